@@ -1,0 +1,46 @@
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace megalith {
+
+/// What went wrong, as seen by the user. The kind decides the exit code (sysexits.h).
+enum class ErrorKind {
+  kUsage = 64,     // options contradict each other or are unknown
+  kData = 65,      // an input file holds something it must not
+  kNoInput = 66,   // an input file is not there
+  kDevice = 69,    // a device or its library does not answer
+  kInternal = 70,  // our own mistake
+  kIo = 74,        // reading or writing failed
+  kComm = 75,      // a peer failed; try again
+};
+
+constexpr int exit_code(ErrorKind kind) { return static_cast<int>(kind); }
+
+/// The one exception of the library. `what()` is a whole message: where, what was found, what was wanted, what to do.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+
+ private:
+  ErrorKind kind_;
+};
+
+/// Concatenates anything that streams into one string.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+
+/// Throws Error with the parts concatenated.
+template <class... Parts>
+[[noreturn]] void fail(ErrorKind kind, const Parts&... parts) {
+  throw Error(kind, concat(parts...));
+}
+
+}  // namespace megalith

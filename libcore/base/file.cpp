@@ -1,0 +1,229 @@
+#include "libcore/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kBufferBytes = size_t{1} << 18;
+
+[[noreturn]] void fail_errno(const char* doing, const std::string& path) {
+  const int reason = errno;
+  const bool absent = reason == ENOENT || reason == ENOTDIR;
+  fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
+}
+
+[[noreturn]] void fail_write(const char* doing, const std::string& path) {
+  fail(ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(errno));
+}
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  const fs::path p(path);
+  return (p.parent_path() / concat(".", p.filename().string(), ".tmp-", getpid(), "-", counter++)).string();
+}
+
+void write_all(int fd, const void* data, size_t bytes, const std::string& path) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::write(fd, at, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_write("write", path);
+    at += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+fs::path parent_or_here(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+void sync_path(const fs::path& path, int flags) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  if (fd < 0) fail_write("open for syncing", path.string());
+  const int rc = ::fsync(fd);
+  const int reason = errno;
+  ::close(fd);
+  errno = reason;
+  if (rc != 0 && reason != EINVAL) fail_write("sync", path.string());  // EINVAL: the file system has no fsync here
+}
+
+}  // namespace
+
+MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_errno("open", path_);
+  struct stat info {};
+  const bool ok = ::fstat(fd, &info) == 0;
+  if (!ok || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    if (!ok) fail_errno("inspect", path_);
+    fail(ErrorKind::kNoInput, path_, ": is not a regular file");
+  }
+  size_ = static_cast<size_t>(info.st_size);
+  void* map = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
+  const int reason = errno;
+  ::close(fd);
+  errno = reason;
+  if (map == MAP_FAILED) fail_errno("map", path_);
+  data_ = static_cast<const std::byte*>(map);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
+  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail_write("create", temporary_);
+  buffer_.reserve(kBufferBytes);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, size_t bytes) {
+  size_ += bytes;
+  if (buffer_.size() + bytes > kBufferBytes) flush();
+  if (bytes >= kBufferBytes)
+    write_all(fd_, data, bytes, path_);
+  else
+    buffer_.append(static_cast<const char*>(data), bytes);
+}
+
+void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
+  flush();
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_write("write", path_);
+    at += n;
+    offset += static_cast<uint64_t>(n);
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+void AtomicFile::flush() {
+  if (buffer_.empty()) return;
+  write_all(fd_, buffer_.data(), buffer_.size(), path_);
+  buffer_.clear();
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+  if (::close(std::exchange(fd_, -1)) != 0) {
+    ::unlink(temporary_.c_str());
+    fail_write("close", path_);
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int reason = errno;
+    ::unlink(temporary_.c_str());
+    errno = reason;
+    fail_write("rename into place", path_);
+  }
+  sync_directory(parent_or_here(path_));
+}
+
+AtomicDirectory::AtomicDirectory(fs::path target) : target_(std::move(target)) {
+  if (target_.filename().empty()) target_ = target_.parent_path();  // "out/" means "out"
+  temporary_ = temporary_name(target_.string());
+  make_directories(parent_or_here(target_));
+  if (::mkdir(temporary_.c_str(), 0777) != 0) fail_write("create folder", temporary_.string());
+}
+
+AtomicDirectory::~AtomicDirectory() {
+  std::error_code ignored;
+  if (!committed_) fs::remove_all(temporary_, ignored);
+}
+
+void AtomicDirectory::commit() {
+  for (const auto& entry : fs::recursive_directory_iterator(temporary_))
+    sync_path(entry.path(), entry.is_directory() ? O_DIRECTORY : 0);
+  sync_path(temporary_, O_DIRECTORY);
+  const fs::path aside = temporary_name(target_.string());
+  const bool replaces = ::rename(target_.c_str(), aside.c_str()) == 0;
+  if (!replaces && errno != ENOENT) fail_write("move aside", target_.string());
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const int reason = errno;
+    if (replaces) ::rename(aside.c_str(), target_.c_str());
+    errno = reason;
+    fail_write("rename into place", target_.string());
+  }
+  committed_ = true;
+  sync_directory(parent_or_here(target_));
+  std::error_code ignored;
+  if (replaces) fs::remove_all(aside, ignored);
+}
+
+std::string read_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_errno("open", path);
+  std::string out;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int reason = errno;
+      ::close(fd);
+      errno = reason;
+      if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(reason));
+      return out;
+    }
+    out.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+void write_file(const std::string& path, std::string_view contents) {
+  AtomicFile file(path);
+  file.write(contents);
+  file.commit();
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+uint64_t file_size(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) fail_errno("inspect", path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+void make_directories(const fs::path& folder) {
+  std::error_code reason;
+  fs::create_directories(folder, reason);
+  if (reason) fail(ErrorKind::kIo, folder.string(), ": cannot create folder: ", reason.message());
+}
+
+void sync_directory(const fs::path& folder) { sync_path(folder, O_DIRECTORY); }
+
+}  // namespace megalith

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+/// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput when it is not
+/// there (or is a directory), kIo when it cannot be read.
+class MappedFile {
+ public:
+  explicit MappedFile(std::string path);
+  ~MappedFile();
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// A file that appears under its name only when complete: written beside it under a temporary name, then fsync and rename in
+/// commit(). Destroyed without commit(): the temporary is removed. Throws kIo with the path and the system's reason.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t bytes);  // buffered
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void write_at(uint64_t offset, const void* data, size_t bytes);  // flushes, then writes at an absolute place
+  uint64_t size() const { return size_; }                           // bytes appended so far by write()
+  int descriptor() const { return fd_; }                            // flush() first; for copy_file_range
+  void flush();
+  void commit();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_, temporary_, buffer_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+/// A folder that appears under its name only when complete. Files are made below path(); commit() syncs them and renames the
+/// folder. An existing target folder is replaced in commit() (moved aside, then removed). Destroyed without commit(): removed.
+class AtomicDirectory {
+ public:
+  explicit AtomicDirectory(std::filesystem::path target);
+  ~AtomicDirectory();
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path target_, temporary_;
+  bool committed_ = false;
+};
+
+std::string read_file(const std::string& path);                              // kNoInput, kIo
+void write_file(const std::string& path, std::string_view contents);  // atomic
+bool file_exists(const std::string& path);
+uint64_t file_size(const std::string& path);
+void make_directories(const std::filesystem::path& folder);  // kIo with the reason
+void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
+
+}  // namespace megalith

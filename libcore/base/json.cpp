@@ -1,0 +1,195 @@
+#include "libcore/base/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+
+#include <simdjson.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kDepth = 256;
+
+Json::Object object_from(simdjson::dom::object object, std::string_view name);
+
+Json value_from(simdjson::dom::element element, std::string_view name) {
+  using simdjson::dom::element_type;
+  switch (element.type()) {
+    case element_type::NULL_VALUE: return {};
+    case element_type::BOOL: return bool{element};
+    case element_type::INT64: return int64_t{element};
+    case element_type::UINT64: return uint64_t{element};
+    case element_type::DOUBLE: return double{element};
+    case element_type::STRING: return std::string(std::string_view(element));
+    case element_type::ARRAY: {
+      Json::Array out;
+      for (simdjson::dom::element item : simdjson::dom::array(element)) out.push_back(value_from(item, name));
+      return out;
+    }
+    case element_type::OBJECT: return object_from(simdjson::dom::object(element), name);
+  }
+  fail(ErrorKind::kInternal, name, ": unknown JSON element");
+}
+
+Json::Object object_from(simdjson::dom::object object, std::string_view name) {
+  Json::Object out;
+  std::unordered_set<std::string_view> seen;
+  for (auto [key, value] : object) {
+    if (!seen.insert(key).second) fail(ErrorKind::kData, name, ": key ", quote(key), " stands twice in one object");
+    out.emplace_back(std::string(key), value_from(value, name));
+  }
+  return out;
+}
+
+void dump_number(std::string& out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  const std::string text = format_double(value);
+  out += text;
+  if (text.find_first_of(".eE") == std::string::npos) out += ".0";  // stays a floating-point number when read back
+}
+
+struct Dumper {
+  std::string out;
+  int indent;
+
+  void line(int depth) {
+    if (indent == 0) return;
+    out += '\n';
+    out.append(static_cast<size_t>(indent * depth), ' ');
+  }
+  void between(bool first, int depth) {
+    if (!first) out += indent == 0 ? ", " : ",";
+    line(depth);
+  }
+  void value(const Json& json, int depth) {
+    if (json.is_null()) out += "null";
+    if (json.is_bool()) out += json.as_bool() ? "true" : "false";
+    if (json.is_int()) out += std::to_string(json.as_int());
+    if (json.is_number() && !json.is_int()) dump_number(out, json.as_double());
+    if (json.is_string()) out += json_quote(json.as_string());
+    if (json.is_array()) array(json.as_array(), depth);
+    if (json.is_object()) object(json.as_object(), depth);
+  }
+  void array(const Json::Array& items, int depth) {
+    out += '[';
+    for (size_t i = 0; i < items.size(); ++i) {
+      between(i == 0, depth + 1);
+      value(items[i], depth + 1);
+    }
+    if (!items.empty()) line(depth);
+    out += ']';
+  }
+  void object(const Json::Object& members, int depth) {
+    out += '{';
+    for (size_t i = 0; i < members.size(); ++i) {
+      between(i == 0, depth + 1);
+      out += json_quote(members[i].first);
+      out += ": ";
+      value(members[i].second, depth + 1);
+    }
+    if (!members.empty()) line(depth);
+    out += '}';
+  }
+};
+
+template <class T, class V>
+auto& get_as(V& value, const char* wanted) {
+  auto* held = std::get_if<T>(&value);
+  if (!held) fail(ErrorKind::kData, "JSON value is not ", wanted);
+  return *held;
+}
+
+}  // namespace
+
+Json::Json(uint64_t value) {
+  if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    value_ = static_cast<int64_t>(value);
+  else
+    value_ = static_cast<double>(value);
+}
+
+Json Json::parse(std::string_view text, std::string_view name) {
+  simdjson::dom::parser parser;
+  if (const auto error = parser.allocate(text.size(), kDepth); error)
+    fail(ErrorKind::kData, name, ": ", simdjson::error_message(error));
+  simdjson::dom::element root;
+  const auto error = parser.parse(simdjson::padded_string(text)).get(root);
+  if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
+  return value_from(root, name);
+}
+
+Json Json::load(const std::string& path) { return parse(read_file(path), path); }
+
+bool Json::as_bool() const { return get_as<bool>(value_, "true or false"); }
+int64_t Json::as_int() const { return get_as<int64_t>(value_, "an integer"); }
+double Json::as_double() const {
+  if (is_int()) return static_cast<double>(as_int());
+  return get_as<double>(value_, "a number");
+}
+const std::string& Json::as_string() const { return get_as<std::string>(value_, "a string"); }
+const Json::Array& Json::as_array() const { return get_as<Array>(value_, "an array"); }
+const Json::Object& Json::as_object() const { return get_as<Object>(value_, "an object"); }
+Json::Array& Json::as_array() { return get_as<Array>(value_, "an array"); }
+Json::Object& Json::as_object() { return get_as<Object>(value_, "an object"); }
+
+const Json* Json::find(std::string_view key) const {
+  const auto* members = std::get_if<Object>(&value_);
+  if (!members) return nullptr;
+  const auto it = std::find_if(members->begin(), members->end(), [&](const Member& m) { return m.first == key; });
+  return it == members->end() ? nullptr : &it->second;
+}
+
+const Json& Json::operator[](std::string_view key) const {
+  const Json* value = find(key);
+  if (!value) fail(ErrorKind::kData, "JSON object has no key ", quote(key));
+  return *value;
+}
+
+Json& Json::set(std::string key, Json value) {
+  Object& members = as_object();
+  for (Member& member : members)
+    if (member.first == key) return member.second = std::move(value);
+  return members.emplace_back(std::move(key), std::move(value)).second;
+}
+
+std::string Json::dump(int indent) const {
+  Dumper dumper{{}, indent};
+  dumper.value(*this, 0);
+  return std::move(dumper.out);
+}
+
+std::string json_quote(std::string_view text) {
+  constexpr const char* kHex = "0123456789abcdef";
+  std::string out = "\"";
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace megalith

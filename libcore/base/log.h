@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+
+/// Where log lines go: stderr unless a test or an app installs another sink. Lines come without their newline. The sink is
+/// called from one thread at a time. Returns the sink that was there.
+using LogSink = std::function<void(const std::string&)>;
+LogSink set_log_sink(LogSink sink);
+void log_line(const std::string& line);
+
+/// One line to the log.
+template <class... Parts>
+void log(const Parts&... parts) {
+  log_line(concat(parts...));
+}
+
+/// One line to the log, marked as a warning.
+template <class... Parts>
+void warn(const Parts&... parts) {
+  log_line(concat("warning: ", parts...));
+}
+
+/// Whether progress lines may be drawn: stderr is a terminal and --quiet was not given.
+void set_quiet(bool quiet);
+bool quiet();
+bool progress_visible();
+
+/// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second; silent elsewhere.
+/// A log line written meanwhile first clears it. Destruction clears it.
+class Progress {
+ public:
+  /// total 0: unknown (no percentage, no ETA). unit: "docs", "tokens"; "B" is printed in binary units.
+  Progress(std::string label, int64_t total, std::string unit);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void advance_to(int64_t done, const std::string& note = {});
+  double seconds() const;
+
+  /// The text of a line, for tests: "label  42% 420/1,000 docs  35.0 docs/s  ETA 16.6 s  note".
+  static std::string render(const std::string& label, int64_t done, int64_t total, const std::string& unit,
+                            double seconds, const std::string& note);
+
+ private:
+  std::string label_, unit_;
+  int64_t total_;
+  bool visible_;
+  std::chrono::steady_clock::time_point start_, drawn_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <utility>
+
+namespace megalith {
+
+/// Counter-based generator Philox4x32-10 (Salmon et al., SC 2011): 128 random bits that are a pure function of counter and key,
+/// so that a dropout mask or an initial weight depends only on its place.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+/// numpy's legacy RandomState, for the sample order of Megatron (../docs/formats/indexed.md, "random numbers"). The stream equals
+/// std::mt19937's; shuffle and interval are numpy's own.
+class NumpyRandomState {
+ public:
+  explicit NumpyRandomState(uint32_t seed) : engine_(seed) {}
+
+  /// Uniform integer in [0, max], by masked rejection; max 0 draws nothing.
+  uint64_t interval(uint64_t max);
+
+  /// numpy's shuffle of a 1-D array: for i = n-1 .. 1, swap x[i] with x[interval(i)].
+  template <class T>
+  void shuffle(std::span<T> x) {
+    for (size_t i = x.size(); i-- > 1;) std::swap(x[i], x[static_cast<size_t>(interval(i))]);
+  }
+
+ private:
+  uint32_t next32() { return static_cast<uint32_t>(engine_()); }
+  std::mt19937 engine_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,205 @@
+#include "libcore/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <system_error>
+
+namespace megalith {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator, begin)) {
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i) out += separator;
+    out += parts[i];
+  }
+  return out;
+}
+
+std::string quote(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const size_t good = valid_utf8_prefix(text);
+    for (char c : text.substr(0, good)) {
+      if (c == '"' || c == '\\') {
+        out += '\\';
+        out += c;
+      } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+        char hex[8];
+        std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        out += hex;
+      } else {
+        out += c;
+      }
+    }
+    text.remove_prefix(good);
+    if (!text.empty()) {
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
+      out += hex;
+      text.remove_prefix(1);
+    }
+  }
+  return out + '"';
+}
+
+namespace {
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::string print(const char* format, int digits, double value) {
+  char buffer[400];
+  const int n = std::snprintf(buffer, sizeof buffer, format, digits, value);
+  return {buffer, static_cast<size_t>(std::min<int>(n, static_cast<int>(sizeof buffer) - 1))};
+}
+}  // namespace
+
+std::optional<int64_t> parse_int(std::string_view text) { return parse_whole<int64_t>(text); }
+std::optional<double> parse_double(std::string_view text) { return parse_whole<double>(text); }
+
+std::string format_double(double value) {
+  char buffer[64];
+  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return {buffer, result.ptr};
+}
+
+std::string format_fixed(double value, int digits) { return print("%.*f", digits, value); }
+std::string format_scientific(double value, int digits) { return print("%.*E", digits, value); }
+
+std::string format_count(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string format_bytes(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  size_t unit = 0;
+  while (std::fabs(bytes) >= 1024 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return format_fixed(bytes, unit == 0 ? 0 : 2) + ' ' + kUnits[unit];
+}
+
+std::string format_duration(double seconds) {
+  if (seconds < 60) return format_fixed(seconds, 1) + " s";
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  char buffer[64];
+  if (whole < 3600)
+    std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
+  else
+    std::snprintf(buffer, sizeof buffer, "%lld h %02d min", static_cast<long long>(whole / 3600),
+                  static_cast<int>(whole % 3600 / 60));
+  return buffer;
+}
+
+namespace {
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t keep = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, keep});
+    }
+  }
+  return row.back();
+}
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  std::optional<std::string> best;
+  size_t least = std::max<size_t>(word.size() / 3, 1) + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+namespace {
+/// Bytes of the sequence that starts at `bytes[0]`, or 0 when it is no valid UTF-8. Table 3-7 of the Unicode standard.
+size_t utf8_sequence(std::string_view bytes) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const auto tail = [&](size_t i) { return i < bytes.size() && (at(i) & 0xC0) == 0x80; };
+  const unsigned lead = at(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    if (!tail(1) || !tail(2)) return 0;
+    if (lead == 0xE0 && at(1) < 0xA0) return 0;
+    if (lead == 0xED && at(1) > 0x9F) return 0;
+    return 3;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    if (!tail(1) || !tail(2) || !tail(3)) return 0;
+    if (lead == 0xF0 && at(1) < 0x90) return 0;
+    if (lead == 0xF4 && at(1) > 0x8F) return 0;
+    return 4;
+  }
+  return 0;
+}
+}  // namespace
+
+size_t valid_utf8_prefix(std::string_view bytes) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    const size_t n = utf8_sequence(bytes.substr(at));
+    if (n == 0) break;
+    at += n;
+  }
+  return at;
+}
+
+void append_utf8(std::string& out, uint32_t c) {
+  const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
+  if (c < 0x80) {
+    put(c);
+  } else if (c < 0x800) {
+    put(0xC0 | (c >> 6));
+    put(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    put(0xE0 | (c >> 12));
+    put(0x80 | ((c >> 6) & 0x3F));
+    put(0x80 | (c & 0x3F));
+  } else {
+    put(0xF0 | (c >> 18));
+    put(0x80 | ((c >> 12) & 0x3F));
+    put(0x80 | ((c >> 6) & 0x3F));
+    put(0x80 | (c & 0x3F));
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,37 @@
+#include "tests/support/files.h"
+
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+
+namespace megalith::test {
+namespace fs = std::filesystem;
+
+TempDir::TempDir() {
+  static std::atomic<int> counter{0};
+  path_ = fs::temp_directory_path() / concat("megalith-test-", getpid(), "-", counter++);
+  fs::create_directories(path_);
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string test_data(std::string_view path) { return concat(MEGALITH_SOURCE_DIR, "/tests/", path); }
+
+CommandResult run_command(const std::string& command) {
+  const TempDir dir;
+  const int status = std::system(("{ " + command + "\n} >" + dir / "out" + " 2>" + dir / "err" + " </dev/null").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(dir / "out"), read_file(dir / "err")};
+}
+
+std::string app(std::string_view name) { return concat(MEGALITH_BINARY_DIR, "/bin/megalith-", name); }
+
+}  // namespace megalith::test

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace megalith::test {
+
+/// A fresh folder under the system's temporary folder, removed with everything in it at the end of the test.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::string operator/(std::string_view name) const { return (path_ / name).string(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A file of the repository's tests/ folder: test_data("data/goldens/x.json").
+std::string test_data(std::string_view path);
+
+/// Runs a shell command and waits; stdout and stderr are kept.
+struct CommandResult {
+  int code = 0;
+  std::string out, err;
+};
+CommandResult run_command(const std::string& command);
+/// Path of a built binary: app("preprocess") is .../bin/megalith-preprocess.
+std::string app(std::string_view name);
+
+}  // namespace megalith::test
