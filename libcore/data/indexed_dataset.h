@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "libcore/base/file.h"
+#include "libcore/data/indexed_format.h"
+
+namespace megalith {
+
+class IndexedDataset;
+
+/// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
+/// (docs/formats/indexed.md). Both appear under their names only in finish(), the .bin first; destroyed
+/// before, nothing is left behind. Memory: 12 bytes a sequence and 8 a document.
+class IndexedDatasetWriter {
+ public:
+  IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
+  ~IndexedDatasetWriter();
+
+  /// One document of one sequence per entry of `lengths` (their sum is ids.size()). No sequence: an empty
+  /// document, which is only a repeated boundary. kData when an id does not fit the dtype, or a sequence is
+  /// longer than 2^31-1 tokens.
+  void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
+
+  /// Everything of another dataset behind what is there: lengths, documents shifted, .bin bytes copied inside
+  /// the kernel. kData when the dtypes differ.
+  void append(const IndexedDataset& other);
+
+  void finish();
+  int64_t sequences() const;
+  int64_t documents() const;
+  int64_t tokens() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Tokens of one sequence, widened on reading; the bytes stay in the mapped file.
+class TokenSpan {
+ public:
+  TokenSpan(const std::byte* data, int64_t size, IndexedDType dtype)
+      : data_(data), size_(size), dtype_(dtype) {}
+  int64_t size() const { return size_; }
+  int64_t operator[](int64_t i) const;
+  /// Copies all tokens to `out` (room for size()).
+  void copy_to(int64_t* out) const;
+  void copy_to(int32_t* out) const;
+
+ private:
+  const std::byte* data_;
+  int64_t size_;
+  IndexedDType dtype_;
+};
+
+/// An opened PREFIX.bin/PREFIX.idx, both mapped. The constructor checks the whole .idx: magic, version,
+/// dtype, counts against the file's size, lengths >= 0, pointers = prefix sums, documents monotone from 0 to
+/// S, and the .bin's size. kNoInput, kData.
+class IndexedDataset {
+ public:
+  explicit IndexedDataset(std::string prefix);
+
+  const std::string& prefix() const;
+  IndexedDType dtype() const;
+  int64_t sequences() const;
+  int64_t documents() const;
+  int64_t tokens() const;
+  int32_t sequence_length(int64_t sequence) const;
+  int64_t document_begin(
+      int64_t document) const;  // sequence number; document == documents() gives sequences()
+  /// `n` tokens of a sequence from token `from` on; n = -1: to its end. kInternal when out of range.
+  TokenSpan sequence(int64_t sequence, int64_t from = 0, int64_t n = -1) const;
+  const MappedFile& bin() const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;  // shared: datasets of several splits read the same mapping
+};
+
+}  // namespace megalith

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+/// Text to token ids and back. Thread-safe: encode and decode may be called from several threads at once.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Number of ids, special tokens included, before any padding: every id is in [0, vocab_size).
+  virtual int vocab_size() const = 0;
+  /// The id put after a document by --append-eod.
+  virtual int eod() const = 0;
+  /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Never throws on valid UTF-8.
+  virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
+  /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
+  /// an unknown id.
+  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  /// Megatron's --tokenizer-type name, for log lines.
+  virtual std::string name() const = 0;
+};
+
+/// Where a tokenizer comes from; filled from the options --tokenizer-type, --vocab-file, --merge-file,
+/// --tokenizer-model.
+struct TokenizerFiles {
+  std::string type;         // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
+  std::string vocab;        // vocab.json (GPT2BPETokenizer)
+  std::string merges;       // merges.txt (GPT2BPETokenizer)
+  std::string model;        // tokenizer.json, or the folder that holds it (HuggingFaceTokenizer)
+  int null_vocab_size = 0;  // NullTokenizer: --vocab-size
+};
+
+/// Reads the files and makes the tokenizer. Throws kUsage for an unknown type (with the nearest known one) or
+/// a missing option, kNoInput for a missing file, kData for a malformed one.
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles&);
+
+}  // namespace megalith
