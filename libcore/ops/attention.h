@@ -1,0 +1,59 @@
+#pragma once
+
+#include "libcore/ops/dropout.h"
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// Rotary embedding in place on the q and k heads of a packed QKV, "rotate half" form (Megatron's and Hugging
+/// Face's default): (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), x1 the first half of the rotated part of
+/// a head.
+struct Rope {
+  View qkv;            // [s, b, groups, r + 2, head]: r query heads, then key, then value of each group
+  ConstView cos, sin;  // [positions, rotated / 2] f32; rotated <= head, the rest of a head stays
+  int64_t first_position = 0;  // of row 0
+  bool inverse = false;        // the gradient: rotates back
+  static constexpr const char* kName = "rope";
+  void check() const;
+  Cost cost() const;
+};
+
+/// Causal softmax attention on packed QKV with grouped queries; nothing of size s x s is kept (flash form).
+struct Attention {
+  View out;       // [s, b, groups * r, head]
+  ConstView qkv;  // [s, b, groups, r + 2, head]
+  float scale;    // on q·k, usually 1/sqrt(head)
+  View lse =
+      {};  // [b, groups * r, s] f32: log of the sum of exponentials, for AttentionGrad; empty: not kept
+  DropoutKey dropout = {};
+  static constexpr const char* kName = "attention";
+  void check() const;
+  Cost cost() const;
+};
+
+struct AttentionGrad {
+  View dqkv;       // [s, b, groups, r + 2, head], overwritten
+  ConstView dout;  // [s, b, groups * r, head]
+  ConstView out, qkv;
+  ConstView lse;  // [b, groups * r, s] f32
+  float scale;
+  DropoutKey dropout = {};
+  static constexpr const char* kName = "attention_grad";
+  void check() const;
+  Cost cost() const;
+};
+
+/// Attention of t new rows over the cache of `past` earlier ones; first appends the new k and v to the cache.
+/// For generation.
+struct CachedAttention {
+  View out;               // [t, b, groups * r, head]
+  View k_cache, v_cache;  // [b, groups, capacity, head]; positions past .. past + t - 1 are written
+  ConstView qkv;          // [t, b, groups, r + 2, head], already rotated
+  int64_t past;
+  float scale;
+  static constexpr const char* kName = "cached_attention";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <memory>
+
+#include "libcore/ops/activation.h"
+#include "libcore/ops/attention.h"
+#include "libcore/ops/dropout.h"
+#include "libcore/ops/embedding.h"
+#include "libcore/ops/linear.h"
+#include "libcore/ops/loss.h"
+#include "libcore/ops/norm.h"
+#include "libcore/ops/optimizer.h"
+
+namespace megalith {
+
+/// One device kind's implementation of every op. Ops arrive checked (run() below); implementations trust
+/// their fields.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const char* name() const = 0;  // "cpu", "cuda", "dry"
+
+  virtual Memory allocate(size_t bytes) = 0;  // kDevice when there is not as much
+  virtual Stream make_stream() = 0;
+
+  virtual void copy(Stream&, View to, ConstView from) = 0;
+  virtual void to_host(Stream&, void* to, ConstView from) = 0;
+  virtual void from_host(Stream&, View to, const void* from) = 0;
+  virtual void fill(Stream&, View to, double value) = 0;
+  virtual void add(Stream&, View to, ConstView from) = 0;
+  virtual Event record(Stream&) = 0;
+  virtual void wait(Stream&, const Event&) = 0;
+  virtual void synchronize(Stream&) = 0;
+
+  virtual void run(Stream&, const Gemm&) = 0;
+  virtual void run(Stream&, const BiasGrad&) = 0;
+  virtual void run(Stream&, const LayerNorm&) = 0;
+  virtual void run(Stream&, const LayerNormGrad&) = 0;
+  virtual void run(Stream&, const RmsNorm&) = 0;
+  virtual void run(Stream&, const RmsNormGrad&) = 0;
+  virtual void run(Stream&, const Rope&) = 0;
+  virtual void run(Stream&, const Attention&) = 0;
+  virtual void run(Stream&, const AttentionGrad&) = 0;
+  virtual void run(Stream&, const CachedAttention&) = 0;
+  virtual void run(Stream&, const Gelu&) = 0;
+  virtual void run(Stream&, const GeluGrad&) = 0;
+  virtual void run(Stream&, const SwiGlu&) = 0;
+  virtual void run(Stream&, const SwiGluGrad&) = 0;
+  virtual void run(Stream&, const Dropout&) = 0;
+  virtual void run(Stream&, const Embedding&) = 0;
+  virtual void run(Stream&, const EmbeddingGrad&) = 0;
+  virtual void run(Stream&, const SoftmaxStats&) = 0;
+  virtual void run(Stream&, const CrossEntropy&) = 0;
+  virtual void run(Stream&, const SumSquares&) = 0;
+  virtual void run(Stream&, const AdamW&) = 0;
+};
+
+/// The CPU backend: oneDNN for Gemm, own kernels chosen once for this processor
+/// (MEGALITH_ISA=generic|avx2|avx512 forces a lower one), OpenMP inside. Results do not depend on timing;
+/// they may depend on the number of threads only where an op says so.
+std::unique_ptr<Backend> make_cpu_backend();
+/// Does no work; with a Trace on the stream it adds up op costs. Takes views of a counting Arena.
+std::unique_ptr<Backend> make_dry_backend();
+
+/// The front door of every op: checks it, runs it, and accounts for it when the stream has a Trace.
+template <class Op>
+void run(Stream& stream, const Op& op) {
+  op.check();
+  if (Trace* trace = stream.trace()) {
+    const auto start = std::chrono::steady_clock::now();
+    stream.backend().run(stream, op);
+    trace->add(Op::kName, op.cost(),
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return;
+  }
+  stream.backend().run(stream, op);
+}
+
+}  // namespace megalith

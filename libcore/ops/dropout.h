@@ -1,0 +1,33 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// Where a dropout mask is taken: the mask is a pure function of (seed, global sample number, layer, site,
+/// position, column), so it is the same under every layout, and after a resume. Element kept when its 32
+/// random bits are below (1 - p) 2^32; scaled by 1/(1-p). Bits: word `column % 4` of philox({column / 4,
+/// position, layer * 16 + site, low half of sample}, {seed, high half of sample}). In attention, column =
+/// head * s_total + key position.
+struct DropoutKey {
+  float p = 0;  // probability of dropping; 0: no dropout, nothing else is read
+  uint32_t seed = 0;
+  uint32_t layer = 0;  // global layer number, 0 for the embedding
+  uint32_t site = 0;   // 0 embedding, 1 attention probabilities, 2 attention output, 3 mlp output
+  ConstView samples =
+      {};  // [b] i64 on the host or the device of the op: global sample numbers of the microbatch
+  int64_t first_position = 0;  // position of row 0 (context or sequence parallel ranks start later)
+};
+
+/// y = dropout(x) (+ residual). Its gradient is the same op on dy without residual.
+struct Dropout {
+  View y;       // [s, b, h]; may be x's memory
+  ConstView x;  // [s, b, h]
+  DropoutKey key;
+  ConstView residual = {};  // [s, b, h]
+  static constexpr const char* kName = "dropout";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// y[s, b] = table[ids[s, b] - first_id] (+ positions[first_position + s]). Ids outside [first_id, first_id +
+/// v) give zeros: another rank has them.
+struct Embedding {
+  View y;                      // [s, b, h]
+  ConstView ids;               // [s, b] i32
+  ConstView table;             // [v, h]
+  ConstView positions = {};    // [max, h]; empty: none
+  int64_t first_position = 0;  // position of row 0
+  int32_t first_id = 0;
+  static constexpr const char* kName = "embedding";
+  void check() const;
+  Cost cost() const;
+};
+
+/// Adds dy to the rows of dtable and dpositions; deterministic (rows in order of their place).
+struct EmbeddingGrad {
+  View dtable;      // [v, h] f32
+  View dpositions;  // [max, h] f32; empty: none
+  ConstView dy;     // [s, b, h]
+  ConstView ids;    // [s, b] i32
+  int64_t first_position = 0;
+  int32_t first_id = 0;
+  static constexpr const char* kName = "embedding_grad";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// Per row of logits its greatest entry and the sum of exp(entry - greatest), over the first `columns`
+/// columns: the padding of a vocabulary takes no part.
+struct SoftmaxStats {
+  View max, sum_exp;  // [n] f32
+  ConstView logits;   // [n, v/tp] f32|bf16
+  int64_t columns;    // of this rank's share that are true ids
+  static constexpr const char* kName = "softmax_stats";
+  void check() const;
+  Cost cost() const;
+};
+
+/// Negative log-likelihood of each token, and in place its gradient with respect to the logits, times
+/// `scale`. `max` and `sum_exp` come from SoftmaxStats, already reduced over the vocabulary's ranks (same
+/// split as Megatron's vocab_parallel_cross_entropy). `loss` is not scaled; where the target is on another
+/// rank the summand is log(sum_exp) + max on no rank but the target's: it is written only there, 0 elsewhere.
+struct CrossEntropy {
+  View loss;    // [n] f32, nats; 0 where mask is 0 or the target is -1
+  View logits;  // [n, v/tp] f32|bf16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on
+  ConstView max, sum_exp;  // [n] f32
+  ConstView targets;       // [n] i32, ids within this rank's share; -1: another rank has it
+  int64_t columns;
+  ConstView mask = {};  // [n] f32; empty: all ones
+  float scale = 1;
+  bool want_grad = true;  // false: logits are left alone (evaluation)
+  static constexpr const char* kName = "cross_entropy";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

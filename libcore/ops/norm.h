@@ -1,0 +1,63 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// y = (x - mean) / sqrt(var + eps) * w + b over the last axis; with `residual`, x + residual is normalised
+/// and kept in `sum`.
+struct LayerNorm {
+  View y;                     // [n, h]
+  ConstView x;                // [n, h]
+  ConstView w, b;             // [h]
+  View mean = {}, rstd = {};  // [n] f32, kept for LayerNormGrad; empty: not kept
+  ConstView residual = {};    // [n, h]; added to x first
+  View sum = {};              // [n, h] x + residual; needed when residual is given
+  float eps = 1e-5f;
+  static constexpr const char* kName = "layer_norm";
+  void check() const;
+  Cost cost() const;
+};
+
+/// dx (= or, with add, add +) gradient of LayerNorm; dw, db are added to.
+struct LayerNormGrad {
+  View dx;               // [n, h]; may be dy's or add's memory
+  View dw, db;           // [h] f32, added to; empty: not wanted (frozen)
+  ConstView dy;          // [n, h]
+  ConstView x;           // [n, h] what was normalised (LayerNorm's sum when it had a residual)
+  ConstView w;           // [h]
+  ConstView mean, rstd;  // [n] f32
+  ConstView add = {};    // [n, h] gradient that reaches x by the residual path
+  static constexpr const char* kName = "layer_norm_grad";
+  void check() const;
+  Cost cost() const;
+};
+
+/// y = x / sqrt(mean(x^2) + eps) * w over the last axis; residual and sum as in LayerNorm.
+struct RmsNorm {
+  View y;                   // [n, h]
+  ConstView x;              // [n, h]
+  ConstView w;              // [h]
+  View rstd = {};           // [n] f32, kept for RmsNormGrad; empty: not kept
+  ConstView residual = {};  // [n, h]
+  View sum = {};            // [n, h]
+  float eps = 1e-5f;
+  static constexpr const char* kName = "rms_norm";
+  void check() const;
+  Cost cost() const;
+};
+
+struct RmsNormGrad {
+  View dx;             // [n, h]; may be dy's or add's memory
+  View dw;             // [h] f32, added to; empty: not wanted
+  ConstView dy;        // [n, h]
+  ConstView x;         // [n, h] what was normalised
+  ConstView w;         // [h]
+  ConstView rstd;      // [n] f32
+  ConstView add = {};  // [n, h]
+  static constexpr const char* kName = "rms_norm_grad";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

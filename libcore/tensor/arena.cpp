@@ -1,0 +1,31 @@
+#include "libcore/tensor/arena.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace megalith {
+namespace {
+constexpr size_t kAlignment = 256;
+constexpr uintptr_t kCountingBase = 4096;  // never read: counting views only have to be non-null
+}  // namespace
+
+View Arena::make(DType dtype, Shape shape, std::string_view label) {
+  const size_t wanted = static_cast<size_t>(shape.elements()) * size_of(dtype);
+  const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
+  if (!counting_ && rounded > block_.bytes - top_)
+    fail(ErrorKind::kInternal, "arena ", name_, ": ", label, " ", shape, " needs ", rounded, " bytes, ",
+         block_.bytes - top_, " of ", block_.bytes, " are left");
+  std::byte* const base =
+      counting_ ? reinterpret_cast<std::byte*>(kCountingBase) : static_cast<std::byte*>(block_.data.get());
+  View view{base + top_, dtype, shape};
+  top_ += rounded;
+  peak_ = std::max(peak_, top_);
+  return view;
+}
+
+void Arena::rewind(size_t mark) {
+  if (mark > top_) fail(ErrorKind::kInternal, "arena ", name_, ": rewind to ", mark, " past the top ", top_);
+  top_ = mark;
+}
+
+}  // namespace megalith

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "libcore/tensor/device.h"
+
+namespace megalith {
+
+/// The only allocator of the training path: a bump allocator over one block, rewound in stack order. Knows
+/// its high-water mark. A counting arena has no block: its views are non-empty but point nowhere, only
+/// DryBackend takes them, and it has no limit.
+class Arena {
+ public:
+  /// Takes the block; throws kInternal from make() when it is too small, with the label and both sizes.
+  Arena(std::string name, Memory block) : name_(std::move(name)), block_(std::move(block)) {}
+  static Arena counting(std::string name) { return Arena(std::move(name)); }
+
+  /// An uninitialised tensor, 256-byte aligned. `label` names it in messages.
+  View make(DType dtype, Shape shape, std::string_view label);
+
+  size_t mark() const { return top_; }
+  void rewind(size_t mark);
+  size_t peak() const { return peak_; }
+  size_t capacity() const { return block_.bytes; }
+  const std::string& name() const { return name_; }
+
+ private:
+  explicit Arena(std::string name) : name_(std::move(name)), counting_(true) {}
+
+  std::string name_;
+  Memory block_;
+  bool counting_ = false;
+  size_t top_ = 0, peak_ = 0;
+};
+
+}  // namespace megalith
