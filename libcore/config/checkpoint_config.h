@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+/// Where the state of a run goes and comes from. Names are Megatron's.
+struct CheckpointConfig {
+  std::string save, load;
+  std::optional<int64_t> save_interval;  // unset: only at the end
+  bool finetune = false;                 // load the parameters only and begin at step 0
+  bool load_optim = true, load_rng = true, save_optim = true;
+  bool override_scheduler = false;  // the command line's schedule, not the checkpoint's
+  bool use_checkpoint_scheduler = false;
+  bool exit_on_missing = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("save", save, "Folder that checkpoints are written to.", metavar("DIR"), alias({"output-dir"}));
+    v("load", load, "Folder of checkpoints to go on from; an empty one starts afresh.", metavar("DIR"));
+    v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1), alias({"save-steps"}),
+      default_text("only at the end"));
+    v("finetune", finetune, "Load the parameters only, and begin at step 0.");
+    v("load-optim", load_optim, "Load the optimizer's state.");
+    v("load-rng", load_rng, "Go on with the checkpoint's random numbers.");
+    v("save-optim", save_optim, "Save the optimizer's state.");
+    v("override-opt_param-scheduler", override_scheduler,
+      "Take the schedule of the command line, not the checkpoint's.");
+    v("use-checkpoint-opt_param-scheduler", use_checkpoint_scheduler,
+      "Take the checkpoint's schedule without complaint.");
+    v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");
+  }
+  void validate(Problems&) const;
+};
+
+}  // namespace megalith

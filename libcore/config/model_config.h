@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+enum class PositionEmbedding { kLearned, kRope, kNone };
+enum class Normalization { kLayerNorm, kRmsNorm };
+enum class Activation { kGeluTanh, kGeluExact, kSwiglu };
+
+inline std::vector<EnumName<PositionEmbedding>> enum_names(PositionEmbedding) {
+  return {{"learned_absolute", PositionEmbedding::kLearned},
+          {"rope", PositionEmbedding::kRope},
+          {"none", PositionEmbedding::kNone}};
+}
+inline std::vector<EnumName<Normalization>> enum_names(Normalization) {
+  return {{"LayerNorm", Normalization::kLayerNorm}, {"RMSNorm", Normalization::kRmsNorm}};
+}
+
+/// The shape of the transformer: GPT-2 and LLaMA are two fillings of it. Names and defaults are Megatron's. A
+/// 0 that says "derived" stands until finish().
+struct ModelConfig {
+  int layers = 0, hidden = 0, heads = 0;
+  int ffn_hidden = 0;        // derived: 4 * hidden, or for SwiGLU int(8 * hidden / 3 / 64) * 64
+  int kv_channels = 0;       // size of one head; derived: hidden / heads
+  bool group_query = false;  // use query_groups
+  int query_groups = 1;      // key/value heads; finish() sets it to heads unless group_query
+  int seq_length = 0;        // tokens of a sample
+  int max_positions = 0;     // rows of the position table; derived: seq_length
+  PositionEmbedding position = PositionEmbedding::kLearned;
+  double rotary_base = 10000, rotary_percent = 1;
+  Normalization norm = Normalization::kLayerNorm;
+  double norm_epsilon = 1e-5;
+  bool swiglu = false, openai_gelu = false;
+  bool bias_gelu_fusion = true;  // Megatron's fused kernel is the tanh form; off: the exact GELU
+  bool linear_bias = true;       // biases of all four linear layers
+  std::optional<bool> qkv_bias;  // of the QKV projection; derived: linear_bias
+  bool untied_head = false;      // the LM head has a weight of its own
+  double attention_dropout = 0.1, hidden_dropout = 0.1;
+  double init_std = 0.02;
+  int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
+  int64_t vocab_size = 0;   // without padding; 0: from the tokenizer
+  // Represented so that they can be refused by name.
+  bool use_rotary = false, layernorm_1p = false, squared_relu = false, qk_layernorm = false,
+       rotary_interleaved = false;
+  std::optional<int> experts;
+
+  template <class V>
+  void fields(V&& v) {
+    v("num-layers", layers, "Transformer layers.", at_least(1));
+    v("hidden-size", hidden, "Width of the residual stream.", at_least(1));
+    v("ffn-hidden-size", ffn_hidden, "Width inside the feed-forward block.", at_least(0),
+      default_text("4 * hidden-size; with --swiglu 8/3 of it, cut to a multiple of 64"));
+    v("num-attention-heads", heads, "Attention heads.", at_least(1));
+    v("kv-channels", kv_channels, "Size of one head.", at_least(0),
+      default_text("hidden-size / num-attention-heads"));
+    v("group-query-attention", group_query,
+      "Share key/value heads between query heads (see --num-query-groups).");
+    v("num-query-groups", query_groups, "Key/value heads with --group-query-attention.", at_least(1));
+    v("seq-length", seq_length, "Tokens of a training sample.", at_least(1), alias({"max-seq-length"}));
+    v("max-position-embeddings", max_positions, "Longest sequence that the position table holds.",
+      at_least(0), default_text("seq-length"));
+    v("position-embedding-type", position, "How positions enter.");
+    v("rotary-base", rotary_base, "Base of the rotary angles.", positive());
+    v("rotary-percent", rotary_percent, "Share of each head that is rotated.", between(0, 1));
+    v("normalization", norm, "Kind of the normalization layers.");
+    v("norm-epsilon", norm_epsilon, "Added to the variance in the normalization.", positive(),
+      alias({"layernorm-epsilon"}));
+    v("swiglu", swiglu, "Gated SiLU in the feed-forward block instead of GELU.");
+    v("openai-gelu", openai_gelu, "GELU in OpenAI's form (tanh).");
+    v("bias-gelu-fusion", bias_gelu_fusion,
+      "GELU in the form of Megatron's fused kernel (tanh); off: exact.");
+    v("add-bias-linear", linear_bias, "Biases in the linear layers.", opposite({"disable-bias-linear"}));
+    v("add-qkv-bias", qkv_bias, "Bias of the QKV projection, whatever --add-bias-linear says.",
+      alias({"qkv-bias"}), default_text("as add-bias-linear"));
+    v("untie-embeddings-and-output-weights", untied_head, "Give the LM head a weight of its own.");
+    v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1));
+    v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1));
+    v("init-method-std", init_std, "Standard deviation of the initial weights.", positive());
+    v("make-vocab-size-divisible-by", vocab_divisor,
+      "Pad the vocabulary to a multiple of this times tensor-model-parallel-size.", at_least(1));
+    v("vocab-size", vocab_size, "Ids of the tokenizer, without padding.", at_least(0),
+      default_text("from the tokenizer"));
+    v("use-rotary-position-embeddings", use_rotary,
+      "Megatron's older spelling of --position-embedding-type rope.");
+    v("apply-layernorm-1p", layernorm_1p, "Refused: norm weights around zero are not supported.", unlisted());
+    v("squared-relu", squared_relu, "Refused: squared ReLU is not supported.", unlisted());
+    v("qk-layernorm", qk_layernorm, "Refused: norms on queries and keys are not supported.", unlisted());
+    v("rotary-interleaved", rotary_interleaved, "Refused: only the half-rotated layout is supported.",
+      unlisted());
+    v("num-experts", experts, "Refused: mixtures of experts are not supported.", unlisted());
+  }
+  void finish();
+  void validate(Problems&) const;
+
+  Activation activation() const;
+  bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
+  int kv_heads() const { return group_query ? query_groups : heads; }
+  /// Rows of the embedding with padding, for a tensor-parallel size (Megatron's _vocab_size_with_padding).
+  int64_t padded_vocab(int tensor_parallel = 1) const;
+};
+
+}  // namespace megalith

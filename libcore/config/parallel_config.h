@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+struct ModelConfig;
+
+/// How the ranks share the work. Names and defaults are Megatron's.
+struct ParallelConfig {
+  int tensor = 1, pipeline = 1, context = 1, expert = 1;
+  int data = 0;                         // derived: world / (tensor * pipeline * context)
+  std::optional<int> layers_per_chunk;  // interleaved pipeline: layers of one of a rank's chunks
+  bool sequence = false;                // norms and dropout cut along the sequence
+  bool distributed_optimizer = false;   // optimizer state cut over the data-parallel ranks
+  int world = 0, local_world = 0;       // derived: from the launcher's environment, else 1
+
+  template <class V>
+  void fields(V&& v) {
+    v("tensor-model-parallel-size", tensor, "Ranks that share each layer's matrices.", at_least(1),
+      alias({"tensor-parallel-degree"}));
+    v("pipeline-model-parallel-size", pipeline, "Ranks that share the depth.", at_least(1),
+      alias({"pipeline-parallel-degree"}));
+    v("num-layers-per-virtual-pipeline-stage", layers_per_chunk,
+      "Interleave the pipeline in chunks of this many layers.", at_least(1));
+    v("context-parallel-size", context, "Ranks that share a sequence.", at_least(1));
+    v("expert-model-parallel-size", expert, "Ranks that share the experts.", at_least(1));
+    v("data-parallel-size", data,
+      "Ranks that hold the same parameters; tensor * pipeline * context * data = ranks.", at_least(0),
+      default_text("ranks / (tensor * pipeline * context)"));
+    v("sequence-parallel", sequence,
+      "Cut norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
+    v("use-distributed-optimizer", distributed_optimizer,
+      "Cut the optimizer state over the data-parallel ranks.");
+    v("world-size", world, "Ranks in all.", at_least(0), default_text("from the launcher"));
+    v("local-world-size", local_world, "Ranks of one machine.", at_least(0),
+      default_text("from the launcher"));
+  }
+  void finish();
+  void validate(Problems&) const;
+  void validate(const ModelConfig&, Problems&) const;  // whether the model can be cut so
+
+  int model_ranks() const { return tensor * pipeline * context; }
+};
+
+}  // namespace megalith

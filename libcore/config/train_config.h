@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+struct ModelConfig;
+struct ParallelConfig;
+
+enum class LrDecay { kConstant, kLinear, kCosine };
+inline std::vector<EnumName<LrDecay>> enum_names(LrDecay) {
+  return {{"constant", LrDecay::kConstant}, {"linear", LrDecay::kLinear}, {"cosine", LrDecay::kCosine}};
+}
+
+enum class Recompute { kNone, kSelective, kFull };
+inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
+  return {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}};
+}
+
+/// The training loop: batch, schedule, optimizer, what is reported when. Names and defaults are Megatron's.
+struct TrainConfig {
+  int micro_batch = 0;   // samples that one forward pass takes, per rank
+  int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
+  std::optional<int64_t> iters, samples;  // exactly one of them
+  double lr = 0, min_lr = 0;
+  LrDecay decay = LrDecay::kLinear;
+  std::optional<int64_t> decay_iters;  // derived: iters
+  int64_t warmup_iters = 0;
+  std::optional<double> warmup_fraction;  // of decay_iters
+  double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
+  double clip_grad = 1.0;  // 0: off
+  int64_t seed = 1234;
+  int64_t log_interval = 100, eval_interval = 1000, eval_iters = 100;
+  std::optional<int64_t> exit_interval, exit_minutes;
+  std::string tensorboard, log_json, report;
+  std::string sample_prompt;
+  int sample_tokens = 50;
+  bool fp16 = false, bf16 = false;
+  bool recompute_activations = false;  // Megatron's short form of --recompute-granularity selective
+  Recompute recompute = Recompute::kNone;
+  std::optional<std::string> recompute_method;
+  std::optional<int> recompute_layers;
+  int threads = 0;  // 0: all that the process may use
+  bool quiet = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("micro-batch-size", micro_batch, "Samples of one forward pass on one rank.", at_least(1),
+      alias({"per-device-train-batch-size"}));
+    v("global-batch-size", global_batch, "Samples of one optimizer step over all ranks.", at_least(0),
+      default_text("micro-batch-size * data-parallel-size"));
+    v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
+    v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
+    v("lr", lr, "Highest learning rate.", at_least(0), alias({"learning-rate"}));
+    v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
+    v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));
+    v("lr-decay-iters", decay_iters, "Step at which --min-lr is reached.", at_least(1),
+      default_text("train-iters"));
+    v("lr-warmup-iters", warmup_iters, "Steps of linear warm-up.", at_least(0), alias({"warmup-steps"}));
+    v("lr-warmup-fraction", warmup_fraction, "Warm-up as a share of --lr-decay-iters.", between(0, 1),
+      alias({"warmup-ratio"}));
+    v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
+      at_least(0));
+    v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
+    v("adam-beta2", beta2, "Decay of the second moment.", between(0, 1));
+    v("adam-eps", adam_eps, "Added to the root of the second moment.", positive());
+    v("clip-grad", clip_grad, "Greatest norm of the gradient; 0: not clipped.", at_least(0),
+      alias({"max-grad-norm"}));
+    v("seed", seed, "Of initial weights, sample order and dropout.", at_least(0));
+    v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
+    v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1), alias({"eval-steps"}));
+    v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none.", at_least(0));
+    v("exit-interval", exit_interval, "Stop when the step is a multiple of this.", at_least(1));
+    v("exit-duration-in-mins", exit_minutes, "Stop after this many minutes.", at_least(0));
+    v("tensorboard-dir", tensorboard, "Write TensorBoard event files there.", metavar("DIR"));
+    v("log-json", log_json, "Write each step's figures there, one JSON object a line.", metavar("FILE"));
+    v("report", report, "Write an HTML page with the loss curve there.", metavar("FILE"));
+    v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
+    v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
+    v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");
+    v("bf16", bf16, "Train in bfloat16.");
+    v("recompute-activations", recompute_activations, "Same as --recompute-granularity selective.");
+    v("recompute-granularity", recompute, "What is run again in the backward pass to save memory.");
+    v("recompute-method", recompute_method, "Which layers --recompute-granularity full takes.",
+      one_of({"uniform", "block"}));
+    v("recompute-num-layers", recompute_layers, "How many layers --recompute-method takes.", at_least(1));
+    v("threads", threads, "Threads of the CPU kernels.", at_least(0),
+      default_text("all cores that the process may use"));
+    v("quiet", quiet, "No progress line.");
+  }
+  void finish();
+  void validate(Problems&) const;
+  void validate(const ParallelConfig&, Problems&) const;  // whether the batch can be cut so
+};
+
+}  // namespace megalith
