@@ -13,22 +13,28 @@ namespace megalith {
 class IndexedDataset;
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
-/// (docs/formats/indexed.md). Both appear under their names only in finish(), the .bin first; destroyed
-/// before, nothing is left behind. Memory: 12 bytes a sequence and 8 a document.
+/// (docs/formats/indexed.md). Both appear under their names only in finish(); destroyed before, nothing is
+/// left behind. Memory: 4 bytes a sequence and 8 a document.
 class IndexedDatasetWriter {
  public:
+  /// Creates the folder of `prefix` when it is not there. kIo.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
   ~IndexedDatasetWriter();
+  IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;
+  IndexedDatasetWriter& operator=(const IndexedDatasetWriter&) = delete;
 
   /// One document of one sequence per entry of `lengths` (their sum is ids.size()). No sequence: an empty
-  /// document, which is only a repeated boundary. kData when an id does not fit the dtype, or a sequence is
-  /// longer than 2^31-1 tokens.
+  /// document, which is only a repeated boundary. kData when an id does not fit the dtype; kInternal when the
+  /// lengths do not add up or the dtype is a floating-point one.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
 
   /// Everything of another dataset behind what is there: lengths, documents shifted, .bin bytes copied inside
-  /// the kernel. kData when the dtypes differ.
+  /// the kernel. kData when the dtypes differ; kIo.
   void append(const IndexedDataset& other);
 
+  /// Puts both files in place. What PREFIX named before (.idx, and a sidecar of ours, see sidecar.h) is
+  /// removed first, then the .bin appears, then the .idx: at no moment is there an .idx without its complete
+  /// .bin.
   void finish();
   int64_t sequences() const;
   int64_t documents() const;
@@ -39,14 +45,15 @@ class IndexedDatasetWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Tokens of one sequence, widened on reading; the bytes stay in the mapped file.
+/// Tokens of one sequence, widened on reading (floating-point ones truncated); the bytes stay in the mapped
+/// file, which must outlive the span.
 class TokenSpan {
  public:
   TokenSpan(const std::byte* data, int64_t size, IndexedDType dtype)
       : data_(data), size_(size), dtype_(dtype) {}
   int64_t size() const { return size_; }
   int64_t operator[](int64_t i) const;
-  /// Copies all tokens to `out` (room for size()).
+  /// Copies all tokens to `out` (room for size()). kData when an id does not fit 32 bits.
   void copy_to(int64_t* out) const;
   void copy_to(int32_t* out) const;
 
@@ -56,9 +63,9 @@ class TokenSpan {
   IndexedDType dtype_;
 };
 
-/// An opened PREFIX.bin/PREFIX.idx, both mapped. The constructor checks the whole .idx: magic, version,
-/// dtype, counts against the file's size, lengths >= 0, pointers = prefix sums, documents monotone from 0 to
-/// S, and the .bin's size. kNoInput, kData.
+/// An opened PREFIX.bin/PREFIX.idx, both mapped; copies share the mapping. The constructor checks the whole
+/// .idx: magic, version, dtype, counts against the file's size, lengths >= 0, pointers = prefix sums,
+/// documents monotone from 0 to S, and the .bin's size. kNoInput, kData.
 class IndexedDataset {
  public:
   explicit IndexedDataset(std::string prefix);
@@ -69,10 +76,13 @@ class IndexedDataset {
   int64_t documents() const;
   int64_t tokens() const;
   int32_t sequence_length(int64_t sequence) const;
-  int64_t document_begin(
-      int64_t document) const;  // sequence number; document == documents() gives sequences()
+  int32_t longest_sequence() const;  // 0 when there is none
+  /// Number of the document's first sequence; document == documents() gives sequences().
+  int64_t document_begin(int64_t document) const;
+  int64_t document_of(int64_t sequence) const;  // the document that holds it
   /// `n` tokens of a sequence from token `from` on; n = -1: to its end. kInternal when out of range.
   TokenSpan sequence(int64_t sequence, int64_t from = 0, int64_t n = -1) const;
+  TokenSpan all_tokens() const;
   const MappedFile& bin() const;
 
  private:

@@ -27,6 +27,16 @@ constexpr bool is_indexed_dtype(uint8_t code) {
   return code >= 1 && code <= 8;
 }
 
+constexpr const char* name_of(IndexedDType dtype) {
+  constexpr const char* kNames[] = {"",      "uint8",   "int8",    "int16", "int32",
+                                    "int64", "float64", "float32", "uint16"};
+  return kNames[static_cast<size_t>(dtype)];
+}
+
+constexpr bool is_floating(IndexedDType dtype) {
+  return dtype == IndexedDType::kF64 || dtype == IndexedDType::kF32;
+}
+
 constexpr size_t size_of(IndexedDType dtype) {
   constexpr size_t kSizes[] = {0, 1, 1, 2, 4, 8, 8, 4, 2};
   return kSizes[static_cast<size_t>(dtype)];
@@ -35,6 +45,30 @@ constexpr size_t size_of(IndexedDType dtype) {
 /// Megatron's DType.optimal_dtype: 16 bits when the unpadded vocabulary has fewer than 65,500 ids.
 constexpr IndexedDType optimal_dtype(int64_t vocab_size) {
   return vocab_size < 65500 ? IndexedDType::kU16 : IndexedDType::kI32;
+}
+
+/// Calls `f` with a value of the C++ type that `dtype` names; returns what it returns.
+template <class F>
+constexpr auto with_type(IndexedDType dtype, F&& f) {
+  switch (dtype) {
+    case IndexedDType::kU8:
+      return f(uint8_t{});
+    case IndexedDType::kI8:
+      return f(int8_t{});
+    case IndexedDType::kI16:
+      return f(int16_t{});
+    case IndexedDType::kI32:
+      return f(int32_t{});
+    case IndexedDType::kI64:
+      return f(int64_t{});
+    case IndexedDType::kF64:
+      return f(double{});
+    case IndexedDType::kF32:
+      return f(float{});
+    case IndexedDType::kU16:
+      break;
+  }
+  return f(uint16_t{});
 }
 
 }  // namespace megalith

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libcore/base/json.h"
+
+namespace megalith {
+
+/// What PREFIX.json beside a dataset tells about it; the .bin and .idx have no room for it and stay as
+/// Megatron writes them. A dataset without one is complete. docs/formats/indexed.md has the members.
+struct Sidecar {
+  std::string tokenizer = {};  // its type, as --tokenizer-type names it
+  std::string tokenizer_hash =
+      {};                  // of its vocabulary and rules; equal hashes encode alike. Empty: not known
+  int64_t vocab_size = 0;  // unpadded
+  int64_t documents = 0, sequences = 0, tokens = 0;
+  int64_t max_token_id = -1;      // -1: no token at all
+  Json options = Json::object();  // how it was made; for people
+};
+
+std::string sidecar_path(const std::string& prefix);
+
+/// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON (a corpus may
+/// have that name). kData when it is ours but damaged.
+std::optional<Sidecar> read_sidecar(const std::string& prefix);
+
+/// Writes PREFIX.json, atomically. A file of that name that is no sidecar is left as it is, with a warning.
+void write_sidecar(const std::string& prefix, const Sidecar& sidecar);
+
+/// Removes PREFIX.json if it is a sidecar: it would describe a dataset that is being replaced.
+void remove_sidecar(const std::string& prefix);
+
+}  // namespace megalith
