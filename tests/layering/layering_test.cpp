@@ -42,7 +42,8 @@ std::vector<fs::path> sources(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string extension = entry.path().extension().string();
-    if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh" || extension == ".inc")
+    if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh" ||
+        extension == ".inc")
       files.push_back(entry.path());
   }
   return files;
@@ -66,7 +67,8 @@ TEST(Layering, EveryRoomHasALevel) {
   const auto rooms = read_layers();
   for (const auto& entry : fs::directory_iterator(kRoot / "libcore"))
     if (entry.is_directory() && !sources(entry.path()).empty())
-      EXPECT_TRUE(rooms.contains(entry.path().filename().string())) << entry.path() << " is not in libcore/LAYERS";
+      EXPECT_TRUE(rooms.contains(entry.path().filename().string()))
+          << entry.path() << " is not in libcore/LAYERS";
 }
 
 TEST(Layering, NoRoomIncludesUpwardOrSidewaysUnlessAllowed) {
@@ -74,15 +76,16 @@ TEST(Layering, NoRoomIncludesUpwardOrSidewaysUnlessAllowed) {
   for (const fs::path& file : sources(kRoot / "libcore")) {
     const std::string from = room_of(file.string());
     for (const std::string& include : includes(file)) {
-      if (include.rfind("apps/", 0) == 0 || include.rfind("tests/", 0) == 0) ADD_FAILURE() << file << " includes " << include;
+      if (include.rfind("apps/", 0) == 0 || include.rfind("tests/", 0) == 0)
+        ADD_FAILURE() << file << " includes " << include;
       if (include.rfind("libcore/", 0) != 0) continue;
       const std::string to = room_of(include);
       if (to == from) continue;
       ASSERT_TRUE(rooms.contains(to)) << file << " includes " << include;
       const bool downward = rooms.at(to).level < rooms.at(from).level;
       EXPECT_TRUE(downward || rooms.at(from).sideways.contains(to))
-          << file << " (" << from << ", level " << rooms.at(from).level << ") includes " << include << " (level "
-          << rooms.at(to).level << ")";
+          << file << " (" << from << ", level " << rooms.at(from).level << ") includes " << include
+          << " (level " << rooms.at(to).level << ")";
     }
   }
 }
