@@ -66,9 +66,10 @@ std::string room_of(const std::string& path) {  // "libcore/ROOM/file.h" -> "ROO
 TEST(Layering, EveryRoomHasALevel) {
   const auto rooms = read_layers();
   for (const auto& entry : fs::directory_iterator(kRoot / "libcore"))
-    if (entry.is_directory() && !sources(entry.path()).empty())
+    if (entry.is_directory() && !sources(entry.path()).empty()) {
       EXPECT_TRUE(rooms.contains(entry.path().filename().string()))
           << entry.path() << " is not in libcore/LAYERS";
+    }
 }
 
 TEST(Layering, NoRoomIncludesUpwardOrSidewaysUnlessAllowed) {
