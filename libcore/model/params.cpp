@@ -8,9 +8,29 @@
 
 namespace megalith {
 
+Param cut(Param param, int axis, const TensorSplit& split, int64_t share) {
+  const int64_t whole = param.global[axis];
+  if (share == 0 && whole % split.size != 0)
+    fail(ErrorKind::kInternal, "parameter ", quote(param.name), " ", param.global, ": axis ", axis,
+         " is not a multiple of the tensor-parallel size ", split.size);
+  param.cut_axis = axis;
+  param.local = param.global;
+  param.local[axis] = share == 0 ? whole / split.size : share;
+  param.offset = split.rank * param.local[axis];
+  return param;
+}
+
 Param& ParamTable::add(Param param) {
   if (find(param.name)) fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is declared twice");
+  if (param.local.rank == 0) param.local = param.global;
   return params_.emplace_back(std::move(param));
+}
+
+Constant& ParamTable::constant(const std::string& name, Shape shape,
+                               const std::function<std::vector<float>()>& make) {
+  for (Constant& known : constants_)
+    if (known.name == name) return known;
+  return constants_.emplace_back(Constant{name, shape, make(), {}});
 }
 
 Param* ParamTable::find(std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,12 @@ struct Init {
   static Init constant(double value) { return {kConstant, static_cast<float>(value)}; }
 };
 
+/// This rank's place in the tensor group. sequence: the residual stream is cut along the sequence as well.
+struct TensorSplit {
+  int rank = 0, size = 1;
+  bool sequence = false;
+};
+
 constexpr int kWhole = -1;  // cut_axis of a parameter that every rank of the tensor group holds whole
 
 /// One parameter, declared once: allocation, initial values, decay groups, ZeRO, checkpoint, convert and
@@ -28,6 +35,11 @@ struct Param {
   /// Axis divided by the tensor group. Fused parts are an axis of their own, so that a cut never mixes them:
   /// fc1 of SwiGLU is {2, f, h} cut on 1; qkv is {groups, q + 2, head, h} cut on 0.
   int cut_axis = kWhole;
+  /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. A last part may reach beyond
+  /// global (a padded vocabulary): those rows are zero, take no part in anything and are not saved. Left
+  /// empty, ParamTable::add sets it to global.
+  Shape local;
+  int64_t offset = 0;
   Init init;
   bool decay = true;  // weight decay applies
   bool trainable = true;
@@ -38,6 +50,17 @@ struct Param {
   View grad;                         // f32; empty while nobody trains (inference, frozen)
 };
 
+/// Cuts `param` on `axis` over the tensor group; `share` entries a rank, 0: evenly (kInternal when uneven).
+Param cut(Param param, int axis, const TensorSplit&, int64_t share = 0);
+
+/// A tensor that is computed once and never trained or saved: rotary angles.
+struct Constant {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
+  View view;  // [shape] f32, placed by ParamStore
+};
+
 /// The parameters of one rank, in the order of their declaration (the model's order of depth). Addresses are
 /// stable.
 class ParamTable {
@@ -45,13 +68,17 @@ class ParamTable {
   /// Adds a parameter; kInternal when the name is taken.
   Param& add(Param);
   Param* find(std::string_view name);
+  /// Adds a constant, or finds the one of this name.
+  Constant& constant(const std::string& name, Shape, const std::function<std::vector<float>()>& make);
+  std::deque<Constant>& constants() { return constants_; }
   std::deque<Param>& all() { return params_; }
   const std::deque<Param>& all() const { return params_; }
-  /// Elements of all parameters, tied ones once.
+  /// Elements of all parameters before any cut, tied ones once.
   int64_t elements() const;
 
  private:
   std::deque<Param> params_;
+  std::deque<Constant> constants_;
 };
 
 }  // namespace megalith

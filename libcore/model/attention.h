@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/config/model_config.h"
+#include "libcore/model/kv_cache.h"
+#include "libcore/model/linear.h"
+
+namespace megalith {
+
+/// Causal self-attention with grouped queries: QKV projection, rotation, attention, output projection, on the
+/// heads of this rank.
+class SelfAttention {
+ public:
+  SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
+
+  struct Saved {
+    View qkv;  // [s, b, groups, q + 2, head], rotated
+    View out;  // [s, b, groups * q, head]; empty: run again in backward
+    View lse;  // [b, groups * q, s] f32; empty with it
+  };
+  /// core: keep out and lse as well.
+  Saved make_saved(Arena&, int64_t s, int64_t b, DType, bool core) const;
+
+  /// Ranks' summand of the output in y [s, b, h]; x [s, b, h] inside the region.
+  void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// dx: ranks' summand of the gradient of x, overwritten.
+  void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
+  /// Of t new rows; the cache has `past` earlier ones.
+  void cached(const Ctx&, View y, ConstView x, const KvCache::Layer&, int64_t past) const;
+
+ private:
+  void project(const Ctx&, View qkv, ConstView x, int64_t first_position) const;
+  void rotate(const Ctx&, View qkv, int64_t first_position, bool inverse) const;
+  void core(const Ctx&, View out, View lse, ConstView qkv) const;
+  DropoutKey dropout(const Ctx&) const;
+
+  int layer_;
+  int64_t groups_, queries_, head_;  // of this rank; queries of each group
+  float scale_, dropout_;
+  const Constant* cos_ = nullptr;
+  const Constant* sin_ = nullptr;
+  Linear qkv_, proj_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "libcore/model/attention.h"
+#include "libcore/model/mlp.h"
+#include "libcore/model/norm.h"
+
+namespace megalith {
+
+/// One pre-norm transformer layer: h = x + dropout(attention(norm(x))), y = h + dropout(mlp(norm(h))).
+class Block {
+ public:
+  /// layer: global number from 0.
+  Block(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
+
+  struct Saved {
+    Norm::Saved norm1, norm2;
+    View n1, h, n2;  // [s', b, h]
+    SelfAttention::Saved attention;
+    Mlp::Saved mlp;
+  };
+  /// x: [s', b, h]. attention_core: keep the attention's output (not with selective recompute).
+  Saved make_saved(const Ctx&, Arena&, ConstView x, bool attention_core) const;
+
+  void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// d: gradient of y, on return that of x. Overwrites what was saved.
+  void backward(const Ctx&, View d, ConstView x, const Saved&) const;
+  /// y = block(x) for t new rows after those in the cache.
+  void cached(const Ctx&, View y, ConstView x, const KvCache::Layer&, int64_t past) const;
+
+ private:
+  /// y = x + dropout(branch).
+  void join(const Ctx&, View y, ConstView branch, ConstView x, uint32_t site) const;
+  /// What reaches a branch of d: itself, or through the mask into new memory.
+  ConstView into_branch(const Ctx&, ConstView d, uint32_t site) const;
+  DropoutKey dropout(const Ctx&, ConstView x, uint32_t site) const;
+
+  int layer_;
+  float dropout_;
+  Norm norm1_, norm2_;
+  SelfAttention attention_;
+  Mlp mlp_;
+};
+
+}  // namespace megalith

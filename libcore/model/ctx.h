@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libcore/ops/backend.h"
+#include "libcore/parallel/region.h"
+#include "libcore/tensor/arena.h"
+
+namespace megalith {
+
+/// Where dropout masks come from (see DropoutKey); Stage sets `samples` from the microbatch.
+struct RandomKey {
+  uint32_t seed = 0;
+  ConstView samples = {};  // [b] i64
+};
+
+/// What a layer may reach; handed down, never stored. Layers leave `scratch` as they found it.
+struct Ctx {
+  Stream& compute;
+  const Region& tp;
+  Arena& scratch;
+  RandomKey key = {};
+  bool training = true;  // false: no dropout, nothing is kept for a backward pass
+};
+
+/// Gives back what was made in an arena since this object's birth.
+class ArenaScope {
+ public:
+  explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ~ArenaScope() { arena_.rewind(mark_); }
+  ArenaScope(const ArenaScope&) = delete;
+  ArenaScope& operator=(const ArenaScope&) = delete;
+
+ private:
+  Arena& arena_;
+  size_t mark_;
+};
+
+/// An arena over new memory of the backend; a counting one when the backend is dry.
+Arena make_arena(Backend&, std::string name, size_t bytes);
+
+}  // namespace megalith

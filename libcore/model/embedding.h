@@ -1,0 +1,37 @@
+#pragma once
+
+#include "libcore/config/model_config.h"
+#include "libcore/model/ctx.h"
+#include "libcore/model/params.h"
+
+namespace megalith {
+
+/// Name of the table of word embeddings, which a tied head shares.
+inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
+
+/// Declares the vocabulary table under `name` [V, h], cut by rows. Without tensor parallelism a rank holds
+/// exactly V rows; with it, its share of the padded vocabulary (ModelConfig::padded_vocab).
+Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
+/// Of a vocabulary table's local rows, those that are true ids.
+int64_t true_rows(const Param&);
+
+/// Word embeddings cut over the vocabulary, learned positions where the model has them, dropout.
+class TokenEmbedding {
+ public:
+  TokenEmbedding(ParamTable&, const TensorSplit&, const ModelConfig&);
+
+  void forward(const Ctx&, View y, ConstView tokens) const;  // y [s', b, h], tokens [s, b]
+  void backward(const Ctx&, ConstView dy, ConstView tokens) const;
+  /// y [t, b, h] of tokens that stand from first_position on; no dropout.
+  void at(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
+
+ private:
+  void look_up(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
+  DropoutKey dropout(const Ctx&, int64_t s) const;
+
+  float dropout_;
+  Param* words_;
+  Param* positions_ = nullptr;
+};
+
+}  // namespace megalith

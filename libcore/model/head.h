@@ -1,0 +1,42 @@
+#pragma once
+
+#include "libcore/config/model_config.h"
+#include "libcore/model/norm.h"
+
+namespace megalith {
+
+/// Final norm, logits and the loss. Logits are made in chunks of rows (of at most kLogitsBytes, in
+/// ctx.scratch), so that [n, V] never stands whole.
+class Head {
+ public:
+  static constexpr int64_t kLogitsBytes = int64_t{128} << 20;
+
+  Head(ParamTable&, const TensorSplit&, const ModelConfig&);
+
+  struct Targets {
+    ConstView labels;  // [s, b] i32
+    ConstView mask;    // [s, b] f32; empty: all ones
+    float grad_scale;
+  };
+  struct Saved {
+    ConstView x;  // [s', b, h]
+    Norm::Saved norm;
+    View dnormed;  // [s', b, h]: gradient of the norm's output, already computed in forward
+  };
+  Saved make_saved(const Ctx&, Arena&, ConstView x) const;
+
+  /// loss [s, b] f32. When training adds to the weight's gradient and fills saved.dnormed.
+  void forward(const Ctx&, View loss, const Targets&, const Saved&) const;
+  /// dx: gradient of x, overwritten.
+  void backward(const Ctx&, View dx, const Saved&) const;
+  /// logits [n, V] f32 of x [n, h].
+  void logits(const Ctx&, View logits, ConstView x) const;
+
+  int64_t vocabulary() const;
+
+ private:
+  Norm norm_;
+  Param* weight_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "libcore/model/stage.h"
+
+namespace megalith {
+
+struct MeasureInput {
+  ModelConfig model;
+  Layers layers;
+  TensorSplit split = {};
+  RecomputePlan recompute = {};
+  DType dtype = DType::kF32;
+  int64_t micro_batch = 1;
+};
+
+/// What one stage needs: bytes of memory, and the price of one microbatch.
+struct StageCost {
+  size_t tape = 0;     // saved activations of one microbatch
+  size_t scratch = 0;  // greatest need of forward and backward
+  size_t values = 0, grads = 0;
+  int64_t parameters = 0;  // on this rank, tied ones once
+  Cost forward, backward;  // all ops of one microbatch
+};
+
+/// Runs the real Stage forward and backward on the dry backend with counting arenas: there is no second
+/// formula. Memory and time of the caller hardly matter (no tensor is touched).
+StageCost measure(const MeasureInput&);
+
+}  // namespace megalith

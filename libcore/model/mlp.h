@@ -1,0 +1,32 @@
+#pragma once
+
+#include "libcore/config/model_config.h"
+#include "libcore/model/linear.h"
+
+namespace megalith {
+
+/// fc2(activation(fc1(x))), on this rank's part of the ffn width.
+class Mlp {
+ public:
+  Mlp(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
+
+  struct Saved {
+    View fc1;  // [s, b, f/tp], SwiGLU [s, b, 2 f/tp]: before the activation
+    View act;  // [s, b, f/tp]: after it
+  };
+  Saved make_saved(Arena&, int64_t s, int64_t b, DType) const;
+
+  void forward(const Ctx&, View y, ConstView x, const Saved&) const;  // y: ranks' summand, [s, b, h]
+  /// dx: ranks' summand, overwritten. Overwrites what was saved.
+  void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
+
+ private:
+  void activate(const Ctx&, View y, ConstView x) const;
+  void activate_grad(const Ctx&, View dx, ConstView dy, ConstView x) const;
+
+  Activation activation_;
+  int64_t ffn_;  // of this rank
+  Linear fc1_, fc2_;
+};
+
+}  // namespace megalith

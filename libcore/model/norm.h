@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/config/model_config.h"
+#include "libcore/model/ctx.h"
+#include "libcore/model/params.h"
+
+namespace megalith {
+
+/// LayerNorm or RMSNorm, as the model says.
+class Norm {
+ public:
+  /// name: "decoder.layers.0.input_layernorm".
+  Norm(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
+
+  struct Saved {
+    View mean;  // [n] f32; empty for RMSNorm
+    View rstd;  // [n] f32
+  };
+  Saved make_saved(Arena&, int64_t rows) const;
+
+  /// y may not be x's memory. An empty Saved keeps nothing.
+  void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// d: [n, h] gradient that reaches x past the norm; on return the gradient of x. Empty memory for it (false
+  /// in `residual`) is overwritten.
+  void backward(const Ctx&, View d, ConstView dy, ConstView x, const Saved&, bool residual) const;
+
+ private:
+  bool rms_;
+  float eps_;
+  Param* weight_;
+  Param* bias_ = nullptr;
+};
+
+}  // namespace megalith

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "libcore/config/model_config.h"
+#include "libcore/config/train_config.h"
+#include "libcore/model/block.h"
+#include "libcore/model/ctx.h"
+#include "libcore/model/embedding.h"
+#include "libcore/model/head.h"
+#include "libcore/model/kv_cache.h"
+#include "libcore/model/layers.h"
+#include "libcore/model/params.h"
+
+namespace megalith {
+
+/// What one forward pass takes. All views are in the backend's memory and stay until the backward pass.
+struct Microbatch {
+  ConstView tokens;          // [s, b] i32; also tells s and b where it is not read
+  ConstView labels = {};     // [s, b] i32; read by the head alone
+  ConstView loss_mask = {};  // [s, b] f32; empty: all ones
+  ConstView samples = {};    // [b] i64, host or device: global sample numbers, read when there is dropout
+  /// d(what is minimised)/d(sum of token losses): 1 / (microbatches * sum of loss_mask), times the loss
+  /// scale. Read by the head.
+  float grad_scale = 1;
+};
+
+/// Which layers are run again in the backward pass. `layers` as Megatron: uniform: layers that share one kept
+/// input; block: how many of a stage's first layers are run again. 0: uniform of 1.
+struct RecomputePlan {
+  Recompute granularity = Recompute::kNone;
+  bool block = false;
+  int layers = 0;
+};
+
+/// One microbatch's saved activations. May be used again after clear().
+struct Tape {
+  explicit Tape(Arena memory) : arena(std::move(memory)) {}
+  void clear();
+
+  Arena arena;
+  std::vector<ConstView> inputs;     // of each block
+  std::vector<Block::Saved> blocks;  // empty ones are run again
+  std::optional<Head::Saved> head;
+};
+
+/// The layers one rank holds for one pipeline chunk. The embedding stands on the first, the head and the loss
+/// on the last. Parameters are declared in the table, which must outlive the stage; the caller places them
+/// (ParamStore). Nothing here reads data on the host, so every call also runs on the dry backend.
+class Stage {
+ public:
+  Stage(const ModelConfig&, const Layers&, const TensorSplit&, ParamTable&, const RecomputePlan& = {});
+
+  /// in: [s', b, h] from the stage before, s' = s (s/tp with sequence parallelism); empty on the first. It
+  /// must stay until the backward pass. Returns [s', b, h]; with a head the loss of each token, [s, b] f32 in
+  /// nats, 0 where masked, not scaled (sum it with sum_on_host). The result lies in the tape.
+  /// With ctx.training the head also computes its own gradients here (logits never stand whole: they are made
+  /// in chunks of rows, and a chunk's gradient is used at once), so a forward in training must be followed by
+  /// its backward. Without, the tape holds only the result.
+  View forward(const Ctx&, const Microbatch&, ConstView in, Tape&) const;
+
+  /// dout: gradient of forward's result, overwritten; empty with a head. Adds to the parameters' gradients.
+  /// Returns d(in), in the memory of dout or the tape; empty on the first stage.
+  View backward(const Ctx&, const Microbatch&, View dout, Tape&) const;
+
+  /// Logits [rows, b, V] f32 of the last `rows` of tokens [t, b] i32 that follow those in the cache, which
+  /// then holds them too. Needs embedding and head. The result is made in ctx.scratch and is the caller's to
+  /// rewind. kInternal when the cache or the position table is too small.
+  View logits(const Ctx&, ConstView tokens, int64_t rows, KvCache&) const;
+
+  const ModelConfig& config() const { return config_; }
+  const Layers& layers() const { return layers_; }
+
+ private:
+  struct Segment {
+    int first, count;  // blocks of this stage
+    bool again;        // run again in the backward pass
+  };
+  ModelConfig config_;
+  Layers layers_;
+  std::vector<Segment> segments_;
+  std::optional<TokenEmbedding> embedding_;
+  std::vector<Block> blocks_;
+  std::optional<Head> head_;
+};
+
+/// Sum in fp64 of a f32 tensor; waits for the stream.
+double sum_on_host(Stream&, ConstView);
+
+}  // namespace megalith
