@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "libcore/config/train_config.h"
+
+namespace megalith {
+
+/// Megatron's OptimizerParamScheduler: the learning rate as a function of the samples that the optimizer has
+/// consumed so far, so that the first step of a run with warm-up has rate 0.
+struct LrSchedule {
+  double max = 0, min = 0;
+  LrDecay decay = LrDecay::kConstant;
+  double warmup = 0;      // samples of linear warm-up from 0; a fraction of decay_end may be no whole number
+  int64_t decay_end = 1;  // samples at which `min` is reached
+
+  double at(int64_t samples) const;
+};
+
+/// The schedule of a configuration that finish() has completed: steps times the global batch. Throws kUsage
+/// when the warm-up is not shorter than the decay.
+LrSchedule make_lr_schedule(const TrainConfig&);
+
+}  // namespace megalith

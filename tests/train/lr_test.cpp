@@ -1,0 +1,82 @@
+#include "libcore/train/lr.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+LrDecay decay_of(const std::string& style) {
+  for (const auto& [name, value] : enum_names(LrDecay{}))
+    if (style == name) return value;
+  fail(ErrorKind::kInternal, "no such style: ", style);
+}
+
+// Megatron computes in Python doubles with the same libm, in another association of max * done / warmup: 2
+// ulp.
+constexpr double kTwoUlp = 4.5e-16;
+
+TEST(LrSchedule, EqualsMegatronsScheduler) {
+  std::ifstream golden(test::test_data("train/goldens/lr.txt"));
+  int cases = 0;
+  for (std::string line; std::getline(golden, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream in(line);
+    std::string style, colon, hex;
+    LrSchedule schedule;
+    int64_t samples = 0;
+    in >> style >> schedule.max >> schedule.min >> schedule.warmup >> schedule.decay_end >> samples >>
+        colon >> hex;
+    schedule.decay = decay_of(style);
+    const double want = std::strtod(hex.c_str(), nullptr);
+    EXPECT_NEAR(schedule.at(samples), want, kTwoUlp * std::fabs(want) + 1e-19) << line;
+    ++cases;
+  }
+  EXPECT_EQ(cases, 63);
+}
+
+TrainConfig config(int64_t iters, int batch) {
+  TrainConfig c;
+  c.iters = iters;
+  c.global_batch = batch;
+  c.lr = 1e-3;
+  c.min_lr = 1e-4;
+  return c;
+}
+
+TEST(MakeLrSchedule, CountsInSamples) {
+  TrainConfig c = config(100, 16);
+  c.warmup_iters = 10;
+  const LrSchedule schedule = make_lr_schedule(c);
+  EXPECT_EQ(schedule.warmup, 160);
+  EXPECT_EQ(schedule.decay_end, 1600);
+  EXPECT_EQ(schedule.at(0), 0);
+  EXPECT_DOUBLE_EQ(schedule.at(80), 5e-4);
+  EXPECT_DOUBLE_EQ(schedule.at(1600), 1e-4);
+}
+
+TEST(MakeLrSchedule, FractionOfTheDecayNeedNotBeWhole) {
+  TrainConfig c = config(100, 1);
+  c.decay_iters = 50;
+  c.warmup_fraction = 0.05;
+  EXPECT_DOUBLE_EQ(make_lr_schedule(c).warmup, 2.5);
+}
+
+TEST(MakeLrSchedule, RefusesAWarmUpAsLongAsTheDecay) {
+  TrainConfig c = config(10, 4);
+  c.warmup_iters = 10;
+  EXPECT_THROW(make_lr_schedule(c), Error);
+  c.warmup_iters = 9;
+  EXPECT_NO_THROW(make_lr_schedule(c));
+}
+
+}  // namespace
+}  // namespace megalith
