@@ -202,4 +202,34 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
+namespace {
+/// Bytes at the start of `bytes`, which begin no valid sequence, that are the beginning of one (at least 1).
+size_t maximal_subpart(std::string_view bytes) {
+  const auto at = [&](size_t i) { return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u; };
+  const auto tail = [&](size_t i) { return (at(i) & 0xC0) == 0x80; };
+  const unsigned lead = at(0);
+  if (lead < 0xE0 || lead > 0xF4 || !tail(1)) return 1;
+  const bool second_fits = lead == 0xE0   ? at(1) >= 0xA0
+                           : lead == 0xED ? at(1) <= 0x9F
+                           : lead == 0xF0 ? at(1) >= 0x90
+                           : lead == 0xF4 ? at(1) <= 0x8F
+                                          : true;
+  if (!second_fits) return 1;
+  return lead >= 0xF0 && tail(2) ? 3 : 2;
+}
+}  // namespace
+
+std::string replace_invalid_utf8(std::string_view bytes) {
+  std::string out;
+  while (!bytes.empty()) {
+    const size_t good = valid_utf8_prefix(bytes);
+    out += bytes.substr(0, good);
+    bytes.remove_prefix(good);
+    if (bytes.empty()) break;
+    out += "\xEF\xBF\xBD";
+    bytes.remove_prefix(maximal_subpart(bytes));
+  }
+  return out;
+}
+
 }  // namespace megalith

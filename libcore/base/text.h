@@ -33,5 +33,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 /// Length of the longest prefix of `bytes` that is valid UTF-8 (no surrogates, no overlong forms, <= U+10FFFF).
 size_t valid_utf8_prefix(std::string_view bytes);
 void append_utf8(std::string& out, uint32_t code_point);
+/// `bytes` with U+FFFD for what is not valid UTF-8: one for each maximal part of a sequence, else one a byte (the Unicode
+/// standard's "substitution of maximal subparts", as in Python's errors="replace").
+std::string replace_invalid_utf8(std::string_view bytes);
 
 }  // namespace megalith
