@@ -1,0 +1,63 @@
+#include "libcore/text/added_tokens.h"
+
+#include <algorithm>
+
+#include "libcore/text/unicode.h"
+
+namespace megalith {
+namespace {
+
+/// Where the white space that ends `utf8` begins.
+size_t trailing_space(std::string_view utf8) {
+  size_t at = utf8.size();
+  while (at > 0) {
+    size_t begin = at - 1;
+    while (begin > 0 && (static_cast<unsigned char>(utf8[begin]) & 0xC0) == 0x80) --begin;
+    if (char_class(code_point_at(utf8.substr(begin, at - begin)).value) != CharClass::kSpace) break;
+    at = begin;
+  }
+  return at;
+}
+
+/// Bytes of white space at the start of `utf8`.
+size_t leading_space(std::string_view utf8) {
+  size_t at = 0;
+  while (at < utf8.size()) {
+    const CodePoint c = code_point_at(utf8.substr(at));
+    if (char_class(c.value) != CharClass::kSpace) break;
+    at += c.bytes;
+  }
+  return at;
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  std::stable_sort(tokens_.begin(), tokens_.end(),
+                   [](const AddedToken& a, const AddedToken& b) { return a.text.size() > b.text.size(); });
+  for (const AddedToken& token : tokens_) starts_[static_cast<unsigned char>(token.text[0])] = true;
+  if (std::count(starts_.begin(), starts_.end(), true) == 1) only_start_ = tokens_[0].text[0];
+}
+
+size_t AddedTokens::next_start(std::string_view utf8, size_t from) const {
+  if (only_start_) return std::min(utf8.find(*only_start_, from), utf8.size());
+  const auto found = std::find_if(utf8.begin() + static_cast<std::ptrdiff_t>(from), utf8.end(),
+                                  [&](char c) { return starts_[static_cast<unsigned char>(c)]; });
+  return static_cast<size_t>(found - utf8.begin());
+}
+
+std::optional<AddedTokens::Match> AddedTokens::find(std::string_view utf8, size_t from) const {
+  if (tokens_.empty()) return std::nullopt;
+  for (size_t at = next_start(utf8, from); at < utf8.size(); at = next_start(utf8, at + 1)) {
+    const auto token = std::find_if(tokens_.begin(), tokens_.end(),
+                                    [&](const AddedToken& t) { return utf8.substr(at).starts_with(t.text); });
+    if (token == tokens_.end()) continue;
+    Match match{at, at + token->text.size(), token->id};
+    if (token->takes_space_before) match.begin = from + trailing_space(utf8.substr(from, at - from));
+    if (token->takes_space_after) match.end += leading_space(utf8.substr(match.end));
+    return match;
+  }
+  return std::nullopt;
+}
+
+}  // namespace megalith

@@ -1,0 +1,113 @@
+#include "libcore/text/byte_level_tokenizer.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/pretokenizer.h"
+
+namespace megalith {
+namespace {
+
+constexpr int kCacheBits = 15;  // 2^16 pretokens, 2 MiB a thread: about the second-level cache
+
+/// Calls `plain` for the stretches between matches of `added` and `special(id)` for each match, in order.
+template <class Plain, class Special>
+void split_by(const AddedTokens& added, std::string_view utf8, Plain&& plain, Special&& special) {
+  size_t from = 0;
+  while (const auto match = added.find(utf8, from)) {
+    if (match->begin > from) plain(utf8.substr(from, match->begin - from));
+    special(match->id);
+    from = match->end;
+  }
+  if (from < utf8.size()) plain(utf8.substr(from));
+}
+
+}  // namespace
+
+struct ByteLevelTokenizer::Scratch {
+  PieceCache cache{kCacheBits};
+  std::vector<int32_t> piece;  // ids of one pretoken
+};
+
+/// A Scratch for the length of one call.
+class ByteLevelTokenizer::Lease {
+ public:
+  explicit Lease(const ByteLevelTokenizer& owner) : owner_(owner) {
+    const std::lock_guard lock(owner_.mutex_);
+    if (owner_.idle_.empty()) return;
+    scratch_ = std::move(owner_.idle_.back());
+    owner_.idle_.pop_back();
+  }
+  ~Lease() {
+    if (!scratch_) return;
+    const std::lock_guard lock(owner_.mutex_);
+    owner_.idle_.push_back(std::move(scratch_));
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  Scratch& get() {
+    if (!scratch_) scratch_ = std::make_unique<Scratch>();
+    return *scratch_;
+  }
+
+ private:
+  const ByteLevelTokenizer& owner_;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
+    : name_(std::move(model.name)),
+      tokens_(std::move(model.tokens)),
+      encoder_(model.byte_ids, model.merges),
+      raw_added_(std::move(model.raw_added)),
+      normalized_added_(std::move(model.normalized_added)),
+      eod_(model.eod) {}
+
+ByteLevelTokenizer::~ByteLevelTokenizer() = default;
+
+int ByteLevelTokenizer::eod() const {
+  if (eod_ < 0)
+    fail(ErrorKind::kData, name_,
+         ": the tokenizer's files name no end-of-document token; wanted \"eos_token\" in ",
+         "tokenizer_config.json, or a token \"<|endoftext|>\"");
+  return eod_;
+}
+
+void ByteLevelTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
+  Lease scratch(*this);
+  split_by(
+      raw_added_, utf8, [&](std::string_view rest) { encode_normalized(rest, scratch.get(), ids); },
+      [&](int32_t id) { ids.push_back(id); });
+}
+
+void ByteLevelTokenizer::encode_normalized(std::string_view utf8, Scratch& scratch,
+                                           std::vector<int32_t>& ids) const {
+  split_by(
+      normalized_added_, utf8, [&](std::string_view rest) { encode_plain(rest, scratch, ids); },
+      [&](int32_t id) { ids.push_back(id); });
+}
+
+void ByteLevelTokenizer::encode_plain(std::string_view utf8, Scratch& scratch,
+                                      std::vector<int32_t>& ids) const {
+  for_each_gpt2_pretoken(utf8, [&](std::string_view piece) {
+    if (const auto known = scratch.cache.find(piece); !known.empty()) {
+      ids.insert(ids.end(), known.begin(), known.end());
+      return;
+    }
+    encoder_.encode(piece, scratch.piece);
+    scratch.cache.put(piece, scratch.piece);
+    ids.insert(ids.end(), scratch.piece.begin(), scratch.piece.end());
+  });
+}
+
+std::string ByteLevelTokenizer::decode(std::span<const int32_t> ids) const {
+  std::string bytes;
+  for (int32_t id : ids) {
+    if (id < 0 || id >= vocab_size() || tokens_[static_cast<size_t>(id)].empty())
+      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
+    bytes += tokens_[static_cast<size_t>(id)];
+  }
+  return replace_invalid_utf8(bytes);
+}
+
+}  // namespace megalith

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "libcore/text/added_tokens.h"
+#include "libcore/text/byte_pair_encoder.h"
+#include "libcore/text/piece_cache.h"
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+/// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
+/// hf_json.h).
+struct ByteLevelModel {
+  std::string name;                 // Megatron's --tokenizer-type
+  std::vector<std::string> tokens;  // bytes of each id; empty: no token has this id
+  std::array<int32_t, 256> byte_ids{};
+  std::vector<BytePairEncoder::Merge> merges;
+  std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
+  std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
+  int32_t eod = -1;                          // -1: the files name none
+};
+
+/// GPT-2's way: added tokens are cut out, the rest falls into pretokens, each of which is merged by rank (see
+/// pretokenizer.h and byte_pair_encoder.h; same ids as Hugging Face tokenizers' BPE with the ByteLevel
+/// pre-tokenizer without prefix space).
+class ByteLevelTokenizer : public Tokenizer {
+ public:
+  explicit ByteLevelTokenizer(ByteLevelModel model);
+  ~ByteLevelTokenizer() override;
+
+  int vocab_size() const override { return static_cast<int>(tokens_.size()); }
+  int eod() const override;
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  std::string decode(std::span<const int32_t> ids) const override;
+  std::string name() const override { return name_; }
+
+ private:
+  struct Scratch;
+  class Lease;
+
+  void encode_normalized(std::string_view utf8, Scratch&, std::vector<int32_t>& ids) const;
+  void encode_plain(std::string_view utf8, Scratch&, std::vector<int32_t>& ids) const;
+
+  std::string name_;
+  std::vector<std::string> tokens_;
+  BytePairEncoder encoder_;
+  AddedTokens raw_added_, normalized_added_;
+  int32_t eod_;
+  // Caches of threads that are not encoding now: a call takes one (or makes one) and gives it back, so calls
+  // share no cache.
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Scratch>> idle_;
+};
+
+}  // namespace megalith

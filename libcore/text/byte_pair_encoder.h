@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "libcore/text/pair_map.h"
+
+namespace megalith {
+
+/// Byte-pair encoding of one pretoken: starts with one id per byte, then joins the neighbours whose pair has
+/// the lowest rank, the leftmost first, until no pair has one. Const and thread-safe.
+class BytePairEncoder {
+ public:
+  struct Merge {
+    int32_t left, right, merged;
+  };
+  /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
+  /// tokenizers).
+  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges);
+
+  /// Replaces `ids` by those of `bytes`.
+  void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
+
+ private:
+  struct Target {
+    uint32_t rank = kNoRank;
+    int32_t merged = -1;
+  };
+  static constexpr uint32_t kNoRank = ~uint32_t{0};
+
+  Target target(int32_t left, int32_t right) const;
+  void merge_short(std::vector<int32_t>& ids) const;
+  void merge_long(std::vector<int32_t>& ids) const;
+
+  std::array<int32_t, 256> byte_ids_;
+  PairMap<Target> targets_;
+};
+
+}  // namespace megalith

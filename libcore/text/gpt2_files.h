@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/text/byte_level_tokenizer.h"
+
+namespace megalith {
+
+/// Reads GPT-2's two files: vocab.json, {"token": id}, and merges.txt, one "left right" a line in order of
+/// rank, lines that begin with "#version" ignored. "<|endoftext|>" must be in the vocabulary: it is the end
+/// of a document and is found as text. Form and rules: docs/formats/tokenizer.md. Throws kNoInput, kData with
+/// the file and line.
+ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges);
+
+}  // namespace megalith

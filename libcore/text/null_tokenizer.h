@@ -1,0 +1,22 @@
+#pragma once
+
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+/// Megatron's NullTokenizer: a text is ids in decimal with one blank between them. `size` ids and the end of
+/// a document, `size`. encode() throws kData for anything else.
+class NullTokenizer : public Tokenizer {
+ public:
+  explicit NullTokenizer(int size) : size_(size) {}
+  int vocab_size() const override { return size_ + 1; }
+  int eod() const override { return size_; }
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  std::string decode(std::span<const int32_t> ids) const override;
+  std::string name() const override { return "NullTokenizer"; }
+
+ private:
+  int size_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,66 @@
+#include "libcore/text/tokenizer.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/byte_level_tokenizer.h"
+#include "libcore/text/gpt2_files.h"
+#include "libcore/text/hf_json.h"
+#include "libcore/text/null_tokenizer.h"
+#include "libcore/text/sentencepiece_tokenizer.h"
+
+namespace megalith {
+namespace {
+
+void need(const std::string& value, const TokenizerFiles& files, const char* option, const char* what) {
+  if (value.empty()) fail(ErrorKind::kUsage, "--tokenizer-type ", files.type, " needs ", option, ": ", what);
+}
+
+using Make = std::unique_ptr<Tokenizer> (*)(const TokenizerFiles&);
+
+std::unique_ptr<Tokenizer> make_gpt2(const TokenizerFiles& files) {
+  need(files.vocab, files, "--vocab-file", "GPT-2's vocab.json");
+  need(files.merges, files, "--merge-file", "GPT-2's merges.txt");
+  return std::make_unique<ByteLevelTokenizer>(read_gpt2_files(files.vocab, files.merges));
+}
+
+std::unique_ptr<Tokenizer> make_hf(const TokenizerFiles& files) {
+  need(files.model, files, "--tokenizer-model", "a tokenizer.json, or the folder that holds it");
+  return std::make_unique<ByteLevelTokenizer>(read_hf_tokenizer(files.model));
+}
+
+std::unique_ptr<Tokenizer> make_sentencepiece(const TokenizerFiles& files) {
+  need(files.model, files, "--tokenizer-model", "a SentencePiece model");
+  return make_sentencepiece_tokenizer(files.type, files.model);
+}
+
+std::unique_ptr<Tokenizer> make_null(const TokenizerFiles& files) {
+  if (files.null_vocab_size < 1)
+    fail(ErrorKind::kUsage, "--tokenizer-type NullTokenizer needs --vocab-size of at least 1, found ",
+         files.null_vocab_size);
+  return std::make_unique<NullTokenizer>(files.null_vocab_size);
+}
+
+struct Kind {
+  const char* name;
+  Make make;
+};
+constexpr Kind kKinds[] = {
+    {"GPT2BPETokenizer", make_gpt2},   {"GPTSentencePieceTokenizer", make_sentencepiece},
+    {"HuggingFaceTokenizer", make_hf}, {"Llama2Tokenizer", make_sentencepiece},
+    {"NullTokenizer", make_null},
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kKinds) {
+    if (files.type == kind.name) return kind.make(files);
+    names.emplace_back(kind.name);
+  }
+  const auto close = nearest(files.type, names);
+  fail(ErrorKind::kUsage, "--tokenizer-type ", quote(files.type), " is not known",
+       close ? "; did you mean " + *close : "", "; there are ", join(names, ", "));
+}
+
+}  // namespace megalith

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libcore/base/json.h"
+#include "libcore/text/byte_level_tokenizer.h"
+
+namespace megalith {
+
+/// Tokens of a byte-level vocabulary as its files write them (in GPT-2's byte alphabet, see byte_alphabet.h)
+/// and their ids.
+class Vocabulary {
+ public:
+  /// From {"token": id, …}. `place` begins every message (a file name). Throws kData: a value that is no id,
+  /// or one id twice.
+  Vocabulary(const Json& object, std::string place);
+
+  /// Adds a token. Throws kData when it, or the id, is there already.
+  void add(const std::string& token, int64_t id);
+
+  std::optional<int32_t> find(const std::string& token) const;
+  size_t size() const { return ids_.size(); }
+
+  /// The merge of `left` and `right`. `where` begins the message of kData: one of the two or the joined token
+  /// is unknown.
+  BytePairEncoder::Merge merge(const std::string& left, const std::string& right,
+                               const std::string& where) const;
+
+  /// Fills tokens and byte_ids of `model`. Throws kData: ids are not 0..size-1, or one of the 256 bytes has
+  /// no token.
+  void fill(ByteLevelModel& model) const;
+
+ private:
+  int32_t need(const std::string& token, const std::string& where, const char* what) const;
+
+  std::string place_;
+  std::unordered_map<std::string, int32_t> ids_;
+  std::unordered_map<int32_t, const std::string*> tokens_;  // into the keys of ids_
+};
+
+}  // namespace megalith
