@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace megalith {
+
+/// Bytes that grow at the end. Unlike std::string's, a large buffer grows by realloc, which moves pages
+/// instead of copying them: a line of a gigabyte is never in memory twice, and the spare room costs nothing
+/// until it is written.
+class ByteBuffer {
+ public:
+  ByteBuffer() = default;
+  ~ByteBuffer() { std::free(data_); }
+  ByteBuffer(ByteBuffer&& other) noexcept { swap(other); }
+  ByteBuffer& operator=(ByteBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ByteBuffer(const ByteBuffer&) = delete;
+  ByteBuffer& operator=(const ByteBuffer&) = delete;
+
+  char* data() { return data_; }
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  void clear() { size_ = 0; }
+
+  void append(const char* bytes, size_t n) {
+    if (n == 0) return;
+    if (capacity_ - size_ < n) reserve(size_ + n > 2 * capacity_ ? size_ + n : 2 * capacity_);
+    std::memcpy(data_ + size_, bytes, n);
+    size_ += n;
+  }
+
+  void reserve(size_t capacity) {
+    if (capacity <= capacity_) return;
+    void* grown = std::realloc(data_, capacity);
+    if (!grown) throw std::bad_alloc();
+    data_ = static_cast<char*>(grown);
+    capacity_ = capacity;
+  }
+
+ private:
+  void swap(ByteBuffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+  char* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace megalith

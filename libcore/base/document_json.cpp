@@ -1,0 +1,490 @@
+#include "libcore/base/document_json.h"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <emmintrin.h>
+#include <simdjson.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr size_t kSeenKeys = 5;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_high(uint32_t unit) {
+  return (unit & 0xFC00) == 0xD800;
+}
+bool is_low(uint32_t unit) {
+  return (unit & 0xFC00) == 0xDC00;
+}
+
+/// The first quote, backslash or control character in [at, end), or end.
+char* find_special(char* at, char* end) {
+  const __m128i quote_mark = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  const __m128i last_control = _mm_set1_epi8(0x1f);
+  for (; end - at >= 16; at += 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i text = _mm_or_si128(_mm_cmpeq_epi8(x, quote_mark), _mm_cmpeq_epi8(x, backslash));
+    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(x, last_control), x);
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(text, control)));
+    if (mask != 0) return at + std::countr_zero(mask);
+  }
+  while (at < end && *at != '"' && *at != '\\' && static_cast<unsigned char>(*at) > 0x1f) ++at;
+  return at;
+}
+
+/// The value of the four hexadecimal digits at `at`, or nothing.
+std::optional<uint32_t> read_hex4(const char* at, const char* end) {
+  if (end - at < 4) return std::nullopt;
+  uint32_t unit = 0;
+  for (int i = 0; i < 4; ++i) {
+    const char c = at[i];
+    uint32_t digit = 0;
+    if (is_digit(c))
+      digit = static_cast<uint32_t>(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      digit = static_cast<uint32_t>(c - 'a' + 10);
+    else if (c >= 'A' && c <= 'F')
+      digit = static_cast<uint32_t>(c - 'A' + 10);
+    else
+      return std::nullopt;
+    unit = unit * 16 + digit;
+  }
+  return unit;
+}
+
+/// The low half at `at` when \uDC00-\uDFFF stands there.
+std::optional<uint32_t> read_low_half(const char* at, const char* end) {
+  if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
+  const std::optional<uint32_t> unit = read_hex4(at + 2, end);
+  return unit && is_low(*unit) ? unit : std::nullopt;
+}
+
+char* write_utf8(char* out, uint32_t c) {
+  const auto put = [&](uint32_t byte) { *out++ = static_cast<char>(byte); };
+  if (c < 0x80) {
+    put(c);
+  } else if (c < 0x800) {
+    put(0xC0 | (c >> 6));
+    put(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    put(0xE0 | (c >> 12));
+    put(0x80 | ((c >> 6) & 0x3F));
+    put(0x80 | (c & 0x3F));
+  } else {
+    put(0xF0 | (c >> 18));
+    put(0x80 | ((c >> 12) & 0x3F));
+    put(0x80 | ((c >> 6) & 0x3F));
+    put(0x80 | (c & 0x3F));
+  }
+  return out;
+}
+
+char simple_escape(char c) {
+  switch (c) {
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    default:
+      return c;  // quote, backslash, slash
+  }
+}
+
+/// Decodes the escapes of [at, end), already found well-formed, to `out` <= at; returns the end of the text.
+/// An escape is never shorter than what it stands for. (A lone surrogate gives three bytes that equal no
+/// UTF-8 text.)
+char* unescape(const char* at, const char* end, char* out) {
+  while (at < end) {
+    const void* found = std::memchr(at, '\\', static_cast<size_t>(end - at));
+    const char* stop = found ? static_cast<const char*>(found) : end;
+    std::memmove(out, at, static_cast<size_t>(stop - at));
+    out += stop - at;
+    at = stop;
+    if (at == end) break;
+    if (at[1] != 'u') {
+      *out++ = simple_escape(at[1]);
+      at += 2;
+      continue;
+    }
+    uint32_t c = *read_hex4(at + 2, end);
+    at += 6;
+    const std::optional<uint32_t> low = is_high(c) ? read_low_half(at, end) : std::nullopt;
+    if (low) {
+      c = 0x10000 + ((c & 0x3FF) << 10) + (*low & 0x3FF);
+      at += 6;
+    }
+    out = write_utf8(out, c);
+  }
+  return out;
+}
+
+/// One character at `at` for a message: a whole UTF-8 character, or one byte.
+std::string_view character(const char* at, const char* end) {
+  size_t n = 1;
+  while (at + n < end && n < 4 && (static_cast<unsigned char>(at[n]) & 0xC0) == 0x80) ++n;
+  return {at, n};
+}
+
+}  // namespace
+
+const char* name(DocumentFault fault) {
+  switch (fault) {
+    case DocumentFault::kInvalidUtf8:
+      return "invalid UTF-8";
+    case DocumentFault::kByteOrderMark:
+      return "byte order mark inside the input";
+    case DocumentFault::kSyntax:
+      return "malformed JSON";
+    case DocumentFault::kControlCharacter:
+      return "raw control character in a string";
+    case DocumentFault::kTooDeep:
+      return "nested too deeply";
+    case DocumentFault::kTrailing:
+      return "text after the JSON value";
+    case DocumentFault::kNotObject:
+      return "not a JSON object";
+    case DocumentFault::kMissingKey:
+      return "missing key";
+    case DocumentFault::kWrongType:
+      return "value is not text";
+    case DocumentFault::kLoneSurrogate:
+      return "lone surrogate";
+  }
+  return "";
+}
+
+const char* DocumentParser::article_and_name(Kind kind) {
+  switch (kind) {
+    case Kind::kAbsent:
+      return "nothing";
+    case Kind::kString:
+      return "a string";
+    case Kind::kList:
+      return "a list";
+    case Kind::kObject:
+      return "an object";
+    case Kind::kNumber:
+      return "a number";
+    case Kind::kTrue:
+      return "true";
+    case Kind::kFalse:
+      return "false";
+    case Kind::kNull:
+      return "null";
+  }
+  return "";
+}
+
+DocumentParser::DocumentParser(std::vector<std::string> keys) {
+  for (std::string& key : keys) slots_.emplace_back().key = std::move(key);
+}
+
+std::optional<DocumentProblem> DocumentParser::parse(std::span<char> line) {
+  start(line);
+  if (!check_bytes() || !scan() || !check_slots()) return std::move(problem_);
+  for (Slot& slot : slots_) decode(slot);
+  return std::nullopt;
+}
+
+void DocumentParser::start(std::span<char> line) {
+  begin_ = at_ = line.data();
+  end_ = begin_ + line.size();
+  depth_ = 0;
+  root_ = Kind::kAbsent;
+  slot_ = nullptr;
+  seen_keys_.clear();
+  problem_.reset();
+  for (Slot& slot : slots_) {
+    slot.kind = slot.element = Kind::kAbsent;
+    slot.literals.clear();
+    slot.texts.clear();
+  }
+}
+
+/// Python decodes the line before json.loads sees it, so bad bytes come first.
+bool DocumentParser::check_bytes() {
+  const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
+  if (!simdjson::validate_utf8(line.data(), line.size())) {
+    const char* bad = begin_ + valid_utf8_prefix(line);
+    return reject(DocumentFault::kInvalidUtf8, bad, "found " + quote({bad, 1}));
+  }
+  if (line.starts_with(kByteOrderMark))
+    return reject(DocumentFault::kByteOrderMark, begin_, "it may only be the first bytes of an input");
+  return true;
+}
+
+/// One turn per value, key or separator; the open lists and objects are in objects_, so depth costs no stack.
+bool DocumentParser::scan() {
+  State state = State::kValue;
+  bool good = true;
+  while (good && state != State::kDone) {
+    skip_blanks();
+    if (state == State::kValue)
+      good = scan_value(state);
+    else if (state == State::kKey)
+      good = scan_key(state);
+    else
+      good = scan_after_value(state);
+  }
+  if (!good) return false;
+  skip_blanks();
+  if (at_ != end_)
+    return reject(DocumentFault::kTrailing, at_,
+                  "found " + quote(character(at_, end_)) + ", wanted the end of the line");
+  return true;
+}
+
+bool DocumentParser::scan_value(State& state) {
+  const char c = at_ < end_ ? *at_ : '\0';
+  if (c == '{' || c == '[') return open(c == '{', state);
+  state = State::kAfterValue;
+  if (c != '"') return scan_other();
+  const char* const begin = at_;
+  Literal literal;
+  if (!scan_string(literal)) return false;
+  note(Kind::kString, begin, &literal);
+  return true;
+}
+
+bool DocumentParser::open(bool object, State& state) {
+  const Kind kind = object ? Kind::kObject : Kind::kList;
+  if (depth_ == kMaxDocumentDepth)
+    return reject(DocumentFault::kTooDeep, at_,
+                  concat("more than ", kMaxDocumentDepth, " lists and objects inside one another"));
+  note(kind, at_);
+  objects_[depth_++] = object;
+  ++at_;
+  skip_blanks();
+  if (at_ < end_ && *at_ == (object ? '}' : ']'))
+    close(state);
+  else
+    state = object ? State::kKey : State::kValue;
+  return true;
+}
+
+void DocumentParser::close(State& state) {
+  ++at_;
+  --depth_;
+  state = State::kAfterValue;
+}
+
+bool DocumentParser::scan_key(State& state) {
+  if (at_ == end_ || *at_ != '"') return reject_unexpected("a key in double quotes");
+  Literal key;
+  if (!scan_string(key)) return false;
+  if (depth_ == 1) {
+    slot_ = find_slot(key);
+    if (seen_keys_.size() < kSeenKeys) seen_keys_.push_back(key);
+  }
+  skip_blanks();
+  if (at_ == end_ || *at_ != ':') return reject_unexpected("':'");
+  ++at_;
+  state = State::kValue;
+  return true;
+}
+
+bool DocumentParser::scan_after_value(State& state) {
+  if (depth_ == 0) {
+    state = State::kDone;
+    return true;
+  }
+  const bool object = objects_[depth_ - 1];
+  const char c = at_ < end_ ? *at_ : '\0';
+  if (c == (object ? '}' : ']')) {
+    close(state);
+    return true;
+  }
+  if (c != ',') return reject_unexpected(object ? "',' or '}'" : "',' or ']'");
+  ++at_;
+  state = object ? State::kKey : State::kValue;
+  return true;
+}
+
+/// at_ is on the opening quote; afterwards behind the closing one.
+bool DocumentParser::scan_string(Literal& literal) {
+  const char* const opening = at_;
+  char* at = at_ + 1;
+  literal.begin = at;
+  for (;;) {
+    at = find_special(at, end_);
+    if (at == end_) return reject(DocumentFault::kSyntax, opening, "the string that begins here has no end");
+    if (*at == '"') break;
+    if (*at != '\\')
+      return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
+    if (!scan_escape(at, literal)) return false;
+  }
+  literal.end = at;
+  at_ = at + 1;
+  return true;
+}
+
+bool DocumentParser::scan_escape(char*& at, Literal& literal) {
+  literal.escaped = true;
+  const char* const backslash = at;
+  const char c = at + 1 < end_ ? at[1] : '\0';
+  if (c != 'u') {
+    if (c == '\0' || !std::strchr("\"\\/bfnrt", c))
+      return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
+    at += 2;
+    return true;
+  }
+  const std::optional<uint32_t> unit = read_hex4(at + 2, end_);
+  if (!unit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
+  at += 6;
+  if (is_high(*unit) && read_low_half(at, end_))
+    at += 6;
+  else if ((is_high(*unit) || is_low(*unit)) && !literal.lone_surrogate)
+    literal.lone_surrogate = backslash;
+  return true;
+}
+
+/// Numbers and words. A number ends where its grammar ends; what follows is then the unexpected thing.
+bool DocumentParser::scan_other() {
+  const char* const begin = at_;
+  Kind kind = Kind::kNumber;
+  if (skip_word("null"))
+    kind = Kind::kNull;
+  else if (skip_word("true"))
+    kind = Kind::kTrue;
+  else if (skip_word("false"))
+    kind = Kind::kFalse;
+  else if (!skip_word("NaN") && !skip_word("Infinity") && !skip_word("-Infinity") && !skip_number())
+    return reject_unexpected("a JSON value");
+  note(kind, begin);
+  return true;
+}
+
+bool DocumentParser::skip_word(std::string_view word) {
+  if (!std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(word)) return false;
+  at_ += word.size();
+  return true;
+}
+
+bool DocumentParser::skip_number() {
+  const auto digits = [&](char* at) {
+    while (at < end_ && is_digit(*at)) ++at;
+    return at;
+  };
+  char* at = at_;
+  if (at < end_ && *at == '-') ++at;
+  if (at == end_ || !is_digit(*at)) return false;
+  at = *at == '0' ? at + 1 : digits(at);
+  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = digits(at + 1);
+  if (at < end_ && (*at == 'e' || *at == 'E')) {
+    char* exponent = at + 1;
+    if (exponent < end_ && (*exponent == '+' || *exponent == '-')) ++exponent;
+    if (exponent < end_ && is_digit(*exponent)) at = digits(exponent);
+  }
+  at_ = at;
+  return true;
+}
+
+void DocumentParser::skip_blanks() {
+  while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+}
+
+/// A value begins at `at`, inside depth_ open levels. Only the root, the value of a wanted key and the
+/// elements of its list matter.
+void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
+  if (depth_ == 0) root_ = kind;
+  if (!slot_) return;
+  if (depth_ == 1) {
+    slot_->kind = kind;
+    slot_->at = at;
+    if (literal) slot_->literals.push_back(*literal);
+  } else if (depth_ == 2 && slot_->kind == Kind::kList) {
+    if (literal) {
+      slot_->literals.push_back(*literal);
+    } else if (slot_->element == Kind::kAbsent) {
+      slot_->element = kind;
+      slot_->element_at = at;
+    }
+  }
+}
+
+/// The slot of a top-level key, emptied: a later occurrence replaces an earlier one.
+DocumentParser::Slot* DocumentParser::find_slot(const Literal& key) {
+  std::string_view text(key.begin, static_cast<size_t>(key.end - key.begin));
+  if (key.escaped) {
+    key_text_.resize(text.size());
+    key_text_.resize(static_cast<size_t>(unescape(key.begin, key.end, key_text_.data()) - key_text_.data()));
+    text = key_text_;
+  }
+  for (Slot& slot : slots_) {
+    if (slot.key != text) continue;
+    slot.element = Kind::kAbsent;
+    slot.literals.clear();
+    return &slot;
+  }
+  return nullptr;
+}
+
+bool DocumentParser::check_slots() {
+  if (root_ != Kind::kObject)
+    return reject(DocumentFault::kNotObject, begin_,
+                  concat("found ", article_and_name(root_), ", wanted {…}"));
+  for (const Slot& slot : slots_)
+    if (!check_slot(slot)) return false;
+  return true;
+}
+
+bool DocumentParser::check_slot(const Slot& slot) {
+  if (slot.kind == Kind::kAbsent) {
+    std::string seen;
+    for (const Literal& key : seen_keys_)
+      seen += (seen.empty() ? "" : ", ") + quote({key.begin, static_cast<size_t>(key.end - key.begin)});
+    return reject(
+        DocumentFault::kMissingKey, begin_,
+        concat("no ", quote(slot.key), seen.empty() ? "; the object is empty" : "; the line has ", seen));
+  }
+  if (slot.kind != Kind::kString && slot.kind != Kind::kList)
+    return reject(DocumentFault::kWrongType, slot.at,
+                  concat(quote(slot.key), " is ", article_and_name(slot.kind),
+                         ", wanted a string or a list of strings"));
+  if (slot.element != Kind::kAbsent)
+    return reject(DocumentFault::kWrongType, slot.element_at,
+                  concat(quote(slot.key), " is a list that holds ", article_and_name(slot.element),
+                         ", wanted only strings"));
+  for (const Literal& literal : slot.literals) {
+    if (literal.lone_surrogate)
+      return reject(DocumentFault::kLoneSurrogate, literal.lone_surrogate,
+                    concat(std::string_view(literal.lone_surrogate, 6), " stands without its other half"));
+  }
+  return true;
+}
+
+void DocumentParser::decode(Slot& slot) {
+  for (const Literal& literal : slot.literals) {
+    const char* end = literal.escaped ? unescape(literal.begin, literal.end, literal.begin) : literal.end;
+    slot.texts.emplace_back(literal.begin, static_cast<size_t>(end - literal.begin));
+  }
+}
+
+bool DocumentParser::reject(DocumentFault fault, const char* at, std::string detail) {
+  problem_ = {fault, static_cast<size_t>(at - begin_), std::move(detail)};
+  return false;
+}
+
+bool DocumentParser::reject_unexpected(const char* wanted) {
+  if (at_ == end_) return reject(DocumentFault::kSyntax, at_, concat("the line ends, wanted ", wanted));
+  return reject(DocumentFault::kSyntax, at_,
+                concat("found ", quote(character(at_, end_)), ", wanted ", wanted));
+}
+
+}  // namespace megalith

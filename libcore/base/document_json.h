@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+/// Why a line of a corpus is refused. The order is that of the summary.
+enum class DocumentFault : uint8_t {
+  kInvalidUtf8,
+  kByteOrderMark,     // EF BB BF anywhere but in the first bytes of an input
+  kSyntax,            // not JSON
+  kControlCharacter,  // a raw character below U+0020 inside a string
+  kTooDeep,
+  kTrailing,      // text after the JSON value
+  kNotObject,     // a JSON value, but not {...}
+  kMissingKey,    // a wanted key is absent
+  kWrongType,     // a wanted key holds neither a string nor a list of strings
+  kLoneSurrogate  // a wanted string holds half of a \uD800-\uDFFF pair
+};
+constexpr size_t kDocumentFaults = 10;
+const char* name(DocumentFault fault);  // "invalid UTF-8", for messages
+
+struct DocumentProblem {
+  DocumentFault fault;
+  size_t byte;         // offset in the line, from 0
+  std::string detail;  // what was found there and what was wanted
+};
+
+/// Lists and objects may be nested this deep: Python's default recursion limit, which json.loads runs into.
+constexpr size_t kMaxDocumentDepth = 1000;
+
+/// Takes the texts of wanted keys out of one line of loose JSON, with the semantics of Python's
+/// json.loads(line)[key] on strictly decoded UTF-8: of duplicate keys the last wins, escaped key names match,
+/// NaN, Infinity and numbers of any size pass, raw control characters and trailing text do not. Two things
+/// are stricter: a lone surrogate in a wanted string is refused here (in Megatron it fails in the tokenizer),
+/// and a nesting deeper than kMaxDocumentDepth.
+///
+/// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
+/// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
+/// behind it for all others. This one is a single pass that looks at 16 bytes at a time inside strings,
+/// builds nothing for values that nobody asked for, and decodes the wanted strings where they lie. (UTF-8 is
+/// validated by simdjson.)
+///
+/// Not thread-safe; one per worker. Keeps its memory from line to line.
+class DocumentParser {
+ public:
+  explicit DocumentParser(std::vector<std::string> keys);
+
+  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a line
+  /// without a problem is changed: escapes in its wanted strings are decoded in place.
+  std::optional<DocumentProblem> parse(std::span<char> line);
+
+  /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed
+  /// line.
+  std::span<const std::string_view> texts(size_t key) const { return slots_[key].texts; }
+
+ private:
+  enum class Kind : uint8_t { kAbsent, kString, kList, kObject, kNumber, kTrue, kFalse, kNull };
+  enum class State : uint8_t { kValue, kKey, kAfterValue, kDone };
+  struct Literal {  // a string, without its quotes
+    char* begin = nullptr;
+    char* end = nullptr;
+    bool escaped = false;
+    const char* lone_surrogate = nullptr;  // its backslash
+  };
+  struct Slot {  // what the last occurrence of a wanted key holds
+    std::string key;
+    Kind kind = Kind::kAbsent;
+    const char* at = nullptr;      // the value
+    Kind element = Kind::kAbsent;  // first element of the list that is no string, and where
+    const char* element_at = nullptr;
+    std::vector<Literal> literals;
+    std::vector<std::string_view> texts;
+  };
+  static const char* article_and_name(Kind kind);
+
+  void start(std::span<char> line);
+  bool check_bytes();
+  bool scan();
+  bool scan_value(State& state);
+  bool scan_key(State& state);
+  bool scan_after_value(State& state);
+  bool open(bool object, State& state);
+  void close(State& state);
+  bool scan_string(Literal& literal);
+  bool scan_escape(char*& at, Literal& literal);
+  bool scan_other();
+  bool skip_word(std::string_view word);
+  bool skip_number();
+  void skip_blanks();
+  void note(Kind kind, const char* at, const Literal* literal = nullptr);
+  Slot* find_slot(const Literal& key);
+  bool check_slots();
+  bool check_slot(const Slot& slot);
+  void decode(Slot& slot);
+  bool reject(DocumentFault fault, const char* at, std::string detail);
+  bool reject_unexpected(const char* wanted);
+
+  std::vector<Slot> slots_;
+  std::string key_text_;             // an escaped key, decoded
+  std::vector<Literal> seen_keys_;   // the first few of the top level, for messages
+  bool objects_[kMaxDocumentDepth];  // whether each open level is an object
+  size_t depth_ = 0;
+  Kind root_ = Kind::kAbsent;
+  Slot* slot_ = nullptr;  // the wanted key whose value is being read
+  char* begin_ = nullptr;
+  char* at_ = nullptr;
+  char* end_ = nullptr;
+  std::optional<DocumentProblem> problem_;
+};
+
+}  // namespace megalith
