@@ -11,7 +11,8 @@
 namespace megalith {
 
 int run_app(const char* name, const std::function<int()>& body) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed reader shows as a failed write, which has a message and an exit code
+  std::signal(SIGPIPE,
+              SIG_IGN);  // a closed reader shows as a failed write, which has a message and an exit code
   try {
     const int code = body();
     if (std::fflush(stdout) != 0) fail(ErrorKind::kIo, "stdout: cannot write");
@@ -26,6 +27,18 @@ int run_app(const char* name, const std::function<int()>& body) {
     log(name, ": error: internal: ", error.what());
     return exit_code(ErrorKind::kInternal);
   }
+}
+
+bool read_options(Options& options, int argc, const char* const* argv) {
+  const auto text = options.read({argv + (argc > 0 ? 1 : 0), argv + argc});
+  if (text) std::fputs(text->c_str(), stdout);
+  return !text;
+}
+
+bool parse_options(Options& options, int argc, const char* const* argv) {
+  if (!read_options(options, argc, argv)) return false;
+  options.check();
+  return true;
 }
 
 }  // namespace megalith

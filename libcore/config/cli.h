@@ -28,7 +28,7 @@ ignored_megatron_options();  // of Megatron-LM's and PaddleNLP's training comman
 ///   options.add("Merging", merge);
 ///   if (!parse_options(options, argc, argv)) return 0;     // apps/app.h; --help was printed
 ///
-/// Every app also has --help, --version, --config FILE and, unlisted, --help-markdown, --help-man,
+/// Every app also has --help, --version, --quiet, --config FILE and, unlisted, --help-markdown, --help-man,
 /// --help-bash-completion and
 /// --help-purpose. On the command line "-" and "_" are the same in a name; a flag is --flag, --no-flag or
 /// --flag true|false|1|0; an option takes its value as the next word or after "=".
@@ -54,6 +54,8 @@ class Options {
   /// A rule between groups, or the app's refusal of what it cannot do yet; runs in check() after the structs'
   /// own.
   Options& rule(std::function<void(Problems&)> rule);
+  /// Fills values that depend on several groups; runs in check() after the structs' finish().
+  Options& derive(std::function<void()> step);
   /// Options to accept and name once in the log.
   Options& ignore(std::span<const IgnoredOption> options);
   /// Text below the options of --help, such as examples; whole lines.

@@ -145,8 +145,10 @@ struct Difference {
 };
 
 Json to_json(const std::vector<Field>&);
-void from_json(const std::vector<Field>&, const Json&, const std::string& where, Problems&);
-std::vector<Difference> differences(const std::vector<Field>& theirs, const std::vector<Field>& ours);
+size_t from_json(const std::vector<Field>&, const Json&, const std::string& where,
+                 Problems&);  // how many it has
+/// Fields that `theirs` (as of to_json) lacks do not differ.
+std::vector<Difference> differences(const std::vector<Field>& ours, const Json& theirs);
 
 /// {"num_layers": 12, …}: every field, names with "_" as in Megatron's args.
 template <class Config>
@@ -164,7 +166,7 @@ void from_json(Config& config, const Json& args, const std::string& where) {
 }
 template <class Config>
 std::vector<Difference> differences(Config theirs, Config ours) {
-  return differences(fields_of(theirs), fields_of(ours));
+  return differences(fields_of(ours), to_json(fields_of(theirs)));
 }
 
 }  // namespace megalith

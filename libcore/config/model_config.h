@@ -101,8 +101,14 @@ struct ModelConfig {
   Activation activation() const;
   bool has_qkv_bias() const { return qkv_bias.value_or(linear_bias); }
   int kv_heads() const { return group_query ? query_groups : heads; }
+  int rotary_channels() const {
+    return static_cast<int>(kv_channels * rotary_percent);
+  }  // of one head, rotated by RoPE
   /// Rows of the embedding with padding, for a tensor-parallel size (Megatron's _vocab_size_with_padding).
   int64_t padded_vocab(int tensor_parallel = 1) const;
 };
+
+/// "; nearest that work: 28, 32": the multiples of `divisor` around `value`, for a complaint.
+std::string nearest_multiples(int64_t value, int64_t divisor);
 
 }  // namespace megalith

@@ -34,7 +34,8 @@ struct ParallelConfig {
       "Cut norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
     v("use-distributed-optimizer", distributed_optimizer,
       "Cut the optimizer state over the data-parallel ranks.");
-    v("world-size", world, "Ranks in all.", at_least(0), default_text("from the launcher"));
+    v("world-size", world, "Ranks in all.", at_least(0),
+      default_text("from the launcher, else one per model"));
     v("local-world-size", local_world, "Ranks of one machine.", at_least(0),
       default_text("from the launcher"));
   }

@@ -46,7 +46,6 @@ struct TrainConfig {
   std::optional<std::string> recompute_method;
   std::optional<int> recompute_layers;
   int threads = 0;  // 0: all that the process may use
-  bool quiet = false;
 
   template <class V>
   void fields(V&& v) {
@@ -56,7 +55,7 @@ struct TrainConfig {
       default_text("micro-batch-size * data-parallel-size"));
     v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
     v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
-    v("lr", lr, "Highest learning rate.", at_least(0), alias({"learning-rate"}));
+    v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
     v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));
     v("lr-decay-iters", decay_iters, "Step at which --min-lr is reached.", at_least(1),
@@ -91,11 +90,14 @@ struct TrainConfig {
     v("recompute-num-layers", recompute_layers, "How many layers --recompute-method takes.", at_least(1));
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));
-    v("quiet", quiet, "No progress line.");
   }
   void finish();
+  void finish(const ParallelConfig&);  // what depends on the number of ranks, too
   void validate(Problems&) const;
   void validate(const ParallelConfig&, Problems&) const;  // whether the batch can be cut so
+
+  /// Steps of warm-up, from the fraction if that was given; then not rounded, as in Megatron.
+  double warmup_steps() const;
 };
 
 }  // namespace megalith

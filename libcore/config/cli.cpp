@@ -1,0 +1,298 @@
+#include "libcore/config/cli.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/config/command_line.h"
+#include "libcore/config/config_file.h"
+#include "libcore/config/render.h"
+
+namespace megalith {
+
+namespace {
+const std::string kDefault = "default";
+const std::string kDerived = "derived";
+const std::string kCommandLine = "command line";
+constexpr const char* kGeneralGroup = "General";
+
+/// What every app has.
+struct General {
+  std::string config;
+  bool help = false, version = false, quiet = false;
+  bool markdown = false, man = false, bash_completion = false, purpose = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("config", config, "Read options from this YAML or JSON file; the command line has precedence.",
+      metavar("FILE"));
+    v("quiet", quiet, "Draw no progress line.");
+    v("help", help, "Print this text.");
+    v("version", version, "Print the version.");
+    v("help-markdown", markdown, "Print this text as Markdown.", unlisted());
+    v("help-man", man, "Print the manual page.", unlisted());
+    v("help-bash-completion", bash_completion, "Print the completion script for bash.", unlisted());
+    v("help-purpose", purpose, "Print what this command is for, in one line.", unlisted());
+  }
+};
+
+struct Entry {
+  Field field;
+  size_t group;
+  std::string source, default_value;
+};
+
+bool among(const std::string& name, const std::vector<std::string>& names) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+}  // namespace
+
+struct Options::State {
+  std::string app, purpose, epilog;
+  General general;
+  std::deque<Entry> entries;  // a deque: the table points to the fields
+  std::vector<Group> groups;  // their fields are moved to entries
+  OptionTable table;          // entry i is its field i
+  std::vector<std::function<void()>> steps;
+  std::vector<std::function<void(Problems&)>> rules;
+  Problems problems;
+  std::vector<std::string> ignored;
+
+  bool is_general(const Entry& entry) const { return groups[entry.group].name == kGeneralGroup; }
+  bool in(const Entry& entry, const std::vector<std::string>& names) const {
+    return !is_general(entry) && among(groups[entry.group].name, names);
+  }
+  std::vector<Field> fields(const std::vector<std::string>& names) const {
+    std::vector<Field> list;
+    for (const Entry& entry : entries)
+      if (in(entry, names)) list.push_back(entry.field);
+    return list;
+  }
+  const Entry& entry(const std::string& option) const {
+    const OptionMatch* match = table.find(option);
+    if (!match) fail(ErrorKind::kInternal, "no option is called --", option);
+    return entries[match->field];
+  }
+
+  void take_config_file(const std::string& path);
+  void take_command_line(const CommandLine& line);
+  void finish(const std::vector<std::string>& names);
+  void find_missing(const std::vector<std::string>& names, Problems& found) const;
+  AppDoc document() const;
+};
+
+Options::Options(std::string app, std::string purpose) : state_(std::make_unique<State>()) {
+  state_->app = "megalith-" + std::move(app);
+  state_->purpose = std::move(purpose);
+  add(kGeneralGroup, state_->general);
+}
+
+Options::~Options() = default;
+
+void Options::add_group(Group group) {
+  for (Field& field : group.fields) {
+    std::string text = field_text(field);
+    state_->entries.push_back({.field = std::move(field),
+                               .group = state_->groups.size(),
+                               .source = kDefault,
+                               .default_value = std::move(text)});
+    state_->table.add(state_->entries.back().field);
+  }
+  group.fields.clear();
+  state_->groups.push_back(std::move(group));
+}
+
+Options& Options::rule(std::function<void(Problems&)> rule) {
+  state_->rules.push_back(std::move(rule));
+  return *this;
+}
+
+Options& Options::derive(std::function<void()> step) {
+  state_->steps.push_back(std::move(step));
+  return *this;
+}
+
+Options& Options::ignore(std::span<const IgnoredOption> options) {
+  for (const IgnoredOption& option : options)
+    state_->table.ignored.emplace(option_key(option.name), option.values);
+  return *this;
+}
+
+Options& Options::epilog(std::string text) {
+  state_->epilog = std::move(text);
+  return *this;
+}
+
+void Options::State::take_config_file(const std::string& path) {
+  std::map<size_t, std::string> seen;  // field, where it was set
+  for (FileOption& option : read_config_file(path)) {
+    const OptionMatch* match = table.find(option.key);
+    if (!match || is_general(entries[match->field])) {
+      if (!match && table.find_ignored(option.key))
+        ignored.push_back(option.key);
+      else
+        problems.add(option.where, ": unknown option ", quote(option.key),
+                     table.did_you_mean(option.key, ""));
+      continue;
+    }
+    Entry& entry = entries[match->field];
+    const auto [first, fresh] = seen.emplace(match->field, option.where);
+    if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
+    if (option.is_null) continue;
+    if (match->negated)
+      for (std::string& word : option.words) word = negate_word(word);
+    set_field(entry.field, option.words, option.where + ": " + option.key, problems);
+    entry.source = option.where;
+  }
+}
+
+void Options::State::take_command_line(const CommandLine& line) {
+  ignored.insert(ignored.end(), line.ignored.begin(), line.ignored.end());
+  std::map<size_t, std::vector<std::string>> lists;  // an option of several words may be given several times
+  for (const GivenOption& given : line.options) {
+    Entry& entry = entries[given.field];
+    const std::vector<std::string>* words = &given.words;
+    if (takes_several(entry.field)) {
+      auto& all = lists[given.field];
+      all.insert(all.end(), given.words.begin(), given.words.end());
+      words = &all;
+    }
+    set_field(entry.field, *words, "--" + entry.field.name, problems);
+    entry.source = kCommandLine;
+  }
+}
+
+std::optional<std::string> Options::read(const std::vector<std::string>& arguments) {
+  const CommandLine line = parse_command_line(state_->table, arguments, state_->problems);
+  const General& general = state_->general;
+  for (const GivenOption& given : line.options) {
+    const Entry& entry = state_->entries[given.field];
+    if (state_->is_general(entry))
+      set_field(entry.field, given.words, "--" + entry.field.name, state_->problems);
+  }
+  if (general.help) return help();
+  if (general.version) return state_->app + " " MEGALITH_VERSION "\n";
+  if (general.markdown) return markdown();
+  if (general.man) return man();
+  if (general.bash_completion) return bash_completion();
+  if (general.purpose) return state_->purpose + '\n';
+  if (general.quiet) set_quiet(true);
+  if (!general.config.empty()) state_->take_config_file(general.config);
+  state_->take_command_line(line);
+  return std::nullopt;
+}
+
+void Options::adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups) {
+  for (Entry& entry : state_->entries) {
+    if (!state_->in(entry, groups) || entry.source == kCommandLine) continue;
+    if (from_json({entry.field}, args, from, state_->problems) > 0) entry.source = "checkpoint " + from;
+  }
+}
+
+void Options::State::finish(const std::vector<std::string>& names) {
+  std::vector<Json> before;
+  for (const Entry& entry : entries) before.push_back(field_value(entry.field));
+  for (const Group& group : groups)
+    if (group.finish && among(group.name, names)) group.finish();
+  if (names.empty())
+    for (const auto& step : steps) step();
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].source == kDefault && field_value(entries[i].field) != before[i])
+      entries[i].source = kDerived;
+}
+
+void Options::State::find_missing(const std::vector<std::string>& names, Problems& found) const {
+  for (const Entry& entry : entries)
+    if (entry.field.required && entry.source == kDefault && in(entry, names))
+      found.add(
+          entry.field.positional ? megalith::document(entry.field, {}).spelling : "--" + entry.field.name,
+          " is missing");
+}
+
+void Options::check(const std::vector<std::string>& groups) {
+  state_->finish(groups);
+  Problems found = state_->problems;
+  state_->find_missing(groups, found);
+  for (const Group& group : state_->groups)
+    if (group.validate && among(group.name, groups)) group.validate(found);
+  if (groups.empty())
+    for (const auto& rule : state_->rules) rule(found);
+  found.throw_if_any();
+  if (!state_->ignored.empty()) log("ignored, no meaning here: ", join(state_->ignored, " "));
+  state_->ignored.clear();
+}
+
+std::optional<std::string> Options::parse(int argc, const char* const* argv) {
+  auto text = read({argv + std::min(argc, 1), argv + argc});
+  if (!text) check();
+  return text;
+}
+
+const std::string& Options::source(const std::string& option) const {
+  return state_->entry(option).source;
+}
+
+bool Options::given(const std::string& option) const {
+  const std::string& from = source(option);
+  return from != kDefault && from != kDerived;
+}
+
+Json Options::to_json() const {
+  return megalith::to_json(state_->fields({}));
+}
+
+std::vector<Difference> Options::differences_from(const Json& args,
+                                                  const std::vector<std::string>& groups) const {
+  return differences(state_->fields(groups), args);
+}
+
+std::vector<std::string> Options::describe() const {
+  constexpr size_t kValueColumn = 48;
+  std::vector<std::string> lines;
+  for (const Entry& entry : state_->entries) {
+    if (state_->is_general(entry) || entry.field.unlisted) continue;
+    const std::string name = json_key(entry.field.name), value = field_text(entry.field);
+    const std::string dots(name.size() + 2 < kValueColumn ? kValueColumn - name.size() - 2 : 3, '.');
+    const std::string from = entry.source == kDefault ? std::string() : " (" + entry.source + ")";
+    lines.push_back("  " + name + ' ' + dots + ' ' + (value.empty() ? "none" : value) + from);
+  }
+  return lines;
+}
+
+AppDoc Options::State::document() const {
+  AppDoc doc{.name = app,
+             .purpose = purpose,
+             .usage = app + " [options]",
+             .epilog = epilog,
+             .version = MEGALITH_VERSION,
+             .groups = {}};
+  for (size_t g = 0; g < groups.size(); ++g) {
+    GroupDoc group{.name = groups[g].name, .options = {}};
+    for (const Entry& entry : entries) {
+      if (entry.group != g || entry.field.unlisted) continue;
+      group.options.push_back(megalith::document(entry.field, entry.default_value));
+      if (!entry.field.positional) continue;
+      const std::string& spelling = group.options.back().spelling;
+      doc.usage += entry.field.required ? ' ' + spelling : " [" + spelling + ']';
+    }
+    if (!group.options.empty()) doc.groups.push_back(std::move(group));
+  }
+  std::rotate(doc.groups.begin(), doc.groups.begin() + 1, doc.groups.end());  // General comes last
+  return doc;
+}
+
+std::string Options::help(int width) const {
+  return render_help(state_->document(), width);
+}
+std::string Options::markdown() const {
+  return render_markdown(state_->document());
+}
+std::string Options::man() const {
+  return render_man(state_->document());
+}
+std::string Options::bash_completion() const {
+  return render_bash_completion(state_->document());
+}
+
+}  // namespace megalith

@@ -1,0 +1,223 @@
+#include "libcore/config/command_line.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <boost/program_options.hpp>
+
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+
+namespace po = boost::program_options;
+
+void OptionTable::add(const Field& field) {
+  const auto claim = [&](const std::string& name, bool negated) {
+    if (!spellings.emplace(option_key(name), OptionMatch{fields.size(), negated}).second)
+      fail(ErrorKind::kInternal, "two options are called --", name);
+  };
+  claim(field.name, false);
+  for (const std::string& name : field.aliases) claim(name, false);
+  for (const std::string& name : field.opposites) claim(name, true);
+  if (is_flag(field)) {
+    claim("no-" + field.name, true);
+    for (const std::string& name : field.aliases) claim("no-" + name, true);
+  }
+  fields.push_back(&field);
+}
+
+const OptionMatch* OptionTable::find(const std::string& name) const {
+  const auto found = spellings.find(option_key(name));
+  return found == spellings.end() ? nullptr : &found->second;
+}
+
+const IgnoredOption::Values* OptionTable::find_ignored(const std::string& name) const {
+  const std::string key = option_key(name);
+  auto found = ignored.find(key);
+  if (found == ignored.end() && key.starts_with("no-")) {
+    found = ignored.find(key.substr(3));
+    if (found != ignored.end() && found->second != IgnoredOption::kMaybeOne) found = ignored.end();
+  }
+  return found == ignored.end() ? nullptr : &found->second;
+}
+
+std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {
+  std::vector<std::string> names;
+  for (const auto& [key, match] : spellings)
+    if (!fields[match.field]->unlisted) names.push_back(key);
+  const auto near = nearest(option_key(name), names);
+  return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
+}
+
+std::string negate_word(const std::string& word) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (lower == "true" || lower == "1" || lower == "yes" || lower == "on") return "false";
+  if (lower == "false" || lower == "0" || lower == "no" || lower == "off") return "true";
+  return word;
+}
+
+namespace {
+bool is_option(const std::string& word) {
+  return word.size() > 2 && word[0] == '-' && word[1] == '-' &&
+         std::isalpha(static_cast<unsigned char>(word[2]));
+}
+
+/// Whether a word after a flag is the flag's value.
+bool is_flag_value(const std::string& word) {
+  std::string lower(word);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower == "true" || lower == "false" || lower == "1" || lower == "0";
+}
+
+/// Takes one option with its values from the front of the words that are left. Boost.Program_options calls it
+/// for each word.
+class OptionTaker {
+ public:
+  OptionTaker(const OptionTable& table, CommandLine& out, Problems& problems)
+      : table_(table), out_(out), problems_(problems) {}
+
+  std::vector<po::option> operator()(std::vector<std::string>& args) {
+    const std::string word = args.front();
+    if (!is_option(word)) return take_other(args);
+    args.erase(args.begin());
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(2, equals - 2);
+    adjacent_ = equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1));
+    if (const OptionMatch* match = table_.find(name)) return take(*match, name, args);
+    if (const auto* values = table_.find_ignored(name)) return ignore(name, *values, args);
+    return unknown("--" + name, args);
+  }
+
+ private:
+  std::vector<po::option> take_other(std::vector<std::string>& args) {
+    const std::string word = args.front();
+    const bool looks_like_option = word.size() > 1 && word[0] == '-' && word != "--" && !parse_double(word);
+    if (!looks_like_option) return {};  // Boost takes it as positional
+    args.erase(args.begin());
+    return unknown(word, args);
+  }
+
+  std::vector<po::option> unknown(const std::string& spelling, std::vector<std::string>& args) {
+    problems_.add("unknown option ", quote(spelling),
+                  table_.did_you_mean(spelling.substr(spelling.find_first_not_of('-')), "--"));
+    while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());  // probably its values
+    return {};
+  }
+
+  std::vector<po::option> take(const OptionMatch& match, const std::string& name,
+                               std::vector<std::string>& args) {
+    const Field& field = *table_.fields[match.field];
+    po::option option;
+    option.string_key = field.name;
+    if (is_flag(field)) {
+      const std::string value = take_flag_value(args);
+      option.value = {match.negated ? negate_word(value) : value};
+    } else if (adjacent_) {
+      option.value = {*adjacent_};
+    } else {
+      const bool number = !takes_several(field) && !std::holds_alternative<std::string*>(field.slot);
+      do {
+        if (args.empty() || is_option(args.front())) break;
+        if (args.front() == "--") break;
+        if (number) unglue(name, args);
+        option.value.push_back(args.front());
+        args.erase(args.begin());
+      } while (takes_several(field));
+    }
+    if (!option.value.empty()) return {option};
+    problems_.add("--", name, " needs a value");
+    return {};
+  }
+
+  std::string take_flag_value(std::vector<std::string>& args) {
+    if (adjacent_) return *adjacent_;
+    if (args.empty()) return "true";
+    unglue("", args);
+    if (!is_flag_value(args.front())) return "true";
+    std::string value = args.front();
+    args.erase(args.begin());
+    return value;
+  }
+
+  /// "20--seed" is "20 --seed" where a line of a script ends in "20\" without a blank: the shell joins the
+  /// two words.
+  void unglue(const std::string& name, std::vector<std::string>& args) const {
+    const std::string word = args.front();
+    const size_t at = word.find("--");
+    if (at == std::string::npos || at == 0 || !parse_double(word.substr(0, at)) ||
+        !is_option(word.substr(at)))
+      return;
+    const std::string next = word.substr(at + 2, word.find('=', at) - at - 2);
+    if (!table_.find(next) && !table_.find_ignored(next)) return;
+    warn(quote(word), " was read as two words; put a blank before the \"\\\" at the end of the line",
+         name.empty() ? std::string() : " of --" + name);
+    args.front() = word.substr(0, at);
+    args.insert(args.begin() + 1, word.substr(at));
+  }
+
+  std::vector<po::option> ignore(const std::string& name, IgnoredOption::Values values,
+                                 std::vector<std::string>& args) {
+    out_.ignored.push_back("--" + name);
+    if (adjacent_ || values == IgnoredOption::kNone || args.empty()) return {};
+    unglue(name, args);
+    if (values == IgnoredOption::kMaybeOne && !is_flag_value(args.front())) return {};
+    do {
+      if (args.empty() || is_option(args.front())) break;
+      args.erase(args.begin());
+    } while (values == IgnoredOption::kSeveral);
+    return {};
+  }
+
+  const OptionTable& table_;
+  CommandLine& out_;
+  Problems& problems_;
+  std::optional<std::string> adjacent_;  // VALUE of --name=VALUE
+};
+
+/// Gives the words that are no options to the positional fields, in order; a field of several words takes the
+/// rest.
+void place_positionals(const OptionTable& table, const std::vector<std::string>& words, CommandLine& out,
+                       Problems& problems) {
+  size_t next = 0;
+  for (size_t i = 0; i < table.fields.size() && next < words.size(); ++i) {
+    if (!table.fields[i]->positional) continue;
+    const size_t end = takes_several(*table.fields[i]) ? words.size() : next + 1;
+    out.options.push_back({.field = i,
+                           .words = {words.begin() + static_cast<std::ptrdiff_t>(next),
+                                     words.begin() + static_cast<std::ptrdiff_t>(end)}});
+    next = end;
+  }
+  for (; next < words.size(); ++next) problems.add("unexpected argument ", quote(words[next]));
+}
+}  // namespace
+
+CommandLine parse_command_line(const OptionTable& table, const std::vector<std::string>& arguments,
+                               Problems& problems) {
+  po::options_description description;
+  for (const Field* field : table.fields)
+    description.add_options()(field->name.c_str(), po::value<std::vector<std::string>>());
+  CommandLine out;
+  OptionTaker taker(table, out, problems);
+  const po::parsed_options parsed =
+      po::command_line_parser(arguments)
+          .options(description)
+          .style(po::command_line_style::allow_long | po::command_line_style::long_allow_next |
+                 po::command_line_style::long_allow_adjacent)
+          .extra_style_parser([&](std::vector<std::string>& args) { return taker(args); })
+          .run();
+  std::vector<std::string> positionals;
+  for (const po::option& option : parsed.options) {
+    if (option.string_key.empty())
+      positionals.insert(positionals.end(), option.value.begin(), option.value.end());
+    else
+      out.options.push_back({.field = table.find(option.string_key)->field, .words = option.value});
+  }
+  place_positionals(table, positionals, out, problems);
+  return out;
+}
+
+}  // namespace megalith

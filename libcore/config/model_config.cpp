@@ -1,0 +1,71 @@
+#include "libcore/config/model_config.h"
+
+#include <cmath>
+
+namespace megalith {
+
+void ModelConfig::finish() {
+  if (use_rotary) position = PositionEmbedding::kRope;
+  if (ffn_hidden == 0) ffn_hidden = swiglu ? static_cast<int>(4.0 * hidden * 2 / 3 / 64) * 64 : 4 * hidden;
+  if (kv_channels == 0 && heads > 0) kv_channels = hidden / heads;
+  if (!group_query) query_groups = heads;
+  if (max_positions == 0) max_positions = seq_length;
+  if (!qkv_bias) qkv_bias = linear_bias;
+}
+
+Activation ModelConfig::activation() const {
+  if (swiglu) return Activation::kSwiglu;
+  return openai_gelu || bias_gelu_fusion ? Activation::kGeluTanh : Activation::kGeluExact;
+}
+
+int64_t ModelConfig::padded_vocab(int tensor_parallel) const {
+  const int64_t multiple = int64_t{vocab_divisor} * tensor_parallel;
+  return (vocab_size + multiple - 1) / multiple * multiple;
+}
+
+namespace {
+void refuse_unsupported(const ModelConfig& m, Problems& problems) {
+  if (m.layernorm_1p)
+    problems.add("--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
+  if (m.squared_relu) problems.add("--squared-relu is not supported; use GELU (the default) or --swiglu");
+  if (m.qk_layernorm) problems.add("--qk-layernorm is not supported; leave it out");
+  if (m.rotary_interleaved)
+    problems.add("--rotary-interleaved is not supported; leave it out: halves are rotated");
+  if (m.experts)
+    problems.add("--num-experts ", *m.experts,
+                 " is not supported; leave it out: the feed-forward block is dense");
+}
+
+void require(int value, const char* option, Problems& problems) {
+  if (value == 0) problems.add("--", option, " is missing");
+}
+}  // namespace
+
+void ModelConfig::validate(Problems& problems) const {
+  require(layers, "num-layers", problems);
+  require(hidden, "hidden-size", problems);
+  require(heads, "num-attention-heads", problems);
+  require(seq_length, "seq-length", problems);
+  if (heads > 0 && hidden > 0 && kv_channels == hidden / heads && hidden % heads != 0)
+    problems.add("--hidden-size ", hidden, " is not a multiple of --num-attention-heads ", heads,
+                 nearest_multiples(hidden, heads), "; or give --kv-channels");
+  if (group_query && heads % query_groups != 0)
+    problems.add("--num-attention-heads ", heads, " is not a multiple of --num-query-groups ", query_groups,
+                 nearest_multiples(heads, query_groups));
+  if (max_positions < seq_length)
+    problems.add("--max-position-embeddings ", max_positions, " is less than --seq-length ", seq_length,
+                 "; raise the first or lower the second");
+  if (position == PositionEmbedding::kRope && rotary_channels() % 2 != 0)
+    problems.add("--kv-channels ", kv_channels, " times --rotary-percent ", rotary_percent, " gives ",
+                 rotary_channels(), " rotated channels; wanted an even number");
+  if (swiglu && openai_gelu)
+    problems.add("--swiglu and --openai-gelu contradict each other; give one of them");
+  refuse_unsupported(*this, problems);
+}
+
+std::string nearest_multiples(int64_t value, int64_t divisor) {
+  const int64_t below = value / divisor * divisor;
+  return concat("; nearest that work: ", below > 0 ? concat(below, ", ") : std::string(), below + divisor);
+}
+
+}  // namespace megalith

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "libcore/config/checkpoint_config.h"
+#include "libcore/config/cli.h"
+#include "libcore/config/data_config.h"
+#include "libcore/config/model_config.h"
+#include "libcore/config/parallel_config.h"
+#include "libcore/config/tokenizer_config.h"
+#include "libcore/config/train_config.h"
+
+namespace megalith {
+
+/// Everything that a training run is told.
+struct PretrainConfig {
+  ModelConfig model;
+  ParallelConfig parallel;
+  TrainConfig train;
+  DataConfig data;
+  TokenizerConfig tokenizer;
+  CheckpointConfig checkpoint;
+
+  template <class V>
+  void fields(V&& v) {
+    model.fields(v);
+    parallel.fields(v);
+    train.fields(v);
+    data.fields(v);
+    tokenizer.fields(v);
+    checkpoint.fields(v);
+  }
+  /// Adds the groups "Model", "Parallelism", "Training", "Data", "Tokenizer" and "Checkpoints", and the rules
+  /// between them.
+  void add_to(Options&);
+  /// The same for a config that was filled by hand.
+  void finish();
+  void validate(Problems&) const;
+};
+
+}  // namespace megalith

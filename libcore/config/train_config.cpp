@@ -1,0 +1,66 @@
+#include "libcore/config/train_config.h"
+
+#include "libcore/config/model_config.h"
+#include "libcore/config/parallel_config.h"
+
+namespace megalith {
+
+void TrainConfig::finish() {
+  if (!iters && samples && global_batch > 0) iters = *samples / global_batch;
+  if (!decay_iters && iters && *iters > 0) decay_iters = iters;
+  if (recompute_activations) recompute = Recompute::kSelective;
+}
+
+void TrainConfig::finish(const ParallelConfig& parallel) {
+  if (global_batch == 0) global_batch = micro_batch * parallel.data;
+  finish();
+}
+
+double TrainConfig::warmup_steps() const {
+  if (!warmup_fraction) return static_cast<double>(warmup_iters);
+  return *warmup_fraction * static_cast<double>(decay_iters.value_or(0));
+}
+
+namespace {
+void validate_length(const TrainConfig& t, Problems& problems) {
+  if (!t.iters && !t.samples) problems.add("--train-iters is missing (or --train-samples)");
+  if (t.iters && t.samples && t.global_batch > 0 && *t.iters != *t.samples / t.global_batch)
+    problems.add("--train-iters ", *t.iters, " and --train-samples ", *t.samples,
+                 " contradict each other; give one of them");
+}
+
+void validate_schedule(const TrainConfig& t, Problems& problems) {
+  if (t.lr == 0) problems.add("--lr is missing");
+  if (t.min_lr > t.lr) problems.add("--min-lr ", t.min_lr, " is greater than --lr ", t.lr);
+  if (t.warmup_fraction && t.warmup_iters > 0)
+    problems.add("--lr-warmup-iters ", t.warmup_iters, " and --lr-warmup-fraction ", *t.warmup_fraction,
+                 " contradict each other; give one of them");
+  else if (t.decay_iters && t.warmup_steps() >= static_cast<double>(*t.decay_iters))
+    problems.add("the warm-up takes ", t.warmup_steps(), " steps, but --lr-decay-iters is ", *t.decay_iters,
+                 "; shorten --lr-warmup-iters");
+}
+
+void validate_recompute(const TrainConfig& t, Problems& problems) {
+  if (t.recompute == Recompute::kFull && !t.recompute_method)
+    problems.add("--recompute-granularity full needs --recompute-method uniform or block");
+  if (t.recompute != Recompute::kFull && (t.recompute_method || t.recompute_layers))
+    problems.add("--recompute-method and --recompute-num-layers need --recompute-granularity full");
+}
+}  // namespace
+
+void TrainConfig::validate(Problems& problems) const {
+  if (micro_batch == 0) problems.add("--micro-batch-size is missing");
+  validate_length(*this, problems);
+  validate_schedule(*this, problems);
+  if (fp16 && bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");
+  validate_recompute(*this, problems);
+}
+
+void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) const {
+  const int64_t step = int64_t{micro_batch} * parallel.data;
+  if (step > 0 && global_batch % step != 0)
+    problems.add("--global-batch-size ", global_batch, " is not a multiple of --micro-batch-size ",
+                 micro_batch, " * data-parallel size ", parallel.data, nearest_multiples(global_batch, step));
+}
+
+}  // namespace megalith
