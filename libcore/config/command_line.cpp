@@ -102,8 +102,8 @@ class OptionTaker {
   }
 
   std::vector<po::option> unknown(const std::string& spelling, std::vector<std::string>& args) {
-    problems_.add("unknown option ", quote(spelling),
-                  table_.did_you_mean(spelling.substr(spelling.find_first_not_of('-')), "--"));
+    const size_t dashes = std::min(spelling.find_first_not_of('-'), spelling.size());
+    problems_.add("unknown option ", quote(spelling), table_.did_you_mean(spelling.substr(dashes), "--"));
     while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());  // probably its values
     return {};
   }

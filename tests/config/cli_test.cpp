@@ -178,14 +178,14 @@ TEST(Options, AcceptIgnoredOptionsAndNameThemOnce) {
 
 TEST(Options, SplitWordsThatAMissingBlankJoined) {
   LogLines log;
-  const Paint p = painted({"--coats", "20--thickness", "1", "--dry-run", "1--drops", "5", "w"});
-  EXPECT_EQ(p.coats, 20);
+  const Paint p = painted({"--coats", "4--thickness", "1", "--dry-run", "1--drops", "5", "w"});
+  EXPECT_EQ(p.coats, 4);
   EXPECT_EQ(p.thickness, 1);
   EXPECT_TRUE(p.dry);
   EXPECT_EQ(p.drops, 5);
   ASSERT_EQ(log.lines.size(), 2u);
   EXPECT_EQ(log.lines[0],
-            "warning: \"20--thickness\" was read as two words; put a blank before the \"\\\" at the end of "
+            "warning: \"4--thickness\" was read as two words; put a blank before the \"\\\" at the end of "
             "the line of --coats");
   EXPECT_EQ(complaint({"w", "--coats", "20--brsh", "x"}),
             "--coats \"20--brsh\": wanted an integer\nunexpected argument \"x\"");
