@@ -120,7 +120,7 @@ TEST(EventWriterPython, IsReadBackByTensorBoard) {
     resumed.scalar("lm loss", 16, 1.5);
   }
   const test::CommandResult result = test::run_command(python() + " " + MEGALITH_SOURCE_DIR +
-                                                       "/tools/peers/read_tensorboard.py " + (folder / "tb"));
+                                                       "/tests/train/read_tensorboard.py " + (folder / "tb"));
   ASSERT_EQ(result.code, 0) << result.err;
   std::vector<Json> lines;
   for (const std::string& line : split(trim(result.out), '\n'))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Reads a folder of event files with tensorboard's own EventAccumulator and prints what it finds, one JSON object a line.
-  tools/peers/read_tensorboard.py FOLDER        (tensorboard 2.x)"""
+  tests/train/read_tensorboard.py FOLDER        (tensorboard 2.x)"""
 import json
 import sys
 
