@@ -1,0 +1,144 @@
+#include "libcore/train/metrics.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+// As Python's {:8d} and {:.6E}.
+std::string padded(int64_t value, size_t width) {
+  const std::string digits = std::to_string(value);
+  return std::string(width - std::min(width, digits.size()), ' ') + digits;
+}
+
+}  // namespace
+
+void TrainLine::add(const StepFigures& step) {
+  last_ = step;
+  ++steps_;
+  tokens_ += step.tokens;
+  seconds_ += step.seconds;
+  if (!std::isfinite(step.loss)) ++nan_;
+  if (step.skipped)
+    ++skipped_;
+  else
+    loss_sum_ += step.loss;
+}
+
+std::string TrainLine::text() const {
+  const int64_t advanced = steps_ - skipped_;
+  std::string line = concat(
+      " iteration ", padded(last_.iteration, 8), "/", padded(iterations_, 8),
+      " | consumed samples: ", padded(last_.consumed_samples, 12),
+      " | elapsed time per iteration (ms): ", format_fixed(seconds_ * 1e3 / static_cast<double>(steps_), 1),
+      " | learning rate: ", format_scientific(last_.learning_rate, 6),
+      " | global batch size: ", padded(global_batch_, 5), " |");
+  if (advanced > 0)
+    line += concat(" lm loss: ", format_scientific(loss_sum_ / static_cast<double>(advanced), 6), " |");
+  // Without fp16 there is no loss scale.
+  return line + concat(" loss scale: 1.0 | grad norm: ", format_fixed(last_.grad_norm, 3),
+                       " | number of skipped iterations: ", padded(skipped_, 3),
+                       " | number of nan iterations: ", padded(nan_, 3),
+                       " | tokens/s: ", format_fixed(static_cast<double>(tokens_) / seconds_, 1), " |");
+}
+
+void TrainLine::clear() {
+  *this = TrainLine(iterations_, global_batch_);
+}
+
+double perplexity(double loss) {
+  return std::exp(std::min(20.0, loss));
+}
+
+std::string evaluation_line(std::string_view where, double loss) {
+  return concat(" validation loss at ", where, " | lm loss value: ", format_scientific(loss, 6),
+                " | lm loss PPL: ", format_scientific(perplexity(loss), 6), " |");
+}
+
+JsonLines::JsonLines(std::string path)
+    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "ab"), &std::fclose) {
+  if (!file_) fail(ErrorKind::kIo, path_, ": cannot open for appending: ", std::strerror(errno));
+}
+
+void JsonLines::write(const Json& object) {
+  const std::string line = object.dump() + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
+    fail(ErrorKind::kIo, path_, ": cannot write: ", std::strerror(errno));
+}
+
+RunLog::RunLog(const RunLogOptions& options) : global_batch_(options.global_batch) {
+  if (!options.tensorboard.empty())
+    events_ = std::make_unique<EventWriter>(options.tensorboard, options.start > 0 ? options.start + 1 : 0);
+  if (!options.json.empty()) lines_ = std::make_unique<JsonLines>(options.json);
+}
+
+void RunLog::write(const char* type, Json::Object members) {
+  if (!lines_) return;
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Json::Object line{{"type", type}, {"time", std::round(now * 1e3) / 1e3}};
+  line.insert(line.end(), std::make_move_iterator(members.begin()), std::make_move_iterator(members.end()));
+  lines_->write(Json(std::move(line)));
+}
+
+void RunLog::start(Json::Object about) {
+  write("start", std::move(about));
+}
+
+void RunLog::step(const StepFigures& step) {
+  const double tokens_per_s = static_cast<double>(step.tokens) / step.seconds;
+  if (events_) {
+    if (!step.skipped) events_->scalar("lm loss", step.iteration, step.loss);
+    events_->scalar("learning-rate", step.iteration, step.learning_rate);
+    events_->scalar("grad-norm", step.iteration, step.grad_norm);
+    events_->scalar("batch-size", step.iteration, static_cast<double>(global_batch_));
+    events_->scalar("iteration-time", step.iteration, step.seconds);
+    events_->scalar("tokens-per-second", step.iteration, tokens_per_s);
+  }
+  write("train", {{"iteration", step.iteration},
+                  {"consumed_samples", step.consumed_samples},
+                  {"loss", step.loss},
+                  {"lr", step.learning_rate},
+                  {"grad_norm", step.grad_norm},
+                  {"ms", step.seconds * 1e3},
+                  {"tokens_per_s", tokens_per_s},
+                  {"skipped", step.skipped}});
+}
+
+void RunLog::evaluation(std::string_view set, int64_t iteration, double loss) {
+  if (events_) {
+    const std::string tag = set == "valid" ? "lm loss validation" : "lm loss test";
+    events_->scalar(tag, iteration, loss);
+    events_->scalar(tag + " ppl", iteration, perplexity(loss));
+  }
+  write(set == "valid" ? "valid" : "test",
+        {{"iteration", iteration}, {"loss", loss}, {"ppl", perplexity(loss)}});
+}
+
+void RunLog::sample(int64_t iteration, std::string_view prompt, std::string_view text) {
+  if (events_) events_->text("sample", iteration, text);
+  write("sample", {{"iteration", iteration}, {"prompt", std::string(prompt)}, {"text", std::string(text)}});
+}
+
+void RunLog::saved(int64_t iteration, const std::string& path) {
+  write("save", {{"iteration", iteration}, {"path", path}});
+}
+
+void RunLog::end(int64_t iteration, std::string_view reason) {
+  write("end", {{"iteration", iteration}, {"reason", std::string(reason)}});
+  flush();
+}
+
+void RunLog::flush() {
+  if (events_) events_->flush();
+}
+
+}  // namespace megalith

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <csignal>
+#include <string_view>
+
+namespace megalith {
+
+/// While it lives, SIGTERM, SIGINT and SIGUSR1 (Slurm's and Kubernetes' notices of preemption, and Ctrl-C)
+/// only ask for a stop, which the loop grants at the end of a step. A second SIGINT ends the process at once.
+/// One object at a time.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool asked() const;
+  std::string_view name() const;  // "SIGTERM"; empty when none came
+
+ private:
+  struct sigaction before_[3];
+};
+
+}  // namespace megalith

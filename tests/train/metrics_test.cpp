@@ -1,0 +1,149 @@
+#include "libcore/train/metrics.h"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+StepFigures step(int64_t iteration, double loss) {
+  return {.iteration = iteration,
+          .consumed_samples = iteration * 16,
+          .loss = loss,
+          .learning_rate = 1e-4,
+          .grad_norm = 1.23449,
+          .seconds = 0.125,
+          .tokens = 4096};
+}
+
+// The format strings of Megatron-LM's training_log: {:8d}, {:12d}, {:.1f}, {:.6E}, {:5d}, {:.3f}, {:3d}.
+TEST(TrainLine, IsMegatronsLine) {
+  TrainLine line(100, 16);
+  line.add(step(9, 6.0));
+  line.add(step(10, 6.25));
+  EXPECT_EQ(
+      line.text(),
+      " iteration       10/     100 | consumed samples:          160 | elapsed time per iteration (ms): "
+      "125.0 |"
+      " learning rate: 1.000000E-04 | global batch size:    16 | lm loss: 6.125000E+00 | loss scale: 1.0 |"
+      " grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 | tokens/s: "
+      "32768.0 |");
+}
+
+TEST(TrainLine, LeavesSkippedStepsOutOfTheMean) {
+  TrainLine line(100, 16);
+  StepFigures bad = step(11, kNan);
+  bad.skipped = true;
+  line.add(step(10, 6.0));
+  line.add(bad);
+  EXPECT_NE(line.text().find("| lm loss: 6.000000E+00 |"), std::string::npos) << line.text();
+  EXPECT_NE(line.text().find("skipped iterations:   1 | number of nan iterations:   1 |"), std::string::npos)
+      << line.text();
+  line.clear();
+  line.add(bad);
+  EXPECT_EQ(line.text().find("lm loss"), std::string::npos) << line.text();
+  StepFigures steep = step(12, 6.0);  // a finite loss whose gradient is not
+  steep.skipped = true;
+  line.add(steep);
+  EXPECT_NE(line.text().find("skipped iterations:   2 | number of nan iterations:   1 |"), std::string::npos)
+      << line.text();
+  line.clear();
+  line.add(step(13, 5.0));
+  EXPECT_NE(line.text().find("skipped iterations:   0"), std::string::npos) << line.text();
+}
+
+TEST(TrainLine, KeepsNumbersThatOutgrowTheirColumn) {
+  TrainLine line(1234567890, 100000);
+  StepFigures far = step(123456789, 1.0);
+  far.consumed_samples = 12345678900000;
+  line.add(far);
+  EXPECT_TRUE(
+      line.text().starts_with(" iteration 123456789/1234567890 | consumed samples: 12345678900000 | "))
+      << line.text();
+}
+
+TEST(EvaluationLine, IsMegatronsLine) {
+  EXPECT_EQ(evaluation_line("iteration 100", 5.1),
+            " validation loss at iteration 100 | lm loss value: 5.100000E+00 | lm loss PPL: 1.640219E+02 |");
+  EXPECT_NE(evaluation_line("iteration 1 on test set", 30).find("PPL: 4.851652E+08"),
+            std::string::npos);  // exp(20)
+}
+
+std::vector<Json> lines_of(const std::string& path) {
+  std::vector<Json> lines;
+  for (const std::string& line : split(trim(read_file(path)), '\n')) lines.push_back(Json::parse(line, path));
+  return lines;
+}
+
+TEST(RunLog, WritesOneObjectALine) {
+  const TempDir folder;
+  const std::string path = folder / "run.jsonl";
+  {
+    RunLog log({.json = path, .global_batch = 16});
+    log.start({{"iteration", 0}, {"resumed", false}});
+    log.step(step(1, 6.0));
+    StepFigures bad = step(2, kNan);
+    bad.skipped = true;
+    log.step(bad);
+    log.evaluation("valid", 2, 5.0);
+    log.evaluation("test", 2, 5.5);
+    log.sample(2, "def", "def \"x\"\n");
+    log.saved(2, "out/iter_0000002");
+    log.end(2, "done");
+  }
+  const std::vector<Json> lines = lines_of(path);
+  ASSERT_EQ(lines.size(), 8U);
+  EXPECT_EQ(lines[0]["type"].as_string(), "start");
+  EXPECT_EQ(lines[1]["loss"].as_double(), 6.0);
+  EXPECT_EQ(lines[1]["tokens_per_s"].as_double(), 32768);
+  EXPECT_EQ(lines[1]["consumed_samples"].as_int(), 16);
+  EXPECT_TRUE(lines[2]["loss"].is_null());
+  EXPECT_TRUE(lines[2]["skipped"].as_bool());
+  EXPECT_EQ(lines[3]["type"].as_string(), "valid");
+  EXPECT_NEAR(lines[3]["ppl"].as_double(), 148.41315910257660, 1e-12);
+  EXPECT_EQ(lines[4]["type"].as_string(), "test");
+  EXPECT_EQ(lines[5]["text"].as_string(), "def \"x\"\n");
+  EXPECT_EQ(lines[7]["reason"].as_string(), "done");
+}
+
+TEST(RunLog, GoesOnInTheSameFile) {
+  const TempDir folder;
+  const std::string path = folder / "run.jsonl";
+  RunLog({.json = path}).step(step(1, 6.0));
+  RunLog({.json = path, .start = 1}).step(step(2, 5.0));
+  EXPECT_EQ(lines_of(path).size(), 2U);
+}
+
+TEST(RunLog, NamesTheFileThatCannotBeWritten) {
+  const TempDir folder;
+  try {
+    RunLog log({.json = folder / "no/such/run.jsonl"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_NE(std::string(error.what()).find("no/such/run.jsonl"), std::string::npos);
+  }
+}
+
+TEST(RunLog, IsSilentWhenNothingIsAskedFor) {
+  RunLog log({});
+  log.step(step(1, 6.0));
+  log.end(1, "done");
+}
+
+}  // namespace
+}  // namespace megalith
