@@ -24,6 +24,8 @@ class MappedFile {
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  /// Gives the memory of bytes that were read back to the system; reading them again is allowed and reads the file again.
+  void forget(size_t offset, size_t bytes) const;
 
  private:
   std::string path_;

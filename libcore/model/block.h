@@ -36,9 +36,8 @@ class Block {
 
   int layer_;
   float dropout_;
-  Norm norm1_;
+  Norm norm1_, norm2_;
   SelfAttention attention_;
-  Norm norm2_;
   Mlp mlp_;
 };
 

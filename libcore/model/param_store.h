@@ -25,14 +25,13 @@ class ParamStore {
   View values() const { return values_; }  // [elements()]
   /// [elements()] f32; empty without grads. Frozen parameters have a place here too, which stays zero.
   View grads() const { return grads_; }
-  int64_t elements() const { return elements_; }      // with gaps
-  int64_t parameters() const { return parameters_; }  // without them, tied ones once
+  int64_t elements() const { return elements_; }
   /// Place of a parameter in both flat tensors, in elements.
   int64_t offset(const Param&) const;
   void zero_grads(Stream&) const;
 
  private:
-  int64_t elements_ = 0, parameters_ = 0;
+  int64_t elements_ = 0;
   View values_, grads_;
   std::vector<Arena> arenas_;
 };

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "libcore/tensor/dtype.h"
+
+namespace megalith {
+
+/// Whether convert_elements() takes this pair: equal types, or two floating-point types.
+bool convertible(DType from, DType to);
+
+/// Copies n elements of host memory, rounding to nearest even where `to` is narrower. NaN stays NaN, what is
+/// too large becomes infinite. kInternal unless convertible().
+void convert_elements(void* to, DType to_type, const void* from, DType from_type, int64_t n);
+
+}  // namespace megalith

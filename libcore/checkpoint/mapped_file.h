@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/tensor_file.h"
+
+namespace megalith {
+
+/// A Hugging Face container seen under our names and shapes. Opening compares all names and extents with the
+/// configuration: a tensor that is missing, has other extents or has no place in the model is kData (ones
+/// that carry no parameter, see NameMap::skipped, are passed over; so is the head of a tied model).
+class MappedTensorFile final : public TensorFile {
+ public:
+  MappedTensorFile(std::unique_ptr<TensorFile> theirs, const NameMap& map, const ModelConfig& config);
+
+  const std::string& path() const override { return theirs_->path(); }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  /// Holds the whole tensor and its largest part in memory meanwhile.
+  void read(const Box& box, View out) const override;
+
+ private:
+  void refuse_unmapped(const NameMap& map) const;
+
+  std::unique_ptr<TensorFile> theirs_;
+  std::vector<MappedTensor> mapped_;   // sorted by our name
+  std::vector<StoredTensor> tensors_;  // beside mapped_
+};
+
+}  // namespace megalith

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/file.h"
+#include "libcore/checkpoint/tensor_file.h"
+
+namespace megalith {
+
+/// A .safetensors file, mapped. Everything is checked before the first tensor is read: header length, strict
+/// JSON without duplicate keys, known types, integer extents, and byte ranges that fit the extents and fill
+/// the file without gap or overlap. Throws kNoInput, kIo, kData.
+class SafetensorsFile final : public TensorFile {
+ public:
+  explicit SafetensorsFile(std::string path);
+
+  const std::string& path() const override { return file_.path(); }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read(const Box& box, View out) const override;
+
+  /// Where a tensor's bytes stand in the file.
+  struct Range {
+    uint64_t begin, end;
+  };
+  Range range(const StoredTensor& tensor) const;  // an element of tensors()
+
+ private:
+  MappedFile file_;
+  std::vector<StoredTensor> tensors_;  // sorted by name
+  std::vector<Range> ranges_;          // beside tensors_
+};
+
+/// The tensors of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
+/// lists. The index may name only files of this folder; each must be there and hold exactly the tensors that
+/// the index gives it.
+class SafetensorsFolder final : public TensorFile {
+ public:
+  explicit SafetensorsFolder(std::string folder);
+
+  const std::string& path() const override { return folder_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read(const Box& box, View out) const override;
+
+ private:
+  std::string folder_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<StoredTensor> tensors_;  // sorted by name
+  std::vector<size_t> owners_;         // beside tensors_: index of files_
+};
+
+struct TensorSpec {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  uint64_t bytes() const { return static_cast<uint64_t>(shape.elements()) * size_of(dtype); }
+};
+
+/// Writes a .safetensors file, byte for byte as the safetensors library lays it out: tensors by type (widest
+/// first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
+class SafetensorsWriter {
+ public:
+  /// Writes the header, with "__metadata__" {"format": "pt"}, which transformers demands.
+  SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors);
+
+  /// The order in which the tensors must be written.
+  const std::vector<TensorSpec>& order() const { return tensors_; }
+  /// Where tensor i of order() begins in the file.
+  uint64_t offset(size_t i) const { return offsets_[i]; }
+  /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
+  void write(std::string_view name, const void* data, size_t bytes);
+  void finish();
+
+ private:
+  void skip_complete();
+
+  AtomicFile file_;
+  std::vector<TensorSpec> tensors_;
+  std::vector<uint64_t> offsets_;
+  size_t next_ = 0;       // tensor being written
+  uint64_t written_ = 0;  // of its bytes
+};
+
+/// The format's word for a type: "F32".
+std::string_view safetensors_name(DType dtype);
+
+}  // namespace megalith

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/tensor/view.h"
+
+namespace megalith {
+
+/// The part of a tensor that somebody holds, wants or stored: it begins at `offset`, its extents are those of
+/// the View beside it.
+struct Box {
+  std::string name;
+  Shape global;  // of the whole tensor
+  Shape offset;  // as many axes
+
+  /// The whole tensor.
+  static Box whole(std::string name, Shape global);
+};
+
+/// Whether a block of `extent` at `offset` lies within `global` (all of one rank, no negative numbers).
+bool fits(const Shape& global, const Shape& offset, const Shape& extent);
+
+/// Copies the block of `extent` elements at `from_at` in `from` to `to_at` in `to`, converting the type if
+/// needed (see convert_elements). Host memory. The caller has checked with fits().
+void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_at, const Shape& extent);
+
+/// The offset and extent of the common part of two blocks of one tensor; an extent of 0 where they do not
+/// meet.
+struct Overlap {
+  Shape offset, extent;
+};
+Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b);
+
+}  // namespace megalith

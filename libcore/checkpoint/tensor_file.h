@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/checkpoint/slice.h"
+#include "libcore/tensor/view.h"
+
+namespace megalith {
+
+/// What a container says about one tensor.
+struct StoredTensor {
+  std::string name;
+  std::string dtype_name;        // the container's word: "F32", "BOOL"
+  std::optional<DType> dtype;    // empty: a type that nothing here computes with
+  std::vector<int64_t> extents;  // outermost axis first; empty: a scalar
+
+  /// The extents as a Shape; a scalar is [1]. kData when there are more axes than a Shape holds.
+  Shape shape() const;
+};
+
+/// A container of named tensors: a .safetensors file, a Hugging Face folder of them, a checkpoint folder.
+class TensorFile {
+ public:
+  virtual ~TensorFile() = default;
+
+  virtual const std::string& path() const = 0;
+  /// All tensors, sorted by name.
+  virtual const std::vector<StoredTensor>& tensors() const = 0;
+  /// Fills `out` (host memory) with the block of its shape at box.offset, converting between floating-point
+  /// types. kData, with the file and the tensor named: no such tensor, another shape than box.global, a type
+  /// that does not convert, damaged bytes.
+  virtual void read(const Box& box, View out) const = 0;
+
+  /// nullptr when there is none.
+  const StoredTensor* find(std::string_view name) const;
+  /// kData when there is none, with the nearest name.
+  const StoredTensor& at(std::string_view name) const;
+
+ protected:
+  /// at(), after checking that the block lies in a tensor of the shape that the box says and that the types
+  /// convert.
+  const StoredTensor& checked(const Box& box, ConstView out) const;
+};
+
+}  // namespace megalith

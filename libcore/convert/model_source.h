@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/config/model_config.h"
+#include "libcore/model/params.h"
+#include "libcore/tensor/device.h"
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+/// A trained model on disk, whoever wrote it.
+class ModelSource {
+ public:
+  /// `path`: the folder that training saved into (its tracker is followed), one iter_NNNNNNN folder, or a
+  /// Hugging Face folder with safetensors (GPT-2, LLaMA). Reads and checks everything but the tensors' bytes.
+  /// kNoInput when nothing is there; kData for other kinds of checkpoints, by name, and for damage.
+  explicit ModelSource(const std::string& path);
+
+  const std::string& path() const { return path_; }      // of the folder that is read
+  const ModelConfig& config() const { return config_; }  // finished; vocab_size is the true vocabulary
+  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // type empty: the model came without one
+  const std::string& tokenizer_folder() const {
+    return tokenizer_folder_;
+  }                                       // where its files stand; empty: none
+  DType dtype() const { return dtype_; }  // of the stored parameters
+
+  /// All tensors under our names and shapes, whatever the files call them.
+  const TensorFile& tensors() const { return *tensors_; }
+  /// Fills every parameter's value, converted to its type; see load_params().
+  void read(ParamTable& params, Stream& stream) const { load_params(*tensors_, params, stream); }
+
+ private:
+  std::string path_;
+  ModelConfig config_;
+  TokenizerFiles tokenizer_;
+  std::string tokenizer_folder_;
+  DType dtype_ = DType::kF32;
+  std::unique_ptr<TensorFile> tensors_;
+};
+
+}  // namespace megalith
