@@ -128,12 +128,16 @@ void Options::State::take_config_file(const std::string& path) {
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : read_config_file(path)) {
     const OptionMatch* match = table.find(option.key);
-    if (!match || is_general(entries[match->field])) {
-      if (!match && table.find_ignored(option.key))
+    if (!match) {
+      if (table.find_ignored(option.key))
         ignored.push_back(option.key);
       else
         problems.add(option.where, ": unknown option ", quote(option.key),
                      table.did_you_mean(option.key, ""));
+      continue;
+    }
+    if (is_general(entries[match->field])) {
+      problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
       continue;
     }
     Entry& entry = entries[match->field];

@@ -280,8 +280,10 @@ size_t from_json(const std::vector<Field>& fields, const Json& args, const std::
   for (const Field& field : fields) {
     const Json* value = member_of(args, field);
     if (!value) continue;
-    set_field(field, *value, where + ": " + json_key(field.name), problems);
     ++found;
+    if (same_value(*value, field_value(field)))
+      continue;  // a declared default need not satisfy the constraints
+    set_field(field, *value, where + ": " + json_key(field.name), problems);
   }
   return found;
 }

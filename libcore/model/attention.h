@@ -31,6 +31,7 @@ class SelfAttention {
 
  private:
   void project(const Ctx&, View qkv, ConstView x, int64_t first_position) const;
+  View make_out(Arena&, ConstView qkv) const;
   void rotate(const Ctx&, View qkv, int64_t first_position, bool inverse) const;
   void core(const Ctx&, View out, View lse, ConstView qkv) const;
   DropoutKey dropout(const Ctx&) const;

@@ -36,8 +36,9 @@ class Block {
 
   int layer_;
   float dropout_;
-  Norm norm1_, norm2_;
+  Norm norm1_;
   SelfAttention attention_;
+  Norm norm2_;
   Mlp mlp_;
 };
 

@@ -32,9 +32,19 @@ class Head {
   /// logits [n, V] f32 of x [n, h].
   void logits(const Ctx&, View logits, ConstView x) const;
 
-  int64_t vocabulary() const;
+  int64_t vocabulary() const { return weight_->global[0]; }
 
  private:
+  struct Chunk {
+    ConstView x;  // [rows, h] normed
+    View dx;      // [rows, h]
+    View loss;    // [rows]
+    ConstView labels, mask;
+    Chunk rows(int64_t begin, int64_t end) const;
+  };
+  void chunk(const Ctx&, const Chunk&, float grad_scale) const;
+  int64_t chunk_rows(int64_t n, DType) const;
+
   Norm norm_;
   Param* weight_;
 };

@@ -21,7 +21,7 @@ class KvCache {
   struct Layer {
     View k, v;  // [b, groups/tp, capacity, head]
   };
-  const Layer& layer(int local) const { return layers_[static_cast<size_t>(local)]; }
+  const Layer& layer(size_t local) const { return layers_[local]; }
   int64_t past() const { return past_; }
   int64_t batch() const { return size_.batch; }
   int64_t capacity() const { return size_.capacity; }

@@ -22,7 +22,9 @@ class Mlp {
 
  private:
   void activate(const Ctx&, View y, ConstView x) const;
-  void activate_grad(const Ctx&, View dx, ConstView dy, ConstView x) const;
+  /// From the gradient of the activation in saved.act; in the memory of what was saved.
+  View activate_grad(const Ctx&, const Saved&) const;
+  View rows(View) const;  // as [n, ffn]
 
   Activation activation_;
   int64_t ffn_;  // of this rank

@@ -25,13 +25,14 @@ class ParamStore {
   View values() const { return values_; }  // [elements()]
   /// [elements()] f32; empty without grads. Frozen parameters have a place here too, which stays zero.
   View grads() const { return grads_; }
-  int64_t elements() const { return elements_; }
+  int64_t elements() const { return elements_; }      // with gaps
+  int64_t parameters() const { return parameters_; }  // without them, tied ones once
   /// Place of a parameter in both flat tensors, in elements.
   int64_t offset(const Param&) const;
   void zero_grads(Stream&) const;
 
  private:
-  int64_t elements_ = 0;
+  int64_t elements_ = 0, parameters_ = 0;
   View values_, grads_;
   std::vector<Arena> arenas_;
 };

@@ -38,16 +38,16 @@ struct Param {
   /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. A last part may reach beyond
   /// global (a padded vocabulary): those rows are zero, take no part in anything and are not saved. Left
   /// empty, ParamTable::add sets it to global.
-  Shape local;
+  Shape local = {};
   int64_t offset = 0;
-  Init init;
+  Init init = {};
   bool decay = true;  // weight decay applies
   bool trainable = true;
-  std::string tie;  // name of the Param it equals (tied word embeddings): saved, loaded, counted once, under
-                    // that name
+  std::string tie = {};  // name of the Param it equals (tied word embeddings): saved, loaded, counted once,
+                         // under that name
   bool grad_summed_over_tp = false;  // replicated over the tensor group, gradient a partial sum
-  View value;                        // placed by ParamStore, in the model's dtype
-  View grad;                         // f32; empty while nobody trains (inference, frozen)
+  View value = {};                   // placed by ParamStore, in the model's dtype
+  View grad = {};                    // f32; empty while nobody trains (inference, frozen)
 };
 
 /// Cuts `param` on `axis` over the tensor group; `share` entries a rank, 0: evenly (kInternal when uneven).

@@ -75,11 +75,19 @@ class Stage {
 
  private:
   struct Segment {
-    int first, count;  // blocks of this stage
-    bool again;        // run again in the backward pass
+    size_t begin, end;  // blocks of this stage
+    bool again;         // run again in the backward pass
   };
+  void plan_segments(const RecomputePlan&);
+  /// Both run a segment forward; its output lies in the tape. keep() also keeps what the backward pass needs.
+  View keep(const Ctx&, const Segment&, ConstView in, Tape&) const;
+  View pass_through(const Ctx&, const Segment&, ConstView in, Tape&) const;
+  /// Fills the tape's entries of a segment from its input, in ctx.scratch.
+  void run_again(const Ctx&, const Segment&, Tape&) const;
+
   ModelConfig config_;
   Layers layers_;
+  bool keep_core_;
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;
   std::vector<Block> blocks_;

@@ -188,7 +188,7 @@ TEST(Options, SplitWordsThatAMissingBlankJoined) {
             "warning: \"4--thickness\" was read as two words; put a blank before the \"\\\" at the end of "
             "the line of --coats");
   EXPECT_EQ(complaint({"w", "--coats", "20--brsh", "x"}),
-            "--coats \"20--brsh\": wanted an integer\nunexpected argument \"x\"");
+            "unexpected argument \"x\"\n--coats \"20--brsh\": wanted an integer");
 }
 
 TEST(Options, KnowWhereAValueComesFrom) {

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+/// `megalith APP …` runs megalith-APP, which lies beside this program, as git runs its commands.
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "megalith-";
+
+fs::path own_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) fail(ErrorKind::kIo, "/proc/self/exe: ", error.message());
+  return self.parent_path();
+}
+
+/// Names of the apps beside this program, in alphabetical order.
+std::vector<std::string> find_apps(const fs::path& folder) {
+  std::vector<std::string> apps;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kPrefix) && ::access(entry.path().c_str(), X_OK) == 0 &&
+        entry.is_regular_file(error))
+      apps.push_back(name.substr(std::strlen(kPrefix)));
+  }
+  std::sort(apps.begin(), apps.end());
+  return apps;
+}
+
+/// A file's name as one word of a shell command.
+std::string shell_word(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+/// Starts an app that says in one line what it is for.
+Pipe ask_purpose(const fs::path& program) {
+  return {::popen(("exec " + shell_word(program.string()) + " --help-purpose").c_str(), "r"), ::pclose};
+}
+
+std::string read_line(FILE* file) {
+  char buffer[512];
+  return file && std::fgets(buffer, sizeof buffer, file) ? std::string(trim(buffer)) : std::string();
+}
+
+void print_help(const fs::path& folder) {
+  const std::vector<std::string> apps = find_apps(folder);
+  std::vector<Pipe> answers;  // all asked first, so that they start side by side
+  for (const std::string& app : apps) answers.push_back(ask_purpose(folder / (kPrefix + app)));
+  std::string out = "usage: megalith APP [options]\n\n";
+  for (size_t i = 0; i < apps.size(); ++i) {
+    std::string line = "  " + apps[i];
+    line.resize(std::max<size_t>(line.size() + 1, 14), ' ');
+    out += line + read_line(answers[i].get()) + '\n';
+  }
+  out += "\nmegalith APP --help lists the options of an app; megalith-APP is the same program.\n";
+  std::fputs(out.c_str(), stdout);
+}
+
+/// Completes the apps' names, and after one of them asks that app's own completion.
+void print_bash_completion(const fs::path& folder) {
+  const std::string apps = join(find_apps(folder), " ");
+  std::printf(
+      "# bash completion for megalith; the apps' own completions complete their options\n"
+      "_megalith() {\n"
+      "  if ((COMP_CWORD == 1)); then\n"
+      "    COMPREPLY=($(compgen -W '%s --help --version' -- \"${COMP_WORDS[1]}\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  local complete_app=_megalith_${COMP_WORDS[1]}\n"
+      "  declare -F \"$complete_app\" >/dev/null || return\n"
+      "  COMP_WORDS=(\"megalith-${COMP_WORDS[1]}\" \"${COMP_WORDS[@]:2}\")\n"
+      "  COMP_CWORD=$((COMP_CWORD - 1))\n"
+      "  \"$complete_app\"\n"
+      "}\n"
+      "complete -F _megalith megalith\n",
+      apps.c_str());
+}
+
+[[noreturn]] void run_app_beside(const fs::path& folder, const std::string& app, char** argv) {
+  const std::vector<std::string> apps = find_apps(folder);
+  if (std::find(apps.begin(), apps.end(), app) == apps.end()) {
+    const auto near = nearest(app, apps);
+    fail(ErrorKind::kUsage, "no app is called ", quote(app),
+         near ? "; did you mean " + quote(*near) + "?" : "; see megalith --help");
+  }
+  const std::string program = folder / (kPrefix + app);
+  argv[0] = const_cast<char*>(program.c_str());  // execv does not change it
+  ::execv(program.c_str(), argv);
+  fail(ErrorKind::kIo, program, ": ", std::strerror(errno));
+}
+
+int run(int argc, char** argv) {
+  const fs::path folder = own_folder();
+  const std::string word = argc > 1 ? argv[1] : "--help";
+  if (word == "--help" || word == "-h" || (word == "help" && argc == 2)) {
+    print_help(folder);
+  } else if (word == "--version") {
+    std::puts("megalith " MEGALITH_VERSION);
+  } else if (word == "--help-bash-completion") {
+    print_bash_completion(folder);
+  } else if (word == "help") {
+    std::string help = "--help";
+    char* arguments[] = {argv[0], help.data(), nullptr};
+    run_app_beside(folder, argv[2], arguments);
+  } else {
+    run_app_beside(folder, word, argv + 1);
+  }
+  if (std::fflush(stdout) != 0) fail(ErrorKind::kIo, "stdout: ", std::strerror(errno));
+  return 0;
+}
+
+}  // namespace
+}  // namespace megalith
+
+int main(int argc, char** argv) {
+  try {
+    return megalith::run(argc, argv);
+  } catch (const megalith::Error& error) {
+    std::fprintf(stderr, "megalith: error: %s\n", error.what());
+    return megalith::exit_code(error.kind());
+  }
+}

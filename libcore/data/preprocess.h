@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libcore/base/document_json.h"
+#include "libcore/config/fields.h"
+#include "libcore/config/tokenizer_config.h"
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+enum class OnError { kStrict, kSkip };
+inline std::vector<EnumName<OnError>> enum_names(OnError) {
+  return {{"strict", OnError::kStrict}, {"skip", OnError::kSkip}};
+}
+
+/// Loose JSON in, indexed datasets out. Names and defaults are those of Megatron's tools/preprocess_data.py,
+/// of the versions that the documented commands call.
+struct PreprocessConfig {
+  std::vector<std::string> inputs, json_keys = {"text"};
+  std::string output_prefix;
+  bool append_eod = false;
+  OnError on_error = OnError::kStrict;
+  std::string rejects;
+  std::string dataset_impl = "mmap";
+  int workers = 0;     // derived: the cores that the process may use
+  int chunk_size = 0;  // 0: chunks are cut by bytes alone
+  int64_t log_interval = 1000;
+  int vocab_size = 0;
+  int vocab_divisor = 128;
+  bool split_sentences = false;  // represented so that it can be refused by name
+
+  template <class V>
+  void fields(V&& v) {
+    v("input", inputs, "Files of one JSON object a line, plain or compressed by gzip or zstd; - is stdin.",
+      required(), metavar("FILE"));
+    v("output-prefix", output_prefix, "Path of the datasets: PREFIX_KEY_document.bin and .idx.", required(),
+      metavar("PREFIX"));
+    v("json-keys", json_keys, "Keys to take; each makes a dataset of its own.", metavar("KEY"));
+    v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
+    v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
+    v("rejects", rejects, "Write the skipped lines there.", metavar("FILE"));
+    v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
+      default_text("all cores that the process may use"));
+    v("chunk-size", chunk_size, "Most lines that a worker takes at a time.", at_least(0),
+      default_text("by bytes"));
+    v("log-interval", log_interval, "Documents between two log lines.", at_least(1));
+    v("dataset-impl", dataset_impl, "Accepted for old scripts: what is written is always the mmap layout.",
+      one_of({"mmap", "lazy", "cached"}));
+    v("vocab-size", vocab_size, "Ids of a NullTokenizer.", at_least(0), default_text("from the tokenizer"));
+    v("make-vocab-size-divisible-by", vocab_divisor, "For the padded size in the log.", at_least(1));
+    v("split-sentences", split_sentences, "Refused: documents are not split into sentences.", unlisted());
+  }
+  void finish();
+  void validate(Problems&) const;
+};
+
+/// What a run did. Counts of lines are over all inputs.
+struct PreprocessSummary {
+  int64_t lines = 0, documents = 0, blank_lines = 0;
+  std::array<int64_t, kDocumentFaults> faults{};  // skipped lines by reason
+  uint64_t bytes = 0;                             // of decompressed input
+  uint64_t longest_line = 0;                      // bytes
+  int64_t skipped() const;
+};
+
+/// Turns each line of the inputs into one document per key, in the inputs' order whatever config.workers is,
+/// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) and the sidecar beside them. A document
+/// is the key's string, or its list of strings, each of which makes one sequence; empty strings make none;
+/// see Megatron's Encoder.
+///
+/// strict: the first bad line of the data throws kData with FILE:LINE:BYTE (both from 1) and the reason, and
+/// nothing is left behind. skip: bad lines are counted, logged by reason and kept in config.rejects. A
+/// tokenizer that refuses a text stops both.
+///
+/// Memory stays below 128 MiB plus twice the longest line, whatever the number of lines and workers.
+PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
+
+/// The app: makes the tokenizer and preprocesses, with Megatron's log lines.
+void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer);
+
+}  // namespace megalith

@@ -1,0 +1,160 @@
+#include "libcore/model/attention.h"
+
+#include <cmath>
+#include <vector>
+
+namespace megalith {
+namespace {
+
+std::string prefix(int layer) {
+  return concat("decoder.layers.", layer, ".self_attention.");
+}
+
+int64_t rotated(const ModelConfig& config) {
+  return static_cast<int64_t>(config.kv_channels * config.rotary_percent) / 2 * 2;
+}
+
+/// cos or sin of position / base^(2i / rotated), rounded to fp32 where Megatron and Hugging Face round: the
+/// frequency and the angle.
+std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
+  const int64_t half = rotated(config) / 2;
+  std::vector<float> table;
+  table.reserve(static_cast<size_t>(config.max_positions * half));
+  for (int position = 0; position < config.max_positions; ++position)
+    for (int64_t i = 0; i < half; ++i) {
+      const double exponent = static_cast<double>(i) / static_cast<double>(half);
+      const auto frequency = static_cast<float>(std::pow(config.rotary_base, -exponent));
+      table.push_back(static_cast<float>(function(static_cast<float>(position) * frequency)));
+    }
+  return table;
+}
+
+const Constant& angle_table(ParamTable& table, const ModelConfig& config, const char* name,
+                            double (*function)(double)) {
+  return table.constant(name, {config.max_positions, rotated(config) / 2},
+                        [&] { return angles(config, function); });
+}
+
+LinearShape qkv_shape(const ModelConfig& config, int layer) {
+  const int64_t groups = config.kv_heads(), queries = config.heads / groups;
+  return {.name = prefix(layer) + "linear_qkv",
+          .weight = {groups, queries + 2, config.kv_channels, config.hidden},
+          .cut_axis = 0,
+          .init_std = config.init_std,
+          .bias = config.has_qkv_bias()};
+}
+
+LinearShape proj_shape(const ModelConfig& config, int layer) {
+  return {.name = prefix(layer) + "linear_proj",
+          .weight = {config.hidden, int64_t{config.heads} * config.kv_channels},
+          .cut_axis = 1,
+          .init_std = config.init_std / std::sqrt(2.0 * config.layers),
+          .bias = config.linear_bias};
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
+                             int layer)
+    : layer_(layer),
+      groups_(config.kv_heads() / split.size),
+      queries_(config.heads / config.kv_heads()),
+      head_(config.kv_channels),
+      scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(config.kv_channels)))),
+      dropout_(static_cast<float>(config.attention_dropout)),
+      qkv_(table, split, qkv_shape(config, layer)),
+      proj_(table, split, proj_shape(config, layer)) {
+  if (config.position != PositionEmbedding::kRope) return;
+  cos_ = &angle_table(table, config, "rotary.cos", std::cos);
+  sin_ = &angle_table(table, config, "rotary.sin", std::sin);
+}
+
+SelfAttention::Saved SelfAttention::make_saved(Arena& arena, int64_t s, int64_t b, DType dtype,
+                                               bool core) const {
+  Saved saved;
+  saved.qkv = arena.make(dtype, {s, b, groups_, queries_ + 2, head_}, "qkv");
+  if (!core) return saved;
+  saved.out = arena.make(dtype, {s, b, groups_ * queries_, head_}, "attention output");
+  saved.lse = arena.make(DType::kF32, {b, groups_ * queries_, s}, "attention lse");
+  return saved;
+}
+
+void SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+  const ArenaScope scope(ctx.scratch);
+  project(ctx, saved.qkv, x, 0);
+  const View out = saved.out ? saved.out : make_out(ctx.scratch, saved.qkv);
+  core(ctx, out, saved.lse, saved.qkv);
+  proj_.forward(ctx, y, out);
+}
+
+void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
+  const ArenaScope scope(ctx.scratch);
+  View out = saved.out, lse = saved.lse;
+  if (!out) {
+    out = make_out(ctx.scratch, saved.qkv);
+    lse = ctx.scratch.make(DType::kF32, {saved.qkv.shape[1], groups_ * queries_, saved.qkv.shape[0]},
+                           "attention lse");
+    core(ctx, out, lse, saved.qkv);
+  }
+  proj_.backward_weight(ctx, dy, out);
+  const View dout = make_out(ctx.scratch, saved.qkv);
+  proj_.backward_input(ctx, dout, dy);
+  const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
+  run(ctx.compute, AttentionGrad{.dqkv = dqkv,
+                                 .dout = dout,
+                                 .out = out,
+                                 .qkv = saved.qkv,
+                                 .lse = lse,
+                                 .scale = scale_,
+                                 .dropout = dropout(ctx)});
+  rotate(ctx, dqkv, 0, true);
+  qkv_.backward_weight(ctx, dqkv, x);
+  qkv_.backward_input(ctx, dx, dqkv);
+}
+
+void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const KvCache::Layer& cache,
+                           int64_t past) const {
+  const ArenaScope scope(ctx.scratch);
+  const Saved saved = make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype, false);
+  project(ctx, saved.qkv, x, past);
+  const View out = make_out(ctx.scratch, saved.qkv);
+  run(ctx.compute, CachedAttention{.out = out,
+                                   .k_cache = cache.k,
+                                   .v_cache = cache.v,
+                                   .qkv = saved.qkv,
+                                   .past = past,
+                                   .scale = scale_});
+  proj_.forward(ctx, y, out);
+}
+
+View SelfAttention::make_out(Arena& arena, ConstView qkv) const {
+  return arena.make(qkv.dtype, {qkv.shape[0], qkv.shape[1], groups_ * queries_, head_}, "attention output");
+}
+
+void SelfAttention::project(const Ctx& ctx, View qkv, ConstView x, int64_t first_position) const {
+  qkv_.forward(ctx, qkv, x);
+  rotate(ctx, qkv, first_position, false);
+}
+
+void SelfAttention::rotate(const Ctx& ctx, View qkv, int64_t first_position, bool inverse) const {
+  if (!cos_) return;
+  run(ctx.compute, Rope{.qkv = qkv,
+                        .cos = cos_->view,
+                        .sin = sin_->view,
+                        .first_position = first_position,
+                        .inverse = inverse});
+}
+
+void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv) const {
+  run(ctx.compute, Attention{.out = out, .qkv = qkv, .scale = scale_, .lse = lse, .dropout = dropout(ctx)});
+}
+
+DropoutKey SelfAttention::dropout(const Ctx& ctx) const {
+  return {.p = ctx.training ? dropout_ : 0,
+          .seed = ctx.key.seed,
+          .layer = static_cast<uint32_t>(layer_ + 1),
+          .site = 1,
+          .samples = ctx.key.samples};
+}
+
+}  // namespace megalith

@@ -1,0 +1,108 @@
+#include "libcore/model/block.h"
+
+namespace megalith {
+namespace {
+
+enum Site : uint32_t { kAttentionOutput = 2, kMlpOutput = 3 };  // DropoutKey::site
+
+std::string norm_name(int layer, const char* which) {
+  return concat("decoder.layers.", layer, ".", which);
+}
+
+/// Where a branch's summand is computed so that leaving the region ends in `y`'s memory where it can.
+View branch_memory(const Ctx& ctx, View y) {
+  if (!ctx.tp.sequence()) return y;
+  Shape inside = y.shape;
+  inside[0] *= ctx.tp.size();
+  return ctx.scratch.make(y.dtype, inside, "branch output");
+}
+
+}  // namespace
+
+Block::Block(ParamTable& table, const TensorSplit& split, const ModelConfig& config, int layer)
+    : layer_(layer),
+      dropout_(static_cast<float>(config.hidden_dropout)),
+      norm1_(table, split, config, norm_name(layer, "input_layernorm")),
+      attention_(table, split, config, layer),
+      norm2_(table, split, config, norm_name(layer, "pre_mlp_layernorm")),
+      mlp_(table, split, config, layer) {}
+
+Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool attention_core) const {
+  const int64_t s = ctx.tp.sequence() ? x.shape[0] * ctx.tp.size() : x.shape[0];
+  const int64_t b = x.shape[1];
+  Saved saved;
+  saved.norm1 = norm1_.make_saved(arena, x.shape.rows());
+  saved.n1 = arena.make(x.dtype, x.shape, "first norm");
+  saved.attention = attention_.make_saved(arena, s, b, x.dtype, attention_core);
+  saved.h = arena.make(x.dtype, x.shape, "after attention");
+  saved.norm2 = norm2_.make_saved(arena, x.shape.rows());
+  saved.n2 = arena.make(x.dtype, x.shape, "second norm");
+  saved.mlp = mlp_.make_saved(arena, s, b, x.dtype);
+  return saved;
+}
+
+void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+  const ArenaScope scope(ctx.scratch);
+  norm1_.forward(ctx, saved.n1, x, saved.norm1);
+  View branch = branch_memory(ctx, saved.h);
+  attention_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, saved.n1), saved.attention);
+  join(ctx, saved.h, ctx.tp.leave(ctx.compute, ctx.scratch, branch), x, kAttentionOutput);
+
+  norm2_.forward(ctx, saved.n2, saved.h, saved.norm2);
+  branch = branch_memory(ctx, y);
+  mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, saved.n2), saved.mlp);
+  join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
+}
+
+void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) const {
+  {
+    const ArenaScope scope(ctx.scratch);
+    const ConstView dy = into_branch(ctx, d, kMlpOutput);
+    const ConstView inside = ctx.tp.enter(ctx.compute, ctx.scratch, saved.n2);
+    const View dn = ctx.scratch.make(d.dtype, inside.shape, "norm gradient");
+    mlp_.backward(ctx, dn, dy, inside, saved.mlp);
+    norm2_.backward(ctx, d, ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn), saved.h, saved.norm2, true);
+  }
+  const ArenaScope scope(ctx.scratch);
+  const ConstView dy = into_branch(ctx, d, kAttentionOutput);
+  const ConstView inside = ctx.tp.enter(ctx.compute, ctx.scratch, saved.n1);
+  const View dn = ctx.scratch.make(d.dtype, inside.shape, "norm gradient");
+  attention_.backward(ctx, dn, dy, inside, saved.attention);
+  norm1_.backward(ctx, d, ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn), x, saved.norm1, true);
+}
+
+void Block::cached(const Ctx& ctx, View y, ConstView x, const KvCache::Layer& cache, int64_t past) const {
+  const ArenaScope scope(ctx.scratch);
+  const View normed = ctx.scratch.make(x.dtype, x.shape, "norm");
+  const View h = ctx.scratch.make(x.dtype, x.shape, "after attention");
+  norm1_.forward(ctx, normed, x, {});
+  attention_.cached(ctx, h, normed, cache, past);
+  join(ctx, h, ctx.tp.leave(ctx.compute, ctx.scratch, h), x, kAttentionOutput);
+
+  norm2_.forward(ctx, normed, h, {});
+  mlp_.forward(ctx, y, normed, mlp_.make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype));
+  join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, y), h, kMlpOutput);
+}
+
+void Block::join(const Ctx& ctx, View y, ConstView branch, ConstView x, uint32_t site) const {
+  run(ctx.compute, Dropout{.y = y, .x = branch, .key = dropout(ctx, x, site), .residual = x});
+}
+
+ConstView Block::into_branch(const Ctx& ctx, ConstView d, uint32_t site) const {
+  const DropoutKey key = dropout(ctx, d, site);
+  if (key.p == 0) return ctx.tp.leave_grad(ctx.compute, ctx.scratch, d);
+  const View masked = ctx.scratch.make(d.dtype, d.shape, "masked gradient");
+  run(ctx.compute, Dropout{.y = masked, .x = d, .key = key});
+  return ctx.tp.leave_grad(ctx.compute, ctx.scratch, masked);
+}
+
+DropoutKey Block::dropout(const Ctx& ctx, ConstView x, uint32_t site) const {
+  return {.p = ctx.training ? dropout_ : 0,
+          .seed = ctx.key.seed,
+          .layer = static_cast<uint32_t>(layer_ + 1),
+          .site = site,
+          .samples = ctx.key.samples,
+          .first_position = ctx.tp.sequence() ? ctx.tp.rank() * x.shape[0] : 0};
+}
+
+}  // namespace megalith

@@ -1,0 +1,85 @@
+#include "libcore/model/embedding.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libcore/base/text.h"
+
+namespace megalith {
+
+Param& declare_vocabulary(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
+                          const std::string& name) {
+  if (config.vocab_size <= 0) fail(ErrorKind::kInternal, quote(name), ": the vocabulary's size is not known");
+  Param param{.name = name, .global = {config.vocab_size, config.hidden}};
+  param.init = Init::normal(config.init_std);
+  const int64_t share = split.size == 1 ? config.vocab_size : config.padded_vocab(split.size) / split.size;
+  return table.add(cut(std::move(param), 0, split, share));
+}
+
+int64_t true_rows(const Param& param) {
+  return std::clamp<int64_t>(param.global[0] - param.offset, 0, param.local[0]);
+}
+
+TokenEmbedding::TokenEmbedding(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
+    : dropout_(static_cast<float>(config.hidden_dropout)),
+      words_(&declare_vocabulary(table, split, config, kWordEmbeddings)) {
+  if (config.position != PositionEmbedding::kLearned) return;
+  Param positions{.name = "embedding.position_embeddings.weight",
+                  .global = {config.max_positions, config.hidden}};
+  positions.init = Init::normal(config.init_std);
+  positions_ = &table.add(std::move(positions));
+}
+
+void TokenEmbedding::forward(const Ctx& ctx, View y, ConstView tokens) const {
+  look_up(ctx, y, tokens, 0);
+  if (const DropoutKey key = dropout(ctx, tokens.shape[0]); key.p > 0)
+    run(ctx.compute, Dropout{.y = y, .x = y, .key = key});
+}
+
+void TokenEmbedding::backward(const Ctx& ctx, ConstView dy, ConstView tokens) const {
+  const ArenaScope scope(ctx.scratch);
+  ConstView d = dy;
+  if (const DropoutKey key = dropout(ctx, tokens.shape[0]); key.p > 0) {
+    const View masked = ctx.scratch.make(dy.dtype, dy.shape, "masked gradient");
+    run(ctx.compute, Dropout{.y = masked, .x = dy, .key = key});
+    d = masked;
+  }
+  d = ctx.tp.leave_grad(ctx.compute, ctx.scratch, d);
+  if (words_->grad)
+    run(ctx.compute, EmbeddingGrad{.dtable = words_->grad,
+                                   .dpositions = positions_ ? positions_->grad : View{},
+                                   .dy = d,
+                                   .ids = tokens,
+                                   .first_id = static_cast<int32_t>(words_->offset)});
+}
+
+void TokenEmbedding::at(const Ctx& ctx, View y, ConstView tokens, int64_t first_position) const {
+  look_up(ctx, y, tokens, first_position);
+}
+
+void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, int64_t first_position) const {
+  const ArenaScope scope(ctx.scratch);
+  const Shape inside{tokens.shape[0], tokens.shape[1], words_->global[1]};
+  const View whole = ctx.tp.sequence() ? ctx.scratch.make(y.dtype, inside, "embedding") : y;
+  // Only one rank adds the positions: leaving the region sums over ranks.
+  const bool with_positions = positions_ && ctx.tp.rank() == 0;
+  run(ctx.compute, Embedding{.y = whole,
+                             .ids = tokens,
+                             .table = words_->value,
+                             .positions = with_positions ? positions_->value : ConstView{},
+                             .first_position = first_position,
+                             .first_id = static_cast<int32_t>(words_->offset)});
+  const View out = ctx.tp.leave(ctx.compute, ctx.scratch, whole);
+  if (out.data != y.data) ctx.compute.copy(y, out);
+}
+
+DropoutKey TokenEmbedding::dropout(const Ctx& ctx, int64_t s) const {
+  return {.p = ctx.training ? dropout_ : 0,
+          .seed = ctx.key.seed,
+          .layer = 0,
+          .site = 0,
+          .samples = ctx.key.samples,
+          .first_position = ctx.tp.first_row(s)};
+}
+
+}  // namespace megalith

@@ -1,0 +1,92 @@
+#include "libcore/model/head.h"
+
+#include <algorithm>
+
+#include "libcore/model/embedding.h"
+
+namespace megalith {
+
+Head::Head(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
+    : norm_(table, split, config, "decoder.final_layernorm"),
+      weight_(&declare_vocabulary(table, split, config, "output_layer.weight")) {
+  if (!config.untied_head) weight_->tie = kWordEmbeddings;
+}
+
+Head::Saved Head::make_saved(const Ctx& ctx, Arena& arena, ConstView x) const {
+  Saved saved{.x = x, .norm = {}, .dnormed = arena.make(x.dtype, x.shape, "head")};
+  if (ctx.training) saved.norm = norm_.make_saved(arena, x.shape.rows());
+  return saved;
+}
+
+void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Saved& saved) const {
+  const ArenaScope scope(ctx.scratch);
+  norm_.forward(ctx, saved.dnormed, saved.x, saved.norm);
+  const ConstView normed = ctx.tp.enter(ctx.compute, ctx.scratch, saved.dnormed);
+  const int64_t n = normed.shape.rows(), h = normed.shape.back();
+  // A chunk's gradient takes the place of its rows, which nobody reads again.
+  const View inside = normed.data == saved.dnormed.data
+                          ? saved.dnormed
+                          : ctx.scratch.make(normed.dtype, normed.shape, "head gradient");
+  const Chunk whole{.x = normed.as_shape({n, h}),
+                    .dx = inside.as_shape({n, h}),
+                    .loss = loss.as_shape({n}),
+                    .labels = targets.labels.as_shape({n}),
+                    .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{}};
+  const int64_t step = chunk_rows(n, normed.dtype);
+  for (int64_t row = 0; row < n; row += step)
+    chunk(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
+  if (!ctx.training) return;
+  const View d = ctx.tp.enter_grad(ctx.compute, ctx.scratch, inside);
+  if (d.data != saved.dnormed.data) ctx.compute.copy(saved.dnormed, d);
+}
+
+void Head::backward(const Ctx& ctx, View dx, const Saved& saved) const {
+  norm_.backward(ctx, dx, saved.dnormed, saved.x, saved.norm, false);
+}
+
+void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
+  if (ctx.tp.size() > 1) fail(ErrorKind::kInternal, "logits are not gathered over tensor-parallel ranks");
+  const ArenaScope scope(ctx.scratch);
+  const View normed = ctx.scratch.make(x.dtype, x.shape, "head");
+  norm_.forward(ctx, normed, x, {});
+  run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight_->value, .trans_b = true});
+}
+
+Head::Chunk Head::Chunk::rows(int64_t begin, int64_t end) const {
+  return {.x = x.rows(begin, end),
+          .dx = dx.rows(begin, end),
+          .loss = loss.rows(begin, end),
+          .labels = labels.rows(begin, end),
+          .mask = mask ? mask.rows(begin, end) : ConstView{}};
+}
+
+int64_t Head::chunk_rows(int64_t n, DType dtype) const {
+  const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
+  return std::clamp<int64_t>(kLogitsBytes / row, 1, n);
+}
+
+void Head::chunk(const Ctx& ctx, const Chunk& part, float grad_scale) const {
+  const ArenaScope scope(ctx.scratch);
+  const int64_t n = part.x.shape[0];
+  const View logits = ctx.scratch.make(part.x.dtype, {n, weight_->local[0]}, "logits");
+  const View max = ctx.scratch.make(DType::kF32, {n}, "softmax maximum");
+  const View sum = ctx.scratch.make(DType::kF32, {n}, "softmax sum");
+  run(ctx.compute, Gemm{.c = logits, .a = part.x, .b = weight_->value, .trans_b = true});
+  run(ctx.compute,
+      SoftmaxStats{.max = max, .sum_exp = sum, .logits = logits, .columns = true_rows(*weight_)});
+  run(ctx.compute, CrossEntropy{.loss = part.loss,
+                                .logits = logits,
+                                .max = max,
+                                .sum_exp = sum,
+                                .targets = part.labels,
+                                .columns = true_rows(*weight_),
+                                .mask = part.mask,
+                                .scale = grad_scale,
+                                .want_grad = ctx.training});
+  if (!ctx.training) return;
+  if (weight_->grad)
+    run(ctx.compute, Gemm{.c = weight_->grad, .a = logits, .b = part.x, .trans_a = true, .accumulate = true});
+  run(ctx.compute, Gemm{.c = part.dx, .a = logits, .b = weight_->value});
+}
+
+}  // namespace megalith

@@ -1,0 +1,60 @@
+#include "libcore/model/linear.h"
+
+#include <utility>
+
+namespace megalith {
+namespace {
+
+Shape without_last(const Shape& shape) {
+  Shape out = shape;
+  out[shape.rank - 1] = 1;
+  --out.rank;
+  return out;
+}
+
+ConstView matrix(ConstView view, int64_t columns) {
+  return view.as_shape({view.elements() / columns, columns});
+}
+View matrix(View view, int64_t columns) {
+  return view.as_shape({view.elements() / columns, columns});
+}
+
+}  // namespace
+
+Linear::Linear(ParamTable& table, const TensorSplit& split, const LinearShape& shape) {
+  const bool row_parallel = shape.cut_axis == shape.weight.rank - 1;
+  Param weight{.name = shape.name + ".weight", .global = shape.weight};
+  weight.init = Init::normal(shape.init_std);
+  weight_ = &table.add(cut(std::move(weight), shape.cut_axis, split));
+  if (!shape.bias) return;
+  Param bias{.name = shape.name + ".bias", .global = without_last(shape.weight)};
+  bias.init = Init::constant(0);
+  bias.decay = false;
+  bias_ = &table.add(row_parallel ? std::move(bias) : cut(std::move(bias), shape.cut_axis, split));
+  adds_bias_ = !row_parallel || split.rank == 0;
+}
+
+void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
+  run(ctx.compute, Gemm{.c = matrix(y, out()),
+                        .a = matrix(x, in()),
+                        .b = weight_matrix(),
+                        .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{},
+                        .trans_b = true});
+}
+
+void Linear::backward_input(const Ctx& ctx, View dx, ConstView dy) const {
+  run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = weight_matrix()});
+}
+
+void Linear::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
+  if (weight_->grad)
+    run(ctx.compute, Gemm{.c = weight_->grad.as_shape({out(), in()}),
+                          .a = matrix(dy, out()),
+                          .b = matrix(x, in()),
+                          .trans_a = true,
+                          .accumulate = true});
+  if (bias_ && bias_->grad)
+    run(ctx.compute, BiasGrad{.dbias = bias_->grad.as_shape({out()}), .dy = matrix(dy, out())});
+}
+
+}  // namespace megalith

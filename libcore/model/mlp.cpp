@@ -1,0 +1,80 @@
+#include "libcore/model/mlp.h"
+
+#include <cmath>
+
+namespace megalith {
+namespace {
+
+std::string prefix(int layer) {
+  return concat("decoder.layers.", layer, ".mlp.");
+}
+
+LinearShape fc1_shape(const ModelConfig& config, int layer) {
+  const Shape plain{config.ffn_hidden, config.hidden};
+  const Shape gated{2, config.ffn_hidden, config.hidden};  // gate, up
+  const bool swiglu = config.activation() == Activation::kSwiglu;
+  return {.name = prefix(layer) + "linear_fc1",
+          .weight = swiglu ? gated : plain,
+          .cut_axis = swiglu ? 1 : 0,
+          .init_std = config.init_std,
+          .bias = config.linear_bias};
+}
+
+LinearShape fc2_shape(const ModelConfig& config, int layer) {
+  return {.name = prefix(layer) + "linear_fc2",
+          .weight = {config.hidden, config.ffn_hidden},
+          .cut_axis = 1,
+          .init_std = config.init_std / std::sqrt(2.0 * config.layers),
+          .bias = config.linear_bias};
+}
+
+}  // namespace
+
+Mlp::Mlp(ParamTable& table, const TensorSplit& split, const ModelConfig& config, int layer)
+    : activation_(config.activation()),
+      ffn_(config.ffn_hidden / split.size),
+      fc1_(table, split, fc1_shape(config, layer)),
+      fc2_(table, split, fc2_shape(config, layer)) {}
+
+Mlp::Saved Mlp::make_saved(Arena& arena, int64_t s, int64_t b, DType dtype) const {
+  return {.fc1 = arena.make(dtype, {s, b, fc1_.out()}, "fc1 output"),
+          .act = arena.make(dtype, {s, b, ffn_}, "activation")};
+}
+
+void Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+  fc1_.forward(ctx, saved.fc1, x);
+  activate(ctx, saved.act, saved.fc1);
+  fc2_.forward(ctx, y, saved.act);
+}
+
+void Mlp::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
+  fc2_.backward_weight(ctx, dy, saved.act);
+  fc2_.backward_input(ctx, saved.act, dy);  // from here on the gradient of the activation
+  const View dfc1 = activate_grad(ctx, saved);
+  fc1_.backward_weight(ctx, dfc1, x);
+  fc1_.backward_input(ctx, dx, dfc1);
+}
+
+void Mlp::activate(const Ctx& ctx, View y, ConstView x) const {
+  if (activation_ == Activation::kSwiglu)
+    return run(ctx.compute, SwiGlu{.y = rows(y), .x = x.as_shape({x.elements() / (2 * ffn_), 2, ffn_})});
+  run(ctx.compute, Gelu{.y = y, .x = x, .tanh_form = activation_ == Activation::kGeluTanh});
+}
+
+View Mlp::activate_grad(const Ctx& ctx, const Saved& saved) const {
+  const View dy = saved.act;
+  if (activation_ == Activation::kSwiglu) {
+    const View x = saved.fc1.as_shape({saved.fc1.elements() / (2 * ffn_), 2, ffn_});
+    run(ctx.compute, SwiGluGrad{.dx = x, .dy = rows(dy), .x = x});
+    return saved.fc1;
+  }
+  run(ctx.compute,
+      GeluGrad{.dx = dy, .dy = dy, .x = saved.fc1, .tanh_form = activation_ == Activation::kGeluTanh});
+  return dy;
+}
+
+View Mlp::rows(View view) const {
+  return view.as_shape({view.elements() / ffn_, ffn_});
+}
+
+}  // namespace megalith

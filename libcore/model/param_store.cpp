@@ -1,0 +1,165 @@
+#include "libcore/model/param_store.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+#include <span>
+#include <vector>
+
+#include "libcore/base/random.h"
+#include "libcore/model/ctx.h"
+
+namespace megalith {
+namespace {
+
+int64_t aligned(int64_t elements) {
+  return (elements + ParamStore::kAlign - 1) / ParamStore::kAlign * ParamStore::kAlign;
+}
+
+/// The parameter that holds `param`'s values in this table: itself, unless it is tied to one that is here.
+Param& holder(ParamTable& table, Param& param) {
+  Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
+  return other ? *other : param;
+}
+
+View part_of(View flat, int64_t offset, const Shape& shape) {
+  return flat.rows(offset, offset + shape.elements()).as_shape(shape);
+}
+
+/// FNV-1a.
+uint64_t hash(std::string_view text) {
+  uint64_t sum = 0xcbf29ce484222325;
+  for (const char c : text) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return sum;
+}
+
+/// Elements 4 * block .. 4 * block + 3 of a parameter's stream of standard normal numbers.
+std::array<double, 4> normal_block(uint64_t seed, uint64_t name, uint64_t block) {
+  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
+  const std::array<uint32_t, 4> bits =
+      philox({low(block), high(block), high(name), high(seed)}, {low(seed), low(name)});
+  std::array<double, 4> out{};
+  for (size_t pair = 0; pair < 4; pair += 2) {
+    const double u = (bits[pair] + 1.0) / 0x1p32;  // in (0, 1]
+    const double radius = std::sqrt(-2 * std::log(u));
+    const double angle = 2 * std::numbers::pi * bits[pair + 1] / 0x1p32;
+    out[pair] = radius * std::cos(angle);
+    out[pair + 1] = radius * std::sin(angle);
+  }
+  return out;
+}
+
+/// Standard normal numbers of the global elements [first, first + count), times std.
+struct NormalRun {
+  uint64_t seed, name;
+  double std;
+  int64_t first;
+
+  void fill(std::span<float> out) const {
+    const auto count = static_cast<int64_t>(out.size());
+    const int64_t begin = first / 4, end = (first + count + 3) / 4;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static)
+#endif
+    for (int64_t block = begin; block < end; ++block) {
+      const std::array<double, 4> four = normal_block(seed, name, static_cast<uint64_t>(block));
+      for (int64_t i = std::max(first, 4 * block); i < std::min(first + count, 4 * block + 4); ++i)
+        out[static_cast<size_t>(i - first)] = static_cast<float>(std * four[static_cast<size_t>(i % 4)]);
+    }
+  }
+};
+
+/// A parameter's local values; zero beyond the global tensor.
+std::vector<float> initial_values(const Param& param, uint64_t seed) {
+  std::vector<float> values(static_cast<size_t>(param.local.elements()), 0.0f);
+  const int axis = param.cut_axis == kWhole ? 0 : param.cut_axis;
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < axis; ++i) outer *= param.global[i];
+  for (int i = axis + 1; i < param.global.rank; ++i) inner *= param.global[i];
+  const int64_t rows = param.local[axis];
+  const int64_t true_rows = std::clamp<int64_t>(param.global[axis] - param.offset, 0, rows);
+  const uint64_t name = hash(param.tie.empty() ? param.name : param.tie);
+  for (int64_t o = 0; o < outer; ++o) {
+    const std::span<float> run(values.data() + o * rows * inner, static_cast<size_t>(true_rows * inner));
+    const int64_t first = (o * param.global[axis] + param.offset) * inner;
+    if (param.init.kind == Init::kConstant)
+      std::fill(run.begin(), run.end(), param.init.value);
+    else
+      NormalRun{seed, name, param.init.value, first}.fill(run);
+  }
+  return values;
+}
+
+void upload(Stream& stream, View to, const std::vector<float>& values) {
+  if (to.dtype == DType::kF32) return stream.from_host(to, values.data());
+  Arena staging = make_arena(stream.backend(), "staging", values.size() * sizeof(float) + 256);
+  View f32 = staging.make(DType::kF32, to.shape, "staged values");
+  stream.from_host(f32, values.data());
+  stream.copy(to, f32);
+  stream.synchronize();
+}
+
+}  // namespace
+
+ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& options) {
+  std::vector<int64_t> offsets;
+  for (Param& param : table.all()) {
+    offsets.push_back(elements_);
+    if (&holder(table, param) != &param) continue;
+    elements_ += aligned(param.local.elements());
+    parameters_ += param.local.elements();
+  }
+  const auto make_flat = [&](const char* name, DType dtype) {
+    Arena& arena = arenas_.emplace_back(
+        make_arena(stream.backend(), name, static_cast<size_t>(elements_) * size_of(dtype) + 256));
+    View flat = arena.make(dtype, {elements_}, name);
+    stream.fill(flat, 0);
+    return flat;
+  };
+  arenas_.reserve(3);
+  values_ = make_flat("values", options.dtype);
+  if (options.grads) grads_ = make_flat("gradients", DType::kF32);
+
+  size_t i = 0;
+  for (Param& param : table.all()) {
+    const int64_t at = offsets[i++];
+    const Param& from = holder(table, param);
+    if (&from != &param) {  // declared earlier: the embedding stands before the head
+      param.value = from.value;
+      param.grad = from.grad;
+      continue;
+    }
+    param.value = part_of(values_, at, param.local);
+    if (grads_ && param.trainable) param.grad = part_of(grads_, at, param.local);
+  }
+
+  size_t bytes = 0;
+  for (const Constant& constant : table.constants())
+    bytes += static_cast<size_t>(constant.shape.elements()) * sizeof(float) + 256;
+  Arena& constants = arenas_.emplace_back(make_arena(stream.backend(), "constants", bytes));
+  for (Constant& constant : table.constants()) {
+    constant.view = constants.make(DType::kF32, constant.shape, constant.name);
+    stream.from_host(constant.view, constant.values.data());
+  }
+}
+
+int64_t ParamStore::offset(const Param& param) const {
+  const auto bytes =
+      reinterpret_cast<uintptr_t>(param.value.data) - reinterpret_cast<uintptr_t>(values_.data);
+  return static_cast<int64_t>(bytes / size_of(values_.dtype));
+}
+
+void ParamStore::zero_grads(Stream& stream) const {
+  stream.fill(grads_, 0);
+}
+
+void initialize(ParamTable& table, Stream& stream, uint64_t seed) {
+  for (Param& param : table.all())
+    if (&holder(table, param) == &param) upload(stream, param.value, initial_values(param, seed));
+  stream.synchronize();
+}
+
+}  // namespace megalith

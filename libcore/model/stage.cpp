@@ -1,0 +1,153 @@
+#include "libcore/model/stage.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace megalith {
+
+void Tape::clear() {
+  arena.rewind(0);
+  inputs.clear();
+  blocks.clear();
+  head.reset();
+}
+
+Stage::Stage(const ModelConfig& config, const Layers& layers, const TensorSplit& split, ParamTable& table,
+             const RecomputePlan& recompute)
+    : config_(config), layers_(layers), keep_core_(recompute.granularity != Recompute::kSelective) {
+  plan_segments(recompute);
+  if (layers.embedding) embedding_.emplace(table, split, config);
+  blocks_.reserve(static_cast<size_t>(layers.count));
+  for (int i = 0; i < layers.count; ++i) blocks_.emplace_back(table, split, config, layers.first + i);
+  if (layers.head) head_.emplace(table, split, config);
+}
+
+void Stage::plan_segments(const RecomputePlan& plan) {
+  size_t first = 0;
+  const auto count = static_cast<size_t>(layers_.count);
+  if (plan.granularity == Recompute::kFull) {
+    const bool block = plan.block && plan.layers > 0;
+    const size_t end = block ? std::min(static_cast<size_t>(plan.layers), count) : count;
+    const size_t size = block ? 1 : static_cast<size_t>(std::max(1, plan.layers));
+    for (; first < end; first += size) segments_.push_back({first, std::min(end, first + size), true});
+    first = end;
+  }
+  if (first < count) segments_.push_back({first, count, false});
+}
+
+View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in, Tape& tape) const {
+  Ctx ctx = outer;
+  ctx.key.samples = microbatch.samples;
+  tape.inputs.assign(blocks_.size(), {});
+  tape.blocks.assign(blocks_.size(), {});
+  const Shape& tokens = microbatch.tokens.shape;
+  View y;
+  ConstView x = in;
+  if (embedding_) {
+    const Shape shape{ctx.tp.rows_outside(tokens[0]), tokens[1], config_.hidden};
+    x = y = tape.arena.make(embedding_->dtype(), shape, "embedding output");
+    embedding_->forward(ctx, y, microbatch.tokens);
+  }
+  if (ctx.training)
+    for (const Segment& segment : segments_)
+      x = y = segment.again ? pass_through(ctx, segment, x, tape) : keep(ctx, segment, x, tape);
+  else if (!blocks_.empty())
+    x = y = pass_through(ctx, {0, blocks_.size(), true}, x, tape);
+  if (!head_) return y;
+
+  const View loss = tape.arena.make(DType::kF32, tokens, "loss");
+  tape.head = head_->make_saved(ctx, tape.arena, x);
+  head_->forward(ctx, loss, {microbatch.labels, microbatch.loss_mask, microbatch.grad_scale}, *tape.head);
+  return loss;
+}
+
+View Stage::keep(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tape) const {
+  View y;
+  ConstView x = in;
+  for (size_t i = segment.begin; i < segment.end; ++i) {
+    tape.inputs[i] = x;
+    tape.blocks[i] = blocks_[i].make_saved(ctx, tape.arena, x, keep_core_);
+    y = tape.arena.make(x.dtype, x.shape, "block output");
+    blocks_[i].forward(ctx, y, x, tape.blocks[i]);
+    x = y;
+  }
+  return y;
+}
+
+View Stage::pass_through(const Ctx& ctx, const Segment& segment, ConstView in, Tape& tape) const {
+  tape.inputs[segment.begin] = in;
+  const View out = tape.arena.make(in.dtype, in.shape, "segment output");
+  const ArenaScope scope(ctx.scratch);
+  const std::array<View, 2> between{ctx.scratch.make(in.dtype, in.shape, "between blocks"),
+                                    ctx.scratch.make(in.dtype, in.shape, "between blocks")};
+  ConstView x = in;
+  for (size_t i = segment.begin; i < segment.end; ++i) {
+    const ArenaScope block_scope(ctx.scratch);
+    const View y = i + 1 == segment.end ? out : between[i % 2];
+    blocks_[i].forward(ctx, y, x, blocks_[i].make_saved(ctx, ctx.scratch, x, true));
+    x = y;
+  }
+  return out;
+}
+
+View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, Tape& tape) const {
+  Ctx ctx = outer;
+  ctx.key.samples = microbatch.samples;
+  View d = dout;
+  if (head_) {
+    d = tape.head->dnormed;
+    head_->backward(ctx, d, *tape.head);
+  }
+  for (size_t i = segments_.size(); i-- > 0;) {
+    const ArenaScope scope(ctx.scratch);
+    if (segments_[i].again) run_again(ctx, segments_[i], tape);
+    for (size_t block = segments_[i].end; block-- > segments_[i].begin;)
+      blocks_[block].backward(ctx, d, tape.inputs[block], tape.blocks[block]);
+  }
+  if (!embedding_) return d;
+  embedding_->backward(ctx, d, microbatch.tokens);
+  return {};
+}
+
+void Stage::run_again(const Ctx& ctx, const Segment& segment, Tape& tape) const {
+  for (size_t i = segment.begin; i < segment.end; ++i) {
+    const ConstView x = tape.inputs[i];
+    tape.blocks[i] = blocks_[i].make_saved(ctx, ctx.scratch, x, true);
+    const View y = ctx.scratch.make(x.dtype, x.shape, "block output");
+    blocks_[i].forward(ctx, y, x, tape.blocks[i]);
+    if (i + 1 < segment.end) tape.inputs[i + 1] = y;
+  }
+}
+
+View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, KvCache& cache) const {
+  if (!embedding_ || !head_) fail(ErrorKind::kInternal, "logits of a part of a model");
+  const int64_t t = tokens.shape[0], b = tokens.shape[1], past = cache.past();
+  if (config_.position != PositionEmbedding::kNone && past + t > config_.max_positions)
+    fail(ErrorKind::kInternal, "position ", past + t, " of a model with ", config_.max_positions);
+  cache.advance(t);
+  const View out = ctx.scratch.make(DType::kF32, {rows, b, head_->vocabulary()}, "logits");
+  const ArenaScope scope(ctx.scratch);
+  const Shape shape{t, b, config_.hidden};
+  std::array<View, 2> x{ctx.scratch.make(embedding_->dtype(), shape, "block input"),
+                        ctx.scratch.make(embedding_->dtype(), shape, "block output")};
+  embedding_->at(ctx, x[0], tokens, past);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    blocks_[i].cached(ctx, x[1], x[0], cache.layer(i), past);
+    std::swap(x[0], x[1]);
+  }
+  head_->logits(ctx, out, x[0].rows(t - rows, t));
+  return out;
+}
+
+double sum_on_host(Stream& stream, ConstView values) {
+  std::vector<float> host(static_cast<size_t>(values.elements()), 0.0f);
+  stream.to_host(host.data(), values);
+  stream.synchronize();
+  return std::accumulate(host.begin(), host.end(), 0.0);
+}
+
+}  // namespace megalith

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Make tests/parity/goldens/train-*: tiny GPT-2 and LLaMA models as Hugging Face folders, and what transformers
+and torch compute from them: logits, a greedy continuation, and 20 steps of AdamW.
+
+  python tools/golden/make_train_goldens.py tests/parity/goldens      (torch 2.15.0, transformers 5.23.0)
+
+train-NAME/ holds config.json and model.safetensors (fp32); train-NAME.json holds the shapes, the optimizer, the
+tokens (step k, row r reads seq + 1 ids from (k * batch + r) * seq: the first seq are the input, the last seq the
+labels), and per step the mean loss and the norm of the gradient before clipping. All figures are computed in fp64
+from the fp32 weights; `fp32_spread` is how far torch's own fp32 run is from them (greatest relative difference).
+"""
+import json
+import os
+import sys
+
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+import numpy as np
+import torch
+import torch.nn.functional as F
+import transformers
+
+STEPS = 20
+CASES = {
+    "train-gpt2": dict(kind="gpt2", layers=2, hidden=24, heads=3, kv_heads=3, ffn=96, seq=16, batch=4, vocab=96, clip=1.0),
+    "train-llama": dict(kind="llama", layers=2, hidden=24, heads=4, kv_heads=2, ffn=56, seq=16, batch=4, vocab=96, clip=1.0),
+    # Another shape, and a clip that bites at every step.
+    "train-gpt2-clip": dict(kind="gpt2", layers=3, hidden=20, heads=2, kv_heads=2, ffn=36, seq=13, batch=6, vocab=61, clip=0.1),
+    "train-llama-clip": dict(kind="llama", layers=1, hidden=32, heads=4, kv_heads=1, ffn=40, seq=19, batch=2, vocab=77, clip=0.1),
+}
+
+
+def make_tokens(count, vocab, seed):
+    """A noisy cycle, so that there is something to learn: x' = 3 x + 1 + noise, mod vocab."""
+    noise = np.random.RandomState(seed).randint(0, 3, count)
+    out = [seed % vocab]
+    for step in noise[1:]:
+        out.append((3 * out[-1] + 1 + int(step)) % vocab)
+    return out
+
+
+def make_model(case):
+    common = dict(vocab_size=case["vocab"], bos_token_id=0, eos_token_id=0)
+    if case["kind"] == "gpt2":
+        config = transformers.GPT2Config(
+            n_positions=2 * case["seq"], n_embd=case["hidden"], n_layer=case["layers"], n_head=case["heads"],
+            n_inner=case["ffn"], activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **common)
+        model = transformers.GPT2LMHeadModel(config)
+    else:
+        config = transformers.LlamaConfig(
+            hidden_size=case["hidden"], intermediate_size=case["ffn"], num_hidden_layers=case["layers"],
+            num_attention_heads=case["heads"], num_key_value_heads=case["kv_heads"],
+            max_position_embeddings=2 * case["seq"], rms_norm_eps=1e-5, tie_word_embeddings=False, **common)
+        model = transformers.LlamaForCausalLM(config)
+    generator = torch.Generator().manual_seed(99)
+    with torch.no_grad():
+        for name, param in sorted(model.named_parameters()):
+            # Weights of a size at which attention is not uniform; no bias or norm weight at its neutral value.
+            param.mul_(4.0) if param.dim() > 1 else param.add_(0.1 * torch.randn(param.shape, generator=generator))
+    return model
+
+
+def train(folder, case, tokens, dtype):
+    cls = transformers.GPT2LMHeadModel if case["kind"] == "gpt2" else transformers.LlamaForCausalLM
+    model = cls.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).train()
+    params = list(model.parameters())
+    groups = [dict(params=[p for p in params if p.dim() > 1], weight_decay=0.1),
+              dict(params=[p for p in params if p.dim() == 1], weight_decay=0.0)]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+    batch, seq = case["batch"], case["seq"]
+    out = dict(losses=[], grad_norms=[])
+    for step in range(STEPS):
+        at = step * batch * seq
+        x = torch.tensor(tokens[at:at + batch * seq]).view(batch, seq)
+        y = torch.tensor(tokens[at + 1:at + batch * seq + 1]).view(batch, seq)
+        logits = model(input_ids=x, use_cache=False).logits
+        loss = F.cross_entropy(logits.view(-1, case["vocab"]), y.reshape(-1))
+        loss.backward()
+        if step == 0:
+            out["step0_param_grad_norms"] = {n: p.grad.double().norm().item() for n, p in model.named_parameters()}
+        out["grad_norms"].append(torch.nn.utils.clip_grad_norm_(params, case["clip"]).item())
+        out["losses"].append(loss.item())
+        optimizer.step()
+        optimizer.zero_grad()
+    out["final_param_norms"] = {n: p.detach().double().norm().item() for n, p in model.named_parameters()}
+    return out
+
+
+def generate(folder, case, tokens):
+    cls = transformers.GPT2LMHeadModel if case["kind"] == "gpt2" else transformers.LlamaForCausalLM
+    model = cls.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).double().eval()
+    rows = torch.tensor(tokens[:16]).view(2, 8)
+    with torch.no_grad():
+        logits = model(input_ids=rows).logits
+        greedy = model.generate(rows, max_new_tokens=16, do_sample=False, pad_token_id=0, eos_token_id=None)
+    return dict(input_ids=rows.tolist(), logits=[[[round(v, 9) for v in r] for r in row] for row in logits.tolist()],
+                greedy=greedy.tolist())
+
+
+def spread(a, b):
+    return max(abs(x - y) / abs(x) for x, y in zip(a, b))
+
+
+def main():
+    root = sys.argv[1]
+    for name, case in CASES.items():
+        torch.manual_seed(1234)
+        folder = os.path.join(root, name)
+        make_model(case).save_pretrained(folder)
+        os.remove(os.path.join(folder, "generation_config.json"))
+        tokens = make_tokens(STEPS * case["batch"] * case["seq"] + 1, case["vocab"], 7)
+        truth, single = train(folder, case, tokens, torch.float64), train(folder, case, tokens, torch.float32)
+        result = dict(generator="tools/golden/make_train_goldens.py", torch=torch.__version__,
+                      transformers=transformers.__version__, **case, steps=STEPS, lr=1e-3, betas=[0.9, 0.95], eps=1e-8,
+                      weight_decay=0.1, tokens=tokens, **truth, generation=generate(folder, case, tokens),
+                      fp32_spread=dict(loss=spread(truth["losses"], single["losses"]),
+                                       grad_norm=spread(truth["grad_norms"], single["grad_norms"])))
+        with open(os.path.join(root, name + ".json"), "w") as out:
+            json.dump(result, out)
+            out.write("\n")
+        print(name, result["losses"][0], "->", result["losses"][-1], result["grad_norms"][:3], result["fp32_spread"])
+
+
+main()
