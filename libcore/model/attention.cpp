@@ -10,14 +10,10 @@ std::string prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
-int64_t rotated(const ModelConfig& config) {
-  return static_cast<int64_t>(config.kv_channels * config.rotary_percent) / 2 * 2;
-}
-
 /// cos or sin of position / base^(2i / rotated), rounded to fp32 where Megatron and Hugging Face round: the
 /// frequency and the angle.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
-  const int64_t half = rotated(config) / 2;
+  const int64_t half = config.rotary_channels() / 2;
   std::vector<float> table;
   table.reserve(static_cast<size_t>(config.max_positions * half));
   for (int position = 0; position < config.max_positions; ++position)
@@ -31,7 +27,7 @@ std::vector<float> angles(const ModelConfig& config, double (*function)(double))
 
 const Constant& angle_table(ParamTable& table, const ModelConfig& config, const char* name,
                             double (*function)(double)) {
-  return table.constant(name, {config.max_positions, rotated(config) / 2},
+  return table.constant(name, {config.max_positions, config.rotary_channels() / 2},
                         [&] { return angles(config, function); });
 }
 

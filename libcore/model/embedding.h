@@ -25,8 +25,6 @@ class TokenEmbedding {
   /// y [t, b, h] of tokens that stand from first_position on; no dropout.
   void at(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
 
-  DType dtype() const { return words_->value.dtype; }
-
  private:
   void look_up(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
   DropoutKey dropout(const Ctx&, int64_t s) const;

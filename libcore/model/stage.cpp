@@ -24,6 +24,7 @@ Stage::Stage(const ModelConfig& config, const Layers& layers, const TensorSplit&
   blocks_.reserve(static_cast<size_t>(layers.count));
   for (int i = 0; i < layers.count; ++i) blocks_.emplace_back(table, split, config, layers.first + i);
   if (layers.head) head_.emplace(table, split, config);
+  if (!table.all().empty()) witness_ = &table.all().back();
 }
 
 void Stage::plan_segments(const RecomputePlan& plan) {
@@ -49,7 +50,7 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   ConstView x = in;
   if (embedding_) {
     const Shape shape{ctx.tp.rows_outside(tokens[0]), tokens[1], config_.hidden};
-    x = y = tape.arena.make(embedding_->dtype(), shape, "embedding output");
+    x = y = tape.arena.make(dtype(), shape, "embedding output");
     embedding_->forward(ctx, y, microbatch.tokens);
   }
   if (ctx.training)
@@ -132,8 +133,8 @@ View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, KvCache& cach
   const View out = ctx.scratch.make(DType::kF32, {rows, b, head_->vocabulary()}, "logits");
   const ArenaScope scope(ctx.scratch);
   const Shape shape{t, b, config_.hidden};
-  std::array<View, 2> x{ctx.scratch.make(embedding_->dtype(), shape, "block input"),
-                        ctx.scratch.make(embedding_->dtype(), shape, "block output")};
+  std::array<View, 2> x{ctx.scratch.make(dtype(), shape, "block input"),
+                        ctx.scratch.make(dtype(), shape, "block output")};
   embedding_->at(ctx, x[0], tokens, past);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     blocks_[i].cached(ctx, x[1], x[0], cache.layer(i), past);

@@ -70,6 +70,8 @@ class Stage {
   /// rewind. kInternal when the cache or the position table is too small.
   View logits(const Ctx&, ConstView tokens, int64_t rows, KvCache&) const;
 
+  /// Of the parameters' values and the activations; known once they are placed.
+  DType dtype() const { return witness_->value.dtype; }
   const ModelConfig& config() const { return config_; }
   const Layers& layers() const { return layers_; }
 
@@ -88,6 +90,7 @@ class Stage {
   ModelConfig config_;
   Layers layers_;
   bool keep_core_;
+  const Param* witness_ = nullptr;  // any of the stage's own parameters
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;
   std::vector<Block> blocks_;
