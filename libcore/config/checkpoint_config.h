@@ -16,6 +16,7 @@ struct CheckpointConfig {
   bool load_optim = true, load_rng = true, save_optim = true;
   bool override_scheduler = false;  // the command line's schedule, not the checkpoint's
   bool use_checkpoint_scheduler = false;
+  bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
 
   template <class V>
@@ -32,6 +33,8 @@ struct CheckpointConfig {
       "Take the schedule of the command line, not the checkpoint's.");
     v("use-checkpoint-opt_param-scheduler", use_checkpoint_scheduler,
       "Take the checkpoint's schedule without complaint.");
+    v("use-checkpoint-args", use_checkpoint_args,
+      "Take the model's shape from the checkpoint; the command line has precedence.");
     v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");
   }
   void validate(Problems&) const;

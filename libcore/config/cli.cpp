@@ -119,6 +119,12 @@ Options& Options::ignore(std::span<const IgnoredOption> options) {
   return *this;
 }
 
+Options& Options::refuse(std::span<const RefusedOption> options) {
+  for (const RefusedOption& option : options)
+    state_->table.refused.emplace(option_key(option.name), option.remedy);
+  return *this;
+}
+
 Options& Options::epilog(std::string text) {
   state_->epilog = std::move(text);
   return *this;
@@ -131,6 +137,8 @@ void Options::State::take_config_file(const std::string& path) {
     if (!match) {
       if (table.find_ignored(option.key))
         ignored.push_back(option.key);
+      else if (const std::string* remedy = table.find_refused(option.key))
+        problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
       else
         problems.add(option.where, ": unknown option ", quote(option.key),
                      table.did_you_mean(option.key, ""));

@@ -21,6 +21,13 @@ struct IgnoredOption {
 std::span<const IgnoredOption>
 ignored_megatron_options();  // of Megatron-LM's and PaddleNLP's training commands
 
+/// An option of other tools that would change the result and is not supported.
+struct RefusedOption {
+  const char* name;
+  const char* remedy;  // what to do instead
+};
+std::span<const RefusedOption> refused_megatron_options();
+
 /// The options of one app.
 ///
 ///   MergeOptions merge;
@@ -58,6 +65,9 @@ class Options {
   Options& derive(std::function<void()> step);
   /// Options to accept and name once in the log.
   Options& ignore(std::span<const IgnoredOption> options);
+  /// Options to complain about with their remedy. Like the ignored ones they give way to a field of the same
+  /// name.
+  Options& refuse(std::span<const RefusedOption> options);
   /// Text below the options of --help, such as examples; whole lines.
   Options& epilog(std::string text);
 

@@ -42,6 +42,11 @@ const IgnoredOption::Values* OptionTable::find_ignored(const std::string& name) 
   return found == ignored.end() ? nullptr : &found->second;
 }
 
+const std::string* OptionTable::find_refused(const std::string& name) const {
+  const auto found = refused.find(option_key(name));
+  return found == refused.end() ? nullptr : &found->second;
+}
+
 std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
@@ -89,6 +94,11 @@ class OptionTaker {
     adjacent_ = equals == std::string::npos ? std::nullopt : std::optional(word.substr(equals + 1));
     if (const OptionMatch* match = table_.find(name)) return take(*match, name, args);
     if (const auto* values = table_.find_ignored(name)) return ignore(name, *values, args);
+    if (const std::string* remedy = table_.find_refused(name)) {
+      problems_.add("--", name, " is not supported; ", *remedy);
+      skip_values(args);
+      return {};
+    }
     return unknown("--" + name, args);
   }
 
@@ -104,8 +114,13 @@ class OptionTaker {
   std::vector<po::option> unknown(const std::string& spelling, std::vector<std::string>& args) {
     const size_t dashes = std::min(spelling.find_first_not_of('-'), spelling.size());
     problems_.add("unknown option ", quote(spelling), table_.did_you_mean(spelling.substr(dashes), "--"));
-    while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());  // probably its values
+    skip_values(args);
     return {};
+  }
+
+  /// Passes over what are probably the values of an option that is not taken.
+  static void skip_values(std::vector<std::string>& args) {
+    while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());
   }
 
   std::vector<po::option> take(const OptionMatch& match, const std::string& name,

@@ -27,8 +27,9 @@ Trait constrain(Constraint constraint) {
 }  // namespace
 
 Trait at_least(double least) {
-  return constrain(
-      {.text = "at least " + number_text(least), .number = [=](double x) { return x >= least; }});
+  return constrain({.text = "at least " + number_text(least),
+                    .number = [=](double x) { return x >= least; },
+                    .obvious = least == 0 || least == 1});
 }
 Trait at_most(double most) {
   return constrain({.text = "at most " + number_text(most), .number = [=](double x) { return x <= most; }});
@@ -38,7 +39,7 @@ Trait between(double least, double most) {
                     .number = [=](double x) { return x >= least && x <= most; }});
 }
 Trait positive() {
-  return constrain({.text = "greater than 0", .number = [](double x) { return x > 0; }});
+  return constrain({.text = "greater than 0", .number = [](double x) { return x > 0; }, .obvious = true});
 }
 Trait one_of(std::vector<std::string> words) {
   std::string text = "one of " + join(words, ", ");

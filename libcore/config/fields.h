@@ -64,6 +64,7 @@ struct Constraint {
   std::string text;  // "at least 1"
   std::function<bool(double)> number = {};
   std::vector<std::string> words = {};  // the only texts allowed; empty: any
+  bool obvious = false;                 // not worth a word in --help
 };
 
 /// One option, as declared.

@@ -53,6 +53,13 @@ constexpr IgnoredOption kMegatron[] = {
     {"use-mcore-models", kNone},
     {"use-mpi", kNone},
     {"use-ring-exchange-p2p", kNone},
+    {"accumulate-allreduce-grads-in-fp32", kNone},
+    {"apply-query-key-layer-scaling", kNone},
+    {"no-query-key-layer-scaling", kNone},
+    {"check-for-nan-in-loss-and-grad", kMaybeOne},
+    {"deterministic-mode", kNone},
+    {"distribute-saved-activations", kNone},
+    {"exit-signal-handler", kNone},
     // Megatron-LM: checkpoints and reports
     {"async-save", kNone},
     {"ckpt-format", kOne},
@@ -75,7 +82,14 @@ constexpr IgnoredOption kMegatron[] = {
     {"timing-log-level", kOne},
     {"timing-log-option", kOne},
     {"task-type", kOne},
+    {"wandb-entity", kOne},
+    {"wandb-exp-name", kOne},
+    {"wandb-project", kOne},
+    {"wandb-save-dir", kOne},
     // PaddleNLP
+    {"fp16-opt-level", kOne},
+    {"per-device-eval-batch-size", kOne},
+    {"sharding", kOne},
     {"dataloader-num-workers", kOne},
     {"device", kOne},
     {"disable-tqdm", kMaybeOne},
@@ -89,8 +103,41 @@ constexpr IgnoredOption kMegatron[] = {
     {"use-flash-attention", kMaybeOne},
     {"use-fused-rms-norm", kMaybeOne},
 };
+
+constexpr RefusedOption kRefused[] = {
+    {"adlr-autoresume", "leave it out: a stopped run goes on with --load"},
+    {"apply-residual-connection-post-layernorm", "leave it out: the residual branches off before the norm"},
+    {"ckpt-step", "leave it out: the newest checkpoint of --load is taken"},
+    {"decoupled-lr", "give one --lr for all parameters"},
+    {"encoder-num-layers", "give --num-layers"},
+    {"encoder-seq-length", "give --seq-length"},
+    {"fp8-format", "train without it"},
+    {"init-method-xavier-uniform", "leave it out: weights are drawn from a normal distribution"},
+    {"lr-decay-samples", "give --lr-decay-iters"},
+    {"lr-warmup-init", "leave it out: the warm-up begins at 0"},
+    {"lr-warmup-samples", "give --lr-warmup-iters"},
+    {"lr-wsd-decay-iters", "give --lr-decay-style constant, linear or cosine"},
+    {"model-name-or-path", "give the model's shape (--num-layers, ...), and --load for its weights"},
+    {"continue-training", "give --load DIR, and --finetune to begin at step 0"},
+    {"input-dir", "give --data-path PREFIX"},
+    {"no-position-embedding", "give --position-embedding-type none"},
+    {"num-virtual-stages-per-pipeline-rank", "give --num-layers-per-virtual-pipeline-stage"},
+    {"per-split-data-args-path", "give --data-path and --split"},
+    {"data-args-path", "give --data-path and --split"},
+    {"train-data-path", "give --data-path and --split"},
+    {"valid-data-path", "give --data-path and --split"},
+    {"test-data-path", "give --data-path and --split"},
+    {"rampup-batch-size", "give --global-batch-size for the whole run"},
+    {"rotary-seq-len-interpolation-factor", "leave it out"},
+    {"skip-train", "leave it out, and give --train-iters"},
+    {"use-rope-scaling", "leave it out"},
+    {"vocab-extra-ids", "give --vocab-size with the extra ids counted in"},
+};
 }  // namespace
 
+std::span<const RefusedOption> refused_megatron_options() {
+  return kRefused;
+}
 std::span<const IgnoredOption> ignored_megatron_options() {
   return kMegatron;
 }

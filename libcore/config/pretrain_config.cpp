@@ -10,7 +10,7 @@ void PretrainConfig::add_to(Options& options) {
     parallel.validate(model, problems);
     train.validate(parallel, problems);
   });
-  options.ignore(ignored_megatron_options());
+  options.ignore(ignored_megatron_options()).refuse(refused_megatron_options());
 }
 
 void PretrainConfig::finish() {

@@ -43,7 +43,8 @@ std::string note_of(const Field& field, const OptionDoc& doc, const std::string&
            !(holds<int, int64_t, double>(field) && default_value == "0"))
     notes.push_back("default: " + default_value);
   if (doc.words.empty())
-    for (const Constraint& c : field.constraints) notes.push_back(c.text);
+    for (const Constraint& c : field.constraints)
+      if (!c.obvious) notes.push_back(c.text);
   std::vector<std::string> others;
   for (const auto* names : {&field.aliases, &field.opposites})
     for (const std::string& name : *names) others.push_back("--" + name);

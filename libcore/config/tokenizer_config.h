@@ -13,7 +13,7 @@ struct TokenizerConfig {
 
   template <class V>
   void fields(V&& v) {
-    v("tokenizer-type", type, "Kind of tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, …",
+    v("tokenizer-type", type, "Kind of tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, ...",
       default_text("by the files given"));
     v("vocab-file", vocab, "vocab.json of a GPT-2 tokenizer.", metavar("FILE"), alias({"vocab"}));
     v("merge-file", merges, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));

@@ -8,11 +8,16 @@ namespace megalith {
 void TrainConfig::finish() {
   if (!iters && samples && global_batch > 0) iters = *samples / global_batch;
   if (!decay_iters && iters && *iters > 0) decay_iters = iters;
-  if (recompute_activations) recompute = Recompute::kSelective;
+  if (recompute_activations && recompute == Recompute::kNone) recompute = Recompute::kSelective;
+  if (recompute_all) {
+    recompute = Recompute::kFull;
+    if (!recompute_method) recompute_method = "uniform";
+    if (!recompute_layers) recompute_layers = 1;
+  }
 }
 
 void TrainConfig::finish(const ParallelConfig& parallel) {
-  if (global_batch == 0) global_batch = micro_batch * parallel.data;
+  if (global_batch == 0) global_batch = micro_batch * parallel.data * accumulation.value_or(1);
   finish();
 }
 
@@ -61,6 +66,9 @@ void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) c
   if (step > 0 && global_batch % step != 0)
     problems.add("--global-batch-size ", global_batch, " is not a multiple of --micro-batch-size ",
                  micro_batch, " * data-parallel size ", parallel.data, nearest_multiples(global_batch, step));
+  else if (accumulation && step > 0 && global_batch != step * *accumulation)
+    problems.add("--global-batch-size ", global_batch, " and --gradient-accumulation-steps ", *accumulation,
+                 " contradict each other; give one of them");
 }
 
 }  // namespace megalith

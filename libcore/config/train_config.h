@@ -26,6 +26,7 @@ inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
 struct TrainConfig {
   int micro_batch = 0;   // samples that one forward pass takes, per rank
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
+  std::optional<int> accumulation;        // micro-batches of a step on one rank, in place of global_batch
   std::optional<int64_t> iters, samples;  // exactly one of them
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
@@ -41,6 +42,11 @@ struct TrainConfig {
   std::string sample_prompt;
   int sample_tokens = 50;
   bool fp16 = false, bf16 = false;
+  std::optional<double> loss_scale;                            // fp16 with a fixed scale
+  double initial_loss_scale = 4294967296, min_loss_scale = 1;  // fp16 with a dynamic one
+  int loss_scale_window = 1000, hysteresis = 2;
+  std::string optimizer = "adam";
+  bool recompute_all = false;          // PaddleNLP's --recompute
   bool recompute_activations = false;  // Megatron's short form of --recompute-granularity selective
   Recompute recompute = Recompute::kNone;
   std::optional<std::string> recompute_method;
@@ -53,6 +59,8 @@ struct TrainConfig {
       alias({"per-device-train-batch-size"}));
     v("global-batch-size", global_batch, "Samples of one optimizer step over all ranks.", at_least(0),
       default_text("micro-batch-size * data-parallel-size"));
+    v("gradient-accumulation-steps", accumulation,
+      "Micro-batches of one step on one rank, in place of --global-batch-size.", at_least(1));
     v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
     v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
@@ -82,8 +90,18 @@ struct TrainConfig {
     v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
     v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
     v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");
+    v("loss-scale", loss_scale, "Fixed loss scale of --fp16.", positive(), unlisted());
+    v("initial-loss-scale", initial_loss_scale, "First loss scale of --fp16.", positive(),
+      alias({"scale-loss"}), unlisted());
+    v("min-loss-scale", min_loss_scale, "Least loss scale of --fp16.", positive(), unlisted());
+    v("loss-scale-window", loss_scale_window, "Good steps before --fp16 raises the loss scale.", at_least(1),
+      unlisted());
+    v("hysteresis", hysteresis, "Bad steps before --fp16 lowers the loss scale.", at_least(1), unlisted());
+    v("optimizer", optimizer, "Only AdamW is supported.", one_of({"adam"}), unlisted());
     v("bf16", bf16, "Train in bfloat16.");
     v("recompute-activations", recompute_activations, "Same as --recompute-granularity selective.");
+    v("recompute", recompute_all, "Same as --recompute-granularity full --recompute-method uniform.",
+      unlisted());
     v("recompute-granularity", recompute, "What is run again in the backward pass to save memory.");
     v("recompute-method", recompute_method, "Which layers --recompute-granularity full takes.",
       one_of({"uniform", "block"}));

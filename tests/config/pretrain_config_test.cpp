@@ -1,0 +1,291 @@
+#include "libcore/config/pretrain_config.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+std::vector<std::string> words(const std::string& line) {
+  std::vector<std::string> list;
+  for (const std::string& word : split(line, ' '))
+    if (!trim(word).empty()) list.emplace_back(trim(word));
+  return list;
+}
+
+/// The options of a training run as given on this line, checked.
+PretrainConfig given(const std::string& line) {
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  EXPECT_FALSE(options.read(words(line)));
+  const LogSink before = set_log_sink([](const std::string&) {});
+  try {
+    options.check();
+  } catch (...) {
+    set_log_sink(before);
+    throw;
+  }
+  set_log_sink(before);
+  return config;
+}
+
+std::string complaint(const std::string& line) {
+  try {
+    given(line);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return {};
+}
+
+/// Everything that must be given; a test adds what it is about.
+const std::string kSmall =
+    "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr 1e-3 "
+    "--train-iters 100 ";
+
+TEST(PretrainConfig, ReadsCodeParrotsCommand) {
+  const PretrainConfig c = given(
+      "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --num-layers 12 --hidden-size 768 "
+      "--num-attention-heads 12 "
+      "--seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 12 --global-batch-size 192 --lr "
+      "0.0005 "
+      "--train-iters 150000 --lr-decay-iters 150000 --lr-decay-style cosine --lr-warmup-iters 2000 "
+      "--weight-decay .1 "
+      "--adam-beta2 .999 --fp16 --log-interval 10 --save-interval 2000 --eval-interval 200 --eval-iters 10 "
+      "--vocab-file vocab.json "
+      "--merge-file merges.txt --save ckpt --load ckpt --data-path codeparrot_content_document "
+      "--tensorboard-dir tensorboard");
+  EXPECT_EQ(c.model.layers, 12);
+  EXPECT_EQ(c.model.ffn_hidden, 3072);
+  EXPECT_EQ(c.model.kv_channels, 64);
+  EXPECT_EQ(c.model.kv_heads(), 12);
+  EXPECT_EQ(c.model.activation(), Activation::kGeluTanh);
+  EXPECT_TRUE(c.model.has_qkv_bias());
+  EXPECT_EQ(c.train.global_batch, 192);
+  EXPECT_EQ(c.train.weight_decay, 0.1);
+  EXPECT_EQ(c.train.decay, LrDecay::kCosine);
+  EXPECT_TRUE(c.train.fp16);
+  EXPECT_EQ(c.tokenizer.type, "GPT2BPETokenizer");
+  EXPECT_EQ(c.data.data_path, std::vector<std::string>{"codeparrot_content_document"});
+  EXPECT_EQ(c.checkpoint.save_interval, 2000);
+}
+
+TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
+  const PretrainConfig c = given(
+      "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --output_dir out --split 949,50,1 "
+      "--max_seq_length 128 "
+      "--per_device_train_batch_size 1 --per_device_eval_batch_size 1 --use_flash_attention 1 "
+      "--use_fused_rms_norm 0 --fp16 "
+      "--fp16_opt_level O2 --scale_loss 1024 --learning_rate 0.00001 --min_learning_rate 0.000005 "
+      "--lr_scheduler_type cosine "
+      "--max_steps 10000 --save_steps 5000 --weight_decay 0.01 --warmup_ratio 0.01 --max_grad_norm 1.0 "
+      "--logging_steps 20--dataloader_num_workers 1 --sharding stage2 --eval_steps 1000 --report_to visualdl "
+      "--disable_tqdm true "
+      "--recompute 1 --do_train --do_eval --device gpu --tensor_parallel_degree 2 --pipeline_parallel_degree "
+      "2 "
+      "--gradient_accumulation_steps 32");
+  EXPECT_EQ(c.checkpoint.save, "out");
+  EXPECT_EQ(c.model.seq_length, 128);
+  EXPECT_EQ(c.train.initial_loss_scale, 1024);
+  EXPECT_EQ(c.train.lr, 1e-5);
+  EXPECT_EQ(c.train.min_lr, 5e-6);
+  EXPECT_EQ(c.train.iters, 10000);
+  EXPECT_EQ(c.train.warmup_steps(), 100);
+  EXPECT_EQ(c.train.log_interval, 20);
+  EXPECT_EQ(c.train.recompute, Recompute::kFull);
+  EXPECT_EQ(c.train.global_batch, 32);
+  EXPECT_EQ(c.parallel.tensor, 2);
+  EXPECT_EQ(c.parallel.pipeline, 2);
+  EXPECT_EQ(c.parallel.world, 4);
+}
+
+TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
+  EXPECT_EQ(
+      complaint(kSmall +
+                "--DDP-impl local --distributed-backend nccl --num-workers 2 --no-masked-softmax-fusion "
+                "--use-flash-attn "
+                "--use-mcore-models --transformer-impl local --no-async-tensor-model-parallel-allreduce "
+                "--attention-softmax-in-fp32 --data-impl mmap --log-throughput --no-rope-fusion "
+                "--ckpt-format torch"),
+      "");
+}
+
+TEST(PretrainConfig, RefusesWithARemedyWhatWouldChangeTheResult) {
+  EXPECT_EQ(complaint(kSmall + "--rampup-batch-size 16 16 1000 --apply-layernorm-1p --dataloader-type cyclic "
+                               "--optimizer sgd --use-rope-scaling"),
+            "--rampup-batch-size is not supported; give --global-batch-size for the whole run\n"
+            "--use-rope-scaling is not supported; leave it out\n"
+            "--dataloader-type \"cyclic\": wanted one of single\n"
+            "--optimizer \"sgd\": wanted one of adam\n"
+            "--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
+}
+
+TEST(PretrainConfig, SaysEverythingThatIsMissing) {
+  EXPECT_EQ(complaint(""),
+            "--num-layers is missing\n--hidden-size is missing\n--num-attention-heads is "
+            "missing\n--seq-length is missing\n"
+            "--micro-batch-size is missing\n--train-iters is missing (or --train-samples)\n--lr is missing");
+}
+
+// Megatron's validate_args: ffn_hidden_size = int((4 * hidden_size * 2 / 3) / 64) * 64
+TEST(PretrainConfig, DerivesSwigluWidthAsMegatron) {
+  EXPECT_EQ(given(kSmall + "--hidden-size 4096 --num-attention-heads 32 --swiglu").model.ffn_hidden, 10880);
+  EXPECT_EQ(given(kSmall + "--hidden-size 768 --swiglu").model.ffn_hidden, 2048);
+  EXPECT_EQ(given(kSmall + "--hidden-size 768 --swiglu --ffn-hidden-size 5").model.ffn_hidden, 5);
+}
+
+TEST(PretrainConfig, ChoosesTheActivation) {
+  EXPECT_EQ(given(kSmall + "--no-bias-gelu-fusion").model.activation(), Activation::kGeluExact);
+  EXPECT_EQ(given(kSmall + "--no-bias-gelu-fusion --openai-gelu").model.activation(), Activation::kGeluTanh);
+  EXPECT_EQ(given(kSmall + "--swiglu").model.activation(), Activation::kSwiglu);
+}
+
+TEST(PretrainConfig, DerivesBiases) {
+  const ModelConfig without = given(kSmall + "--disable-bias-linear").model;
+  EXPECT_FALSE(without.linear_bias);
+  EXPECT_FALSE(without.has_qkv_bias());
+  EXPECT_TRUE(given(kSmall + "--disable-bias-linear --add-qkv-bias").model.has_qkv_bias());
+  const ModelConfig no_qkv = given(kSmall + "--no-qkv-bias").model;
+  EXPECT_TRUE(no_qkv.linear_bias);
+  EXPECT_FALSE(no_qkv.has_qkv_bias());
+}
+
+// Megatron's _vocab_size_with_padding: 50257 -> 50304 (as its documentation prints), with tp 8 -> 51200.
+TEST(PretrainConfig, PadsTheVocabularyAsMegatron) {
+  ModelConfig model;
+  model.vocab_size = 50257;
+  EXPECT_EQ(model.padded_vocab(), 50304);
+  EXPECT_EQ(model.padded_vocab(8), 51200);
+  model.vocab_size = 128;
+  EXPECT_EQ(model.padded_vocab(), 128);
+}
+
+TEST(PretrainConfig, ChecksTheModelsShape) {
+  EXPECT_EQ(complaint(kSmall + "--hidden-size 100"),
+            "--hidden-size 100 is not a multiple of --num-attention-heads 6; nearest that work: 96, 102; or "
+            "give --kv-channels");
+  EXPECT_EQ(complaint(kSmall + "--hidden-size 100 --kv-channels 32"), "");
+  EXPECT_EQ(complaint(kSmall + "--group-query-attention --num-query-groups 4"),
+            "--num-attention-heads 6 is not a multiple of --num-query-groups 4; nearest that work: 4, 8");
+  EXPECT_EQ(given(kSmall + "--group-query-attention --num-query-groups 3").model.kv_heads(), 3);
+  EXPECT_EQ(complaint(kSmall + "--max-position-embeddings 16"),
+            "--max-position-embeddings 16 is less than --seq-length 32; raise the first or lower the second");
+  EXPECT_EQ(complaint(kSmall + "--position-embedding-type rope --kv-channels 9"),
+            "--kv-channels 9 times --rotary-percent 1 gives 9 rotated channels; wanted an even number");
+  EXPECT_EQ(given(kSmall + "--use-rotary-position-embeddings").model.position, PositionEmbedding::kRope);
+}
+
+TEST(PretrainConfig, ChecksTheLayout) {
+  EXPECT_EQ(
+      complaint(kSmall + "--tensor-model-parallel-size 4"),
+      "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4, 8");
+  EXPECT_EQ(complaint(kSmall + "--pipeline-model-parallel-size 3"),
+            "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6");
+  EXPECT_EQ(
+      complaint(kSmall + "--world-size 6 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
+      "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 2 = 4 does not divide the 6 ranks; "
+      "nearest that work: 4, 8");
+  EXPECT_EQ(complaint(kSmall + "--world-size 8 --tensor-model-parallel-size 2 --data-parallel-size 2"),
+            "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 1 * --data-parallel-size 2 = 4 "
+            "is not the number of ranks, "
+            "8; leave --data-parallel-size out, or give 4");
+  EXPECT_EQ(complaint(kSmall + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3"),
+            "--num-layers 4 gives 2 layers to each of 2 pipeline ranks, not a multiple of "
+            "--num-layers-per-virtual-pipeline-stage 3");
+  const PretrainConfig c = given(
+      kSmall + "--world-size 12 --local-world-size 4 --tensor-model-parallel-size 2 --sequence-parallel");
+  EXPECT_EQ(c.parallel.data, 6);
+  EXPECT_TRUE(c.parallel.sequence);
+  EXPECT_EQ(c.train.global_batch, 12);
+  EXPECT_FALSE(given(kSmall + "--sequence-parallel")
+                   .parallel.sequence);  // Megatron drops it without tensor parallelism
+}
+
+TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
+  EXPECT_EQ(complaint(kSmall + "--global-batch-size 5"),
+            "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "
+            "that work: 4, 6");
+  EXPECT_EQ(
+      complaint(kSmall + "--global-batch-size 8 --gradient-accumulation-steps 2"),
+      "--global-batch-size 8 and --gradient-accumulation-steps 2 contradict each other; give one of them");
+  EXPECT_EQ(complaint(kSmall + "--min-lr 1"), "--min-lr 1 is greater than --lr 0.001");
+  EXPECT_EQ(complaint(kSmall + "--lr 0"), "--lr 0: wanted greater than 0");
+  EXPECT_EQ(complaint(kSmall + "--lr-warmup-iters 100"),
+            "the warm-up takes 100 steps, but --lr-decay-iters is 100; shorten --lr-warmup-iters");
+  EXPECT_EQ(complaint(kSmall + "--lr-warmup-iters 5 --lr-warmup-fraction .1"),
+            "--lr-warmup-iters 5 and --lr-warmup-fraction 0.1 contradict each other; give one of them");
+  EXPECT_EQ(complaint(kSmall + "--fp16 --bf16"), "--fp16 and --bf16 contradict each other; give one of them");
+  EXPECT_EQ(complaint(kSmall + "--recompute-granularity full"),
+            "--recompute-granularity full needs --recompute-method uniform or block");
+  EXPECT_EQ(complaint(kSmall + "--save-interval 5"), "--save-interval 5 needs --save DIR");
+  EXPECT_EQ(complaint(kSmall + "--split 1,2,3,4"),
+            "--split \"1,2,3,4\": wanted up to three weights, such as \"969,30,1\"");
+  EXPECT_EQ(complaint(kSmall + "--tokenizer-type GPT2BPETokenizer --vocab v.json"),
+            "--tokenizer-type GPT2BPETokenizer needs --merge-file FILE (merges.txt)");
+}
+
+TEST(PretrainConfig, CountsStepsFromSamples) {
+  const std::string samples =
+      "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr "
+      "1e-3 "
+      "--train-samples 1001 --global-batch-size 10 ";
+  const TrainConfig train = given(samples).train;
+  EXPECT_EQ(train.iters, 100);
+  EXPECT_EQ(train.decay_iters, 100);
+  EXPECT_EQ(complaint(samples + "--train-iters 7"),
+            "--train-iters 7 and --train-samples 1001 contradict each other; give one of them");
+}
+
+TEST(PretrainConfig, IsTheSameFilledByHand) {
+  PretrainConfig by_hand;
+  by_hand.model.layers = 4;
+  by_hand.model.hidden = 96;
+  by_hand.model.heads = 6;
+  by_hand.model.seq_length = 32;
+  by_hand.train.micro_batch = 2;
+  by_hand.train.lr = 1e-3;
+  by_hand.train.iters = 100;
+  by_hand.finish();
+  Problems problems;
+  by_hand.validate(problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_TRUE(differences(by_hand, given(kSmall)).empty());
+}
+
+TEST(PretrainConfig, DiffersFromACheckpointsArgs) {
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  ASSERT_FALSE(options.read(words(kSmall + "--hidden-size 192 --lr 2e-3")));
+  options.check();
+  const auto list = options.differences_from(to_json(given(kSmall)), {"Model"});
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].name, "hidden-size");
+  EXPECT_EQ(list[0].theirs, "96");
+  EXPECT_EQ(list[0].ours, "192");
+  EXPECT_EQ(list[1].name, "ffn-hidden-size");
+  EXPECT_EQ(list[2].name, "kv-channels");
+}
+
+TEST(PretrainConfig, TakesTheModelFromACheckpoint) {
+  const Json args = to_json(given(kSmall + "--swiglu --disable-bias-linear"));
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  ASSERT_FALSE(options.read(words("--micro-batch-size 4 --lr 2e-3 --train-iters 5 --seq-length 16")));
+  options.adopt(args, "iter_0000100", {"Model"});
+  options.check();
+  EXPECT_EQ(config.model.hidden, 96);
+  EXPECT_EQ(config.model.ffn_hidden, 256);
+  EXPECT_EQ(config.model.seq_length, 16);
+  EXPECT_FALSE(config.model.has_qkv_bias());
+  EXPECT_EQ(config.train.micro_batch, 4);
+  EXPECT_EQ(options.source("swiglu"), "checkpoint iter_0000100");
+}
+
+}  // namespace
+}  // namespace megalith
