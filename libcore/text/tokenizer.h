@@ -18,8 +18,8 @@ class Tokenizer {
   virtual int vocab_size() const = 0;
   /// The id put after a document by --append-eod.
   virtual int eod() const = 0;
-  /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may not be any
-  /// text (NullTokenizer).
+  /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may
+  /// not be any text (NullTokenizer).
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
   /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
   /// an unknown id.
