@@ -19,16 +19,16 @@ struct Word {
   int64_t times;
 };
 
-/// A pair that may be merged next in the words listed. The count may be out of date.
+/// A pair that may be merged next, with all words that hold it. A pair comes into being in one step, that of
+/// its younger token: no token is made in two ways, as the same text between the same boundaries goes through
+/// the same merges. From then on its count only falls, so the count here may be too high, never too low.
 struct Candidate {
   int64_t count;
   IdPair pair;
-  uint64_t order;  // of candidates for one pair the older comes first
   std::vector<uint32_t> words;
 
   bool operator<(const Candidate& other) const {  // the greatest is merged first
-    if (count != other.count) return count < other.count;
-    return pair != other.pair ? pair > other.pair : order > other.order;
+    return count != other.count ? count < other.count : pair > other.pair;
   }
 };
 
@@ -50,7 +50,6 @@ class BpeTrainer {
       merge(*best);
       progress.advance_to(static_cast<int64_t>(result_.merges.size()));
     }
-    keep_last_of_equal_merges();
     return std::move(result_);
   }
 
@@ -101,7 +100,7 @@ class BpeTrainer {
     touched_.for_each([&](IdPair pair, std::vector<uint32_t>& words) {
       const int64_t count = counts_[pair];
       if (count <= 0) return;
-      queue_.push_back({count, pair, next_order_++, std::move(words)});
+      queue_.push_back({count, pair, std::move(words)});
       std::push_heap(queue_.begin(), queue_.end());
     });
     touched_ = PairMap<std::vector<uint32_t>>();
@@ -132,8 +131,7 @@ class BpeTrainer {
     queue_touched();
   }
 
-  /// The count of the merged pair itself is left as it is, as Hugging Face's trainer does: the pair can only
-  /// come back when its two tokens meet again beside a token that was formed in two ways.
+  /// The count of the merged pair itself is not kept up: it never comes back.
   void merge_in_word(uint32_t number, const BytePairEncoder::Merge& merge) {
     Word& word = words_[number];
     int32_t* const ids = symbols_.data() + word.begin;
@@ -157,16 +155,6 @@ class BpeTrainer {
     word.size = out;
   }
 
-  /// A pair that was merged twice counts where it was merged last.
-  void keep_last_of_equal_merges() {
-    PairMap<size_t> last(result_.merges.size());
-    for (size_t i = 0; i < result_.merges.size(); ++i)
-      last[id_pair(result_.merges[i].left, result_.merges[i].right)] = i;
-    size_t i = 0;
-    std::erase_if(result_.merges,
-                  [&](const BytePairEncoder::Merge& m) { return last[id_pair(m.left, m.right)] != i++; });
-  }
-
   TrainedBpe result_;
   std::unordered_map<std::string, int32_t> ids_;
   std::array<int32_t, 256> byte_ids_{};
@@ -176,7 +164,6 @@ class BpeTrainer {
   PairMap<std::vector<uint32_t>>
       touched_;                   // pairs formed since the last queue_touched(), and the words where
   std::vector<Candidate> queue_;  // a heap
-  uint64_t next_order_ = 0;
 };
 
 }  // namespace

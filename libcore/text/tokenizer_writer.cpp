@@ -101,7 +101,9 @@ std::string tokenizer_json(const TrainedBpe& trained) {
 }
 
 /// "bos_token", "eos_token" and "unk_token", as in GPT-2's own files.
-Json token_roles(const std::string& token) {
+Json token_roles(const TrainedBpe& trained) {
+  if (trained.special_tokens.empty()) return Json::object();
+  const std::string& token = trained.special_tokens[0];
   return Json::Object{{"bos_token", token}, {"eos_token", token}, {"unk_token", token}};
 }
 
@@ -109,9 +111,8 @@ std::string tokenizer_config(const TrainedBpe& trained) {
   Json config = Json::Object{{"tokenizer_class", "GPT2Tokenizer"},
                              {"add_prefix_space", false},
                              {"clean_up_tokenization_spaces", false}};
-  if (!trained.special_tokens.empty())
-    for (const auto& [role, token] : token_roles(trained.special_tokens[0]).as_object())
-      config.set(role, token);
+  const Json roles = token_roles(trained);
+  for (const auto& [role, token] : roles.as_object()) config.set(role, token);
   Json decoder = Json::object();
   for (const std::string& token : trained.special_tokens)
     decoder.set(std::to_string(id_of(trained, token)), added_token(token));
@@ -131,8 +132,7 @@ void write_tokenizer(const std::string& folder, const TrainedBpe& trained) {
   write("merges.txt", merges_txt(trained));
   write("tokenizer.json", tokenizer_json(trained));
   write("tokenizer_config.json", tokenizer_config(trained));
-  const Json roles = trained.special_tokens.empty() ? Json::object() : token_roles(trained.special_tokens[0]);
-  write("special_tokens_map.json", roles.dump(2) + "\n");
+  write("special_tokens_map.json", token_roles(trained).dump(2) + "\n");
   out.commit();
 }
 
