@@ -28,7 +28,13 @@ constexpr std::string_view kXz{
     "\xfd"
     "7zXZ\0",
     6};
-constexpr size_t kLongestMagic = 6;
+
+/// Whether more bytes are needed to know how the stream is compressed.
+bool undecided(std::string_view head) {
+  for (const std::string_view magic : {kGzip, kZstd, kBzip2, kXz})
+    if (head.size() < magic.size() && magic.starts_with(head)) return true;
+  return false;
+}
 
 [[noreturn]] void refuse(const std::string& path, const char* format, const char* command) {
   fail(ErrorKind::kData, path, ": is ", format, "-compressed, which is read only through a pipe: ", command,
@@ -98,7 +104,7 @@ InputStream::~InputStream() {
 }
 
 void InputStream::sniff() {
-  while (raw_end_ < kLongestMagic) {
+  while (undecided({raw_.get(), raw_end_})) {
     const size_t n = read_raw(raw_.get() + raw_end_, kRawBytes - raw_end_);
     if (n == 0) break;
     raw_end_ += n;

@@ -111,7 +111,7 @@ def judge(line):
 
 
 def main():
-    count, seed = (int(sys.argv[1]) if len(sys.argv) > 1 else 600), (int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    count, seed = (int(sys.argv[1]) if len(sys.argv) > 1 else 550), (int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     rng = random.Random(seed)
     short = [x for x in FIXED if len(x) < 200]
     for line in FIXED + [mutate(rng, rng.choice(short)) for _ in range(count // 2)] + [structured(rng) for _ in range(count // 2)]:

@@ -1,0 +1,310 @@
+#include "libcore/data/preprocess.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "libcore/data/sidecar.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+/// One id per byte, 256 after a document. Refuses texts that begin with '!'.
+class ByteTokenizer : public Tokenizer {
+ public:
+  int vocab_size() const override { return 257; }
+  int eod() const override { return 256; }
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    if (utf8.starts_with('!')) fail(ErrorKind::kData, "'!' is no text");
+    for (const char c : utf8) ids.push_back(static_cast<unsigned char>(c));
+  }
+  std::string decode(std::span<const int32_t>) const override { return {}; }
+  std::string name() const override { return "ByteTokenizer"; }
+};
+
+using Document = std::vector<std::string>;  // its sequences
+
+/// The bytes of a dataset by the table in docs/formats/indexed.md, u16 tokens.
+struct Bytes {
+  std::string bin, idx;
+};
+
+template <class T>
+void put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+Bytes dataset_of(const std::vector<Document>& documents, bool append_eod) {
+  Bytes out;
+  std::vector<int32_t> lengths;
+  std::vector<int64_t> boundaries{0};
+  for (const Document& document : documents) {
+    size_t sequences = 0;
+    for (const std::string& text : document) {
+      if (text.empty()) continue;
+      for (const char c : text) put(out.bin, static_cast<uint16_t>(static_cast<unsigned char>(c)));
+      lengths.push_back(static_cast<int32_t>(text.size()));
+      ++sequences;
+    }
+    if (append_eod && sequences > 0) {
+      put(out.bin, uint16_t{256});
+      ++lengths.back();
+    }
+    boundaries.push_back(static_cast<int64_t>(lengths.size()));
+  }
+  out.idx = std::string("MMIDIDX\0\0", 9);
+  put(out.idx, uint64_t{1});
+  put(out.idx, uint8_t{8});
+  put(out.idx, uint64_t{lengths.size()});
+  put(out.idx, uint64_t{boundaries.size()});
+  for (const int32_t n : lengths) put(out.idx, n);
+  int64_t pointer = 0;
+  for (const int32_t n : lengths) {
+    put(out.idx, pointer);
+    pointer += 2 * n;
+  }
+  for (const int64_t b : boundaries) put(out.idx, b);
+  return out;
+}
+
+class PreprocessTest : public testing::Test {
+ protected:
+  PreprocessTest() {
+    previous_ = set_log_sink([this](const std::string& line) { logged_.push_back(line); });
+    config_.output_prefix = dir_ / "out";
+    config_.workers = 3;
+  }
+  ~PreprocessTest() override { set_log_sink(previous_); }
+
+  std::string input(const std::string& name, const std::string& contents) {
+    write_file(dir_ / name, contents);
+    config_.inputs.push_back(dir_ / name);
+    return dir_ / name;
+  }
+  PreprocessSummary run() { return preprocess(config_, ByteTokenizer()); }
+  std::string error() {
+    try {
+      run();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kData);
+      return e.what();
+    }
+    return "no error";
+  }
+  void expect_dataset(const std::string& key, const std::vector<Document>& documents) {
+    const Bytes expected = dataset_of(documents, config_.append_eod);
+    const std::string prefix = dir_ / ("out_" + key + "_document");
+    EXPECT_EQ(read_file(prefix + ".bin"), expected.bin);
+    EXPECT_EQ(read_file(prefix + ".idx"), expected.idx);
+  }
+  size_t warnings() const {
+    size_t n = 0;
+    for (const std::string& line : logged_) n += line.starts_with("warning: ");
+    return n;
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  bool logged(const std::string& part) const {
+    for (const std::string& line : logged_)
+      if (line.find(part) != std::string::npos) return true;
+    return false;
+  }
+
+  test::TempDir dir_;
+  PreprocessConfig config_;
+  std::vector<std::string> logged_;
+  LogSink previous_;
+};
+
+TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
+  input("a",
+        "{\"text\":\"one\"}\n{\"text\":\"\"}\n{\"text\":[\"two\",\"\",\"three\"]}\n{\"text\":[]}\n{\"text\":"
+        "\"\\u0074wo\\n\"}");
+  config_.append_eod = true;
+  const PreprocessSummary summary = run();
+  expect_dataset("text", {{"one"}, {""}, {"two", "", "three"}, {}, {"two\n"}});
+  EXPECT_EQ(summary.documents, 5);
+  EXPECT_EQ(summary.lines, 5);
+}
+
+TEST_F(PreprocessTest, LeavesTheEndOfDocumentOutUnlessAsked) {
+  input("a", "{\"text\":\"one\"}\n");
+  run();
+  expect_dataset("text", {{"one"}});
+}
+
+TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndChunks) {
+  std::mt19937 random(5);
+  std::string contents;
+  std::vector<Document> expected;
+  while (contents.size() < 3'000'000) {
+    const std::string text(random() % 13 == 0 ? random() % 200'000 : random() % 300,
+                           static_cast<char>('a' + random() % 26));
+    contents += "{\"id\":[1,{}],\"text\":\"" + text + "\"}" + (random() % 5 ? "\n" : "\r\n");
+    expected.push_back({text});
+  }
+  input("a", contents);
+  for (const int workers : {1, 2, 7}) {
+    for (const int chunk : {0, 1, 25}) {
+      config_.workers = workers;
+      config_.chunk_size = chunk;
+      run();
+      expect_dataset("text", expected);
+    }
+  }
+}
+
+TEST_F(PreprocessTest, WritesOneDatasetPerKey) {
+  input("a", "{\"title\":\"T\",\"text\":[\"x\",\"y\"]}\n{\"text\":\"\",\"title\":\"U\",\"z\":0}\n");
+  config_.json_keys = {"text", "title"};
+  config_.append_eod = true;
+  run();
+  expect_dataset("text", {{"x", "y"}, {""}});
+  expect_dataset("title", {{"T"}, {"U"}});
+}
+
+TEST_F(PreprocessTest, TakesInputsInOrderPlainAndCompressed) {
+  input("b", "{\"text\":\"1\"}");  // no newline at the end
+  input("a", "\xEF\xBB\xBF{\"text\":\"2\"}\n");
+  const std::string packed = input("c", "{\"text\":\"3\"}\n");
+  ASSERT_EQ(test::run_command("gzip -c " + packed + " > " + packed + ".gz; zstd -q " + packed).code, 0);
+  config_.inputs.push_back(packed + ".gz");
+  config_.inputs.push_back(packed + ".zst");
+  run();
+  expect_dataset("text", {{"1"}, {"2"}, {"3"}, {"3"}, {"3"}});
+}
+
+TEST_F(PreprocessTest, TakesAPatternAsTheFilesThatMatch) {
+  input("p2.json", "{\"text\":\"2\"}\n");
+  input("p10.json", "{\"text\":\"10\"}\n");
+  config_.inputs = {dir_ / "p*.json"};
+  run();
+  expect_dataset("text", {{"10"}, {"2"}});
+  config_.inputs = {dir_ / "q*.json"};
+  EXPECT_THROW(run(), Error);
+}
+
+TEST_F(PreprocessTest, SkipsAndCountsBlankLines) {
+  input("a", "\n{\"text\":\"x\"}\n \t\n\r\n\r{\"text\":\"y\"}\n");
+  const PreprocessSummary summary = run();
+  expect_dataset("text", {{"x"}, {"y"}});
+  EXPECT_EQ(summary.blank_lines, 4);
+  EXPECT_TRUE(logged("Blank lines skipped: 4"));
+}
+
+TEST_F(PreprocessTest, MakesAnEmptyDatasetOfAnEmptyInput) {
+  input("a", "");
+  run();
+  expect_dataset("text", {});
+  EXPECT_EQ(read_file(dir_ / "out_text_document.idx").size(), 42U);
+  EXPECT_EQ(warnings(), 1U);
+}
+
+TEST_F(PreprocessTest, StopsAtTheFirstBadLineWithItsPlaceAndLeavesNothing) {
+  const std::string good = "{\"text\":\"" + std::string(3000, 'x') + "\"}\n";
+  std::string contents;
+  for (int i = 0; i < 2000; ++i) contents += i == 1500 ? "{\"text\":nul}\n" : i == 1503 ? "{\n" : good;
+  const std::string path = input("a", "\n" + contents);
+  for (const int workers : {1, 7}) {
+    config_.workers = workers;
+    EXPECT_EQ(error(), path +
+                           ":1502:9: malformed JSON: found \"n\", wanted a JSON value; correct the line, or "
+                           "leave such lines "
+                           "out with --on-error skip (and --rejects FILE to keep them)");
+    EXPECT_EQ(files(), std::vector<std::string>{"a"});
+  }
+}
+
+TEST_F(PreprocessTest, CountsTheByteOrderMarkInPlaces) {
+  const std::string path = input("a", "\xEF\xBB\xBF[]\n");
+  EXPECT_TRUE(error().starts_with(path + ":1:4: not a JSON object")) << error();
+}
+
+TEST_F(PreprocessTest, NumbersTheLinesOfEachInput) {
+  input("a", "{\"text\":\"1\"}\n{\"text\":\"2\"}\n");
+  const std::string path = input("b", "{\"text\":\"3\"}\n{\"nokey\":0}\n");
+  EXPECT_TRUE(error().starts_with(path + ":2:1: missing key: no \"text\"")) << error();
+}
+
+TEST_F(PreprocessTest, SkipsBadLinesByReasonAndKeepsThem) {
+  const std::string path =
+      input("a",
+            "{\"text\":\"1\"}\n{\"text\":7}\r\n[\n\n{\"text\":\"bad \xff\"}\n{\"text\":\"\\ud800\\u0041\"}\n"
+            "{\"text\":\"2\"} x\n{\"text\":\"3\"}\n{\"text\":[\"\\n\",null]}");
+  config_.on_error = OnError::kSkip;
+  config_.rejects = dir_ / "rejects";
+  const PreprocessSummary summary = run();
+  expect_dataset("text", {{"1"}, {"3"}});
+  EXPECT_EQ(read_file(dir_ / "rejects"),
+            "{\"text\":7}\r\n[\n{\"text\":\"bad \xff\"}\n{\"text\":\"\\ud800\\u0041\"}\n{\"text\":\"2\"} "
+            "x\n{\"text\":[\"\\n\",null]}\n");
+  EXPECT_EQ(summary.skipped(), 6);
+  EXPECT_EQ(summary.blank_lines, 1);
+  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kWrongType)], 2);
+  EXPECT_TRUE(logged("6 of 9 lines skipped"));
+  EXPECT_TRUE(logged("2 value is not text: " + path + ":2:9, " + path + ":9:15"));
+}
+
+TEST_F(PreprocessTest, NamesOnlyTheFirstPlacesOfAReason) {
+  std::string contents;
+  for (int i = 0; i < 20000; ++i) contents += "x\n";
+  const std::string path = input("a", contents);
+  config_.on_error = OnError::kSkip;
+  EXPECT_EQ(run().faults[static_cast<size_t>(DocumentFault::kSyntax)], 20000);
+  EXPECT_TRUE(logged("20,000 malformed JSON: " + path + ":1:1, " + path + ":2:1, " + path + ":3:1, " + path +
+                     ":4:1, " + path + ":5:1, …"));
+  expect_dataset("text", {});
+}
+
+TEST_F(PreprocessTest, StopsWhereTheTokenizerRefusesAText) {
+  const std::string path = input("a", "{\"text\":\"x\"}\n{\"text\":\"!\"}\n");
+  config_.on_error = OnError::kSkip;
+  EXPECT_EQ(error(), path + ":2: '!' is no text");
+  EXPECT_EQ(files(), std::vector<std::string>{"a"});
+}
+
+TEST_F(PreprocessTest, NotesTheGreatestIdBesideTheDataset) {
+  input("a", "{\"text\":\"az\"}\n{\"text\":\"b\"}\n");
+  run();
+  const std::optional<Sidecar> sidecar = read_sidecar(dir_ / "out_text_document");
+  ASSERT_TRUE(sidecar);
+  EXPECT_EQ(sidecar->max_token_id, 'z');
+  EXPECT_EQ(sidecar->documents, 2);
+  EXPECT_EQ(sidecar->tokens, 3);
+  EXPECT_EQ(sidecar->vocab_size, 257);
+  EXPECT_EQ(sidecar->tokenizer, "ByteTokenizer");
+}
+
+TEST_F(PreprocessTest, ReportsEachLogInterval) {
+  input("a", "{\"text\":\"1\"}\n{\"text\":\"2\"}\n{\"text\":\"3\"}\n{\"text\":\"4\"}\n{\"text\":\"5\"}\n");
+  config_.log_interval = 2;
+  run();
+  EXPECT_TRUE(logged("Processed 2 documents ("));
+  EXPECT_TRUE(logged("Processed 4 documents ("));
+  EXPECT_FALSE(logged("Processed 5 documents ("));
+}
+
+TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
+  config_.json_keys = {"a/b", "text", "text"};
+  config_.rejects = "somewhere";
+  config_.split_sentences = true;
+  Problems problems;
+  config_.validate(problems);
+  EXPECT_EQ(problems.list().size(), 4U);
+}
+
+}  // namespace
+}  // namespace megalith
