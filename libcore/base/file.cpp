@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -174,19 +175,8 @@ void AtomicDirectory::commit() {
   for (const auto& entry : fs::recursive_directory_iterator(temporary_))
     sync_path(entry.path(), entry.is_directory() ? O_DIRECTORY : 0);
   sync_path(temporary_, O_DIRECTORY);
-  const fs::path aside = temporary_name(target_.string());
-  const bool replaces = ::rename(target_.c_str(), aside.c_str()) == 0;
-  if (!replaces && errno != ENOENT) fail_write("move aside", target_.string());
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
-    const int reason = errno;
-    if (replaces) ::rename(aside.c_str(), target_.c_str());
-    errno = reason;
-    fail_write("rename into place", target_.string());
-  }
+  rename_directory(temporary_, target_);
   committed_ = true;
-  sync_directory(parent_or_here(target_));
-  std::error_code ignored;
-  if (replaces) fs::remove_all(aside, ignored);
 }
 
 std::string read_file(const std::string& path) {
@@ -223,6 +213,28 @@ uint64_t file_size(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) fail_errno("inspect", path);
   return static_cast<uint64_t>(info.st_size);
+}
+
+void rename_directory(const fs::path& from, const fs::path& to) {
+  std::error_code ignored;
+  const auto sync_parent = [&] { sync_directory(parent_or_here(to)); };
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_parent();  // nothing there, or an empty folder
+  if (errno != EEXIST && errno != ENOTEMPTY) fail_write("rename into place", to.string());
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    sync_parent();
+    fs::remove_all(from, ignored);
+    return;
+  }
+  const fs::path aside = temporary_name(to.string());
+  if (::rename(to.c_str(), aside.c_str()) != 0) fail_write("move aside", to.string());
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    const int reason = errno;
+    ::rename(aside.c_str(), to.c_str());
+    errno = reason;
+    fail_write("rename into place", to.string());
+  }
+  sync_parent();
+  fs::remove_all(aside, ignored);
 }
 
 void make_directories(const fs::path& folder) {

@@ -78,6 +78,9 @@ std::string read_file(const std::string& path);                              // 
 void write_file(const std::string& path, std::string_view contents);  // atomic
 bool file_exists(const std::string& path);
 uint64_t file_size(const std::string& path);
+/// Renames folder `from` to `to`. Where `to` is a folder already, the two change places at once (so that `to` is whole at any
+/// moment) and what was there is removed; file systems that cannot do this have it moved aside first. kIo with the reason.
+void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to);
 void make_directories(const std::filesystem::path& folder);  // kIo with the reason
 void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/error.h"
 #include "libcore/base/json.h"
 #include "libcore/tensor/view.h"
 
@@ -50,11 +51,16 @@ struct Index {
   const IndexedTensor* find(std::string_view name) const;
 };
 
+/// Throws `kind` unless the pieces cover the tensor exactly once. `where` begins the message.
+void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where);
+
 /// The text of index.json. It ends with a checksum of all that stands before it.
 std::string dump_index(const Index& index);
 /// Reads it back and checks all that can be checked without the data: checksum, types, plain file names,
 /// pieces that lie in the tensor, are as long as their extents say and cover it exactly once. `name` begins
 /// every message (kData).
 Index parse_index(std::string_view text, const std::string& name);
+/// One rank's share of an index, while it is written: pieces need not cover their tensors.
+Index parse_index_part(std::string_view text, const std::string& name);
 
 }  // namespace megalith

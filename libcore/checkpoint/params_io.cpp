@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
 namespace megalith {
 
 ParamShare share_of(const Param& param) {
@@ -36,6 +39,18 @@ void load_params(const TensorFile& file, ParamTable& params, Stream& stream) {
   for (Param& param : params.all())
     if (param.value) load_param(file, param, stream);
   stream.synchronize();
+}
+
+void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split) {
+  for (const Param& param : params.all()) {
+    if (!param.tie.empty() || (param.cut_axis == kWhole && split.rank != 0)) continue;
+    const ParamShare share = share_of(param);
+    if (share.extent.elements() == 0) continue;  // this rank holds padding only
+    const ConstView value = param.value;
+    if (share.extent != param.local && param.cut_axis != 0)
+      fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);
+    writer.put(share.box, value.as_shape(param.local).rows(0, share.extent[0]));
+  }
 }
 
 }  // namespace megalith

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/checkpoint/writer.h"
 #include "libcore/model/params.h"
 #include "libcore/tensor/device.h"
 
@@ -19,5 +20,10 @@ ParamShare share_of(const Param& param);
 /// missing or has another shape. Two copies of one share at a time stand in host memory. Returns when the
 /// values are there.
 void load_params(const TensorFile& file, ParamTable& params, Stream& stream);
+
+/// Puts every parameter's value: tied ones under the name they share, so not again; padding not at all. Of
+/// parameters that the tensor group holds whole, rank 0's; the caller calls this on one data-parallel
+/// replica.
+void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split = {});
 
 }  // namespace megalith

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memory>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,13 +42,13 @@ class CheckpointReader final : public TensorFile {
 
  private:
   struct DataFile;
-  const DataFile& data_file(const std::string& name) const;
+  DataFile& data_file(const std::string& name) const;
   void check_piece(const IndexedTensor& tensor, const Piece& piece) const;
 
   std::string folder_;
   Index index_;
-  std::vector<StoredTensor> tensors_;  // beside index_.tensors
-  mutable std::vector<DataFile> files_;
+  std::vector<StoredTensor> tensors_;   // beside index_.tensors
+  mutable std::deque<DataFile> files_;  // references stay valid
 };
 
 }  // namespace megalith

@@ -55,8 +55,11 @@ class CheckpointWriter {
   struct SmallFile {
     std::string name, contents;
   };
+  void commit_with(Communicator* comm, Stream* stream);
   Index write_blocks(const std::string& folder, int rank, Stream* stream) const;
-  void publish(const std::string& folder, Index index) const;
+  uint64_t write_block(const Block& block, const std::function<void(const void*, size_t)>& write,
+                       Stream* stream) const;
+  void publish(const std::string& folder, int ranks, Index own) const;
 
   std::string root_;
   int64_t iteration_;
