@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr const char* kFormat = "megalith checkpoint";
+constexpr const char* kFormat = "megalith-checkpoint";
 constexpr int64_t kVersion = 1;
 constexpr const char* kChecksumMember =
     ",\n \"checksum\": ";  // with what stands before it, the index's last member
@@ -218,7 +218,7 @@ std::string dump_index(const Index& index) {
                                        {"tensors", tensors}})
                          .dump(1);
   text.resize(text.size() - 2);  // "\n}"
-  return text + kChecksumMember + json_quote(hex64(xxh64(text))) + "\n}\n";
+  return text + kChecksumMember + json_quote(hex64(xxh64(text))) + "\n}";
 }
 
 Index parse_index_part(std::string_view text, const std::string& name) {

@@ -75,19 +75,28 @@ void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
        named < unknown.size() ? ", …" : "");
 }
 
+// Our whole tensor from its parts; `ours` in the stored type.
+void MappedTensorFile::assemble(const MappedTensor& mapped, View ours) const {
+  if (mapped.row->transform == Transform::kCopy)  // the same bytes: no second buffer
+    return theirs_->read(Box::whole(mapped.theirs[0].name, mapped.theirs[0].shape),
+                         ours.as_shape(mapped.theirs[0].shape));
+  std::vector<std::byte> theirs;
+  for (size_t part = 0; part < mapped.theirs.size(); ++part) {
+    const auto& [name, shape] = mapped.theirs[part];
+    theirs.resize(static_cast<size_t>(shape.elements()) * size_of(ours.dtype));
+    const View view{theirs.data(), ours.dtype, shape};
+    theirs_->read(Box::whole(name, shape), view);
+    to_ours(mapped, part, view, ours);
+  }
+}
+
 void MappedTensorFile::read(const Box& box, View out) const {
   const StoredTensor& tensor = checked(box, out);
   const MappedTensor& mapped = mapped_[static_cast<size_t>(&tensor - tensors_.data())];
-  const size_t width = size_of(*tensor.dtype);
-  std::vector<std::byte> ours(static_cast<size_t>(mapped.shape.elements()) * width), theirs;
+  if (out.shape == mapped.shape && out.dtype == tensor.dtype) return assemble(mapped, out);
+  std::vector<std::byte> ours(static_cast<size_t>(mapped.shape.elements()) * size_of(*tensor.dtype));
   const View whole{ours.data(), *tensor.dtype, mapped.shape};
-  for (size_t part = 0; part < mapped.theirs.size(); ++part) {
-    const auto& [name, shape] = mapped.theirs[part];
-    theirs.resize(static_cast<size_t>(shape.elements()) * width);
-    const View view{theirs.data(), *tensor.dtype, shape};
-    theirs_->read(Box::whole(name, shape), view);
-    to_ours(mapped, part, view, whole);
-  }
+  assemble(mapped, whole);
   copy_block(whole, box.offset, out, Box::whole({}, out.shape).offset, out.shape);
 }
 

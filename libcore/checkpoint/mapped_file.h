@@ -22,6 +22,7 @@ class MappedTensorFile final : public TensorFile {
   void read(const Box& box, View out) const override;
 
  private:
+  void assemble(const MappedTensor& mapped, View ours) const;
   void refuse_unmapped(const NameMap& map) const;
 
   std::unique_ptr<TensorFile> theirs_;
