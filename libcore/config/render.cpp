@@ -70,7 +70,7 @@ OptionDoc document(const Field& field, const std::string& default_value) {
   doc.note = note_of(field, doc, default_value);
   doc.flags.push_back("--" + field.name);
   for (const std::string& name : field.aliases) doc.flags.push_back("--" + name);
-  if (is_flag(field)) doc.flags.push_back("--no-" + field.name);
+  if (doc.spelling.starts_with("--[no-]")) doc.flags.push_back("--no-" + field.name);
   for (const std::string& name : field.opposites) doc.flags.push_back("--" + name);
   return doc;
 }

@@ -10,7 +10,7 @@ namespace megalith {
 
 /// An app's options as its documentation sees them.
 struct OptionDoc {
-  std::vector<std::string> flags;  // every spelling: "--load-optim", "--no-load-optim"
+  std::vector<std::string> flags;  // the spellings worth completing: "--load-optim", "--no-load-optim"
   std::string spelling;            // "--[no-]load-optim", "--num-layers N", "CHECKPOINT"
   std::string help, note;          // a sentence; "default 12; at least 1; also --x"
   std::string metavar;             // what its value is called; empty for a flag

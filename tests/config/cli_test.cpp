@@ -1,5 +1,7 @@
 #include "libcore/config/cli.h"
 
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/file.h"
@@ -230,6 +232,31 @@ TEST(Options, DescribeValuesWithTheirSource) {
   EXPECT_EQ(lines[1], "  coats " + std::string(41, '.') + " 1");
   EXPECT_EQ(lines[5], "  gloss " + std::string(41, '.') + " none");
   EXPECT_EQ(lines[8], "  keys " + std::string(42, '.') + " a b (command line)");
+}
+
+TEST(Options, SurviveAnyWords) {  // every outcome but options or an Error would end the test
+  const std::vector<std::string> pieces = {"--coats", "--no-",        "-",         "--",   "=",
+                                           "1",       "--keys",       "\"",        "\xff", "",
+                                           " ",       "--dry_run",    "--primer=", "9--",  "--thickness",
+                                           "1e999",   "--colour=red", "--help=",   "w",    "--drops"};
+  std::mt19937 random(3);
+  const LogLines log;
+  int refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::string> arguments(random() % 6);
+    for (std::string& word : arguments)
+      for (unsigned i = random() % 3 + 1; i-- > 0;) word += pieces[random() % pieces.size()];
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint);
+    try {
+      if (!options.read(arguments)) options.check();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(Options, RefuseTwoOptionsOfOneName) {

@@ -1,0 +1,85 @@
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The dispatcher in a folder of its own, whose name needs quoting, with two apps beside it.
+class Dispatcher : public testing::Test {
+ protected:
+  Dispatcher() {
+    fs::create_directory(bin_);
+    fs::copy_file(fs::path(MEGALITH_BINARY_DIR) / "bin" / "megalith", bin_ / "megalith");
+    make_app("walk", "Walk the dog.");
+    make_app("whistle", "Whistle a tune.");
+    write_file((bin_ / "megalith-notes").string(), "no program");
+  }
+  void make_app(const std::string& name, const std::string& purpose) {
+    const fs::path path = bin_ / ("megalith-" + name);
+    std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = --help-purpose ] && echo '" << purpose << "' && exit\n"
+                        << "for word; do echo \"" << name << ": <$word>\"; done\nexit 3\n";
+    fs::permissions(path, fs::perms::owner_all);
+  }
+  test::CommandResult run(const std::string& arguments) {
+    return test::run_command("\"" + (bin_ / "megalith").string() + "\" " + arguments);
+  }
+
+  test::TempDir folder_;
+  fs::path bin_ = folder_ / "it's a folder";
+};
+
+TEST_F(Dispatcher, ListsTheAppsBesideIt) {
+  const std::string list =
+      "usage: megalith APP [options]\n\n  walk        Walk the dog.\n  whistle     Whistle a tune.\n\n"
+      "megalith APP --help lists the options of an app; megalith-APP is the same program.\n";
+  EXPECT_EQ(run("").out, list);
+  EXPECT_EQ(run("--help").out, list);
+  EXPECT_EQ(run("help").out, list);
+  EXPECT_EQ(run("").code, 0);
+}
+
+TEST_F(Dispatcher, RunsAnAppWithItsArgumentsAndExitCode) {
+  const auto result = run("walk 'two words' '' --x");
+  EXPECT_EQ(result.out, "walk: <two words>\nwalk: <>\nwalk: <--x>\n");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(run("help walk").out, "walk: <--help>\n");
+}
+
+TEST_F(Dispatcher, NamesTheNearestApp) {
+  const auto result = run("wistle");
+  EXPECT_EQ(result.err, "megalith: error: no app is called \"wistle\"; did you mean \"whistle\"?\n");
+  EXPECT_EQ(result.code, 64);
+  EXPECT_EQ(run("xyzzy").err, "megalith: error: no app is called \"xyzzy\"; see megalith --help\n");
+  EXPECT_EQ(run("notes").code, 64);
+}
+
+TEST_F(Dispatcher, CompletesAppsAndAsksTheirCompletion) {
+  const std::string script = folder_ / "completion";
+  write_file(script, run("--help-bash-completion").out);
+  EXPECT_EQ(test::run_command("bash -n " + script).code, 0);
+  const auto complete = [&](const std::string& words) {
+    return test::run_command(
+               "bash -c 'source " + script +
+               "; _megalith_walk() { COMPREPLY=(\"${COMP_WORDS[*]}:$COMP_CWORD\"); }; COMP_WORDS=(megalith " +
+               words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _megalith; echo ${COMPREPLY[@]}'")
+        .out;
+  };
+  EXPECT_EQ(complete("w"), "walk whistle\n");
+  EXPECT_EQ(complete("wh"), "whistle\n");
+  EXPECT_EQ(complete("walk --l"), "megalith-walk --l:1\n");
+  EXPECT_EQ(complete("whistle --l"), "\n");
+}
+
+TEST_F(Dispatcher, SaysItsVersion) {
+  EXPECT_EQ(run("--version").out, "megalith 0.1.0\n");
+}
+
+}  // namespace
+}  // namespace megalith

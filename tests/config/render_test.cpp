@@ -1,0 +1,164 @@
+#include "libcore/config/render.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+#include "libcore/config/cli.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+enum class Speed { kSlow, kFast };
+std::vector<EnumName<Speed>> enum_names(Speed) {
+  return {{"slow", Speed::kSlow}, {"fast", Speed::kFast}};
+}
+
+struct Ride {
+  std::string from, folder = "logs", name;
+  std::vector<std::string> stops;
+  int bikes = 2;
+  double distance = 12.5;
+  bool night = false, helmet = true;
+  std::optional<bool> lights;
+  Speed speed = Speed::kFast;
+  int secret = 0;
+
+  template <class V>
+  void fields(V&& v) {
+    v("from", from, "Where the ride begins.", positional(), required(), metavar("START"));
+    v("stops", stops, "Where it halts.", positional(), metavar("STOP"));
+    v("log_folder", folder, "Where the log goes.", metavar("DIR"));
+    v("name", name,
+      "Name of the ride; a long sentence that has to be broken over two lines of the help text.");
+    v("bikes", bikes, "Bikes | riders.", at_least(1), alias({"cycles"}));
+    v("distance", distance, "Length in km.", between(0, 300));
+    v("night", night, "Ride at night.");
+    v("helmet", helmet, "Wear a helmet.", opposite({"bare-headed"}));
+    v("lights", lights, "Switch the lights on.", default_text("as --night"));
+    v("speed", speed, "Speed.");
+    v("secret", secret, "Not shown.", unlisted());
+  }
+};
+
+struct RideOptions {
+  Ride ride;
+  Options options{"ride", "Ride a bike."};
+  RideOptions() {
+    options.add("Riding", ride).epilog("Example:\n  megalith-ride here --bikes 3\n.hidden request\n");
+  }
+};
+
+TEST(Render, HelpText) {
+  EXPECT_EQ(RideOptions().options.help(80),
+            R"(usage: megalith-ride [options] START [STOP ...]
+
+Ride a bike.
+
+Riding:
+  START                               Where the ride begins. [required]
+  STOP ...                            Where it halts.
+  --log_folder DIR                    Where the log goes. [default: logs]
+  --name TEXT                         Name of the ride; a long sentence that has
+                                      to be broken over two lines of the help
+                                      text.
+  --bikes N                           Bikes | riders. [default: 2; also
+                                      --cycles]
+  --distance X                        Length in km. [default: 12.5; between 0
+                                      and 300]
+  --night                             Ride at night.
+  --[no-]helmet                       Wear a helmet. [default: on; also
+                                      --bare-headed]
+  --[no-]lights                       Switch the lights on. [default: as
+                                      --night]
+  --speed {slow,fast}                 Speed. [default: fast]
+
+General:
+  --config FILE                       Read options from this YAML or JSON file;
+                                      the command line has precedence.
+  --quiet                             Draw no progress line.
+  --help                              Print this text.
+  --version                           Print the version.
+
+Example:
+  megalith-ride here --bikes 3
+.hidden request
+)");
+}
+
+TEST(Render, HelpShowsDefaultsNotWhatWasGiven) {
+  RideOptions r;
+  const auto text = r.options.read({"--bikes", "7", "--unknown", "--help"});
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find("[default: 2; also"), std::string::npos);
+}
+
+TEST(Render, Version) {
+  EXPECT_EQ(RideOptions().options.read({"--version"}), "megalith-ride 0.1.0\n");
+}
+
+TEST(Render, Purpose) {
+  EXPECT_EQ(RideOptions().options.read({"--help-purpose"}), "Ride a bike.\n");
+}
+
+TEST(Render, Markdown) {
+  const auto text = RideOptions().options.read({"--help-markdown"});
+  ASSERT_TRUE(text);
+  const std::string start =
+      "## megalith-ride\n\nRide a bike.\n\n```\nmegalith-ride [options] START [STOP ...]\n```\n\n### "
+      "megalith-ride: Riding\n\n"
+      "| option | meaning | notes |\n|---|---|---|\n| `START` | Where the ride begins. | required |\n";
+  EXPECT_EQ(text->substr(0, start.size()), start);
+  EXPECT_NE(text->find("| `--bikes N` | Bikes \\| riders. | default: 2; also --cycles |\n"),
+            std::string::npos);
+  EXPECT_EQ(text->find("secret"), std::string::npos);
+}
+
+TEST(Render, ManPageIsReadByGroffWithoutWarning) {
+  if (test::run_command("command -v groff").code != 0) GTEST_SKIP() << "groff is not installed";
+  const test::TempDir folder;
+  write_file(folder / "ride.1", RideOptions().options.man());
+  const auto page = test::run_command("groff -man -Tascii -ww -P-cbou " + folder / "ride.1");
+  EXPECT_EQ(page.code, 0);
+  EXPECT_EQ(page.err, "");
+  for (const char* text : {"MEGALITH-RIDE(1)", "megalith-ride - Ride a bike.", "--log_folder DIR",
+                           "--[no-]helmet", ".hidden request", "64 wrong usage"})
+    EXPECT_NE(page.out.find(text), std::string::npos) << text << '\n' << page.out;
+}
+
+/// What the completion script offers for the last of these words.
+std::string completions(const std::string& words) {
+  const test::TempDir folder;
+  write_file(folder / "ride", RideOptions().options.bash_completion());
+  make_directories(folder / "here/subfolder");
+  write_file(folder / "here/subfile", "");
+  const auto result = test::run_command("cd " + folder / "here" +
+                                        " && bash -c 'source ../ride; COMP_WORDS=(megalith-ride " + words +
+                                        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _megalith_ride; printf "
+                                        "\"%s\\n\" ${COMPREPLY[@]} | LC_ALL=C sort | xargs'");
+  EXPECT_EQ(result.err, "");
+  return std::string(trim(result.out));
+}
+
+TEST(Render, BashCompletionIsValidBash) {
+  const test::TempDir folder;
+  write_file(folder / "ride", RideOptions().options.bash_completion());
+  const auto result = test::run_command("bash -n " + folder / "ride");
+  EXPECT_EQ(result.code, 0) << result.err;
+}
+
+TEST(Render, BashCompletionOffersOptionsAndTheirValues) {
+  EXPECT_EQ(completions("--b"), "--bare-headed --bikes");
+  EXPECT_EQ(completions("--no-h"), "--no-helmet");
+  EXPECT_EQ(completions("--log_f"), "--log-folder");
+  EXPECT_EQ(completions("--speed \"\""), "fast slow");
+  EXPECT_EQ(completions("--speed f"), "fast");
+  EXPECT_EQ(completions("--log_folder sub"), "subfolder");
+  EXPECT_EQ(completions("--name sub"), "subfile subfolder");
+  EXPECT_EQ(completions("--bikes \"\""), "");
+  EXPECT_EQ(completions("sub"), "subfile subfolder");
+}
+
+}  // namespace
+}  // namespace megalith
