@@ -245,7 +245,7 @@ TEST(Options, SurviveAnyWords) {  // every outcome but options or an Error would
   for (int round = 0; round < 3000; ++round) {
     std::vector<std::string> arguments(random() % 6);
     for (std::string& word : arguments)
-      for (unsigned i = random() % 3 + 1; i-- > 0;) word += pieces[random() % pieces.size()];
+      for (size_t i = random() % 3 + 1; i-- > 0;) word += pieces[random() % pieces.size()];
     Paint paint;
     Options options("paint", "Paint a wall.");
     options.add("Painting", paint);

@@ -132,7 +132,7 @@ TEST(ConfigFile, SurvivesDamage) {  // every outcome but a value or an Error wou
   int refused = 0;
   for (int round = 0; round < 400; ++round) {
     std::string text = good.substr(0, random() % (good.size() + 1));
-    for (unsigned i = random() % 4; i-- > 0 && !text.empty();)
+    for (size_t i = random() % 4; i-- > 0 && !text.empty();)
       text[random() % text.size()] = static_cast<char>(random());
     std::ofstream(path) << text;
     try {
