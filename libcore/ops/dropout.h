@@ -17,6 +17,12 @@ struct DropoutKey {
   ConstView samples =
       {};  // [b] i64 on the host or the device of the op: global sample numbers of the microbatch
   int64_t first_position = 0;  // position of row 0 (context or sequence parallel ranks start later)
+  int64_t first_head = 0;      // in attention: global number of head 0 (tensor parallel ranks hold a share)
+
+  static constexpr uint32_t kSites = 16;
+  /// Throws kInternal, in the name of `op`, unless 0 <= p < 1 and there is one sample per sequence of the
+  /// batch.
+  void check(const char* op, int64_t batch) const;
 };
 
 /// y = dropout(x) (+ residual). Its gradient is the same op on dy without residual.

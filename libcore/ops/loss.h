@@ -15,10 +15,10 @@ struct SoftmaxStats {
   Cost cost() const;
 };
 
-/// Negative log-likelihood of each token, and in place its gradient with respect to the logits, times
-/// `scale`. `max` and `sum_exp` come from SoftmaxStats, already reduced over the vocabulary's ranks (same
-/// split as Megatron's vocab_parallel_cross_entropy). `loss` is not scaled; where the target is on another
-/// rank the summand is log(sum_exp) + max on no rank but the target's: it is written only there, 0 elsewhere.
+/// Negative log-likelihood of each token times its mask, and in place the gradient with respect to the logits
+/// of that, times `scale`. `max` and `sum_exp` come from SoftmaxStats, already reduced over the vocabulary's
+/// ranks (same split as Megatron's vocab_parallel_cross_entropy). `loss` has no `scale`; it is written by the
+/// target's rank only, 0 elsewhere.
 struct CrossEntropy {
   View loss;    // [n] f32, nats; 0 where mask is 0 or the target is -1
   View logits;  // [n, v/tp] f32|bf16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on

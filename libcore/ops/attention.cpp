@@ -1,0 +1,104 @@
+#include "libcore/ops/attention.h"
+
+#include "libcore/ops/checks.h"
+
+namespace megalith {
+namespace {
+
+void check_packed(const char* op, const ConstView& qkv) {
+  want_float(op, "qkv", qkv);
+  require(qkv.shape.rank == 5 && qkv.shape[3] >= 3, op, "qkv [s, b, groups, r + 2, head] with r >= 1",
+          qkv.shape, qkv.shape.rank);
+}
+
+/// [s, b, groups * r, head], or the same elements with the last two axes joined.
+void check_heads(const char* op, const char* rule, const ConstView& out, const ConstView& qkv) {
+  want_dtype(op, rule, out, qkv.dtype);
+  const int64_t wanted = qkv.shape[0] * qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2) * qkv.shape[4];
+  require(out.elements() == wanted && out.shape[0] == qkv.shape[0] && out.shape[1] == qkv.shape[1], op, rule,
+          out.shape, qkv.shape);
+}
+
+int64_t query_heads(const ConstView& qkv) {
+  return qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2);
+}
+
+/// Queries times the keys each may see, over batch and heads: row i sees i + 1.
+double causal_pairs(const ConstView& qkv, int64_t past) {
+  const double s = static_cast<double>(qkv.shape[0]);
+  return static_cast<double>(query_heads(qkv)) * (s * (s + 1) / 2 + s * static_cast<double>(past));
+}
+
+}  // namespace
+
+void Rope::check() const {
+  check_packed(kName, qkv);
+  want_dtype(kName, "cos", cos, DType::kF32);
+  want_dtype(kName, "sin", sin, DType::kF32);
+  require(cos.shape == sin.shape && cos.shape.rank == 2, kName, "cos and sin [positions, rotated / 2]",
+          cos.shape, sin.shape);
+  require(2 * cos.shape[1] <= qkv.shape[4], kName, "rotated part within a head", cos.shape, qkv.shape);
+  require(first_position >= 0 && first_position + qkv.shape[0] <= cos.shape[0], kName,
+          "first_position + s within the table", first_position + qkv.shape[0], cos.shape);
+}
+
+// Three operations per rotated element; reads and writes the q and k heads.
+Cost Rope::cost() const {
+  const double heads = static_cast<double>(qkv.shape[0] * qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 1));
+  const double rotated = heads * static_cast<double>(2 * cos.shape[1]);
+  return {3 * rotated, 2 * rotated * static_cast<double>(size_of(qkv.dtype)) +
+                           static_cast<double>(qkv.shape[0] * cos.shape[1]) * 2 * size_of(DType::kF32)};
+}
+
+void Attention::check() const {
+  check_packed(kName, qkv);
+  check_heads(kName, "out [s, b, groups * r, head]", out, qkv);
+  if (lse) want_vector(kName, "lse [b, groups * r, s]", lse, query_heads(qkv) * qkv.shape[0], DType::kF32);
+  dropout.check(kName, qkv.shape[1]);
+}
+
+// Two matrix products, 2 flops per multiply-add, over the pairs a causal mask leaves; the exponentials are
+// not counted.
+Cost Attention::cost() const {
+  return {4 * causal_pairs(qkv, 0) * static_cast<double>(qkv.shape[4]),
+          bytes_of(qkv) + bytes_of(out) + bytes_of(lse)};
+}
+
+void AttentionGrad::check() const {
+  check_packed(kName, qkv);
+  require(dqkv.shape == qkv.shape && dqkv.dtype == qkv.dtype && dqkv, kName, "dqkv and qkv alike", dqkv.shape,
+          qkv.shape);
+  check_heads(kName, "out [s, b, groups * r, head]", out, qkv);
+  check_heads(kName, "dout [s, b, groups * r, head]", dout, qkv);
+  want_vector(kName, "lse [b, groups * r, s]", lse, query_heads(qkv) * qkv.shape[0], DType::kF32);
+  dropout.check(kName, qkv.shape[1]);
+}
+
+// Five matrix products: the scores again, dV, dP, dQ and dK.
+Cost AttentionGrad::cost() const {
+  return {10 * causal_pairs(qkv, 0) * static_cast<double>(qkv.shape[4]),
+          bytes_of(qkv) + bytes_of(dqkv) + bytes_of(out) + bytes_of(dout) + bytes_of(lse)};
+}
+
+void CachedAttention::check() const {
+  check_packed(kName, qkv);
+  check_heads(kName, "out [t, b, groups * r, head]", out, qkv);
+  want_dtype(kName, "k_cache, of qkv's dtype,", k_cache, qkv.dtype);
+  want_dtype(kName, "v_cache, of qkv's dtype,", v_cache, qkv.dtype);
+  const Shape& cache = k_cache.shape;
+  require(cache == v_cache.shape && cache.rank == 4, kName, "k_cache and v_cache [b, groups, capacity, head]",
+          cache, v_cache.shape);
+  require(cache[0] == qkv.shape[1] && cache[1] == qkv.shape[2] && cache[3] == qkv.shape[4], kName,
+          "a cache of qkv's batch, groups and head", cache, qkv.shape);
+  require(past >= 0 && past + qkv.shape[0] <= cache[2], kName, "past + t within the cache",
+          past + qkv.shape[0], cache);
+}
+
+Cost CachedAttention::cost() const {
+  const double row = static_cast<double>(qkv.shape[1] * qkv.shape[2] * qkv.shape[4] * 2) *
+                     static_cast<double>(size_of(qkv.dtype));  // k and v of one position
+  return {4 * causal_pairs(qkv, past) * static_cast<double>(qkv.shape[4]),
+          bytes_of(qkv) + bytes_of(out) + row * static_cast<double>(past + 2 * qkv.shape[0])};
+}
+
+}  // namespace megalith

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// The rules that check() of several ops share. Each throws kInternal with the op's name, the rule and what
+/// was found. An empty view passes where a rule speaks of optional tensors: callers test it first.
+
+inline bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBf16;
+}
+
+/// fp32 or bf16: the dtypes of activations and weights.
+inline void want_float(const char* op, const char* rule, const ConstView& view) {
+  if (!view || !is_float(view.dtype))
+    fail(ErrorKind::kInternal, op, ": want ", rule, " present, fp32 or bf16, got ",
+         view ? name_of(view.dtype) : "no tensor");
+}
+
+/// Present and of one dtype.
+inline void want_dtype(const char* op, const char* rule, const ConstView& view, DType dtype) {
+  if (!view || view.dtype != dtype)
+    fail(ErrorKind::kInternal, op, ": want ", rule, " present and ", name_of(dtype), ", got ",
+         view ? name_of(view.dtype) : "no tensor");
+}
+
+/// Same number of rows, same last axis, same dtype: [s, b, h] and [s * b, h] are alike.
+inline void want_alike(const char* op, const char* rule, const ConstView& a, const ConstView& b) {
+  require(a.shape.elements() == b.shape.elements() && a.shape.back() == b.shape.back(), op, rule, a.shape,
+          b.shape);
+  require(a.dtype == b.dtype, op, rule, name_of(a.dtype), name_of(b.dtype));
+  require(bool(a) == bool(b), op, rule, a ? "a tensor" : "no tensor", b ? "a tensor" : "no tensor");
+}
+
+/// [elements] of one dtype.
+inline void want_vector(const char* op, const char* rule, const ConstView& view, int64_t elements,
+                        DType dtype) {
+  want_dtype(op, rule, view, dtype);
+  require(view.elements() == elements, op, rule, view.shape, elements);
+}
+
+inline double bytes_of(const ConstView& view) {
+  return view ? static_cast<double>(view.bytes()) : 0.0;
+}
+
+}  // namespace megalith

@@ -1,0 +1,551 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "libcore/ops/backend.h"
+#include "libcore/ops/cpu/gemm.h"
+#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/threads.h"
+
+namespace megalith {
+namespace cpu {
+namespace {
+
+constexpr int64_t kPiece = 1 << 14;  // elements per piece of an element-wise op: tens of microseconds of work
+
+Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return kF32;
+    case DType::kBf16:
+      return kBf16;
+    case DType::kF16:
+      return kF16;
+    default:
+      fail(ErrorKind::kInternal, "cpu: no arithmetic on ", name_of(dtype));
+  }
+}
+
+/// The best table this processor runs, or the one MEGALITH_ISA names. Throws kUsage when that is unknown or
+/// too much.
+const Kernels& choose_kernels() {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const Kernels& best = avx512 ? kAvx512Kernels : avx2 ? kAvx2Kernels : kGenericKernels;
+  const char* const wanted = std::getenv("MEGALITH_ISA");
+  if (wanted == nullptr || *wanted == '\0') return best;
+  for (const Kernels* kernels : {&kGenericKernels, &kAvx2Kernels, &kAvx512Kernels}) {
+    if (std::strcmp(wanted, kernels->name) == 0) return *kernels;
+    if (kernels == &best) break;
+  }
+  fail(ErrorKind::kUsage, "MEGALITH_ISA is \"", wanted, "\"; this processor runs generic",
+       avx2 ? ", avx2" : "", avx512 ? ", avx512" : "");
+}
+
+/// Rows per piece of a row-wise op.
+int64_t piece_rows(int64_t columns) {
+  return std::max<int64_t>(1, kPiece / std::max<int64_t>(1, columns));
+}
+
+MaskKey mask_key(const DropoutKey& key) {
+  if (key.p == 0) return {0, 0, 0, 0};
+  const double keep = 1.0 - static_cast<double>(key.p);
+  return {.seed = key.seed,
+          .layer_site = key.layer * DropoutKey::kSites + key.site,
+          .last_kept = static_cast<uint32_t>(std::ceil(keep * 0x1p32) - 1),
+          .scale = static_cast<float>(1.0 / keep)};
+}
+
+const int64_t* samples_of(const DropoutKey& key) {
+  return key.p == 0 ? nullptr : key.samples.as<int64_t>();
+}
+
+/// Sums over rows in parallel: at most 64 blocks of rows, cut by the number of rows alone, are summed apart
+/// and added up in order, so the result does not depend on the number of threads.
+template <class Block>
+void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& block) {
+  constexpr int64_t kBlocks = 64, kLeastRows = 16;
+  const int64_t size = std::max(kLeastRows, (rows + kBlocks - 1) / kBlocks),
+                blocks = (rows + size - 1) / size;
+  int64_t columns = 0;
+  for (const View& sum : sums) columns += sum ? sum.elements() : 0;
+  float* const partial = thread_scratch(static_cast<size_t>(blocks * columns));
+  for_each_piece(rows, size,
+                 [&](int64_t begin, int64_t end) { block(partial + begin / size * columns, begin, end); });
+  int64_t offset = 0;
+  for (const View& sum : sums) {
+    if (!sum) continue;
+    float* const total = sum.as<float>();
+    for (int64_t i = 0; i < blocks; ++i)
+      for (int64_t j = 0; j < sum.elements(); ++j) total[j] += partial[i * columns + offset + j];
+    offset += sum.elements();
+  }
+}
+
+/// Heads of a packed QKV [s, b, groups, r + 2, head].
+struct Heads {
+  int64_t s, b, groups, r, head;
+  explicit Heads(const Shape& shape)
+      : s(shape[0]), b(shape[1]), groups(shape[2]), r(shape[3] - 2), head(shape[4]) {}
+  int64_t qkv_stride() const { return b * groups * (r + 2) * head; }
+  int64_t out_stride() const { return b * groups * r * head; }
+  int64_t qkv_place(int64_t sequence, int64_t group, int64_t slot) const {
+    return ((sequence * groups + group) * (r + 2) + slot) * head;
+  }
+  int64_t out_place(int64_t sequence, int64_t query_head) const {
+    return (sequence * groups * r + query_head) * head;
+  }
+};
+
+template <class V>
+auto* at(const V& view, int64_t element) {
+  using Byte = std::conditional_t<std::is_same_v<V, View>, std::byte, const std::byte>;
+  return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend() : kernels_(choose_kernels()), gemm_(kernels_) {}
+  const char* name() const override { return "cpu"; }
+  Memory allocate(size_t bytes) override;
+  Stream make_stream() override { return Stream(*this); }
+
+  void copy(Stream&, View to, ConstView from) override;
+  void to_host(Stream&, void* to, ConstView from) override { std::memcpy(to, from.data, from.bytes()); }
+  void from_host(Stream&, View to, const void* from) override { std::memcpy(to.data, from, to.bytes()); }
+  void fill(Stream&, View to, double value) override;
+  void add(Stream&, View to, ConstView from) override;
+  Event record(Stream&) override { return {}; }
+  void wait(Stream&, const Event&) override {}
+  void synchronize(Stream&) override {}
+
+  void run(Stream&, const Gemm& op) override { gemm_.run(op); }
+  void run(Stream&, const BiasGrad&) override;
+  void run(Stream&, const LayerNorm&) override;
+  void run(Stream&, const LayerNormGrad&) override;
+  void run(Stream&, const RmsNorm&) override;
+  void run(Stream&, const RmsNormGrad&) override;
+  void run(Stream&, const Rope&) override;
+  void run(Stream&, const Attention&) override;
+  void run(Stream&, const AttentionGrad&) override;
+  void run(Stream&, const CachedAttention&) override;
+  void run(Stream&, const Gelu&) override;
+  void run(Stream&, const GeluGrad&) override;
+  void run(Stream&, const SwiGlu&) override;
+  void run(Stream&, const SwiGluGrad&) override;
+  void run(Stream&, const Dropout&) override;
+  void run(Stream&, const Embedding&) override;
+  void run(Stream&, const EmbeddingGrad&) override;
+  void run(Stream&, const SoftmaxStats&) override;
+  void run(Stream&, const CrossEntropy&) override;
+  void run(Stream&, const SumSquares&) override;
+  void run(Stream&, const AdamW&) override;
+
+ private:
+  const Kernels& kernels_;
+  GemmRunner gemm_;
+};
+
+// ---- memory
+// ----------------------------------------------------------------------------------------------------------------
+
+Memory CpuBackend::allocate(size_t bytes) {
+  constexpr size_t kAlignment = 256;
+  const size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  void* const block = std::aligned_alloc(kAlignment, rounded);
+  if (block == nullptr) fail(ErrorKind::kDevice, "cpu: no memory for ", bytes, " bytes");
+  return {{block, [](void* p) { std::free(p); }}, bytes};
+}
+
+void CpuBackend::copy(Stream&, View to, ConstView from) {
+  if (to.dtype == from.dtype) {
+    for_each_piece(static_cast<int64_t>(to.bytes()), 4 * kPiece, [&](int64_t begin, int64_t end) {
+      std::memmove(static_cast<std::byte*>(to.data) + begin, static_cast<const std::byte*>(from.data) + begin,
+                   static_cast<size_t>(end - begin));
+    });
+    return;
+  }
+  const auto convert = kernels_.copy[storage_of(to.dtype)][storage_of(from.dtype)];
+  for_each_piece(to.elements(), kPiece,
+                 [&](int64_t begin, int64_t end) { convert(at(to, begin), at(from, begin), end - begin); });
+}
+
+void CpuBackend::add(Stream&, View to, ConstView from) {
+  const auto sum = kernels_.add[storage_of(to.dtype)][storage_of(from.dtype)];
+  for_each_piece(to.elements(), kPiece,
+                 [&](int64_t begin, int64_t end) { sum(at(to, begin), at(from, begin), end - begin); });
+}
+
+template <class T>
+void fill_with(const View& to, T value) {
+  for_each_piece(to.elements(), 4 * kPiece,
+                 [&](int64_t begin, int64_t end) { std::fill(to.as<T>() + begin, to.as<T>() + end, value); });
+}
+
+void CpuBackend::fill(Stream&, View to, double value) {
+  switch (to.dtype) {
+    case DType::kF32:
+      return fill_with(to, static_cast<float>(value));
+    case DType::kBf16:
+    case DType::kF16: {
+      const float wide = static_cast<float>(value);
+      uint16_t narrow = 0;
+      kernels_.copy[storage_of(to.dtype)][kF32](&narrow, &wide, 1);
+      return fill_with(to, narrow);
+    }
+    case DType::kI32:
+      return fill_with(to, static_cast<int32_t>(value));
+    case DType::kI64:
+      return fill_with(to, static_cast<int64_t>(value));
+    case DType::kF64:
+      return fill_with(to, value);
+    case DType::kU8:
+      return fill_with(to, static_cast<uint8_t>(value));
+  }
+}
+
+// ---- linear, norm, activation
+// ----------------------------------------------------------------------------------------------
+
+void CpuBackend::run(Stream&, const BiasGrad& op) {
+  const int64_t columns = op.dy.shape.back();
+  const auto sums = kernels_.column_sums[storage_of(op.dy.dtype)];
+  sum_over_rows(op.dy.shape.rows(), {op.dbias}, [&](float* partial, int64_t begin, int64_t end) {
+    sums(partial, op.dy.data, columns, begin, end);
+  });
+}
+
+NormArgs norm_args(const auto& op) {
+  return {.y = op.y.data,
+          .sum = op.sum.data,
+          .x = op.x.data,
+          .residual = op.residual.data,
+          .w = op.w.data,
+          .b = nullptr,
+          .mean = nullptr,
+          .rstd = op.rstd.template as<float>(),
+          .columns = op.x.shape.back(),
+          .eps = op.eps};
+}
+
+void CpuBackend::run(Stream&, const LayerNorm& op) {
+  NormArgs args = norm_args(op);
+  args.b = op.b.data;
+  args.mean = op.mean.as<float>();
+  const auto norm = kernels_.layer_norm[storage_of(op.x.dtype)];
+  for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
+                 [&](int64_t begin, int64_t end) { norm(args, begin, end); });
+}
+
+void CpuBackend::run(Stream&, const RmsNorm& op) {
+  const NormArgs args = norm_args(op);
+  const auto norm = kernels_.rms_norm[storage_of(op.x.dtype)];
+  for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
+                 [&](int64_t begin, int64_t end) { norm(args, begin, end); });
+}
+
+NormGradArgs norm_grad_args(const auto& op) {
+  return {.dx = op.dx.data,
+          .dy = op.dy.data,
+          .x = op.x.data,
+          .w = op.w.data,
+          .add = op.add.data,
+          .mean = nullptr,
+          .rstd = op.rstd.template as<float>(),
+          .columns = op.dy.shape.back()};
+}
+
+void CpuBackend::run(Stream&, const LayerNormGrad& op) {
+  NormGradArgs args = norm_grad_args(op);
+  args.mean = op.mean.as<float>();
+  const auto grad = kernels_.layer_norm_grad[storage_of(op.dy.dtype)];
+  sum_over_rows(op.dy.shape.rows(), {op.dw, op.db}, [&](float* partial, int64_t begin, int64_t end) {
+    float* const dw = op.dw ? partial : nullptr;
+    grad(args, dw, op.db ? partial + (op.dw ? args.columns : 0) : nullptr, begin, end);
+  });
+}
+
+void CpuBackend::run(Stream&, const RmsNormGrad& op) {
+  const NormGradArgs args = norm_grad_args(op);
+  const auto grad = kernels_.rms_norm_grad[storage_of(op.dy.dtype)];
+  sum_over_rows(op.dy.shape.rows(), {op.dw}, [&](float* partial, int64_t begin, int64_t end) {
+    grad(args, op.dw ? partial : nullptr, begin, end);
+  });
+}
+
+void CpuBackend::run(Stream&, const Gelu& op) {
+  const auto gelu = kernels_.gelu[storage_of(op.x.dtype)];
+  for_each_piece(op.x.elements(), kPiece,
+                 [&](int64_t begin, int64_t end) { gelu(op.y.data, op.x.data, op.tanh_form, begin, end); });
+}
+
+void CpuBackend::run(Stream&, const GeluGrad& op) {
+  const auto grad = kernels_.gelu_grad[storage_of(op.x.dtype)];
+  for_each_piece(op.x.elements(), kPiece, [&](int64_t begin, int64_t end) {
+    grad(op.dx.data, op.dy.data, op.x.data, op.tanh_form, begin, end);
+  });
+}
+
+void CpuBackend::run(Stream&, const SwiGlu& op) {
+  const auto swiglu = kernels_.swiglu[storage_of(op.x.dtype)];
+  const int64_t columns = op.y.shape.back();
+  for_each_piece(op.y.shape.rows(), piece_rows(columns),
+                 [&](int64_t begin, int64_t end) { swiglu(op.y.data, op.x.data, columns, begin, end); });
+}
+
+void CpuBackend::run(Stream&, const SwiGluGrad& op) {
+  const auto grad = kernels_.swiglu_grad[storage_of(op.x.dtype)];
+  const int64_t columns = op.dy.shape.back();
+  for_each_piece(op.dy.shape.rows(), piece_rows(columns), [&](int64_t begin, int64_t end) {
+    grad(op.dx.data, op.dy.data, op.x.data, columns, begin, end);
+  });
+}
+
+void CpuBackend::run(Stream&, const Dropout& op) {
+  const DropoutArgs args{.y = op.y.data,
+                         .x = op.x.data,
+                         .residual = op.residual.data,
+                         .samples = samples_of(op.key),
+                         .columns = op.x.shape[2],
+                         .batch = op.x.shape[1],
+                         .first_position = op.key.first_position,
+                         .key = mask_key(op.key)};
+  const auto dropout = kernels_.dropout[storage_of(op.x.dtype)];
+  for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
+                 [&](int64_t begin, int64_t end) { dropout(args, begin, end); });
+}
+
+// ---- attention
+// -------------------------------------------------------------------------------------------------------------
+
+void CpuBackend::run(Stream&, const Rope& op) {
+  const Heads heads(op.qkv.shape);
+  const int64_t half = op.cos.shape[1];
+  const RopeArgs args{.qkv = op.qkv.data,
+                      .cos = op.cos.as<float>() + op.first_position * half,
+                      .sin = op.sin.as<float>() + op.first_position * half,
+                      .sin_sign = op.inverse ? -1.0f : 1.0f,
+                      .position_heads = heads.b * heads.groups * (heads.r + 2),
+                      .group_heads = heads.r + 2,
+                      .head = heads.head,
+                      .half = half};
+  const auto rope = kernels_.rope[storage_of(op.qkv.dtype)];
+  for_each_piece(heads.s, piece_rows(heads.qkv_stride()),
+                 [&](int64_t begin, int64_t end) { rope(args, begin, end); });
+}
+
+void CpuBackend::run(Stream&, const Attention& op) {
+  const Heads heads(op.qkv.shape);
+  const int64_t query_heads = heads.groups * heads.r;
+  const auto attention = kernels_.attention[storage_of(op.qkv.dtype)];
+  const size_t scratch = kernels_.attention_scratch(heads.s, heads.head);
+  const MaskKey key = mask_key(op.dropout);
+  for_each_block(heads.b * query_heads, [&](int64_t block) {
+    const int64_t sequence = block / query_heads, head = block % query_heads;
+    const int64_t group = head / heads.r, slot = head % heads.r;
+    const AttentionArgs args{.out = at(op.out, heads.out_place(sequence, head)),
+                             .q = at(op.qkv, heads.qkv_place(sequence, group, slot)),
+                             .k = at(op.qkv, heads.qkv_place(sequence, group, heads.r)),
+                             .v = at(op.qkv, heads.qkv_place(sequence, group, heads.r + 1)),
+                             .lse = op.lse ? op.lse.as<float>() + block * heads.s : nullptr,
+                             .out_stride = heads.out_stride(),
+                             .q_stride = heads.qkv_stride(),
+                             .kv_stride = heads.qkv_stride(),
+                             .queries = heads.s,
+                             .past = 0,
+                             .head = heads.head,
+                             .scale = op.scale,
+                             .key = key,
+                             .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
+                             .first_position = op.dropout.first_position,
+                             .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * heads.s)};
+    attention(args, thread_scratch(scratch));
+  });
+}
+
+void CpuBackend::run(Stream&, const AttentionGrad& op) {
+  const Heads heads(op.qkv.shape);
+  const auto grad = kernels_.attention_grad[storage_of(op.qkv.dtype)];
+  const size_t scratch = kernels_.attention_grad_scratch(heads.s, heads.head);
+  const MaskKey key = mask_key(op.dropout);
+  for_each_block(heads.b * heads.groups, [&](int64_t block) {
+    const int64_t sequence = block / heads.groups, group = block % heads.groups, head = group * heads.r;
+    const int64_t q = heads.qkv_place(sequence, group, 0), k = heads.qkv_place(sequence, group, heads.r);
+    const int64_t v = heads.qkv_place(sequence, group, heads.r + 1), out = heads.out_place(sequence, head);
+    const AttentionGradArgs args{
+        .dq = at(op.dqkv, q),
+        .dk = at(op.dqkv, k),
+        .dv = at(op.dqkv, v),
+        .q = at(op.qkv, q),
+        .k = at(op.qkv, k),
+        .v = at(op.qkv, v),
+        .out = at(op.out, out),
+        .dout = at(op.dout, out),
+        .lse = op.lse.as<float>() + block * heads.r * heads.s,
+        .qkv_stride = heads.qkv_stride(),
+        .out_stride = heads.out_stride(),
+        .queries = heads.s,
+        .heads = heads.r,
+        .head = heads.head,
+        .scale = op.scale,
+        .key = key,
+        .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
+        .first_position = op.dropout.first_position,
+        .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * heads.s)};
+    grad(args, thread_scratch(scratch));
+  });
+}
+
+void CpuBackend::run(Stream&, const CachedAttention& op) {
+  const Heads heads(op.qkv.shape);
+  const int64_t capacity = op.k_cache.shape[2], query_heads = heads.groups * heads.r;
+  const size_t row_bytes = static_cast<size_t>(heads.head) * size_of(op.qkv.dtype);
+  const auto cache_place = [&](int64_t sequence, int64_t group, int64_t position) {
+    return ((sequence * heads.groups + group) * capacity + position) * heads.head;
+  };
+  for_each_block(heads.b * heads.groups, [&](int64_t block) {
+    const int64_t sequence = block / heads.groups, group = block % heads.groups;
+    for (int64_t t = 0; t < heads.s; ++t) {
+      const int64_t to = cache_place(sequence, group, op.past + t), from = t * heads.qkv_stride();
+      std::memcpy(at(op.k_cache, to), at(op.qkv, from + heads.qkv_place(sequence, group, heads.r)),
+                  row_bytes);
+      std::memcpy(at(op.v_cache, to), at(op.qkv, from + heads.qkv_place(sequence, group, heads.r + 1)),
+                  row_bytes);
+    }
+  });
+  const auto attention = kernels_.attention[storage_of(op.qkv.dtype)];
+  const size_t scratch = kernels_.attention_scratch(op.past + heads.s, heads.head);
+  for_each_block(heads.b * query_heads, [&](int64_t block) {
+    const int64_t sequence = block / query_heads, head = block % query_heads, group = head / heads.r;
+    const AttentionArgs args{.out = at(op.out, heads.out_place(sequence, head)),
+                             .q = at(op.qkv, heads.qkv_place(sequence, group, head % heads.r)),
+                             .k = at(op.k_cache, cache_place(sequence, group, 0)),
+                             .v = at(op.v_cache, cache_place(sequence, group, 0)),
+                             .lse = nullptr,
+                             .out_stride = heads.out_stride(),
+                             .q_stride = heads.qkv_stride(),
+                             .kv_stride = heads.head,
+                             .queries = heads.s,
+                             .past = op.past,
+                             .head = heads.head,
+                             .scale = op.scale,
+                             .key = {0, 0, 0, 0},
+                             .sample = 0,
+                             .first_position = 0,
+                             .first_column = 0};
+    attention(args, thread_scratch(scratch));
+  });
+}
+
+// ---- embedding
+// -------------------------------------------------------------------------------------------------------------
+
+void CpuBackend::run(Stream&, const Embedding& op) {
+  const int64_t h = op.y.shape.back(), rows = op.y.shape.rows(),
+                batch = rows / std::max<int64_t>(1, op.y.shape[0]);
+  const int64_t vocabulary = op.table.shape.rows();
+  const size_t row_bytes = static_cast<size_t>(h) * size_of(op.y.dtype);
+  const auto add = kernels_.add[storage_of(op.y.dtype)][storage_of(op.y.dtype)];
+  for_each_piece(rows, piece_rows(h), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
+      if (id >= 0 && id < vocabulary)
+        std::memcpy(at(op.y, row * h), at(op.table, id * h), row_bytes);
+      else
+        std::memset(at(op.y, row * h), 0, row_bytes);
+      if (op.positions) add(at(op.y, row * h), at(op.positions, (op.first_position + row / batch) * h), h);
+    }
+  });
+}
+
+/// Cut by columns: each table row's sum then runs over its places in order, whatever the threads.
+void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
+  constexpr int64_t kColumns = 64;
+  const int64_t h = op.dy.shape.back(), rows = op.dy.shape.rows(),
+                batch = rows / std::max<int64_t>(1, op.dy.shape[0]);
+  const int64_t vocabulary = op.dtable.shape.rows();
+  const auto add = kernels_.add[kF32][storage_of(op.dy.dtype)];
+  for_each_piece(h, kColumns, [&](int64_t begin, int64_t end) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
+      const auto* const dy = at(op.dy, row * h + begin);
+      if (id >= 0 && id < vocabulary) add(at(op.dtable, id * h + begin), dy, end - begin);
+      if (op.dpositions)
+        add(at(op.dpositions, (op.first_position + row / batch) * h + begin), dy, end - begin);
+    }
+  });
+}
+
+// ---- loss, optimizer
+// -------------------------------------------------------------------------------------------------------
+
+void CpuBackend::run(Stream&, const SoftmaxStats& op) {
+  const int64_t stride = op.logits.shape.back();
+  const auto stats = kernels_.softmax_stats[storage_of(op.logits.dtype)];
+  for_each_piece(op.logits.shape.rows(), piece_rows(stride), [&](int64_t begin, int64_t end) {
+    stats(op.max.as<float>(), op.sum_exp.as<float>(), op.logits.data, stride, op.columns, begin, end);
+  });
+}
+
+void CpuBackend::run(Stream&, const CrossEntropy& op) {
+  const CrossEntropyArgs args{.loss = op.loss.as<float>(),
+                              .logits = op.logits.data,
+                              .max = op.max.as<float>(),
+                              .sum_exp = op.sum_exp.as<float>(),
+                              .targets = op.targets.as<int32_t>(),
+                              .mask = op.mask.as<float>(),
+                              .stride = op.logits.shape.back(),
+                              .columns = op.columns,
+                              .scale = op.scale,
+                              .want_grad = op.want_grad};
+  const auto loss = kernels_.cross_entropy[storage_of(op.logits.dtype)];
+  for_each_piece(op.logits.shape.rows(), piece_rows(args.stride),
+                 [&](int64_t begin, int64_t end) { loss(args, begin, end); });
+}
+
+/// Sums of pieces of fixed size, added in order.
+void CpuBackend::run(Stream&, const SumSquares& op) {
+  const int64_t n = op.x.elements();
+  const auto sum = kernels_.sum_squares[storage_of(op.x.dtype)];
+  std::vector<double> partial(static_cast<size_t>((n + kPiece - 1) / kPiece));
+  for_each_piece(n, kPiece, [&](int64_t begin, int64_t end) {
+    partial[static_cast<size_t>(begin / kPiece)] = sum(at(op.x, begin), end - begin);
+  });
+  double total = 0;
+  for (const double part : partial) total += part;
+  *op.out.as<double>() += total;
+}
+
+void CpuBackend::run(Stream&, const AdamW& op) {
+  const double step = static_cast<double>(op.step);
+  const double bias1 = 1 - std::pow(op.beta1, step), bias2 = 1 - std::pow(op.beta2, step);
+  const AdamArgs args{.master = op.master.as<float>(),
+                      .m = op.m.as<float>(),
+                      .v = op.v.as<float>(),
+                      .grad = op.grad.as<float>(),
+                      .value = op.value.data,
+                      .grad_scale = op.grad_scale,
+                      .decay = static_cast<float>(1 - op.lr * op.weight_decay),
+                      .beta2 = static_cast<float>(op.beta2),
+                      .step_size = static_cast<float>(op.lr / bias1),
+                      .root_bias2 = static_cast<float>(std::sqrt(bias2)),
+                      .eps = static_cast<float>(op.eps),
+                      .one_minus_beta1 = static_cast<float>(1 - op.beta1),
+                      .one_minus_beta2 = static_cast<float>(1 - op.beta2)};
+  const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32];
+  for_each_piece(op.master.elements(), kPiece, [&](int64_t begin, int64_t end) { update(args, begin, end); });
+}
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend() {
+  return std::make_unique<cpu::CpuBackend>();
+}
+
+}  // namespace megalith

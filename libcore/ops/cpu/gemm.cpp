@@ -1,0 +1,179 @@
+#include "libcore/ops/cpu/gemm.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include <dnnl.hpp>
+
+#include "libcore/ops/cpu/threads.h"
+
+namespace megalith::cpu {
+namespace {
+
+using Dtype = dnnl::memory::data_type;
+using Tag = dnnl::memory::format_tag;
+
+Dtype dnnl_type(DType dtype) {
+  return dtype == DType::kBf16 ? Dtype::bf16 : Dtype::f32;
+}
+
+/// What a primitive depends on.
+struct Signature {
+  int64_t m, n, k;
+  DType in, out;
+  std::optional<DType> bias;
+  bool trans_a, trans_b, accumulate;
+  auto operator<=>(const Signature&) const = default;
+};
+
+Signature signature_of(const Gemm& op) {
+  return {op.m(),     op.n(),     op.k(),
+          op.a.dtype, op.c.dtype, op.bias ? std::optional(op.bias.dtype) : std::nullopt,
+          op.trans_a, op.trans_b, op.accumulate};
+}
+
+struct Primitive {
+  dnnl::matmul matmul;
+  dnnl::memory::desc a, b, c, bias, scratchpad;
+};
+
+Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
+  Primitive p;
+  p.a = {{s.m, s.k}, dnnl_type(s.in), s.trans_a ? Tag::ba : Tag::ab};
+  p.b = {{s.k, s.n}, dnnl_type(s.in), s.trans_b ? Tag::ba : Tag::ab};
+  p.c = {{s.m, s.n}, dnnl_type(s.out), Tag::ab};
+  if (s.bias) p.bias = {{1, s.n}, dnnl_type(*s.bias), Tag::ab};
+  dnnl::primitive_attr attributes;
+  // The library's own scratchpad belongs to the thread that made the primitive; ranks may be threads that
+  // share it.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (s.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::matmul::primitive_desc description =
+      s.bias ? dnnl::matmul::primitive_desc(engine, p.a, p.b, p.bias, p.c, attributes)
+             : dnnl::matmul::primitive_desc(engine, p.a, p.b, p.c, attributes);
+#else
+  const dnnl::matmul::desc shape =
+      s.bias ? dnnl::matmul::desc(p.a, p.b, p.bias, p.c) : dnnl::matmul::desc(p.a, p.b, p.c);
+  const dnnl::matmul::primitive_desc description(shape, attributes, engine);
+#endif
+  p.scratchpad = description.scratchpad_desc();
+  p.matmul = dnnl::matmul(description);
+  return p;
+}
+
+Storage storage_of(DType dtype) {
+  return dtype == DType::kBf16 ? kBf16 : kF32;
+}
+
+/// fp32 copies of the operands of a bf16 product on a processor for which oneDNN has none.
+Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
+  Gemm wide = op;
+  const auto take = [&](const auto& view) {
+    float* const copy = block;
+    block += view.elements();
+    return copy;
+  };
+  const auto widen = [&](ConstView& view) {
+    if (!view || view.dtype == DType::kF32) return;
+    float* const copy = take(view);
+    kernels.copy[kF32][kBf16](copy, view.data, view.elements());
+    view = {copy, DType::kF32, view.shape};
+  };
+  widen(wide.a);
+  widen(wide.b);
+  widen(wide.bias);
+  if (op.c.dtype == DType::kF32) return wide;
+  wide.c = {take(op.c), DType::kF32, op.c.shape};
+  if (op.accumulate) kernels.copy[kF32][kBf16](wide.c.data, op.c.data, op.c.elements());
+  return wide;
+}
+
+}  // namespace
+
+struct GemmRunner::Cache {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  bool has_bf16 = true;
+  std::mutex mutex;  // guards primitives; what it holds is never changed or removed
+  std::map<Signature, Primitive> primitives;
+
+  Cache() {
+    try {
+      make_primitive(engine, {.m = 32,
+                              .n = 32,
+                              .k = 32,
+                              .in = DType::kBf16,
+                              .out = DType::kBf16,
+                              .bias = {},
+                              .trans_a = false,
+                              .trans_b = false,
+                              .accumulate = false});
+    } catch (const dnnl::error&) {
+      has_bf16 = false;
+    }
+  }
+
+  const Primitive& find(const Signature& signature) {
+    const std::lock_guard lock(mutex);
+    auto found = primitives.find(signature);
+    if (found == primitives.end())
+      found = primitives.emplace(signature, make_primitive(engine, signature)).first;
+    return found->second;
+  }
+
+  void run(const Gemm& op) {
+    try {
+      const Primitive& p = find(signature_of(op));
+      const auto memory = [&](const dnnl::memory::desc& desc, const void* data) {
+        return dnnl::memory(desc, engine, const_cast<void*>(data));  // NOLINT: oneDNN has no read-only memory
+      };
+      std::unordered_map<int, dnnl::memory> arguments = {
+          {DNNL_ARG_SRC, memory(p.a, op.a.data)},
+          {DNNL_ARG_WEIGHTS, memory(p.b, op.b.data)},
+          {DNNL_ARG_DST, memory(p.c, op.c.data)},
+          {DNNL_ARG_SCRATCHPAD,
+           memory(p.scratchpad, thread_scratch(p.scratchpad.get_size() / sizeof(float) + 1))}};
+      if (op.bias) arguments.emplace(DNNL_ARG_BIAS, memory(p.bias, op.bias.data));
+      dnnl::stream stream(engine);
+      p.matmul.execute(stream, arguments);
+      stream.wait();
+    } catch (const dnnl::error& error) {
+      fail(ErrorKind::kDevice, "oneDNN: no matrix product of ", op.a.shape, " and ", op.b.shape, " into ",
+           op.c.shape, ": ", error.what());
+    }
+  }
+};
+
+/// A sum over no terms: zeros or the bias.
+void GemmRunner::add_nothing(const Gemm& op) const {
+  if (op.accumulate) return;
+  std::memset(op.c.data, 0, op.c.bytes());
+  if (!op.bias) return;
+  const auto add = kernels_.add[storage_of(op.c.dtype)][storage_of(op.bias.dtype)];
+  const View rows = op.c.as_shape({op.m(), op.n()});
+  for (int64_t row = 0; row < op.m(); ++row) add(rows.rows(row, row + 1).data, op.bias.data, op.n());
+}
+
+GemmRunner::GemmRunner(const Kernels& kernels) : kernels_(kernels), cache_(std::make_unique<Cache>()) {}
+GemmRunner::~GemmRunner() = default;
+
+void GemmRunner::run(const Gemm& op) {
+  if (op.c.elements() == 0) return;
+  if (op.k() == 0) return add_nothing(op);
+  if (op.a.dtype == DType::kF32 || cache_->has_bf16) return cache_->run(op);
+  std::vector<float> block(
+      static_cast<size_t>(op.a.elements() + op.b.elements() + op.bias.elements() + op.c.elements()));
+  const Gemm wide = in_fp32(op, kernels_, block.data());
+  cache_->run(wide);
+  if (op.c.dtype == DType::kBf16) kernels_.copy[kBf16][kF32](op.c.data, wide.c.data, op.c.elements());
+}
+
+}  // namespace megalith::cpu

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// The kernels' side of the CPU backend: plain structs and a table of functions, filled once per instruction
+/// set.
+///
+/// A kernel works on one block of an op in the calling thread; cpu_backend.cpp cuts ops into blocks, the same
+/// blocks for any number of threads. Rows, columns and strides count elements.
+///
+/// The kernels_ISA.cpp files are compiled with flags that this processor may lack. This header and all they
+/// include must not hold an inline function or a template instance with external linkage (so no C++ standard
+/// headers, no libcore headers): the linker keeps one copy of such a function for the whole library, perhaps
+/// the one compiled for AVX-512.
+namespace megalith::cpu {
+
+/// Index of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
+enum Storage { kF32, kBf16, kActivationStorages, kF16 = kActivationStorages, kStorages };
+
+struct NormArgs {
+  void *y, *sum;  // sum: null without residual
+  const void *x, *residual, *w, *b;
+  float *mean, *rstd;  // may be null
+  int64_t columns;
+  float eps;
+};
+
+struct NormGradArgs {
+  void* dx;
+  const void *dy, *x, *w, *add;  // add may be null
+  const float *mean, *rstd;
+  int64_t columns;
+};
+
+/// A mask of a layer and site; see DropoutKey. scale 0: no dropout.
+struct MaskKey {
+  uint32_t seed, layer_site;
+  uint32_t last_kept;  // random bits up to this one keep their element
+  float scale;         // 1 / (1 - p)
+};
+
+struct DropoutArgs {
+  void* y;
+  const void *x, *residual;  // residual may be null
+  const int64_t* samples;    // [batch]
+  int64_t columns, batch, first_position;
+  MaskKey key;
+};
+
+struct RopeArgs {
+  void* qkv;
+  const float *cos, *sin;  // [s, half], already at the first position
+  float sin_sign;          // -1 for the inverse
+  int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
+  int64_t group_heads;     // r + 2
+  int64_t head, half;
+};
+
+/// One query head of one sequence against the keys 0 .. past + queries - 1; query i sees those up to past +
+/// i.
+struct AttentionArgs {
+  void* out;
+  const void *q, *k, *v;
+  float* lse;  // [queries], may be null
+  int64_t out_stride, q_stride, kv_stride;
+  int64_t queries, past, head;
+  float scale;
+  MaskKey key;
+  int64_t sample, first_position;
+  uint64_t first_column;  // of the mask: head number times keys
+};
+
+/// The query heads of one group of one sequence, with their shared key and value head.
+struct AttentionGradArgs {
+  void *dq, *dk, *dv;
+  const void *q, *k, *v, *out, *dout;  // q, dq, out, dout of the group's first head; the others follow
+  const float* lse;                    // [r, queries]
+  int64_t qkv_stride, out_stride;
+  int64_t queries, heads, head;
+  float scale;
+  MaskKey key;
+  int64_t sample, first_position;
+  uint64_t first_column;
+};
+
+struct CrossEntropyArgs {
+  float* loss;
+  void* logits;
+  const float *max, *sum_exp;
+  const int32_t* targets;
+  const float* mask;  // may be null
+  int64_t stride, columns;
+  float scale;
+  bool want_grad;
+};
+
+struct AdamArgs {
+  float *master, *m, *v;
+  const float* grad;
+  void* value;  // may be null
+  float grad_scale, decay, beta2, step_size, root_bias2, eps;
+  float one_minus_beta1, one_minus_beta2;  // subtracted in fp64
+};
+
+/// [2] is indexed by Storage of the activations. [begin, end) are rows, or elements where an op has no rows.
+struct Kernels {
+  const char* name;
+
+  void (*layer_norm[2])(const NormArgs&, int64_t begin, int64_t end);
+  void (*rms_norm[2])(const NormArgs&, int64_t begin, int64_t end);
+  /// dw, db [columns] are overwritten with the block's sums; null: not wanted.
+  void (*layer_norm_grad[2])(const NormGradArgs&, float* dw, float* db, int64_t begin, int64_t end);
+  void (*rms_norm_grad[2])(const NormGradArgs&, float* dw, int64_t begin, int64_t end);
+  /// sums [columns] of the block's rows, overwritten.
+  void (*column_sums[2])(float* sums, const void* x, int64_t columns, int64_t begin, int64_t end);
+
+  void (*gelu[2])(void* y, const void* x, bool tanh_form, int64_t begin, int64_t end);
+  void (*gelu_grad[2])(void* dx, const void* dy, const void* x, bool tanh_form, int64_t begin, int64_t end);
+  void (*swiglu[2])(void* y, const void* x, int64_t columns, int64_t begin, int64_t end);
+  void (*swiglu_grad[2])(void* dx, const void* dy, const void* x, int64_t columns, int64_t begin,
+                         int64_t end);
+
+  void (*dropout[2])(const DropoutArgs&, int64_t begin, int64_t end);
+  /// Positions [begin, end).
+  void (*rope[2])(const RopeArgs&, int64_t begin, int64_t end);
+  /// scratch: attention_scratch floats, 64-byte aligned.
+  void (*attention[2])(const AttentionArgs&, float* scratch);
+  void (*attention_grad[2])(const AttentionGradArgs&, float* scratch);
+  size_t (*attention_scratch)(int64_t keys, int64_t head);
+  size_t (*attention_grad_scratch)(int64_t queries, int64_t head);
+
+  void (*softmax_stats[2])(float* max, float* sum_exp, const void* logits, int64_t stride, int64_t columns,
+                           int64_t begin, int64_t end);
+  void (*cross_entropy[2])(const CrossEntropyArgs&, int64_t begin, int64_t end);
+
+  /// y[j] = sum over i of x[i] w[j, i] for the rows j of w in [begin, end).
+  void (*dot_rows[2])(float* y, const void* x, const void* w, int64_t columns, int64_t begin, int64_t end);
+
+  double (*sum_squares[2])(const void* x, int64_t n);
+  /// [Storage of value].
+  void (*adamw[kStorages])(const AdamArgs&, int64_t begin, int64_t end);
+  /// [to][from], n elements.
+  void (*copy[kStorages][kStorages])(void* to, const void* from, int64_t n);
+  void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);
+};
+
+extern const Kernels kGenericKernels, kAvx2Kernels, kAvx512Kernels;
+
+}  // namespace megalith::cpu

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace megalith::cpu {
+
+/// Calls work(block) for each block in [0, blocks), on all threads of OpenMP's team, or in this one without
+/// OpenMP. Which thread takes which block must not matter to the result. `work` must not throw.
+template <class Work>
+void for_each_block(int64_t blocks, const Work& work) {
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1) if (blocks > 1)
+#endif
+  for (int64_t block = 0; block < blocks; ++block) work(block);
+}
+
+/// Cuts [0, n) into pieces of `size`, the last one shorter, and calls work(begin, end) for each.
+template <class Work>
+void for_each_piece(int64_t n, int64_t size, const Work& work) {
+  for_each_block((n + size - 1) / size,
+                 [&](int64_t block) { work(block * size, std::min(n, (block + 1) * size)); });
+}
+
+/// At least `floats` floats for the calling thread, 64-byte aligned, until its next call. They are kept for
+/// the life of the thread: allocating and freeing a megabyte per op costs more than many an op. Throws
+/// kDevice when there is no memory.
+float* thread_scratch(size_t floats);
+
+}  // namespace megalith::cpu

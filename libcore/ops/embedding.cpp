@@ -1,0 +1,46 @@
+#include "libcore/ops/embedding.h"
+
+#include "libcore/ops/checks.h"
+
+namespace megalith {
+namespace {
+void check_positions(const char* op, const ConstView& positions, const ConstView& y, int64_t first) {
+  require(positions.shape.back() == y.shape.back(), op, "positions [max, h]", positions.shape, y.shape);
+  require(first >= 0 && first + y.shape[0] <= positions.shape.rows(), op,
+          "first_position + s within positions", first + y.shape[0], positions.shape);
+}
+}  // namespace
+
+void Embedding::check() const {
+  want_float(kName, "table", table);
+  want_dtype(kName, "y, of table's dtype,", y, table.dtype);
+  require(y.shape.back() == table.shape.back(), kName, "equal widths of y and table", y.shape, table.shape);
+  want_vector(kName, "one id per row of y", ids, y.shape.rows(), DType::kI32);
+  if (!positions) return;
+  want_dtype(kName, "positions, of table's dtype,", positions, table.dtype);
+  check_positions(kName, positions, y, first_position);
+}
+
+Cost Embedding::cost() const {
+  const double rows =
+      bytes_of(y) * (positions ? 2 : 1);  // one row of the table, and of positions, for each of y
+  return {positions ? static_cast<double>(y.elements()) : 0.0, bytes_of(y) + rows + bytes_of(ids)};
+}
+
+void EmbeddingGrad::check() const {
+  want_float(kName, "dy", dy);
+  want_dtype(kName, "dtable", dtable, DType::kF32);
+  require(dy.shape.back() == dtable.shape.back(), kName, "equal widths of dy and dtable", dy.shape,
+          dtable.shape);
+  want_vector(kName, "one id per row of dy", ids, dy.shape.rows(), DType::kI32);
+  if (!dpositions) return;
+  want_dtype(kName, "dpositions", dpositions, DType::kF32);
+  check_positions(kName, dpositions, dy, first_position);
+}
+
+Cost EmbeddingGrad::cost() const {
+  const double sums = static_cast<double>(dy.elements()) * (dpositions ? 2 : 1);
+  return {sums, bytes_of(dy) + bytes_of(ids) + sums * 2 * size_of(DType::kF32)};
+}
+
+}  // namespace megalith

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "libcore/ops/backend.h"
+#include "tests/ops/reference.h"
+
+namespace megalith::test {
+
+/// Puts tensors on a stream's device and reads them back. Owns their memory.
+class Bed {
+ public:
+  explicit Bed(Stream& stream) : stream_(stream) {}
+  Stream& stream() { return stream_; }
+
+  /// A tensor with these values, which are rounded in place to what the dtype holds.
+  View put(DType dtype, Shape shape, Values& values);
+  View put(DType dtype, Shape shape, Values&& values) { return put(dtype, shape, values); }
+  /// A tensor full of NaN (floats) or of -1: an op that does not write it is found out.
+  View empty(DType dtype, Shape shape);
+  Values get(const ConstView& view);
+
+ private:
+  Stream& stream_;
+  std::vector<Memory> blocks_;
+};
+
+/// One tensor of a case's result, beside what it should be.
+struct Outcome {
+  std::string what;
+  Values got, want;
+  double tolerance;  // of |got - want| relative to |want| + the root mean square of `want` + size
+  double size = 0;   // of terms that cancel in the result, or of the error of `want` itself over tolerance
+};
+
+/// An op on given inputs, for any backend.
+struct OpCase {
+  std::string name;
+  std::function<std::vector<Outcome>(Bed&)> run;
+};
+
+/// Every op, in fp32 and bf16, plain, odd and empty sizes, with and without its optional tensors. Backward
+/// ops are compared with finite differences of the fp64 forward reference.
+std::vector<OpCase> op_cases();
+
+/// Normal(0, 1) numbers that depend on the seed alone.
+Values random_values(int64_t n, uint32_t seed, double scale = 1);
+/// Empty when all of it agrees, else the worst disagreement in words.
+std::string disagreement(const Outcome& outcome);
+
+}  // namespace megalith::test
