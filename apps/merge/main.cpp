@@ -1,0 +1,15 @@
+#include "apps/app.h"
+#include "libcore/config/cli.h"
+#include "libcore/data/merge.h"
+
+int main(int argc, char** argv) {
+  using namespace megalith;
+  return run_app("merge", [&] {
+    MergeConfig config;
+    Options options("merge", "Join indexed datasets into one.");
+    options.add("Input and output", config);
+    if (!parse_options(options, argc, argv)) return 0;
+    merge_datasets(config);
+    return 0;
+  });
+}
