@@ -76,17 +76,20 @@ void print_help(const fs::path& folder) {
   std::fputs(out.c_str(), stdout);
 }
 
-/// Completes the apps' names, and after one of them asks that app's own completion.
+/// Completes the apps' names, and after one of them calls that app's own completion, which the app itself
+/// prints.
 void print_bash_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
   std::printf(
-      "# bash completion for megalith; the apps' own completions complete their options\n"
+      "# bash completion for megalith; source it, or install it in bash-completion's folder\n"
       "_megalith() {\n"
       "  if ((COMP_CWORD == 1)); then\n"
       "    COMPREPLY=($(compgen -W '%s --help --version' -- \"${COMP_WORDS[1]}\"))\n"
       "    return\n"
       "  fi\n"
       "  local complete_app=_megalith_${COMP_WORDS[1]}\n"
+      "  declare -F \"$complete_app\" >/dev/null ||\n"
+      "    eval \"$(\"${COMP_WORDS[0]}\" \"${COMP_WORDS[1]}\" --help-bash-completion 2>/dev/null)\"\n"
       "  declare -F \"$complete_app\" >/dev/null || return\n"
       "  COMP_WORDS=(\"megalith-${COMP_WORDS[1]}\" \"${COMP_WORDS[@]:2}\")\n"
       "  COMP_CWORD=$((COMP_CWORD - 1))\n"
@@ -94,6 +97,18 @@ void print_bash_completion(const fs::path& folder) {
       "}\n"
       "complete -F _megalith megalith\n",
       apps.c_str());
+}
+
+void print_man(const fs::path& folder) {
+  std::string out = ".TH MEGALITH 1 \"\" \"megalith " MEGALITH_VERSION
+                    "\" \"Megalith\"\n"
+                    ".SH NAME\nmegalith \\- train and run transformer language models\n"
+                    ".SH SYNOPSIS\n.B megalith\nAPP [options]\n"
+                    ".SH DESCRIPTION\nRuns one of the programs below with the options that follow. Each has "
+                    "a manual page of its own.\n"
+                    ".SH SEE ALSO\n";
+  for (const std::string& app : find_apps(folder)) out += ".BR megalith\\-" + app + " (1)\n";
+  std::fputs(out.c_str(), stdout);
 }
 
 [[noreturn]] void run_app_beside(const fs::path& folder, const std::string& app, char** argv) {
@@ -118,6 +133,8 @@ int run(int argc, char** argv) {
     std::puts("megalith " MEGALITH_VERSION);
   } else if (word == "--help-bash-completion") {
     print_bash_completion(folder);
+  } else if (word == "--help-man") {
+    print_man(folder);
   } else if (word == "help") {
     std::string help = "--help";
     char* arguments[] = {argv[0], help.data(), nullptr};

@@ -23,8 +23,10 @@ class Dispatcher : public testing::Test {
   }
   void make_app(const std::string& name, const std::string& purpose) {
     const fs::path path = bin_ / ("megalith-" + name);
-    std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = --help-purpose ] && echo '" << purpose << "' && exit\n"
-                        << "for word; do echo \"" << name << ": <$word>\"; done\nexit 3\n";
+    std::ofstream(path)
+        << "#!/bin/sh\n[ \"$1\" = --help-purpose ] && echo '" << purpose << "' && exit\n"
+        << "[ \"$1\" = --help-bash-completion ] && echo '_megalith_whistle() { COMPREPLY=(loud); }' && exit\n"
+        << "for word; do echo \"" << name << ": <$word>\"; done\nexit 3\n";
     fs::permissions(path, fs::perms::owner_all);
   }
   test::CommandResult run(const std::string& arguments) {
@@ -65,16 +67,23 @@ TEST_F(Dispatcher, CompletesAppsAndAsksTheirCompletion) {
   write_file(script, run("--help-bash-completion").out);
   EXPECT_EQ(test::run_command("bash -n " + script).code, 0);
   const auto complete = [&](const std::string& words) {
-    return test::run_command(
-               "bash -c 'source " + script +
-               "; _megalith_walk() { COMPREPLY=(\"${COMP_WORDS[*]}:$COMP_CWORD\"); }; COMP_WORDS=(megalith " +
-               words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _megalith; echo ${COMPREPLY[@]}'")
-        .out;
+    const std::string use = folder_ / "use";
+    write_file(use, "source " + script +
+                        "\n_megalith_walk() { COMPREPLY=(\"${COMP_WORDS[*]}:$COMP_CWORD\"); }\n" +
+                        "COMP_WORDS=(\"" + (bin_ / "megalith").string() + "\" " + words + ")\n" +
+                        "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_megalith\necho ${COMPREPLY[@]}\n");
+    return test::run_command("bash " + use).out;
   };
   EXPECT_EQ(complete("w"), "walk whistle\n");
   EXPECT_EQ(complete("wh"), "whistle\n");
   EXPECT_EQ(complete("walk --l"), "megalith-walk --l:1\n");
-  EXPECT_EQ(complete("whistle --l"), "\n");
+  EXPECT_EQ(complete("whistle --l"), "loud\n");  // not loaded: the app is asked for its completion
+  EXPECT_EQ(complete("xyzzy --l"), "\n");
+}
+
+TEST_F(Dispatcher, HasAManPage) {
+  const std::string page = run("--help-man").out;
+  EXPECT_NE(page.find(".BR megalith\\-walk (1)\n.BR megalith\\-whistle (1)\n"), std::string::npos) << page;
 }
 
 TEST_F(Dispatcher, SaysItsVersion) {
