@@ -1,0 +1,172 @@
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/plan/plan_text.h"
+#include "libcore/plan/search.h"
+
+namespace megalith {
+namespace {
+
+ModelConfig gpt(int layers, int hidden, int heads, int seq, int64_t vocab) {
+  ModelConfig m;
+  m.layers = layers;
+  m.hidden = hidden;
+  m.heads = heads;
+  m.query_groups = heads;
+  m.ffn_hidden = 4 * hidden;
+  m.kv_channels = hidden / heads;
+  m.seq_length = m.max_positions = seq;
+  m.vocab_size = vocab;
+  return m;
+}
+
+ModelConfig llama(int layers, int hidden, int heads, int groups, int ffn, int64_t vocab) {
+  ModelConfig m = gpt(layers, hidden, heads, 4096, vocab);
+  m.group_query = groups != heads;
+  m.query_groups = groups;
+  m.ffn_hidden = ffn;
+  m.swiglu = m.untied_head = true;
+  m.linear_bias = false;
+  m.norm = Normalization::kRmsNorm;
+  m.position = PositionEmbedding::kRope;
+  m.hidden_dropout = m.attention_dropout = 0;
+  return m;
+}
+
+PlanProblem gpt_22b(int world) {
+  PlanProblem p;
+  p.model = gpt(48, 6144, 64, 2048, 50257);
+  p.machine = {find_accelerator("A100-SXM-80GB"), world, 8};
+  p.max_global_batch = 16;
+  return p;
+}
+
+Candidate legal(const PlanProblem& p, Candidate c) {
+  const auto rejection = complete(p, c);
+  EXPECT_FALSE(rejection) << rejection->reason;
+  return c;
+}
+
+// Published parameter counts: GPT-2 small, LLaMA-7B, Llama-3 8B (sums over the tensors of the released
+// weights).
+TEST(ParameterCount, EqualsThePublishedModels) {
+  EXPECT_EQ(total_parameters(gpt(12, 768, 12, 1024, 50257)), 124439808.0);
+  EXPECT_EQ(total_parameters(llama(32, 4096, 32, 32, 11008, 32000)), 6738415616.0);
+  EXPECT_EQ(total_parameters(llama(32, 4096, 32, 8, 14336, 128256)), 8030261248.0);
+}
+
+TEST(ParameterCount, OfARankIsTheCutPartAndTheRepeatedPart) {
+  const ModelConfig m = gpt(2, 64, 4, 32, 512);
+  // qkv 64*192/2 + 96, proj 64*64/2 + 64, fc1 64*256/2 + 128, fc2 256*64/2 + 64, two LayerNorms of 2*64
+  EXPECT_EQ(count_parameters(m, 2).block, 6144.0 + 96 + 2048 + 64 + 8192 + 128 + 8192 + 64 + 256);
+  EXPECT_EQ(count_parameters(m, 2).embedding, 512.0 * 64 / 2 + 32 * 64);
+}
+
+// Korthikanti et al. 2022, table 2: 34 sbh/t with sequence parallelism, sbh(10 + 24/t) without; and 4 bytes
+// of log-sum-exp a head.
+TEST(BlockActivations, AreKorthikantisTable) {
+  const PlanProblem p = gpt_22b(64);
+  const double sbh = 2048.0 * 1 * 6144, lse = 2048.0 * 4 * 64 / 8;
+  Candidate c = legal(p, {.tensor = 8, .sequence = true});
+  EXPECT_DOUBLE_EQ(block_activations(p, c), 34 * sbh / 8 + lse);
+  c.sequence = false;
+  EXPECT_DOUBLE_EQ(block_activations(p, c), sbh * (10 + 24.0 / 8) + lse);
+  c.recompute = Recompute::kFull;
+  EXPECT_DOUBLE_EQ(block_activations(p, c), 2 * sbh);
+}
+
+// Megatron-LM's README, "Distributed Optimizer": bf16 parameters with fp32 gradients take 18 bytes, 6 + 12/d
+// sharded; fp32 16, 8 + 8/d.
+TEST(MemoryBill, StateBytesPerParameterAreMegatrons) {
+  PlanProblem p = gpt_22b(64);
+  const auto state = [&](bool sharded) {
+    const Candidate c = legal(p, {.tensor = 8, .distributed_optimizer = sharded});
+    const MemoryBill bill = memory_bill(p, c, 0);
+    const ParameterCount n = count_parameters(p.model, 8);
+    return (bill.parameters + bill.gradients + bill.optimizer) / (n.block * 48 + n.embedding + n.head);
+  };
+  EXPECT_DOUBLE_EQ(state(false), 18);
+  EXPECT_DOUBLE_EQ(state(true), 6 + 12.0 / 8);
+  p.half = false;
+  EXPECT_DOUBLE_EQ(state(false), 16);
+  EXPECT_DOUBLE_EQ(state(true), 8 + 8.0 / 8);
+}
+
+TEST(MemoryBill, EarlierStagesHoldMoreMicrobatches) {
+  PlanProblem p = gpt_22b(8);
+  const Candidate c = legal(p, {.tensor = 2, .pipeline = 4});
+  const double first = memory_bill(p, c, 0).activations, third = memory_bill(p, c, 2).activations;
+  EXPECT_NEAR(first / third, 4.0 / 2.0, 0.01);  // 1F1B: pipeline - stage microbatches
+}
+
+TEST(Legality, NamesTheBrokenRule) {
+  const PlanProblem p = gpt_22b(64);
+  const auto rule = [&](Candidate c) {
+    const auto rejection = complete(p, c);
+    return rejection ? std::string(rejection->rule) : "";
+  };
+  EXPECT_EQ(rule({.tensor = 3}), "W1");
+  EXPECT_EQ(rule({.tensor = 1, .micro_batch = 1}), "B1");  // data 64 > global batch 16
+  EXPECT_EQ(rule({.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");
+  EXPECT_EQ(rule({.tensor = 1, .pipeline = 4, .sequence = true}), "S1");
+  EXPECT_EQ(rule({.tensor = 8, .pipeline = 8, .chunks = 2}), "");
+  EXPECT_EQ(rule({.tensor = 4, .pipeline = 16, .chunks = 3, .micro_batch = 2}),
+            "V2");  // 8 microbatches, pipeline 16
+}
+
+TEST(Search, FindsPlansThatFitFastestFirst) {
+  const PlanProblem p = gpt_22b(64);
+  const SearchResult r = search_plans(p, {});
+  ASSERT_GT(r.plans.size(), 10u);
+  for (size_t i = 0; i < r.plans.size(); ++i) {
+    Candidate again = r.plans[i].candidate;
+    EXPECT_FALSE(complete(p, again));
+    EXPECT_LE(r.plans[i].memory.bill.device(), p.machine.device.memory);
+    if (i > 0) {
+      EXPECT_GE(r.plans[i - 1].tokens_per_second(p), r.plans[i].tokens_per_second(p));
+    }
+  }
+}
+
+TEST(Search, MoreMemoryNeverLosesAPlan) {
+  PlanProblem p = gpt_22b(64);
+  size_t before = 0;
+  for (double gb : {20.0, 40.0, 80.0, 160.0}) {
+    p.machine.device.memory = gb * 1e9;
+    const size_t found = search_plans(p, {}).plans.size();
+    EXPECT_GE(found, before);
+    before = found;
+  }
+}
+
+TEST(Search, KeepsWhatTheUserFixed) {
+  const Fixed fixed{.tensor = 4, .pipeline = 2, .recompute = Recompute::kNone};
+  for (const Plan& plan : search_plans(gpt_22b(64), fixed).plans) {
+    EXPECT_EQ(plan.candidate.tensor, 4);
+    EXPECT_EQ(plan.candidate.pipeline, 2);
+    EXPECT_EQ(plan.candidate.recompute, Recompute::kNone);
+  }
+}
+
+TEST(Search, SaysWhatLacksWhenNothingFits) {
+  PlanProblem p = gpt_22b(8);
+  p.machine.device.memory = 8e9;
+  const SearchResult r = search_plans(p, {});
+  EXPECT_TRUE(r.plans.empty());
+  ASSERT_TRUE(r.closest);
+  EXPECT_NE(plan_text(p, r, 5).find("nothing fits"), std::string::npos);
+}
+
+TEST(PlanText, IsTheSameForTheSameInput) {
+  const PlanProblem p = gpt_22b(64);
+  EXPECT_EQ(plan_text(p, search_plans(p, {}), 10), plan_text(p, search_plans(p, {}), 10));
+}
+
+TEST(Accelerator, IsFoundByAShortName) {
+  EXPECT_EQ(find_accelerator("h100").name, "H100-SXM-80GB");
+  EXPECT_EQ(find_accelerator("a100_sxm_40gb").name, "A100-SXM-40GB");
+  EXPECT_THROW(find_accelerator("H1000"), Error);
+}
+
+}  // namespace
+}  // namespace megalith
