@@ -1,11 +1,14 @@
 #include "libcore/plan/plan_options.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/plan/plan_text.h"
+#include "libcore/text/tokenizer.h"
 
 namespace megalith {
 namespace {
@@ -14,8 +17,20 @@ std::optional<double> memory_from_environment() {
   const char* text = std::getenv("DEVICE_MEMORY_GB");
   if (!text || !*text) return std::nullopt;
   const auto gb = parse_double(text);
-  if (!gb || *gb <= 0) fail(ErrorKind::kUsage, "DEVICE_MEMORY_GB is ", quote(text), ", wanted a number of 1e9 bytes");
+  if (!gb || *gb <= 0)
+    fail(ErrorKind::kUsage, "DEVICE_MEMORY_GB is ", quote(text), ", wanted a number of 1e9 bytes");
   return gb;
+}
+
+/// The tokenizer's ids where its files are on this machine; a plan is often made elsewhere, then GPT-2's.
+int64_t vocabulary(const TokenizerConfig& t) {
+  const std::string& file = t.vocab.empty() ? t.model : t.vocab;
+  if (!file.empty() && file_exists(file))
+    return make_tokenizer({.type = t.type, .vocab = t.vocab, .merges = t.merges, .model = t.model})
+        ->vocab_size();
+  log(file.empty() ? "no tokenizer given" : file + " is not on this machine",
+      ": vocabulary of 50,257 ids assumed (GPT-2's); ", "give --vocab-size for another");
+  return 50257;
 }
 
 Machine machine_of(const PlanCommand& command, const Options& given) {
@@ -24,10 +39,12 @@ Machine machine_of(const PlanCommand& command, const Options& given) {
   machine.device = local ? measure_this_machine() : find_accelerator(command.plan.gpu);
   if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
     machine.device.memory = *gb * 1e9;
-  machine.world = command.parallel.world;
-  machine.local_world = given.given("local-world-size") ? command.parallel.local_world : std::min(8, machine.world);
+  machine.world = std::max(command.parallel.world, 1);
+  machine.local_world =
+      given.given("local-world-size") ? command.parallel.local_world : std::min(8, machine.world);
   if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
-    fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ", machine.local_world);
+    fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ",
+         machine.local_world);
   return machine;
 }
 
@@ -38,7 +55,8 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
   if (given.given("context-parallel-size")) fixed.context = command.parallel.context;
   if (given.given("micro-batch-size")) fixed.micro_batch = command.train.micro_batch;
   if (given.given("sequence-parallel")) fixed.sequence = command.parallel.sequence;
-  if (given.given("use-distributed-optimizer")) fixed.distributed_optimizer = command.parallel.distributed_optimizer;
+  if (given.given("use-distributed-optimizer"))
+    fixed.distributed_optimizer = command.parallel.distributed_optimizer;
   if (given.given("recompute-granularity")) fixed.recompute = command.train.recompute;
   const auto& per_chunk = command.parallel.layers_per_chunk;
   if (per_chunk && fixed.pipeline && command.model.layers % (*per_chunk * *fixed.pipeline) == 0)
@@ -48,20 +66,29 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
 
 }  // namespace
 
+void PlanCommand::add_to(Options& options) {
+  static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
+  options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
+  options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
+  options.ignore(ignored_megatron_options()).ignore(kLlmacc);
+}
+
+void PlanCommand::check(Options& options) {
+  options.check({"Planning", "Model", "Tokenizer"});
+}
+
 PlanRequest plan_request(const PlanCommand& command, const Options& given) {
   PlanRequest request;
   PlanProblem& p = request.problem;
   p.model = command.model;
-  if (p.model.vocab_size == 0) {
-    p.model.vocab_size = 50257;
-    log("vocabulary of 50,257 ids assumed (GPT-2's); give --vocab-size");
-  }
+  if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, given);
   p.half = command.plan.gpu != "local" || command.train.bf16 || command.train.fp16;
   p.max_global_batch = command.plan.max_global_batch;
   if (p.max_global_batch == 0) p.global_batch = command.train.global_batch;
   if (p.max_global_batch == 0 && p.global_batch == 0)
-    fail(ErrorKind::kUsage, "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
+    fail(ErrorKind::kUsage,
+         "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
   request.fixed = fixed_by(command, given);
   return request;
 }

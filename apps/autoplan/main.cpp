@@ -1,0 +1,17 @@
+#include <cstdio>
+
+#include "apps/app.h"
+#include "libcore/plan/plan_options.h"
+
+int main(int argc, char** argv) {
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
+  return run_app("autoplan", [&] {
+    PlanCommand command;
+    Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
+    command.add_to(options);
+    if (!read_options(options, argc, argv)) return 0;
+    PlanCommand::check(options);
+    std::fputs(answer(command, plan_request(command, options)).c_str(), stdout);
+    return 0;
+  });
+}

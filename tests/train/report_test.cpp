@@ -1,0 +1,50 @@
+#include "libcore/train/report.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+const char* const kMetrics =
+    R"({"type": "start", "time": 1.0, "parameters": 1234, "args": {"num-layers": 2}}
+{"type": "train", "time": 2.0, "iteration": 1, "loss": 6.5, "lr": 0.001, "grad_norm": 1.5, "tokens_per_s": 1000.0}
+{"type": "train", "time": 3.0, "iteration": 2, "loss": 9.25, "lr": 0.001, "grad_norm": null, "tokens_per_s": 1000.0}
+{"type": "train", "time": 4.0, "iteration": 2, "loss": 5.5, "lr": 0.001, "grad_norm": 1.0, "tokens_per_s": 1000.0}
+{"type": "valid", "time": 4.0, "iteration": 2, "loss": 5.75, "ppl": 314.0}
+{"type": "sample", "time": 5.0, "iteration": 2, "prompt": "if a<b", "text": " & c:\n    pass"}
+{"type": "end", "time": 6.0, "iteration": 2, "reason": "done"}
+)";
+
+TEST(Report, ShowsCurvesFactsAndSamples) {
+  const test::TempDir dir;
+  write_file(dir / "m.jsonl", kMetrics);
+  write_report(dir / "m.jsonl", dir / "r.html");
+  const std::string html = read_file(dir / "r.html");
+  for (const char* part : {"<svg", "validation", "iteration 2: 5.75",
+                           "<th>last training loss</th><td>5.5000</td>", "<th>parameters</th><td>1234</td>",
+                           "<b>if a&lt;b</b> &amp; c:\n    pass", "<th>num-layers</th><td>2</td>"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  EXPECT_EQ(html.find("9.25"), std::string::npos) << "a repeated iteration's older line counts";
+  for (const char* outside : {"http", "<script", "src="})
+    EXPECT_EQ(html.find(outside), std::string::npos) << outside;
+}
+
+TEST(Report, NamesTheLineThatIsNotJson) {
+  const test::TempDir dir;
+  write_file(dir / "m.jsonl", "{\"type\": \"start\"}\n{\"type\": \"train\", \"iter\n");
+  try {
+    write_report(dir / "m.jsonl", dir / "r.html");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what()).find("m.jsonl:2"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(file_exists(dir / "r.html"));
+}
+
+}  // namespace
+}  // namespace megalith
