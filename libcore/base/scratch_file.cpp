@@ -1,0 +1,77 @@
+#include "libcore/base/scratch_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+
+/// A file without a name. Not every file system has O_TMPFILE; the name of the other way lives for an
+/// instant.
+int open_nameless(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor >= 0) return descriptor;
+  std::string name = folder + "/.scratch-XXXXXX";
+  const int named = ::mkostemp(name.data(), O_CLOEXEC);
+  if (named < 0) fail(ErrorKind::kIo, folder, ": cannot create a temporary file: ", std::strerror(errno));
+  ::unlink(name.c_str());
+  return named;
+}
+
+}  // namespace
+
+ScratchFile::~ScratchFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void ScratchFile::append(const void* data, size_t bytes) {
+  const auto* at = static_cast<const std::byte*>(data);
+  while (bytes > 0) {
+    const size_t n = std::min(bytes, kBlock - buffer_.size());
+    buffer_.insert(buffer_.end(), at, at + n);
+    at += n;
+    bytes -= n;
+    if (buffer_.size() == kBlock) flush();
+  }
+}
+
+void ScratchFile::flush() {
+  if (descriptor_ < 0) descriptor_ = open_nameless(folder_);
+  for (size_t done = 0; done < buffer_.size();) {
+    const ssize_t n = ::pwrite(descriptor_, buffer_.data() + done, buffer_.size() - done,
+                               static_cast<off_t>(written_ + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorKind::kIo, folder_, ": cannot write a temporary file: ", std::strerror(errno));
+    done += static_cast<size_t>(n);
+  }
+  written_ += buffer_.size();
+  buffer_.clear();
+}
+
+void ScratchFile::read(const std::function<void(std::span<const std::byte>)>& take) const {
+  std::vector<std::byte> block(written_ > 0 ? kBlock : 0);
+  for (uint64_t at = 0; at < written_; at += kBlock) {  // whole blocks were written
+    for (size_t done = 0; done < kBlock;) {
+      const ssize_t n =
+          ::pread(descriptor_, block.data() + done, kBlock - done, static_cast<off_t>(at + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0)
+        fail(ErrorKind::kIo, folder_,
+             ": cannot read a temporary file: ", n < 0 ? std::strerror(errno) : "it was cut");
+      done += static_cast<size_t>(n);
+    }
+    take(block);
+  }
+  if (!buffer_.empty()) take(buffer_);
+}
+
+}  // namespace megalith
