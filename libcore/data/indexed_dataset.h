@@ -14,7 +14,7 @@ class IndexedDataset;
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
 /// (docs/formats/indexed.md). Both appear under their names only in finish(); destroyed before, nothing is
-/// left behind. Memory: 4 bytes a sequence and 8 a document.
+/// left behind. Memory is constant: lengths and boundaries wait in nameless files beside the output.
 class IndexedDatasetWriter {
  public:
   /// Creates the folder of `prefix` when it is not there. kIo.
@@ -27,6 +27,13 @@ class IndexedDatasetWriter {
   /// document, which is only a repeated boundary. kData when an id does not fit the dtype; kInternal when the
   /// lengths do not add up or the dtype is a floating-point one.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
+
+  /// The same in pieces, for a document too long to be held: any number of add_tokens() makes a sequence, any
+  /// number of sequences a document. kData when an id does not fit the dtype or a sequence has more than
+  /// 2^31-1 tokens.
+  void add_tokens(std::span<const int32_t> ids);
+  void end_sequence();
+  void end_document();
 
   /// Everything of another dataset behind what is there: lengths, documents shifted, .bin bytes copied inside
   /// the kernel. kData when the dtypes differ; kIo.

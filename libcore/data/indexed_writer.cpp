@@ -1,8 +1,9 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <numeric>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,11 +14,14 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/scratch_file.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/sidecar.h"
 
 namespace megalith {
 namespace {
+
+constexpr size_t kPiece = size_t{1} << 16;  // tokens narrowed at a time
 
 std::string with_folder(std::string prefix) {
   const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
@@ -30,9 +34,13 @@ void write_value(AtomicFile& file, T value) {
   file.write(&value, sizeof(T));
 }
 
-template <class T>
-void write_array(AtomicFile& file, const std::vector<T>& values) {
-  file.write(values.data(), values.size() * sizeof(T));
+void copy_scratch(const ScratchFile& from, AtomicFile& to) {
+  from.read([&](std::span<const std::byte> block) { to.write(block.data(), block.size()); });
+}
+
+std::string folder_of(const std::string& prefix) {
+  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
+  return folder.empty() ? "." : folder.string();
 }
 
 /// An open file, for the kernel's copy.
@@ -67,15 +75,22 @@ size_t copy_in_kernel(const MappedFile& source, AtomicFile& out) {
 
 struct IndexedDatasetWriter::State {
   State(std::string name, IndexedDType type)
-      : prefix(with_folder(std::move(name))), dtype(type), bin(prefix + ".bin"), idx(prefix + ".idx") {}
+      : prefix(with_folder(std::move(name))),
+        dtype(type),
+        bin(prefix + ".bin"),
+        idx(prefix + ".idx"),
+        lengths(folder_of(prefix)),
+        boundaries(folder_of(prefix)) {
+    boundaries.append(&sequences, sizeof sequences);
+  }
 
   std::string prefix;
   IndexedDType dtype;
   AtomicFile bin, idx;
-  std::vector<int32_t> lengths;
-  std::vector<int64_t> documents{0};
-  int64_t tokens = 0;
-  std::vector<std::byte> narrowed;  // one document in the file's type
+  ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
+  int64_t sequences = 0, documents = 0, tokens = 0;
+  int64_t open_tokens = 0;          // of the sequence that is not ended
+  std::vector<std::byte> narrowed;  // some tokens in the file's type
 };
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtype)
@@ -84,10 +99,10 @@ IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtyp
 IndexedDatasetWriter::~IndexedDatasetWriter() = default;
 
 int64_t IndexedDatasetWriter::sequences() const {
-  return static_cast<int64_t>(state_->lengths.size());
+  return state_->sequences;
 }
 int64_t IndexedDatasetWriter::documents() const {
-  return static_cast<int64_t>(state_->documents.size()) - 1;
+  return state_->documents;
 }
 int64_t IndexedDatasetWriter::tokens() const {
   return state_->tokens;
@@ -100,24 +115,54 @@ void IndexedDatasetWriter::add_document(std::span<const int32_t> ids, std::span<
     if (n < 0) fail(ErrorKind::kInternal, s.prefix, ": a sequence of length ", n, " was added");
     sum += n;
   }
-  if (sum != static_cast<int64_t>(ids.size()) || is_floating(s.dtype))
-    fail(ErrorKind::kInternal, s.prefix, ": ", ids.size(), " ids of ", sum, " were added as ",
-         name_of(s.dtype));
-  with_type(s.dtype, [&](auto type) {
-    using T = decltype(type);
-    s.narrowed.resize(ids.size() * sizeof(T));
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const T id = static_cast<T>(ids[i]);
-      if (static_cast<int64_t>(id) != ids[i])
-        fail(ErrorKind::kData, s.prefix, ": token id ", ids[i], " of document ", documents(),
-             " does not fit ", name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
-      std::memcpy(s.narrowed.data() + i * sizeof(T), &id, sizeof(T));
-    }
-  });
-  s.bin.write(s.narrowed.data(), s.narrowed.size());
-  s.lengths.insert(s.lengths.end(), lengths.begin(), lengths.end());
-  s.documents.push_back(sequences());
-  s.tokens += sum;
+  if (sum != static_cast<int64_t>(ids.size()) || s.open_tokens != 0)
+    fail(ErrorKind::kInternal, s.prefix, ": ", ids.size(), " ids of ", sum, " were added behind ",
+         s.open_tokens);
+  add_tokens(ids);
+  s.open_tokens = 0;
+  s.lengths.append(lengths.data(), lengths.size_bytes());
+  s.sequences += static_cast<int64_t>(lengths.size());
+  end_document();
+}
+
+void IndexedDatasetWriter::add_tokens(std::span<const int32_t> ids) {
+  State& s = *state_;
+  if (is_floating(s.dtype))
+    fail(ErrorKind::kInternal, s.prefix, ": token ids were added as ", name_of(s.dtype));
+  for (; !ids.empty(); ids = ids.subspan(std::min(ids.size(), kPiece))) {
+    const std::span<const int32_t> piece = ids.first(std::min(ids.size(), kPiece));
+    with_type(s.dtype, [&](auto type) {
+      using T = decltype(type);
+      s.narrowed.resize(piece.size() * sizeof(T));
+      for (size_t i = 0; i < piece.size(); ++i) {
+        const T id = static_cast<T>(piece[i]);
+        if (static_cast<int64_t>(id) != piece[i])
+          fail(ErrorKind::kData, s.prefix, ": token id ", piece[i], " of document ", documents(),
+               " does not fit ", name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
+        std::memcpy(s.narrowed.data() + i * sizeof(T), &id, sizeof(T));
+      }
+    });
+    s.bin.write(s.narrowed.data(), s.narrowed.size());
+    s.tokens += static_cast<int64_t>(piece.size());
+    s.open_tokens += static_cast<int64_t>(piece.size());
+  }
+}
+
+void IndexedDatasetWriter::end_sequence() {
+  State& s = *state_;
+  if (s.open_tokens > std::numeric_limits<int32_t>::max())
+    fail(ErrorKind::kData, s.prefix, ": document ", documents(), " has a text of ", s.open_tokens,
+         " tokens; a sequence holds at most 2,147,483,647: split the text");
+  const auto length = static_cast<int32_t>(std::exchange(s.open_tokens, 0));
+  s.lengths.append(&length, sizeof length);
+  ++s.sequences;
+}
+
+void IndexedDatasetWriter::end_document() {
+  State& s = *state_;
+  if (s.open_tokens != 0) fail(ErrorKind::kInternal, s.prefix, ": a document ended inside a sequence");
+  s.boundaries.append(&s.sequences, sizeof s.sequences);
+  ++s.documents;
 }
 
 void IndexedDatasetWriter::append(const IndexedDataset& other) {
@@ -129,8 +174,16 @@ void IndexedDatasetWriter::append(const IndexedDataset& other) {
   const size_t copied = copy_in_kernel(other.bin(), s.bin);
   if (copied < other.bin().size()) s.bin.write(other.bin().data() + copied, other.bin().size() - copied);
   const int64_t base = sequences();
-  for (int64_t i = 0; i < other.sequences(); ++i) s.lengths.push_back(other.sequence_length(i));
-  for (int64_t i = 1; i <= other.documents(); ++i) s.documents.push_back(base + other.document_begin(i));
+  for (int64_t i = 0; i < other.sequences(); ++i) {
+    const int32_t length = other.sequence_length(i);
+    s.lengths.append(&length, sizeof length);
+  }
+  for (int64_t i = 1; i <= other.documents(); ++i) {
+    const int64_t boundary = base + other.document_begin(i);
+    s.boundaries.append(&boundary, sizeof boundary);
+  }
+  s.sequences += other.sequences();
+  s.documents += other.documents();
   s.tokens += other.tokens();
 }
 
@@ -139,15 +192,19 @@ void IndexedDatasetWriter::finish() {
   s.idx.write(kIndexedMagic.data(), kIndexedMagic.size());
   write_value(s.idx, kIndexedVersion);
   write_value(s.idx, static_cast<uint8_t>(s.dtype));
-  write_value(s.idx, static_cast<uint64_t>(s.lengths.size()));
-  write_value(s.idx, static_cast<uint64_t>(s.documents.size()));
-  write_array(s.idx, s.lengths);
+  write_value(s.idx, static_cast<uint64_t>(s.sequences));
+  write_value(s.idx, static_cast<uint64_t>(s.documents + 1));
+  copy_scratch(s.lengths, s.idx);
   int64_t pointer = 0;
-  for (const int32_t n : s.lengths) {
-    write_value(s.idx, pointer);
-    pointer += n * static_cast<int64_t>(size_of(s.dtype));
-  }
-  write_array(s.idx, s.documents);
+  s.lengths.read([&](std::span<const std::byte> block) {
+    for (size_t at = 0; at < block.size(); at += sizeof(int32_t)) {
+      int32_t length = 0;
+      std::memcpy(&length, block.data() + at, sizeof length);
+      write_value(s.idx, pointer);
+      pointer += length * static_cast<int64_t>(size_of(s.dtype));
+    }
+  });
+  copy_scratch(s.boundaries, s.idx);
   s.bin.flush();  // a full disk shows here, while the old files are still in place
   s.idx.flush();
   remove_sidecar(s.prefix);

@@ -221,6 +221,47 @@ TEST(IndexedDatasetWriter, WritesTheBytesOfTheTable) {
   EXPECT_EQ(writer.tokens(), 6);
 }
 
+TEST(IndexedDatasetWriter, TakesDocumentsInPieces) {
+  const test::TempDir dir;
+  IndexedDatasetWriter whole(dir / "whole", IndexedDType::kU16), pieces(dir / "pieces", IndexedDType::kU16);
+  const std::vector<int32_t> ids = {1, 2, 3, 4, 5}, lengths = {2, 0, 3};
+  whole.add_document(ids, lengths);
+  whole.add_document({}, {});
+  pieces.add_tokens(std::span(ids).first(1));
+  pieces.add_tokens(std::span(ids).subspan(1, 1));
+  pieces.end_sequence();
+  pieces.end_sequence();
+  pieces.add_tokens(std::span(ids).last(3));
+  EXPECT_THROW(pieces.end_document(), Error);  // inside a sequence
+  pieces.end_sequence();
+  pieces.end_document();
+  pieces.end_document();
+  whole.finish();
+  pieces.finish();
+  EXPECT_EQ(read_file(dir / "pieces.bin"), read_file(dir / "whole.bin"));
+  EXPECT_EQ(read_file(dir / "pieces.idx"), read_file(dir / "whole.idx"));
+}
+
+// More lengths and boundaries than are kept in memory; the expected arrays are computed here.
+TEST(IndexedDatasetWriter, KeepsMillionsOfDocumentsInOrder) {
+  const test::TempDir dir;
+  IndexedDatasetWriter writer(dir / "many", IndexedDType::kU8);
+  constexpr int kDocuments = 600'000;
+  const std::vector<int32_t> ids = {7, 7, 7};
+  for (int i = 0; i < kDocuments; ++i) {
+    const int32_t length = i % 4;
+    writer.add_document(std::span(ids).first(static_cast<size_t>(length)),
+                        std::span(&length, length > 0 ? 1 : 0));
+  }
+  writer.finish();
+  const IndexedDataset many(dir / "many");
+  ASSERT_EQ(many.documents(), kDocuments);
+  ASSERT_EQ(many.sequences(), kDocuments / 4 * 3);
+  for (int64_t i = 0; i < kDocuments; ++i)
+    ASSERT_EQ(many.document_begin(i), i / 4 * 3 + std::max<int64_t>(i % 4 - 1, 0));
+  for (int64_t i = 0; i < many.sequences(); ++i) ASSERT_EQ(many.sequence_length(i), i % 3 + 1);
+}
+
 TEST(IndexedDatasetWriter, LeavesNothingWhenNotFinished) {
   const TempDir dir;
   {
