@@ -7,7 +7,8 @@
 namespace megalith {
 namespace {
 
-constexpr int kCacheBits = 15;  // 2^16 pretokens, 2 MiB a thread: about the second-level cache
+constexpr int kCacheBits = 15;                 // 2^16 pretokens, 2 MiB a thread: about the second-level cache
+constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
 
 /// Calls `plain` for the stretches between matches of `added` and `special(id)` for each match, in order.
 template <class Plain, class Special>
@@ -74,22 +75,35 @@ int ByteLevelTokenizer::eod() const {
 }
 
 void ByteLevelTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
+  encode_to(utf8, {ids});
+}
+
+void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
+  std::vector<int32_t> ids;
+  encode_to(utf8, {ids, &take});
+  take(ids);
+}
+
+void ByteLevelTokenizer::encode_to(std::string_view utf8, Sink sink) const {
   Lease scratch(*this);
   split_by(
-      raw_added_, utf8, [&](std::string_view rest) { encode_normalized(rest, scratch.get(), ids); },
-      [&](int32_t id) { ids.push_back(id); });
+      raw_added_, utf8, [&](std::string_view rest) { encode_normalized(rest, scratch.get(), sink); },
+      [&](int32_t id) { sink.ids.push_back(id); });
 }
 
-void ByteLevelTokenizer::encode_normalized(std::string_view utf8, Scratch& scratch,
-                                           std::vector<int32_t>& ids) const {
+void ByteLevelTokenizer::encode_normalized(std::string_view utf8, Scratch& scratch, Sink sink) const {
   split_by(
-      normalized_added_, utf8, [&](std::string_view rest) { encode_plain(rest, scratch, ids); },
-      [&](int32_t id) { ids.push_back(id); });
+      normalized_added_, utf8, [&](std::string_view rest) { encode_plain(rest, scratch, sink); },
+      [&](int32_t id) { sink.ids.push_back(id); });
 }
 
-void ByteLevelTokenizer::encode_plain(std::string_view utf8, Scratch& scratch,
-                                      std::vector<int32_t>& ids) const {
+void ByteLevelTokenizer::encode_plain(std::string_view utf8, Scratch& scratch, Sink sink) const {
+  std::vector<int32_t>& ids = sink.ids;
   for_each_gpt2_pretoken(utf8, [&](std::string_view piece) {
+    if (sink.take && ids.size() >= kPieceIds) {
+      (*sink.take)(ids);
+      ids.clear();
+    }
     if (const auto known = scratch.cache.find(piece); !known.empty()) {
       ids.insert(ids.end(), known.begin(), known.end());
       return;

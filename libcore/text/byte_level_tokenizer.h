@@ -36,6 +36,7 @@ class ByteLevelTokenizer : public Tokenizer {
   int vocab_size() const override { return static_cast<int>(tokens_.size()); }
   int eod() const override;
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
 
@@ -43,8 +44,14 @@ class ByteLevelTokenizer : public Tokenizer {
   struct Scratch;
   class Lease;
 
-  void encode_normalized(std::string_view utf8, Scratch&, std::vector<int32_t>& ids) const;
-  void encode_plain(std::string_view utf8, Scratch&, std::vector<int32_t>& ids) const;
+  /// Where ids go: to the end of `ids`, which is handed to `take` (if any) and emptied whenever it is long.
+  struct Sink {
+    std::vector<int32_t>& ids;
+    const TakeIds* take = nullptr;
+  };
+  void encode_to(std::string_view utf8, Sink sink) const;
+  void encode_normalized(std::string_view utf8, Scratch&, Sink) const;
+  void encode_plain(std::string_view utf8, Scratch&, Sink) const;
 
   std::string name_;
   std::vector<std::string> tokens_;

@@ -52,6 +52,12 @@ constexpr Kind kKinds[] = {
 
 }  // namespace
 
+void Tokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
+  std::vector<int32_t> ids;
+  encode(utf8, ids);
+  take(ids);
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
   std::vector<std::string> names;
   for (const Kind& kind : kKinds) {

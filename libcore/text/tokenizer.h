@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,10 @@ class Tokenizer {
   /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may
   /// not be any text (NullTokenizer).
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
+  /// The ids of a very long text, handed over in order piece by piece so that they need not all be in memory.
+  /// By default all are one piece.
+  using TakeIds = std::function<void(std::span<const int32_t>)>;
+  virtual void encode_in_pieces(std::string_view utf8, const TakeIds& take) const;
   /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
   /// an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
