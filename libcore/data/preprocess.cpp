@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -34,6 +33,8 @@ constexpr size_t kBytesInFlight = size_t{1}
                                   << 24;  // of input between reader and writer; one longer line goes alone
 constexpr size_t kLeastChunk = size_t{1} << 16, kGreatestChunk = size_t{1} << 20;
 constexpr size_t kLinesPerChunk = 4096;
+constexpr size_t kLongLine =
+    size_t{1} << 22;  // tokenized by the writer piece by piece, so that its ids are never together
 constexpr size_t kLinesNamed = 5;  // per reason, in the summary
 constexpr double kMemoryPromise = 128.0 * 1024 * 1024;
 
@@ -89,15 +90,24 @@ struct BadLine {
   std::string detail{};
 };
 
+/// A document that the worker left to the writer; its texts lie in the chunk's lines.
+struct LongDocument {
+  size_t line;  // of the chunk
+  std::vector<std::string_view> texts;
+};
+
 /// Tokens of one key's documents in a chunk, end to end.
 struct KeyTokens {
   std::vector<int32_t> ids;
   std::vector<int32_t> lengths;    // of each sequence
-  std::vector<int32_t> sequences;  // of each document
+  std::vector<int32_t> sequences;  // of each document; kLong: the next of long_documents
+  std::vector<LongDocument> long_documents;
+  static constexpr int32_t kLong = -1;
   void clear() {
     ids.clear();
     lengths.clear();
     sequences.clear();
+    long_documents.clear();
   }
 };
 
@@ -144,13 +154,17 @@ bool is_blank(std::span<const char> line) {
   return std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; });
 }
 
+std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& tokenizer) {
+  return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
+}
+
 /// The pipeline's work, one object per worker: lines to tokens.
 class Encoder {
  public:
   Encoder(const PreprocessConfig& config, const Tokenizer& tokenizer)
       : parser_(config.json_keys),
         tokenizer_(tokenizer),
-        eod_(config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt),
+        eod_(eod_of(config, tokenizer)),
         stop_at_bad_(config.on_error == OnError::kStrict),
         keys_(config.json_keys.size()) {}
 
@@ -179,10 +193,20 @@ class Encoder {
       return;
     }
     try {
-      for (size_t k = 0; k < keys_; ++k) encode_document(parser_.texts(k), chunk.keys[k]);
+      for (size_t k = 0; k < keys_; ++k) {
+        if (line.size() > kLongLine)
+          leave_to_writer(parser_.texts(k), i, chunk.keys[k]);
+        else
+          encode_document(parser_.texts(k), chunk.keys[k]);
+      }
     } catch (const Error& error) {
       chunk.bad.push_back({.line = i, .detail = error.what()});
     }
+  }
+
+  static void leave_to_writer(std::span<const std::string_view> texts, size_t line, KeyTokens& out) {
+    out.sequences.push_back(KeyTokens::kLong);
+    out.long_documents.push_back({line, {texts.begin(), texts.end()}});
   }
 
   void encode_document(std::span<const std::string_view> texts, KeyTokens& out) const {
@@ -191,8 +215,6 @@ class Encoder {
       const size_t before = out.ids.size();
       tokenizer_.encode(text, out.ids);
       const size_t length = out.ids.size() - before;
-      if (length >= std::numeric_limits<int32_t>::max())
-        fail(ErrorKind::kData, "the text has ", length, " tokens; a sequence holds at most 2^31-2");
       if (length > 0) out.lengths.push_back(static_cast<int32_t>(length));
     }
     const size_t sequences = out.lengths.size() - first;
@@ -216,16 +238,20 @@ class KeyOutput {
   KeyOutput(const PreprocessConfig& config, const std::string& key, const Tokenizer& tokenizer)
       : key_(key),
         prefix_(config.output_prefix + "_" + key + "_document"),
+        tokenizer_(tokenizer),
+        eod_(eod_of(config, tokenizer)),
         writer_(prefix_, optimal_dtype(tokenizer.vocab_size())) {}
 
+  /// The chunk's documents are added one by one, from its first on.
   void add(const KeyTokens& tokens, size_t document) {
-    if (document == 0) next_id_ = next_length_ = 0;
+    if (document == 0) next_id_ = next_length_ = next_long_ = 0;
+    if (tokens.sequences[document] == KeyTokens::kLong) return add_long(tokens.long_documents[next_long_++]);
     const auto sequences = static_cast<size_t>(tokens.sequences[document]);
     const std::span<const int32_t> lengths = std::span(tokens.lengths).subspan(next_length_, sequences);
     const auto count = static_cast<size_t>(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
     const std::span<const int32_t> ids = std::span(tokens.ids).subspan(next_id_, count);
     writer_.add_document(ids, lengths);
-    if (count > 0) max_id_ = std::max(max_id_, *std::max_element(ids.begin(), ids.end()));
+    note_greatest(ids);
     next_length_ += sequences;
     next_id_ += count;
   }
@@ -247,14 +273,48 @@ class KeyOutput {
                             .options = std::move(options)});
   }
 
+  /// Line, in the chunk, of the long document whose adding failed.
+  std::optional<size_t> failed_line() const { return adding_line_; }
   const std::string& prefix() const { return prefix_; }
   const IndexedDatasetWriter& writer() const { return writer_; }
 
  private:
+  /// A sequence is ended only when the next one has its first token, or the document ends: eod belongs to the
+  /// last.
+  void add_long(const LongDocument& document) {
+    adding_line_ = document.line;
+    bool open = false;
+    for (const std::string_view text : document.texts) {
+      bool begins = true;
+      tokenizer_.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+        if (ids.empty()) return;
+        if (open && begins) writer_.end_sequence();
+        begins = false;
+        open = true;
+        writer_.add_tokens(ids);
+        note_greatest(ids);
+      });
+    }
+    if (open && eod_) {
+      writer_.add_tokens({&*eod_, 1});
+      max_id_ = std::max(max_id_, *eod_);
+    }
+    if (open) writer_.end_sequence();
+    writer_.end_document();
+    adding_line_.reset();
+  }
+
+  void note_greatest(std::span<const int32_t> ids) {
+    if (!ids.empty()) max_id_ = std::max(max_id_, *std::max_element(ids.begin(), ids.end()));
+  }
+
   std::string key_, prefix_;
+  const Tokenizer& tokenizer_;
+  std::optional<int32_t> eod_;
   IndexedDatasetWriter writer_;
   int32_t max_id_ = -1;
-  size_t next_id_ = 0, next_length_ = 0;  // where the chunk's next document begins
+  size_t next_id_ = 0, next_length_ = 0, next_long_ = 0;  // where the chunk's next document begins
+  std::optional<size_t> adding_line_;
 };
 
 /// The pipeline's sink: chunks in order, to the files.
@@ -279,7 +339,7 @@ class Output {
     summary_.longest_line = std::max<uint64_t>(summary_.longest_line, chunk.longest_line);
     if (!chunk.bad.empty()) take_bad_lines(chunk);
     for (size_t document = 0; document < chunk.keys[0].sequences.size(); ++document) {
-      for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(chunk.keys[k], document);
+      for (size_t k = 0; k < keys_.size(); ++k) add(chunk, k, document);
       if (++summary_.documents % config_.log_interval == 0) log_rate();
     }
     lines_before_ += chunk.lines.lines();
@@ -314,6 +374,16 @@ class Output {
       total += file.size;
     }
     return static_cast<int64_t>(total);
+  }
+
+  void add(const Chunk& chunk, size_t k, size_t document) {
+    try {
+      keys_[k]->add(chunk.keys[k], document);
+    } catch (const Error& error) {
+      const std::optional<size_t> line = keys_[k]->failed_line();
+      if (!line) throw;
+      fail(error.kind(), shown(files_[input_].path), ":", lines_before_ + *line + 1, ": ", error.what());
+    }
   }
 
   void take_bad_lines(const Chunk& chunk) {

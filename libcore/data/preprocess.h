@@ -76,7 +76,9 @@ struct PreprocessSummary {
 /// nothing is left behind. skip: bad lines are counted, logged by reason and kept in config.rejects. A
 /// tokenizer that refuses a text stops both.
 ///
-/// Memory stays below 128 MiB plus twice the longest line, whatever the number of lines and workers.
+/// Memory stays below 128 MiB plus twice the longest line, whatever the number of lines and workers, with a
+/// tokenizer that keeps no more than that itself (a byte-level BPE does, unless one pretoken is megabytes
+/// long).
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
 /// The app: makes the tokenizer and preprocesses, with Megatron's log lines.

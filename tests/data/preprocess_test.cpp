@@ -167,6 +167,26 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndChunks) {
   }
 }
 
+// Above 4 MiB the writer tokenizes piece by piece.
+TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
+  const std::string a(5'000'000, 'a'), b(3'000'000, 'b');
+  const std::string small = "{\"text\":\"s\"}\n";
+  input("a", small + "{\"text\":\"" + a + "\"}\n" + small + "{\"text\":[\"\",\"" + a + "\",\"\",\"" + b +
+                 "\",\"\"]}\n{\"text\":\"\",\"x\":\"" + a + "\"}\n" + small);
+  for (const bool eod : {false, true}) {
+    config_.append_eod = eod;
+    run();
+    expect_dataset("text", {{"s"}, {a}, {"s"}, {a, b}, {}, {"s"}});
+    EXPECT_EQ(read_sidecar(dir_ / "out_text_document")->max_token_id, eod ? 256 : 's');
+  }
+}
+
+TEST_F(PreprocessTest, NamesTheLineOfAVeryLongTextThatIsRefused) {
+  const std::string path =
+      input("a", "{\"text\":\"s\"}\n{\"text\":\"!" + std::string(5'000'000, 'a') + "\"}\n");
+  EXPECT_EQ(error(), path + ":2: '!' is no text");
+}
+
 TEST_F(PreprocessTest, WritesOneDatasetPerKey) {
   input("a", "{\"title\":\"T\",\"text\":[\"x\",\"y\"]}\n{\"text\":\"\",\"title\":\"U\",\"z\":0}\n");
   config_.json_keys = {"text", "title"};
