@@ -38,9 +38,10 @@ Values pick(const Values& values, const std::vector<size_t>& places) {
 }
 
 /// The gradient at some places against finite differences of f.
-Outcome gradient(std::string what, const Values& got, const std::function<double(const Values&)>& f,
-                 const Values& x, double tolerance) {
+Outcome gradient(const Bed& bed, std::string what, const Values& got,
+                 const std::function<double(const Values&)>& f, const Values& x, double tolerance) {
   const std::vector<size_t> places = some_places(x.size());
+  if (!bed.references()) return {std::move(what), got, {}, tolerance};
   const double numeric_error = 1e-10 * (1 + std::abs(f(x)));  // see numeric_gradient
   return {std::move(what), pick(got, places), numeric_gradient(f, x, places), tolerance,
           numeric_error / tolerance};
@@ -195,18 +196,18 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
     return inner(reference_norm(norm, at, w, b).y, dy) + (c.residual ? inner(at, add) : 0);
   };
   const double precision = tolerance_of(c.dtype) * 2;
-  std::vector<Outcome> outcomes = {gradient("dx", bed.get(dx), loss_of_x, x, precision)};
+  std::vector<Outcome> outcomes = {gradient(bed, "dx", bed.get(dx), loss_of_x, x, precision)};
   outcomes[0].size += 1;  // dy w, which cancels against its mean
   if (!c.keep) return outcomes;
   const auto loss_of_w = [&](const Values& at) {
     return inner(reference_norm(norm, x, at, b).y, dy) + inner(at, dw);
   };
-  outcomes.push_back(gradient("dw", bed.get(dw_view), loss_of_w, w, kFp32 * 2));
+  outcomes.push_back(gradient(bed, "dw", bed.get(dw_view), loss_of_w, w, kFp32 * 2));
   if (!c.centred) return outcomes;
   const auto loss_of_b = [&](const Values& at) {
     return inner(reference_norm(norm, x, w, at).y, dy) + inner(at, db);
   };
-  outcomes.push_back(gradient("db", bed.get(db_view), loss_of_b, b, kFp32));
+  outcomes.push_back(gradient(bed, "db", bed.get(db_view), loss_of_b, b, kFp32));
   return outcomes;
 }
 
@@ -252,7 +253,7 @@ std::vector<Outcome> run_gelu_grad(Bed& bed, DType dtype, int64_t n, bool tanh_f
     for (size_t i = 0; i < at.size(); ++i) sum += dy[i] * reference_gelu(at[i], tanh_form);
     return sum;
   };
-  return {gradient("dx", bed.get(view), loss, x, tolerance_of(dtype))};
+  return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
 }
 
 std::vector<Outcome> run_swiglu(Bed& bed, DType dtype, int64_t rows, int64_t f) {
@@ -267,7 +268,7 @@ std::vector<Outcome> run_swiglu_grad(Bed& bed, DType dtype, int64_t rows, int64_
   const View view = bed.put(dtype, {rows, 2, f}, x);  // dx in x's memory
   run(bed.stream(), SwiGluGrad{.dx = view, .dy = bed.put(dtype, {rows, f}, dy), .x = view});
   const auto loss = [&](const Values& at) { return inner(reference_swiglu(at, f), dy); };
-  return {gradient("dx", bed.get(view), loss, x, tolerance_of(dtype))};
+  return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
 }
 
 void add_activation_cases(std::vector<OpCase>& cases) {
@@ -416,7 +417,7 @@ std::vector<Outcome> run_attention_grad(Bed& bed, const AttentionCase& c) {
   const auto loss = [&](const Values& at) {
     return inner(reference_attention(h, at, scale, mask).out, dout);
   };
-  return {gradient("dqkv", bed.get(dqkv), loss, qkv, tolerance_of(c.dtype) * 4)};
+  return {gradient(bed, "dqkv", bed.get(dqkv), loss, qkv, tolerance_of(c.dtype) * 4)};
 }
 
 /// A prompt, then single tokens: each step's output is the last rows of full attention.
@@ -632,7 +633,7 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
     }
     return result;
   };
-  outcomes.push_back(gradient("dlogits", bed.get(view), total, logits, tolerance_of(c.dtype)));
+  outcomes.push_back(gradient(bed, "dlogits", bed.get(view), total, logits, tolerance_of(c.dtype)));
   return outcomes;
 }
 

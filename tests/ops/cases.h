@@ -12,8 +12,10 @@ namespace megalith::test {
 /// Puts tensors on a stream's device and reads them back. Owns their memory.
 class Bed {
  public:
-  explicit Bed(Stream& stream) : stream_(stream) {}
+  /// Without `references`, finite differences are left out: for tests that only look at results.
+  explicit Bed(Stream& stream, bool references = true) : stream_(stream), references_(references) {}
   Stream& stream() { return stream_; }
+  bool references() const { return references_; }
 
   /// A tensor with these values, which are rounded in place to what the dtype holds.
   View put(DType dtype, Shape shape, Values& values);
@@ -24,6 +26,7 @@ class Bed {
 
  private:
   Stream& stream_;
+  bool references_;
   std::vector<Memory> blocks_;
 };
 

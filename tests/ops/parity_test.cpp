@@ -44,7 +44,7 @@ std::map<std::string, Values> results(const char* isa, bool with_gemm) {
   std::map<std::string, Values> all;
   for (const OpCase& c : op_cases()) {
     if (!with_gemm && c.name.starts_with("gemm")) continue;
-    Bed bed(stream);
+    Bed bed(stream, false);
     for (const Outcome& outcome : c.run(bed)) all[c.name + " " + outcome.what] = outcome.got;
   }
   return all;
