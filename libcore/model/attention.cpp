@@ -56,6 +56,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
       groups_(config.kv_heads() / split.size),
       queries_(config.heads / config.kv_heads()),
       head_(config.kv_channels),
+      first_head_(split.rank * groups_ * queries_),
       scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(config.kv_channels)))),
       dropout_(static_cast<float>(config.attention_dropout)),
       qkv_(table, split, qkv_shape(config, layer)),
@@ -150,7 +151,8 @@ DropoutKey SelfAttention::dropout(const Ctx& ctx) const {
           .seed = ctx.key.seed,
           .layer = static_cast<uint32_t>(layer_ + 1),
           .site = 1,
-          .samples = ctx.key.samples};
+          .samples = ctx.key.samples,
+          .first_head = first_head_};
 }
 
 }  // namespace megalith

@@ -38,6 +38,7 @@ class SelfAttention {
 
   int layer_;
   int64_t groups_, queries_, head_;  // of this rank; queries of each group
+  int64_t first_head_;               // global number of the rank's first query head
   float scale_, dropout_;
   const Constant* cos_ = nullptr;
   const Constant* sin_ = nullptr;

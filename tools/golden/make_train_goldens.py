@@ -91,7 +91,8 @@ def generate(folder, case, tokens):
     rows = torch.tensor(tokens[:16]).view(2, 8)
     with torch.no_grad():
         logits = model(input_ids=rows).logits
-        greedy = model.generate(rows, max_new_tokens=16, do_sample=False, pad_token_id=0, eos_token_id=None)
+        model.generation_config.eos_token_id = None  # every id is an ordinary token here
+        greedy = model.generate(rows, attention_mask=torch.ones_like(rows), max_new_tokens=16, do_sample=False, pad_token_id=0)
     return dict(input_ids=rows.tolist(), logits=[[[round(v, 9) for v in r] for r in row] for row in logits.tolist()],
                 greedy=greedy.tolist())
 

@@ -1,0 +1,148 @@
+// Figures of transformers and torch: tools/golden/make_train_goldens.py (torch 2.15.0, transformers 5.23.0).
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/json.h"
+#include "libcore/checkpoint/mapped_file.h"
+#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/safetensors.h"
+#include "libcore/train/generate.h"
+#include "tests/support/files.h"
+#include "tests/support/tiny_model.h"
+
+namespace megalith {
+namespace {
+
+class GoldenTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::string folder() const { return test::test_data(concat("parity/goldens/", GetParam())); }
+  bool llama() const { return golden_["kind"].as_string() == "llama"; }
+  const NameMap& names() const { return llama() ? llama_names() : gpt2_names(); }
+  int number(const char* key) const { return static_cast<int>(golden_[key].as_int()); }
+
+  ModelConfig config() const {
+    ModelConfig config;
+    config.layers = number("layers");
+    config.hidden = number("hidden");
+    config.heads = number("heads");
+    config.query_groups = number("kv_heads");
+    config.group_query = config.query_groups != config.heads;
+    config.ffn_hidden = number("ffn");
+    config.seq_length = number("seq");
+    config.max_positions = 2 * config.seq_length;
+    config.vocab_size = number("vocab");
+    config.attention_dropout = config.hidden_dropout = 0;
+    if (llama()) {
+      config.position = PositionEmbedding::kRope;
+      config.norm = Normalization::kRmsNorm;
+      config.swiglu = config.untied_head = true;
+      config.linear_bias = false;
+    }
+    config.finish();
+    return config;
+  }
+  std::unique_ptr<test::TinyModel> model() const {
+    auto model = std::make_unique<test::TinyModel>(config());
+    const MappedTensorFile file(std::make_unique<SafetensorsFolder>(folder()), names(), config());
+    load_params(file, model->table, model->stream);
+    return model;
+  }
+
+  /// The first step's batch: row r reads seq + 1 tokens from r * seq.
+  test::HostBatch batch() const {
+    test::HostBatch out(config(), number("seq"), number("batch"));
+    const Json::Array& tokens = golden_["tokens"].as_array();
+    for (int64_t position = 0; position < out.s; ++position)
+      for (int64_t sample = 0; sample < out.b; ++sample) {
+        const auto to = static_cast<size_t>(position * out.b + sample);
+        const auto from = static_cast<size_t>(sample * out.s + position);
+        out.tokens[to] = static_cast<int32_t>(tokens[from].as_int());
+        out.labels[to] = static_cast<int32_t>(tokens[from + 1].as_int());
+      }
+    std::fill(out.mask.begin(), out.mask.end(), 1.0f);
+    return out;
+  }
+
+  Json golden_ = Json::load(folder() + ".json");
+};
+INSTANTIATE_TEST_SUITE_P(Families, GoldenTest,
+                         testing::Values("train-gpt2", "train-gpt2-clip", "train-llama", "train-llama-clip"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+double norm(const std::vector<float>& x) {
+  double sum = 0;
+  for (const float v : x) sum += double{v} * v;
+  return std::sqrt(sum);
+}
+
+// fp32 against fp64: the goldens' own fp32 run differs by up to 3e-7.
+TEST_P(GoldenTest, TheFirstLossIsTransformers) {
+  const std::unique_ptr<test::TinyModel> m = model();
+  const double expected = golden_["losses"].as_array()[0].as_double();
+  EXPECT_NEAR(m->loss(batch().view(), true), expected, 1e-6 * expected);
+}
+
+TEST_P(GoldenTest, EveryGradientHasTorchsNorm) {
+  const std::unique_ptr<test::TinyModel> m = model();
+  m->loss(batch().view(), true);
+  const Json& expected = golden_["step0_param_grad_norms"];
+  size_t compared = 0;
+  for (const MappedTensor& mapped : mapped_tensors(names(), config())) {
+    const std::vector<float> ours = m->read(m->table.find(mapped.ours)->grad);
+    for (size_t part = 0; part < mapped.theirs.size(); ++part, ++compared) {
+      std::vector<float> theirs(static_cast<size_t>(mapped.theirs[part].shape.elements()));
+      to_theirs(mapped, part, {ours.data(), DType::kF32, mapped.shape},
+                {theirs.data(), DType::kF32, mapped.theirs[part].shape});
+      const double want = expected[mapped.theirs[part].name].as_double();
+      EXPECT_NEAR(norm(theirs), want, 1e-5 * want) << mapped.theirs[part].name;
+    }
+  }
+  EXPECT_EQ(compared, expected.as_object().size());
+}
+
+TEST_P(GoldenTest, LogitsAreTransformers) {
+  const std::unique_ptr<test::TinyModel> m = model();
+  const Json::Array& rows = golden_["generation"]["input_ids"].as_array();
+  const Json::Array& logits = golden_["generation"]["logits"].as_array();
+  const auto length = static_cast<int64_t>(rows[0].as_array().size());
+  KvCache cache(*m->backend, m->stage.config(), m->stage.layers(), {}, {.batch = 2, .capacity = length});
+  std::vector<int32_t> ids;
+  for (size_t position = 0; position < static_cast<size_t>(length); ++position)
+    for (const Json& row : rows) ids.push_back(static_cast<int32_t>(row.as_array()[position].as_int()));
+  const std::vector<float> ours =
+      m->read(m->stage.logits(m->ctx(false), {ids.data(), DType::kI32, {length, 2}}, length, cache));
+  const auto vocabulary = static_cast<size_t>(number("vocab"));
+  double worst = 0;
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t position = 0; position < static_cast<size_t>(length); ++position)
+      for (size_t i = 0; i < vocabulary; ++i) {
+        const double want = logits[row].as_array()[position].as_array()[i].as_double();
+        worst = std::max(worst, std::abs(ours[(position * 2 + row) * vocabulary + i] - want));
+      }
+  EXPECT_LT(worst, 1e-5);
+}
+
+TEST_P(GoldenTest, GreedyTokensAreTransformers) {
+  const std::unique_ptr<test::TinyModel> m = model();
+  for (const Json& row : golden_["generation"]["greedy"].as_array()) {
+    std::vector<int32_t> expected;
+    for (const Json& id : row.as_array()) expected.push_back(static_cast<int32_t>(id.as_int()));
+    const std::span<const int32_t> prompt(expected.data(), 8);
+    const Generated out =
+        generate(m->stage, m->stream, prompt, {.max_new_tokens = 16, .temperature = 0}, std::nullopt);
+    EXPECT_EQ(out.tokens, std::vector<int32_t>(expected.begin() + 8, expected.end()));
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,299 @@
+#include "libcore/model/stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/model/measure.h"
+#include "tests/support/tiny_model.h"
+
+namespace megalith {
+namespace {
+
+using test::HostBatch;
+using test::TinyModel;
+
+double norm(const std::vector<float>& x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+ModelConfig with_dropout(ModelConfig config) {
+  config.attention_dropout = 0.2;
+  config.hidden_dropout = 0.3;
+  return config;
+}
+
+struct Case {
+  std::string name;
+  ModelConfig config;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> out{{"gpt2", test::tiny_gpt2()},
+                        {"gpt2_dropout", with_dropout(test::tiny_gpt2())},
+                        {"llama", test::tiny_llama()},
+                        {"llama_dropout", with_dropout(test::tiny_llama())}};
+  Case odd{"gpt2_exact_gelu_without_qkv_bias", test::tiny_gpt2()};
+  odd.config.bias_gelu_fusion = false;
+  odd.config.qkv_bias = false;
+  out.push_back(odd);
+  Case partial{"llama_partly_rotated_with_biases", test::tiny_llama()};
+  partial.config.rotary_percent = 0.5;
+  partial.config.linear_bias = true;
+  partial.config.qkv_bias = true;
+  out.push_back(partial);
+  return out;
+}
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class StageCase : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Families, StageCase, testing::ValuesIn(cases()),
+                         [](const auto& instance) { return instance.param.name; });
+
+// Along the gradient g of each parameter, the loss must rise by |g| per unit of length. A wrong gradient
+// fails, whether too long, too short or aside. fp32: a step of 1e-2 leaves the difference of two losses about
+// 1e-6 / 2e-2 off, and the third derivative adds about as much.
+TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
+  TinyModel model(GetParam().config);
+  test::perturb(model);
+  const HostBatch batch(GetParam().config, 7, 3);
+  model.loss(batch.view(), true);
+  std::map<std::string, std::vector<float>> gradients;
+  for (const Param& param : model.table.all()) gradients[param.name] = model.read(param.grad);
+  for (const Param& param : model.table.all()) {
+    if (!param.tie.empty()) continue;
+    const std::vector<float>& gradient = gradients[param.name];
+    const std::vector<float> value = model.read(param.value);
+    const double length = norm(gradient);
+    ASSERT_GT(length, 1e-4) << param.name;
+    const double step = 1e-2;
+    const auto loss_at = [&](double distance) {
+      std::vector<float> moved = value;
+      for (size_t i = 0; i < moved.size(); ++i)
+        moved[i] += static_cast<float>(distance / length * gradient[i]);
+      model.write(param.value, moved);
+      model.tape.clear();
+      return sum_on_host(model.stream, model.stage.forward(model.ctx(true), batch.view(), {}, model.tape)) *
+             batch.view().grad_scale;
+    };
+    const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
+    model.write(param.value, value);
+    EXPECT_NEAR(slope, length, 2e-4 + 5e-3 * length) << param.name;
+  }
+}
+
+TEST_P(StageCase, RecomputingChangesNothing) {
+  const HostBatch batch(GetParam().config, 7, 3);
+  TinyModel kept(GetParam().config);
+  const double loss = kept.loss(batch.view(), true);
+  const std::vector<float> gradient = kept.read(kept.store.grads());
+  for (const RecomputePlan plan :
+       {RecomputePlan{Recompute::kSelective, false, 0}, RecomputePlan{Recompute::kFull, false, 0},
+        RecomputePlan{Recompute::kFull, false, 2}, RecomputePlan{Recompute::kFull, true, 1}}) {
+    TinyModel again(GetParam().config, plan);
+    EXPECT_EQ(again.loss(batch.view(), true), loss);
+    EXPECT_EQ(again.read(again.store.grads()), gradient);
+    EXPECT_LT(again.tape.arena.peak(), kept.tape.arena.peak());
+  }
+}
+
+// The planner's figures are what a real run takes, to the byte.
+TEST_P(StageCase, MeasuredMemoryIsWhatARunTakes) {
+  const HostBatch batch(GetParam().config, 7, 3);
+  TinyModel model(GetParam().config);
+  model.loss(batch.view(), true);
+  const StageCost cost =
+      measure({.model = GetParam().config, .layers = {.count = GetParam().config.layers}, .micro_batch = 3});
+  EXPECT_EQ(cost.tape, model.tape.arena.peak());
+  EXPECT_EQ(cost.scratch, model.scratch.peak());
+  EXPECT_EQ(cost.values, model.store.values().bytes());
+  EXPECT_EQ(cost.parameters, model.table.elements());
+  EXPECT_GT(cost.forward.flops, 0);
+  EXPECT_GT(cost.backward.flops, cost.forward.flops);
+}
+
+// Masks are taken by sample number, so it does not matter which samples stand together.
+TEST_P(StageCase, ALossDoesNotDependOnItsNeighbours) {
+  TinyModel model(GetParam().config);
+  const HostBatch batch(GetParam().config, 7, 3);
+  model.loss(batch.view(), true);
+  model.tape.clear();
+  const std::vector<float> together =
+      model.read(model.stage.forward(model.ctx(true), batch.view(), {}, model.tape));
+  for (int64_t sample = 0; sample < 3; ++sample) {
+    HostBatch alone(GetParam().config, 7, 1);
+    for (size_t row = 0; row < 7; ++row) {
+      const size_t from = row * 3 + static_cast<size_t>(sample);
+      alone.tokens[row] = batch.tokens[from];
+      alone.labels[row] = batch.labels[from];
+      alone.mask[row] = batch.mask[from];
+    }
+    alone.samples[0] = batch.samples[static_cast<size_t>(sample)];
+    model.tape.clear();
+    const std::vector<float> losses =
+        model.read(model.stage.forward(model.ctx(true), alone.view(), {}, model.tape));
+    for (size_t row = 0; row < 7; ++row)
+      EXPECT_NEAR(losses[row], together[row * 3 + static_cast<size_t>(sample)], 1e-5);
+  }
+}
+
+TEST_P(StageCase, EvaluationDropsNothingAndKeepsLittle) {
+  ModelConfig still = GetParam().config;
+  still.attention_dropout = still.hidden_dropout = 0;
+  TinyModel model(GetParam().config), plain(still);
+  const HostBatch batch(GetParam().config, 7, 3);
+  EXPECT_EQ(model.loss(batch.view(), false), plain.loss(batch.view(), true));
+  EXPECT_LT(model.tape.arena.peak(), plain.tape.arena.peak());
+  EXPECT_EQ(norm(model.read(model.store.grads())), 0);
+}
+
+// The loss that training computes, from the logits that generation computes.
+TEST_P(StageCase, LogitsGiveTheLoss) {
+  TinyModel model(GetParam().config);
+  const HostBatch batch(GetParam().config, 7, 3);
+  model.tape.clear();
+  const std::vector<float> losses =
+      model.read(model.stage.forward(model.ctx(false), batch.view(), {}, model.tape));
+  KvCache cache(*model.backend, model.stage.config(), model.stage.layers(), {}, {.batch = 3, .capacity = 7});
+  const std::vector<float> logits =
+      model.read(model.stage.logits(model.ctx(false), batch.view().tokens, 7, cache));
+  const auto vocabulary = static_cast<size_t>(GetParam().config.vocab_size);
+  for (size_t row = 0; row < losses.size(); ++row) {
+    const float* const of_row = logits.data() + row * vocabulary;
+    double sum = 0;
+    for (size_t i = 0; i < vocabulary; ++i) sum += std::exp(of_row[i]);
+    const double expected = std::log(sum) - of_row[batch.labels[row]];
+    EXPECT_NEAR(losses[row], batch.mask[row] == 0 ? 0 : expected, 1e-5);
+  }
+}
+
+TEST_P(StageCase, ReadingTokenByTokenGivesTheSameLogits) {
+  TinyModel model(GetParam().config);
+  const HostBatch batch(GetParam().config, 7, 3);
+  const auto cache = [&] {
+    return KvCache(*model.backend, model.stage.config(), model.stage.layers(), {},
+                   {.batch = 3, .capacity = 7});
+  };
+  KvCache whole = cache(), stepwise = cache();
+  const ConstView tokens = batch.view().tokens;
+  const std::vector<float> at_once = model.read(model.stage.logits(model.ctx(false), tokens, 1, whole));
+  std::vector<float> last;
+  for (const auto& [begin, end] : {std::pair{0, 3}, {3, 4}, {4, 5}, {5, 7}})
+    last = model.read(model.stage.logits(model.ctx(false), tokens.rows(begin, end), 1, stepwise));
+  ASSERT_EQ(last.size(), at_once.size());
+  for (size_t i = 0; i < last.size(); ++i) EXPECT_NEAR(last[i], at_once[i], 1e-5);
+  EXPECT_THROW(model.stage.logits(model.ctx(false), tokens.rows(0, 1), 1, stepwise), Error);
+}
+
+// Embedding and first layer on one stage, second layer and head on another.
+TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
+  const ModelConfig& config = GetParam().config;
+  const HostBatch batch(config, 7, 3);
+  TinyModel whole(config);
+  const double loss = whole.loss(batch.view(), true);
+
+  ParamTable tables[2];
+  const Stage front(config, {.first = 0, .count = 1, .head = false}, {}, tables[0]);
+  const Stage back(config, {.first = 1, .count = 1, .embedding = false}, {}, tables[1]);
+  const ParamStore stores[2]{{tables[0], whole.stream}, {tables[1], whole.stream}};
+  for (ParamTable& table : tables) initialize(table, whole.stream, 5);
+
+  Tape tapes[2]{Tape(make_arena(*whole.backend, "front", size_t{1} << 20)),
+                Tape(make_arena(*whole.backend, "back", size_t{1} << 20))};
+  const Ctx ctx = whole.ctx(true);
+  const View passed = front.forward(ctx, batch.view(), {}, tapes[0]);
+  EXPECT_EQ(
+      sum_on_host(whole.stream, back.forward(ctx, batch.view(), passed, tapes[1])) * batch.view().grad_scale,
+      loss);
+  const View d = back.backward(ctx, batch.view(), {}, tapes[1]);
+  EXPECT_FALSE(front.backward(ctx, batch.view(), d, tapes[0]));
+
+  for (Param& param : whole.table.all()) {
+    std::vector<float> sum(static_cast<size_t>(param.global.elements()), 0.0f);
+    for (ParamTable& table : tables)
+      for (const Param& part : table.all())
+        if (part.name == param.name || part.tie == param.name || part.name == param.tie) {
+          const std::vector<float> gradient = whole.read(part.grad);
+          for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+        }
+    const std::vector<float> expected = whole.read(param.grad);
+    for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-6) << param.name;
+  }
+}
+
+// 512 rows of 70,001 logits do not fit into one chunk of Head::kLogitsBytes; 256 do.
+TEST(Stage, ChunksOfTheHeadAddUp) {
+  ModelConfig config = test::tiny_llama();
+  config.layers = 1;
+  config.hidden = config.ffn_hidden = 8;
+  config.vocab_size = 70001;
+  config.seq_length = config.max_positions = 16;
+  TinyModel whole(config), halves(config);
+  whole.scratch = make_arena(*whole.backend, "scratch", size_t{200} << 20);
+  halves.scratch = make_arena(*halves.backend, "scratch", size_t{200} << 20);
+  const HostBatch batch(config, 16, 32);
+  ASSERT_GT(int64_t{512} * config.vocab_size * 4, Head::kLogitsBytes);
+  const double loss = whole.loss(batch.view(), true);
+  EXPECT_LE(whole.scratch.peak(), size_t{130} << 20);
+
+  double sum = 0;
+  for (int64_t half = 0; half < 2; ++half) {
+    HostBatch part(config, 16, 16);
+    for (size_t row = 0; row < 16; ++row)
+      for (size_t column = 0; column < 16; ++column) {
+        const size_t from = row * 32 + static_cast<size_t>(half) * 16 + column;
+        part.tokens[row * 16 + column] = batch.tokens[from];
+        part.labels[row * 16 + column] = batch.labels[from];
+        part.mask[row * 16 + column] = batch.mask[from];
+      }
+    Microbatch view = part.view();
+    view.grad_scale = batch.view().grad_scale;
+    sum += halves.loss(view, true);
+  }
+  EXPECT_NEAR(loss, sum, 1e-6);
+  const std::vector<float> a = whole.read(whole.store.grads()), b = halves.read(halves.store.grads());
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-6);
+}
+
+TEST(Stage, GradientsOfMicrobatchesAddUp) {
+  TinyModel once(test::tiny_gpt2()), twice(test::tiny_gpt2());
+  const HostBatch batch(once.stage.config(), 7, 3);
+  once.loss(batch.view(), true);
+  twice.loss(batch.view(), true);
+  twice.loss(batch.view(), true);
+  const std::vector<float> a = once.read(once.store.grads()), b = twice.read(twice.store.grads());
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(2 * a[i], b[i], 1e-6);
+}
+
+TEST(Stage, FrozenParametersGetNoGradientAndTheOthersTheirs) {
+  const ModelConfig config = test::tiny_gpt2();
+  TinyModel all(config);
+  const HostBatch batch(config, 7, 3);
+  all.loss(batch.view(), true);
+
+  TinyModel some(config);
+  ParamTable table;
+  const Stage stage(config, {.count = 2}, {}, table);
+  for (Param& param : table.all()) param.trainable = param.name.find("layers.1.") != std::string::npos;
+  const ParamStore store(table, some.stream);
+  initialize(table, some.stream, 5);
+  stage.forward(some.ctx(true), batch.view(), {}, some.tape);
+  stage.backward(some.ctx(true), batch.view(), {}, some.tape);
+  for (const Param& param : table.all()) {
+    EXPECT_EQ(static_cast<bool>(param.grad), param.trainable) << param.name;
+    if (param.trainable) {
+      EXPECT_EQ(some.read(param.grad), all.read(all.table.find(param.name)->grad)) << param.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace megalith

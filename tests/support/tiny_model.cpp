@@ -1,0 +1,105 @@
+#include "tests/support/tiny_model.h"
+
+#include <numeric>
+
+namespace megalith::test {
+namespace {
+
+constexpr size_t kMemory = size_t{16} << 20;  // of the tape and of scratch each: far more than needed
+
+ModelConfig common() {
+  ModelConfig config;
+  config.layers = 2;
+  config.hidden = 12;
+  config.heads = 4;
+  config.kv_channels = 4;  // not hidden / heads, to tell the two apart
+  config.ffn_hidden = 20;
+  config.seq_length = 7;
+  config.max_positions = 9;
+  config.vocab_size = 23;
+  config.attention_dropout = config.hidden_dropout = 0;
+  config.init_std = 0.3;
+  return config;
+}
+
+}  // namespace
+
+ModelConfig tiny_gpt2() {
+  ModelConfig config = common();
+  config.finish();
+  return config;
+}
+
+ModelConfig tiny_llama() {
+  ModelConfig config = common();
+  config.position = PositionEmbedding::kRope;
+  config.norm = Normalization::kRmsNorm;
+  config.swiglu = config.untied_head = config.group_query = true;
+  config.query_groups = 2;
+  config.linear_bias = false;
+  config.finish();
+  return config;
+}
+
+TinyModel::TinyModel(const ModelConfig& config, const RecomputePlan& recompute)
+    : stage(config, {.count = config.layers}, {}, table, recompute),
+      store(table, stream),
+      scratch(make_arena(*backend, "scratch", kMemory)),
+      tape(make_arena(*backend, "tape", kMemory)) {
+  initialize(table, stream, 5);
+}
+
+double TinyModel::loss(const Microbatch& microbatch, bool training) {
+  tape.clear();
+  const View losses = stage.forward(ctx(training), microbatch, {}, tape);
+  const double sum = sum_on_host(stream, losses);
+  if (training) stage.backward(ctx(true), microbatch, {}, tape);
+  return sum * microbatch.grad_scale;
+}
+
+Ctx TinyModel::ctx(bool training) {
+  return {.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 77}, .training = training};
+}
+
+std::vector<float> TinyModel::read(ConstView view) const {
+  std::vector<float> host(static_cast<size_t>(view.elements()));
+  Stream copy = stream;
+  copy.to_host(host.data(), view);
+  copy.synchronize();
+  return host;
+}
+
+void TinyModel::write(View view, const std::vector<float>& values) {
+  stream.from_host(view, values.data());
+}
+
+void perturb(TinyModel& model) {
+  for (Param& param : model.table.all()) {
+    if (param.decay) continue;
+    std::vector<float> values = model.read(param.value);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] += 0.1f * static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
+    model.write(param.value, values);
+  }
+}
+
+HostBatch::HostBatch(const ModelConfig& config, int64_t rows, int64_t columns)
+    : s(rows), b(columns), mask(static_cast<size_t>(s * b), 1.0f), samples(static_cast<size_t>(b)) {
+  for (int64_t i = 0; i < s * b; ++i) {
+    tokens.push_back(static_cast<int32_t>((i * i + 3 * i) % config.vocab_size));
+    labels.push_back(static_cast<int32_t>((i * 5 + 1) % config.vocab_size));
+    if (i % 5 == 2) mask[static_cast<size_t>(i)] = 0;
+  }
+  std::iota(samples.begin(), samples.end(), int64_t{1000});
+}
+
+Microbatch HostBatch::view() const {
+  const float kept = std::accumulate(mask.begin(), mask.end(), 0.0f);
+  return {.tokens = {tokens.data(), DType::kI32, {s, b}},
+          .labels = {labels.data(), DType::kI32, {s, b}},
+          .loss_mask = {mask.data(), DType::kF32, {s, b}},
+          .samples = {samples.data(), DType::kI64, {b}},
+          .grad_scale = 1 / kept};
+}
+
+}  // namespace megalith::test
