@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/json.h"
+#include "libcore/base/text.h"
+#include "libcore/text/tokenizer.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+
+/// A file of the tokenizer that Hugging Face trained (tools/golden/tokenizer.py).
+inline std::string trained(std::string_view name) {
+  return test_data(concat("text/goldens/trained/", name));
+}
+
+inline std::unique_ptr<Tokenizer> trained_gpt2() {
+  return make_tokenizer({.type = "GPT2BPETokenizer",
+                         .vocab = trained("vocab.json"),
+                         .merges = trained("merges.txt"),
+                         .model = {}});
+}
+
+inline std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids;
+  tokenizer.encode(text, ids);
+  return ids;
+}
+
+inline std::vector<int32_t> ids_of(const Json& list) {
+  std::vector<int32_t> ids;
+  for (const Json& id : list.as_array()) ids.push_back(static_cast<int32_t>(id.as_int()));
+  return ids;
+}
+
+/// The message and kind of the Error that `call` throws: "65 FILE: …"; "nothing" when it throws none.
+template <class Call>
+std::string error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return concat(exit_code(error.kind()), " ", error.what());
+  }
+  return "nothing";
+}
+
+/// Expects that `call` throws an Error of this kind whose text has each of the `parts`.
+template <class Call>
+void expect_error(ErrorKind kind, const std::vector<std::string>& parts, Call&& call) {
+  const std::string found = error_of(call);
+  EXPECT_TRUE(found.starts_with(concat(exit_code(kind), " "))) << found;
+  for (const std::string& part : parts)
+    EXPECT_NE(found.find(part), std::string::npos) << found << "\n  lacks " << part;
+}
+
+}  // namespace megalith::test

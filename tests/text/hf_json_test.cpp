@@ -1,0 +1,148 @@
+#include "libcore/text/hf_json.h"
+
+#include "libcore/base/file.h"
+#include "tests/text/fixtures.h"
+
+namespace megalith {
+namespace {
+
+using test::encode;
+using test::expect_error;
+
+/// A tokenizer.json that a test may change.
+class HfJson : public testing::Test {
+ protected:
+  HfJson() : root_(Json::load(test::trained("tokenizer.json"))) {}
+
+  static Json& member(Json& object, std::string_view key) {
+    for (auto& [name, value] : object.as_object())
+      if (name == key) return value;
+    throw std::out_of_range(std::string(key));
+  }
+  Json& model() { return member(root_, "model"); }
+  Json& added() { return member(root_, "added_tokens"); }
+  Json token(const char* text, int id) {
+    return Json::Object{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+                        {"rstrip", false}, {"normalized", false}, {"special", true}};
+  }
+
+  ByteLevelTokenizer read() {
+    write_file(dir_ / "tokenizer.json", root_.dump());
+    return ByteLevelTokenizer(read_hf_tokenizer(dir_.path().string()));
+  }
+  void expect_refusal(const std::vector<std::string>& parts) {
+    expect_error(ErrorKind::kData, parts, [&] { read(); });
+  }
+
+  test::TempDir dir_;
+  Json root_;
+};
+
+TEST_F(HfJson, MayWriteMergesAsOneStringEach) {
+  const std::vector<int32_t> wanted = encode(read(), "They've kept the harbour's books.");
+  for (Json& merge : member(model(), "merges").as_array())
+    merge = Json(merge.as_array()[0].as_string() + " " + merge.as_array()[1].as_string());
+  EXPECT_EQ(encode(read(), "They've kept the harbour's books."), wanted);
+}
+
+TEST_F(HfJson, FindsAddedTokensBeforeAnythingElse) {
+  added().push_back(token("<|user|>", 700));
+  added().push_back(token("<|user|>!", 701));
+  member(added().as_array()[0], "normalized") = Json(true);  // found after the others
+  const ByteLevelTokenizer tokenizer = read();
+  EXPECT_EQ(tokenizer.vocab_size(), 702);
+  EXPECT_EQ(encode(tokenizer, "<|user|><|user|>!<|endoftext|>"), (std::vector<int32_t>{700, 701, 0}));
+  EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{700, 0, 701}), "<|user|><|endoftext|><|user|>!");
+}
+
+TEST_F(HfJson, StripsAroundAddedTokensThatAskForIt) {
+  added().push_back(token("<mask>", 700));
+  member(added().as_array()[1], "lstrip") = Json(true);
+  EXPECT_EQ(encode(read(), "\n <mask>"), std::vector<int32_t>{700});
+  member(added().as_array()[1], "rstrip") = Json(true);
+  EXPECT_EQ(encode(read(), " <mask> \t"), std::vector<int32_t>{700});
+}
+
+TEST_F(HfJson, TakesTheEndOfADocumentFromTheConfig) {
+  added().push_back(token("</s>", 700));
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": "</s>"})");
+  EXPECT_EQ(read().eod(), 700);
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": {"content": "</s>", "lstrip": false}})");
+  EXPECT_EQ(read().eod(), 700);
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": null})");
+  EXPECT_EQ(read().eod(), 0);
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": "<none>"})");
+  expect_error(ErrorKind::kData, {"end-of-document"}, [&] { read().eod(); });
+}
+
+TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
+  const Json good = root_;
+  const auto with = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    root_.set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  with("normalizer", Json::Object{{"type", "NFC"}}, {"\"normalizer\"", "NFC", "not supported"});
+  with("pre_tokenizer", Json::Object{{"type", "Metaspace"}}, {"\"pre_tokenizer\"", "Metaspace"});
+  with("pre_tokenizer", nullptr, {"\"pre_tokenizer\"", "null"});
+  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}}, {"\"add_prefix_space\": false"});
+  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", true}},
+       {"\"add_prefix_space\": false"});
+  with("pre_tokenizer",
+       Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}},
+       {"\"use_regex\": true"});
+  with("post_processor", Json::Object{{"type", "TemplateProcessing"}},
+       {"\"post_processor\"", "TemplateProcessing"});
+  with("decoder", Json::Object{{"type", "Metaspace"}}, {"\"decoder\"", "Metaspace"});
+  with("added_tokens", Json::object(), {"\"added_tokens\""});
+  const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    model().set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  with_model("type", "Unigram", {"model \"type\"", "Unigram"});
+  with_model("dropout", 0.1, {"\"dropout\"", "0.1"});
+  with_model("continuing_subword_prefix", "##", {"\"continuing_subword_prefix\"", "##"});
+  with_model("end_of_word_suffix", "</w>", {"\"end_of_word_suffix\"", "</w>"});
+  with_model("byte_fallback", true, {"\"byte_fallback\""});
+  with_model("ignore_merges", true, {"\"ignore_merges\""});
+  with_model("ignore_merges", 1, {"\"ignore_merges\"", "true or false"});
+  with_model("merges", "a b", {"\"merges\""});
+  with_model("merges", Json::Array{"a b c"}, {"merge 0", "a b c"});
+  with_model("merges", Json::Array{Json::Array{"a", 1}}, {"merge 0", "right token"});
+  with_model("vocab", Json::array(), {"tokenizer.json", "not an object"});
+}
+
+TEST_F(HfJson, RefusesAddedTokensThatHuggingFaceWouldNumberOtherwise) {
+  const Json good = root_;
+  added().push_back(token("<|user|>", 705));
+  expect_refusal({"\"<|user|>\"", "705", "700, the next free one"});
+  root_ = good;
+  member(added().as_array()[0], "id") = Json(3);
+  expect_refusal({"\"<|endoftext|>\"", "0 as in the vocabulary"});
+  root_ = good;
+  added().push_back(token("", 700));
+  expect_refusal({"\"content\""});
+  root_ = good;
+  added().push_back(token("x", 700));
+  member(added().as_array()[1], "single_word") = Json(true);
+  expect_refusal({"\"single_word\": false"});
+}
+
+TEST_F(HfJson, RefusesHalfAFile) {
+  for (const char* key : {"model", "pre_tokenizer"}) {
+    root_ = Json::load(test::trained("tokenizer.json"));
+    std::erase_if(root_.as_object(), [&](const Json::Member& m) { return m.first == key; });
+    expect_refusal({std::string("no \"") + key + "\""});
+  }
+  root_ = Json::array();
+  expect_refusal({"tokenizer.json", "wanted an object"});
+  const std::string text = read_file(test::trained("tokenizer.json"));
+  write_file(dir_ / "cut.json", text.substr(0, text.size() / 2));
+  expect_error(ErrorKind::kData, {"cut.json", "not valid JSON"},
+               [&] { read_hf_tokenizer(dir_ / "cut.json"); });
+  expect_error(ErrorKind::kNoInput, {"none.json"}, [&] { read_hf_tokenizer(dir_ / "none.json"); });
+}
+
+}  // namespace
+}  // namespace megalith
