@@ -29,7 +29,8 @@ struct TokenizerTrainConfig {
     v("output", output,
       "Folder for vocab.json, merges.txt, tokenizer.json and what transformers wants beside them.",
       required(), metavar("DIR"));
-    v("workers", workers, "Threads that read and count.", at_least(1), default_text("all cores"));
+    v("workers", workers, "Threads that read and count.", at_least(1),
+      default_text("all cores that the process may use"));
   }
   void finish() {
     if (workers == 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -1,5 +1,6 @@
 #include "libcore/text/training_corpus.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -71,15 +72,14 @@ void count_lines(Lines& lines, size_t keys, Worker& worker) {
   }
 }
 
-/// Bytes of the files whose size is known; 0 when there is a pipe among them.
+/// Bytes of the files; 0 (unknown) when there is a pipe among them, which must not be opened twice.
 int64_t total_bytes(const std::vector<std::string>& files) {
-  int64_t total = 0;
+  uint64_t total = 0;
   for (const std::string& file : files) {
-    const uint64_t bytes = InputStream(file).size();
-    if (bytes == 0) return 0;
-    total += static_cast<int64_t>(bytes);
+    if (!std::filesystem::is_regular_file(file)) return 0;
+    total += file_size(file);
   }
-  return total;
+  return static_cast<int64_t>(total);
 }
 
 PieceCounts count_json(const TrainingCorpus& corpus) {
