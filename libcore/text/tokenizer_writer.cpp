@@ -122,17 +122,19 @@ std::string tokenizer_config(const TrainedBpe& trained) {
 
 }  // namespace
 
+std::map<std::string, std::string> tokenizer_texts(const TrainedBpe& trained) {
+  return {{"vocab.json", vocab_json(trained)},
+          {"merges.txt", merges_txt(trained)},
+          {"tokenizer.json", tokenizer_json(trained)},
+          {"tokenizer_config.json", tokenizer_config(trained)},
+          {"special_tokens_map.json", token_roles(trained).dump(2) + "\n"}};
+}
+
 void write_tokenizer(const std::string& folder, const TrainedBpe& trained) {
   refuse_other_files(folder);
   AtomicDirectory out(folder);
-  const auto write = [&](const char* name, const std::string& contents) {
+  for (const auto& [name, contents] : tokenizer_texts(trained))
     write_file((out.path() / name).string(), contents);
-  };
-  write("vocab.json", vocab_json(trained));
-  write("merges.txt", merges_txt(trained));
-  write("tokenizer.json", tokenizer_json(trained));
-  write("tokenizer_config.json", tokenizer_config(trained));
-  write("special_tokens_map.json", token_roles(trained).dump(2) + "\n");
   out.commit();
 }
 
