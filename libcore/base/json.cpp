@@ -1,6 +1,7 @@
 #include "libcore/base/json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <unordered_set>
@@ -101,6 +102,35 @@ struct Dumper {
   }
 };
 
+constexpr size_t kLongInteger = 19;  // digits from which an integer may not fit 64 bits
+
+bool fits_64_bits(std::string_view digits, bool negative) {
+  uint64_t value = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return result.ec == std::errc() && (!negative || value <= uint64_t{1} << 63);
+}
+
+// simdjson refuses integers beyond 64 bits; ".0" behind them makes them doubles. (Hugging Face's tokenizer_config.json says
+// "model_max_length": 1000000000000000019884624838656 where there is no limit.)
+std::string with_long_integers_as_doubles(std::string_view text) {
+  std::string out;
+  bool in_string = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    const bool fraction = !out.empty() && (out.back() == '.' || out.back() == 'e' || out.back() == 'E' || out.back() == '+');
+    out += text.substr(at, end - at);
+    const char next = end < text.size() ? text[end] : '\0';
+    if (!in_string && !fraction && end - at >= kLongInteger && next != '.' && next != 'e' && next != 'E' &&
+        !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-'))
+      out += ".0";
+    if (end < text.size()) out += next;
+    if (in_string && next == '\\' && end + 1 < text.size()) out += text[end + 1];
+    at = end + (in_string && next == '\\' ? 2 : 1);
+    if (next == '"') in_string = !in_string;
+  }
+  return out;
+}
+
 template <class T, class V>
 auto& get_as(V& value, const char* wanted) {
   auto* held = std::get_if<T>(&value);
@@ -119,10 +149,12 @@ Json::Json(uint64_t value) {
 
 Json Json::parse(std::string_view text, std::string_view name) {
   simdjson::dom::parser parser;
-  if (const auto error = parser.allocate(text.size(), kDepth); error)
+  if (const auto error = parser.allocate(text.size() + text.size() / kLongInteger + 64, kDepth); error)
     fail(ErrorKind::kData, name, ": ", simdjson::error_message(error));
   simdjson::dom::element root;
-  const auto error = parser.parse(simdjson::padded_string(text)).get(root);
+  auto error = parser.parse(simdjson::padded_string(text)).get(root);
+  if (error)  // its code depends on simdjson's version; other faults stay faults
+    error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
   if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
   return value_from(root, name);
 }

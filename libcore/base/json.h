@@ -31,7 +31,7 @@ class Json {
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 
-  /// Strict RFC 8259. `name` (a file name) begins every message. Throws kData: duplicate keys are refused too.
+  /// Strict RFC 8259; an integer beyond 64 bits is kept as a double. `name` (a file name) begins every message. Throws kData: duplicate keys are refused too.
   static Json parse(std::string_view text, std::string_view name);
   static Json load(const std::string& path);  // kNoInput, kData
 
