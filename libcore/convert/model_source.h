@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
@@ -24,10 +24,11 @@ class ModelSource {
   const std::string& path() const { return path_; }      // of the folder that is read
   const ModelConfig& config() const { return config_; }  // finished; vocab_size is the true vocabulary
   const TokenizerFiles& tokenizer() const { return tokenizer_; }  // type empty: the model came without one
-  const std::string& tokenizer_folder() const {
-    return tokenizer_folder_;
-  }                                       // where its files stand; empty: none
+  /// Where the tokenizer's files stand; empty: none.
+  const std::string& tokenizer_folder() const { return tokenizer_folder_; }
   DType dtype() const { return dtype_; }  // of the stored parameters
+
+  int64_t iteration() const { return iteration_; }  // kRelease: not known
 
   /// All tensors under our names and shapes, whatever the files call them.
   const TensorFile& tensors() const { return *tensors_; }
@@ -35,11 +36,15 @@ class ModelSource {
   void read(ParamTable& params, Stream& stream) const { load_params(*tensors_, params, stream); }
 
  private:
+  void open_checkpoint(const std::string& path);
+  void open_hugging_face(const std::string& path);
+
   std::string path_;
   ModelConfig config_;
   TokenizerFiles tokenizer_;
   std::string tokenizer_folder_;
   DType dtype_ = DType::kF32;
+  int64_t iteration_ = kRelease;
   std::unique_ptr<TensorFile> tensors_;
 };
 

@@ -1,0 +1,139 @@
+#include "libcore/convert/model_source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/mapped_file.h"
+#include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/safetensors.h"
+#include "libcore/convert/tokenizer_folder.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  fail(ErrorKind::kData, path, ": ", what);
+}
+
+bool holds(const std::string& folder, const char* name) {
+  return file_exists(folder + "/" + name);
+}
+
+// Other tools' checkpoints, so that the user is told what the folder is and not only that it is wrong.
+void refuse_foreign_folder(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("mp_rank_") || name == "model_optim_rng.pt")
+      refuse(folder,
+             concat("is a Megatron checkpoint in torch's format (", name, "); a later version reads it"));
+    if (name == ".metadata" || name.ends_with(".distcp"))
+      refuse(folder, concat("is a distributed torch checkpoint (", name, "); a later version reads it"));
+    if (name.ends_with(".gguf"))
+      refuse(folder, concat("holds a GGUF file (", name, "); a later version reads it"));
+  }
+  if (holds(folder, "adapter_config.json")) refuse(folder, "is a PEFT adapter; a later version reads it");
+}
+
+void refuse_file(const std::string& path) {
+  if (path.ends_with(".gguf")) refuse(path, "is a GGUF file; a later version reads it");
+  if (path.ends_with(".pt") || path.ends_with(".bin") || path.ends_with(".pth"))
+    refuse(path, "is a torch checkpoint; a later version reads it");
+  refuse(path, "is a file; give the folder that holds config.json, or a checkpoint folder");
+}
+
+bool is_hugging_face(const std::string& folder) {
+  if (!holds(folder, "config.json")) return false;
+  if (holds(folder, "model.safetensors") || holds(folder, "model.safetensors.index.json")) return true;
+  if (holds(folder, "pytorch_model.bin") || holds(folder, "pytorch_model.bin.index.json"))
+    refuse(
+        folder,
+        "holds its weights as pytorch_model.bin; a later version reads it: save the model with safetensors");
+  fail(ErrorKind::kNoInput, folder,
+       ": holds config.json but neither model.safetensors nor model.safetensors.index.json");
+}
+
+std::string our_folder(const std::string& path) {
+  if (holds(path, kIndexFile)) return path;
+  if (const auto latest = latest_checkpoint(path)) {
+    if (fs::is_directory(*latest)) refuse_foreign_folder(*latest);
+    return path;  // CheckpointReader says what is wrong with it, if anything is
+  }
+  return {};
+}
+
+ModelConfig config_of(const CheckpointReader& reader) {
+  const std::string where = reader.path() + "/" + kArgsFile;
+  ModelConfig config;
+  from_json(config, reader.json(kArgsFile), where);
+  const int64_t rows = reader.at("embedding.word_embeddings.weight").shape()[0];
+  if (config.vocab_size == 0) config.vocab_size = rows;
+  if (config.vocab_size != rows)
+    fail(ErrorKind::kData, where, ": vocab_size is ", config.vocab_size,
+         ", but the checkpoint's embedding has ", rows, " rows");
+  config.finish();
+  Problems problems;
+  config.validate(problems);
+  if (!problems.empty()) fail(ErrorKind::kData, where, ": ", join(problems.list(), "; "));
+  return config;
+}
+
+std::string tokenizer_type(const Json& args) {
+  const Json* type = args.find("tokenizer_type");
+  return type && type->is_string() ? type->as_string() : std::string();
+}
+
+// Its ids and one more, the end of a document, are the vocabulary.
+TokenizerFiles null_tokenizer(const ModelConfig& config) {
+  TokenizerFiles files;
+  files.type = "NullTokenizer";
+  files.null_vocab_size = static_cast<int>(config.vocab_size) - 1;
+  return files;
+}
+
+}  // namespace
+
+ModelSource::ModelSource(const std::string& path) {
+  if (!file_exists(path)) fail(ErrorKind::kNoInput, path, ": there is no such folder");
+  if (!fs::is_directory(path)) refuse_file(path);
+  if (const std::string ours = our_folder(path); !ours.empty())
+    open_checkpoint(ours);
+  else if (is_hugging_face(path))
+    open_hugging_face(path);
+  else {
+    refuse_foreign_folder(path);
+    fail(ErrorKind::kNoInput, path, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
+         " or config.json)");
+  }
+}
+
+void ModelSource::open_checkpoint(const std::string& path) {
+  auto reader = std::make_unique<CheckpointReader>(path);
+  path_ = reader->path();
+  config_ = config_of(*reader);
+  const std::string type = tokenizer_type(reader->json(kArgsFile));
+  tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
+  tokenizer_ = tokenizer_in(tokenizer_folder_, type);
+  if (tokenizer_.type.empty()) tokenizer_folder_.clear();
+  if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
+  dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
+  iteration_ = reader->iteration();
+  tensors_ = std::move(reader);
+}
+
+void ModelSource::open_hugging_face(const std::string& path) {
+  const HfModel model = parse_hf_config(Json::load(path + "/config.json"), path + "/config.json");
+  path_ = path;
+  config_ = model.config;
+  tokenizer_ = tokenizer_in(path);
+  if (!tokenizer_.type.empty()) tokenizer_folder_ = path;
+  tensors_ =
+      std::make_unique<MappedTensorFile>(std::make_unique<SafetensorsFolder>(path), *model.names, config_);
+  dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
+}
+
+}  // namespace megalith
