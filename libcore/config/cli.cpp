@@ -12,9 +12,9 @@
 namespace megalith {
 
 namespace {
-const std::string kDefault = "default";
-const std::string kDerived = "derived";
-const std::string kCommandLine = "command line";
+constexpr const char* kDefault = "default";
+constexpr const char* kDerived = "derived";
+constexpr const char* kCommandLine = "command line";
 constexpr const char* kGeneralGroup = "General";
 
 /// What every app has.
@@ -266,8 +266,8 @@ std::vector<std::string> Options::describe() const {
     if (state_->is_general(entry) || entry.field.unlisted) continue;
     const std::string name = json_key(entry.field.name), value = field_text(entry.field);
     const std::string dots(name.size() + 2 < kValueColumn ? kValueColumn - name.size() - 2 : 3, '.');
-    const std::string from = entry.source == kDefault ? std::string() : " (" + entry.source + ")";
-    lines.push_back("  " + name + ' ' + dots + ' ' + (value.empty() ? "none" : value) + from);
+    const std::string from = entry.source == kDefault ? "" : concat(" (", entry.source, ')');
+    lines.push_back(concat("  ", name, ' ', dots, ' ', value.empty() ? "none" : value, from));
   }
   return lines;
 }
