@@ -30,9 +30,9 @@ struct CheckpointConfig {
     v("load-rng", load_rng, "Go on with the checkpoint's random numbers.");
     v("save-optim", save_optim, "Save the optimizer's state.");
     v("override-opt_param-scheduler", override_scheduler,
-      "Take the schedule of the command line, not the checkpoint's.");
+      "Take the schedule of the command line, not the checkpoint's.", alias({"override-lr-scheduler"}));
     v("use-checkpoint-opt_param-scheduler", use_checkpoint_scheduler,
-      "Take the checkpoint's schedule without complaint.");
+      "Take the checkpoint's schedule without complaint.", alias({"use-checkpoint-lr-scheduler"}));
     v("use-checkpoint-args", use_checkpoint_args,
       "Take the model's shape from the checkpoint; the command line has precedence.");
     v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");

@@ -23,7 +23,7 @@ ignored_megatron_options();  // of Megatron-LM's and PaddleNLP's training comman
 
 /// An option of other tools that would change the result and is not supported.
 struct RefusedOption {
-  const char* name;
+  const char* name;    // "moe-*": every name that begins so
   const char* remedy;  // what to do instead
 };
 std::span<const RefusedOption> refused_megatron_options();

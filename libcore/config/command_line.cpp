@@ -43,8 +43,11 @@ const IgnoredOption::Values* OptionTable::find_ignored(const std::string& name) 
 }
 
 const std::string* OptionTable::find_refused(const std::string& name) const {
-  const auto found = refused.find(option_key(name));
-  return found == refused.end() ? nullptr : &found->second;
+  const std::string key = option_key(name);
+  for (const auto& [pattern, remedy] : refused)
+    if (pattern.ends_with('*') ? key.starts_with(pattern.substr(0, pattern.size() - 1)) : key == pattern)
+      return &remedy;
+  return nullptr;
 }
 
 std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {

@@ -21,7 +21,7 @@ struct OptionTable {
   std::vector<const Field*> fields;
   std::map<std::string, OptionMatch, std::less<>> spellings;
   std::map<std::string, IgnoredOption::Values, std::less<>> ignored;
-  std::map<std::string, std::string, std::less<>> refused;  // with what to do instead
+  std::map<std::string, std::string, std::less<>> refused;  // name or "prefix*", what to do instead
 
   /// Throws kInternal when a spelling is taken.
   void add(const Field& field);

@@ -17,26 +17,25 @@ struct Overload : Fs... {
 template <class... Fs>
 Overload(Fs...) -> Overload<Fs...>;
 
-std::string number_text(double value) {
-  return format_double(value);
-}
-
 Trait constrain(Constraint constraint) {
   return [constraint = std::move(constraint)](Field& field) { field.constraints.push_back(constraint); };
 }
 }  // namespace
 
 Trait at_least(double least) {
-  return constrain({.text = "at least " + number_text(least),
+  return constrain({.text = "at least " + format_double(least),
                     .number = [=](double x) { return x >= least; },
                     .obvious = least == 0 || least == 1});
 }
 Trait at_most(double most) {
-  return constrain({.text = "at most " + number_text(most), .number = [=](double x) { return x <= most; }});
+  return constrain({.text = "at most " + format_double(most), .number = [=](double x) { return x <= most; }});
 }
 Trait between(double least, double most) {
-  return constrain({.text = "between " + number_text(least) + " and " + number_text(most),
-                    .number = [=](double x) { return x >= least && x <= most; }});
+  constexpr double kEndless =
+      1024;  // a greater bound only keeps products of several options within their type
+  return constrain({.text = "between " + format_double(least) + " and " + format_double(most),
+                    .number = [=](double x) { return x >= least && x <= most; },
+                    .obvious = most >= kEndless});
 }
 Trait positive() {
   return constrain({.text = "greater than 0", .number = [](double x) { return x > 0; }, .obvious = true});
@@ -109,9 +108,9 @@ bool refuse_word(const std::string& word, const std::vector<std::string>& words,
 }
 
 bool satisfies(const Field& field, double value, const Report& report) {
-  if (!std::isfinite(value)) return report.refuse(number_text(value), "a finite number");
+  if (!std::isfinite(value)) return report.refuse(format_double(value), "a finite number");
   for (const Constraint& c : field.constraints)
-    if (c.number && !c.number(value)) return report.refuse(number_text(value), c.text);
+    if (c.number && !c.number(value)) return report.refuse(format_double(value), c.text);
   return true;
 }
 

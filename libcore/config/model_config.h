@@ -53,8 +53,8 @@ struct ModelConfig {
   template <class V>
   void fields(V&& v) {
     v("num-layers", layers, "Transformer layers.", at_least(1));
-    v("hidden-size", hidden, "Width of the residual stream.", at_least(1));
-    v("ffn-hidden-size", ffn_hidden, "Width inside the feed-forward block.", at_least(0),
+    v("hidden-size", hidden, "Width of the residual stream.", between(1, 1 << 20));
+    v("ffn-hidden-size", ffn_hidden, "Width inside the feed-forward block.", between(0, 1 << 24),
       default_text("4 * hidden-size; with --swiglu 8/3 of it, cut to a multiple of 64"));
     v("num-attention-heads", heads, "Attention heads.", at_least(1));
     v("kv-channels", kv_channels, "Size of one head.", at_least(0),
@@ -84,7 +84,7 @@ struct ModelConfig {
     v("init-method-std", init_std, "Standard deviation of the initial weights.", positive());
     v("make-vocab-size-divisible-by", vocab_divisor,
       "Pad the vocabulary to a multiple of this times tensor-model-parallel-size.", at_least(1));
-    v("vocab-size", vocab_size, "Ids of the tokenizer, without padding.", at_least(0),
+    v("vocab-size", vocab_size, "Ids of the tokenizer, without padding.", between(0, 2147483647),
       default_text("from the tokenizer"));
     v("use-rotary-position-embeddings", use_rotary,
       "Megatron's older spelling of --position-embedding-type rope.");

@@ -7,7 +7,8 @@
 namespace megalith {
 
 void ParallelConfig::finish() {
-  if (world == 0) world = std::max(data, 1) * model_ranks();
+  if (world == 0)
+    world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMostRanks}));
   if (local_world == 0) local_world = world;
   if (data == 0) data = std::max(world / model_ranks(), 1);
   if (tensor == 1) sequence = false;  // nothing to cut, as in Megatron
@@ -44,8 +45,9 @@ void ParallelConfig::validate(const ModelConfig& model, Problems& problems) cons
   divides("--ffn-hidden-size", model.ffn_hidden, kTensor, tensor);
   if (sequence)
     divides("--seq-length", model.seq_length, "--tensor-model-parallel-size * --context-parallel-size",
-            tensor * context);
-  if (context > 1) divides("--seq-length", model.seq_length, "2 * --context-parallel-size", 2 * context);
+            int64_t{tensor} * context);
+  if (context > 1)
+    divides("--seq-length", model.seq_length, "2 * --context-parallel-size", int64_t{2} * context);
   divides("--num-layers", model.layers, "--pipeline-model-parallel-size", pipeline);
   if (layers_per_chunk && model.layers % pipeline == 0 && model.layers / pipeline % *layers_per_chunk != 0)
     problems.add("--num-layers ", model.layers, " gives ", model.layers / pipeline, " layers to each of ",

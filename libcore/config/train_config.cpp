@@ -1,5 +1,8 @@
 #include "libcore/config/train_config.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "libcore/config/model_config.h"
 #include "libcore/config/parallel_config.h"
 
@@ -17,7 +20,9 @@ void TrainConfig::finish() {
 }
 
 void TrainConfig::finish(const ParallelConfig& parallel) {
-  if (global_batch == 0) global_batch = micro_batch * parallel.data * accumulation.value_or(1);
+  if (global_batch == 0)
+    global_batch = static_cast<int>(std::min<int64_t>(
+        int64_t{micro_batch} * parallel.data * accumulation.value_or(1), std::numeric_limits<int>::max()));
   finish();
 }
 

@@ -55,12 +55,12 @@ struct TrainConfig {
 
   template <class V>
   void fields(V&& v) {
-    v("micro-batch-size", micro_batch, "Samples of one forward pass on one rank.", at_least(1),
+    v("micro-batch-size", micro_batch, "Samples of one forward pass on one rank.", between(1, 1 << 20),
       alias({"per-device-train-batch-size"}));
     v("global-batch-size", global_batch, "Samples of one optimizer step over all ranks.", at_least(0),
       default_text("micro-batch-size * data-parallel-size"));
     v("gradient-accumulation-steps", accumulation,
-      "Micro-batches of one step on one rank, in place of --global-batch-size.", at_least(1));
+      "Micro-batches of one step on one rank, in place of --global-batch-size.", between(1, 1 << 20));
     v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
     v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
@@ -101,11 +101,12 @@ struct TrainConfig {
     v("bf16", bf16, "Train in bfloat16.");
     v("recompute-activations", recompute_activations, "Same as --recompute-granularity selective.");
     v("recompute", recompute_all, "Same as --recompute-granularity full --recompute-method uniform.",
-      unlisted());
+      alias({"checkpoint-activations"}), unlisted());
     v("recompute-granularity", recompute, "What is run again in the backward pass to save memory.");
     v("recompute-method", recompute_method, "Which layers --recompute-granularity full takes.",
-      one_of({"uniform", "block"}));
-    v("recompute-num-layers", recompute_layers, "How many layers --recompute-method takes.", at_least(1));
+      alias({"activations-checkpoint-method"}), one_of({"uniform", "block"}));
+    v("recompute-num-layers", recompute_layers, "How many layers --recompute-method takes.", at_least(1),
+      alias({"checkpoint-num-layers", "activations-checkpoint-num-layers"}));
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));
   }

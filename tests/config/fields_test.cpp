@@ -71,7 +71,7 @@ TEST(Fields, RefuseJsonThatDoesNotFit) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_STREQ(error.what(),
                  "args.json: num_layers \"many\": wanted an integer\n"
-                 "args.json: hidden_size -1: wanted at least 1\n"
+                 "args.json: hidden_size -1: wanted between 1 and 1048576\n"
                  "args.json: seq_length \"1.5\": wanted an integer\n"
                  "args.json: normalization \"rmsnorm\": wanted one of LayerNorm, RMSNorm\n"
                  "args.json: swiglu {}: wanted one value");

@@ -4,6 +4,8 @@
 
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/config/command_line.h"
+#include "tests/support/files.h"
 
 namespace megalith {
 namespace {
@@ -43,9 +45,13 @@ std::string complaint(const std::string& line) {
 }
 
 /// Everything that must be given; a test adds what it is about.
-const std::string kSmall =
+constexpr const char* kSmall =
     "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr 1e-3 "
     "--train-iters 100 ";
+
+std::string small() {
+  return kSmall;
+}
 
 TEST(PretrainConfig, ReadsCodeParrotsCommand) {
   const PretrainConfig c = given(
@@ -105,7 +111,7 @@ TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
 
 TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
   EXPECT_EQ(
-      complaint(kSmall +
+      complaint(small() +
                 "--DDP-impl local --distributed-backend nccl --num-workers 2 --no-masked-softmax-fusion "
                 "--use-flash-attn "
                 "--use-mcore-models --transformer-impl local --no-async-tensor-model-parallel-allreduce "
@@ -115,13 +121,14 @@ TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
 }
 
 TEST(PretrainConfig, RefusesWithARemedyWhatWouldChangeTheResult) {
-  EXPECT_EQ(complaint(kSmall + "--rampup-batch-size 16 16 1000 --apply-layernorm-1p --dataloader-type cyclic "
-                               "--optimizer sgd --use-rope-scaling"),
-            "--rampup-batch-size is not supported; give --global-batch-size for the whole run\n"
-            "--use-rope-scaling is not supported; leave it out\n"
-            "--dataloader-type \"cyclic\": wanted one of single\n"
-            "--optimizer \"sgd\": wanted one of adam\n"
-            "--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
+  EXPECT_EQ(
+      complaint(small() + "--rampup-batch-size 16 16 1000 --apply-layernorm-1p --dataloader-type cyclic "
+                          "--optimizer sgd --use-rope-scaling"),
+      "--rampup-batch-size is not supported; give --global-batch-size for the whole run\n"
+      "--use-rope-scaling is not supported; leave it out\n"
+      "--dataloader-type \"cyclic\": wanted one of single\n"
+      "--optimizer \"sgd\": wanted one of adam\n"
+      "--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
 }
 
 TEST(PretrainConfig, SaysEverythingThatIsMissing) {
@@ -133,23 +140,23 @@ TEST(PretrainConfig, SaysEverythingThatIsMissing) {
 
 // Megatron's validate_args: ffn_hidden_size = int((4 * hidden_size * 2 / 3) / 64) * 64
 TEST(PretrainConfig, DerivesSwigluWidthAsMegatron) {
-  EXPECT_EQ(given(kSmall + "--hidden-size 4096 --num-attention-heads 32 --swiglu").model.ffn_hidden, 10880);
-  EXPECT_EQ(given(kSmall + "--hidden-size 768 --swiglu").model.ffn_hidden, 2048);
-  EXPECT_EQ(given(kSmall + "--hidden-size 768 --swiglu --ffn-hidden-size 5").model.ffn_hidden, 5);
+  EXPECT_EQ(given(small() + "--hidden-size 4096 --num-attention-heads 32 --swiglu").model.ffn_hidden, 10880);
+  EXPECT_EQ(given(small() + "--hidden-size 768 --swiglu").model.ffn_hidden, 2048);
+  EXPECT_EQ(given(small() + "--hidden-size 768 --swiglu --ffn-hidden-size 5").model.ffn_hidden, 5);
 }
 
 TEST(PretrainConfig, ChoosesTheActivation) {
-  EXPECT_EQ(given(kSmall + "--no-bias-gelu-fusion").model.activation(), Activation::kGeluExact);
-  EXPECT_EQ(given(kSmall + "--no-bias-gelu-fusion --openai-gelu").model.activation(), Activation::kGeluTanh);
-  EXPECT_EQ(given(kSmall + "--swiglu").model.activation(), Activation::kSwiglu);
+  EXPECT_EQ(given(small() + "--no-bias-gelu-fusion").model.activation(), Activation::kGeluExact);
+  EXPECT_EQ(given(small() + "--no-bias-gelu-fusion --openai-gelu").model.activation(), Activation::kGeluTanh);
+  EXPECT_EQ(given(small() + "--swiglu").model.activation(), Activation::kSwiglu);
 }
 
 TEST(PretrainConfig, DerivesBiases) {
-  const ModelConfig without = given(kSmall + "--disable-bias-linear").model;
+  const ModelConfig without = given(small() + "--disable-bias-linear").model;
   EXPECT_FALSE(without.linear_bias);
   EXPECT_FALSE(without.has_qkv_bias());
-  EXPECT_TRUE(given(kSmall + "--disable-bias-linear --add-qkv-bias").model.has_qkv_bias());
-  const ModelConfig no_qkv = given(kSmall + "--no-qkv-bias").model;
+  EXPECT_TRUE(given(small() + "--disable-bias-linear --add-qkv-bias").model.has_qkv_bias());
+  const ModelConfig no_qkv = given(small() + "--no-qkv-bias").model;
   EXPECT_TRUE(no_qkv.linear_bias);
   EXPECT_FALSE(no_qkv.has_qkv_bias());
 }
@@ -165,66 +172,67 @@ TEST(PretrainConfig, PadsTheVocabularyAsMegatron) {
 }
 
 TEST(PretrainConfig, ChecksTheModelsShape) {
-  EXPECT_EQ(complaint(kSmall + "--hidden-size 100"),
+  EXPECT_EQ(complaint(small() + "--hidden-size 100"),
             "--hidden-size 100 is not a multiple of --num-attention-heads 6; nearest that work: 96, 102; or "
             "give --kv-channels");
-  EXPECT_EQ(complaint(kSmall + "--hidden-size 100 --kv-channels 32"), "");
-  EXPECT_EQ(complaint(kSmall + "--group-query-attention --num-query-groups 4"),
+  EXPECT_EQ(complaint(small() + "--hidden-size 100 --kv-channels 32"), "");
+  EXPECT_EQ(complaint(small() + "--group-query-attention --num-query-groups 4"),
             "--num-attention-heads 6 is not a multiple of --num-query-groups 4; nearest that work: 4, 8");
-  EXPECT_EQ(given(kSmall + "--group-query-attention --num-query-groups 3").model.kv_heads(), 3);
-  EXPECT_EQ(complaint(kSmall + "--max-position-embeddings 16"),
+  EXPECT_EQ(given(small() + "--group-query-attention --num-query-groups 3").model.kv_heads(), 3);
+  EXPECT_EQ(complaint(small() + "--max-position-embeddings 16"),
             "--max-position-embeddings 16 is less than --seq-length 32; raise the first or lower the second");
-  EXPECT_EQ(complaint(kSmall + "--position-embedding-type rope --kv-channels 9"),
+  EXPECT_EQ(complaint(small() + "--position-embedding-type rope --kv-channels 9"),
             "--kv-channels 9 times --rotary-percent 1 gives 9 rotated channels; wanted an even number");
-  EXPECT_EQ(given(kSmall + "--use-rotary-position-embeddings").model.position, PositionEmbedding::kRope);
+  EXPECT_EQ(given(small() + "--use-rotary-position-embeddings").model.position, PositionEmbedding::kRope);
 }
 
 TEST(PretrainConfig, ChecksTheLayout) {
   EXPECT_EQ(
-      complaint(kSmall + "--tensor-model-parallel-size 4"),
+      complaint(small() + "--tensor-model-parallel-size 4"),
       "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4, 8");
-  EXPECT_EQ(complaint(kSmall + "--pipeline-model-parallel-size 3"),
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 3"),
             "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6");
   EXPECT_EQ(
-      complaint(kSmall + "--world-size 6 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
+      complaint(small() + "--world-size 6 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
       "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 2 = 4 does not divide the 6 ranks; "
       "nearest that work: 4, 8");
-  EXPECT_EQ(complaint(kSmall + "--world-size 8 --tensor-model-parallel-size 2 --data-parallel-size 2"),
+  EXPECT_EQ(complaint(small() + "--world-size 8 --tensor-model-parallel-size 2 --data-parallel-size 2"),
             "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 1 * --data-parallel-size 2 = 4 "
             "is not the number of ranks, "
             "8; leave --data-parallel-size out, or give 4");
-  EXPECT_EQ(complaint(kSmall + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3"),
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3"),
             "--num-layers 4 gives 2 layers to each of 2 pipeline ranks, not a multiple of "
             "--num-layers-per-virtual-pipeline-stage 3");
   const PretrainConfig c = given(
-      kSmall + "--world-size 12 --local-world-size 4 --tensor-model-parallel-size 2 --sequence-parallel");
+      small() + "--world-size 12 --local-world-size 4 --tensor-model-parallel-size 2 --sequence-parallel");
   EXPECT_EQ(c.parallel.data, 6);
   EXPECT_TRUE(c.parallel.sequence);
   EXPECT_EQ(c.train.global_batch, 12);
-  EXPECT_FALSE(given(kSmall + "--sequence-parallel")
+  EXPECT_FALSE(given(small() + "--sequence-parallel")
                    .parallel.sequence);  // Megatron drops it without tensor parallelism
 }
 
 TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
-  EXPECT_EQ(complaint(kSmall + "--global-batch-size 5"),
+  EXPECT_EQ(complaint(small() + "--global-batch-size 5"),
             "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "
             "that work: 4, 6");
   EXPECT_EQ(
-      complaint(kSmall + "--global-batch-size 8 --gradient-accumulation-steps 2"),
+      complaint(small() + "--global-batch-size 8 --gradient-accumulation-steps 2"),
       "--global-batch-size 8 and --gradient-accumulation-steps 2 contradict each other; give one of them");
-  EXPECT_EQ(complaint(kSmall + "--min-lr 1"), "--min-lr 1 is greater than --lr 0.001");
-  EXPECT_EQ(complaint(kSmall + "--lr 0"), "--lr 0: wanted greater than 0");
-  EXPECT_EQ(complaint(kSmall + "--lr-warmup-iters 100"),
+  EXPECT_EQ(complaint(small() + "--min-lr 1"), "--min-lr 1 is greater than --lr 0.001");
+  EXPECT_EQ(complaint(small() + "--lr 0"), "--lr 0: wanted greater than 0");
+  EXPECT_EQ(complaint(small() + "--lr-warmup-iters 100"),
             "the warm-up takes 100 steps, but --lr-decay-iters is 100; shorten --lr-warmup-iters");
-  EXPECT_EQ(complaint(kSmall + "--lr-warmup-iters 5 --lr-warmup-fraction .1"),
+  EXPECT_EQ(complaint(small() + "--lr-warmup-iters 5 --lr-warmup-fraction .1"),
             "--lr-warmup-iters 5 and --lr-warmup-fraction 0.1 contradict each other; give one of them");
-  EXPECT_EQ(complaint(kSmall + "--fp16 --bf16"), "--fp16 and --bf16 contradict each other; give one of them");
-  EXPECT_EQ(complaint(kSmall + "--recompute-granularity full"),
+  EXPECT_EQ(complaint(small() + "--fp16 --bf16"),
+            "--fp16 and --bf16 contradict each other; give one of them");
+  EXPECT_EQ(complaint(small() + "--recompute-granularity full"),
             "--recompute-granularity full needs --recompute-method uniform or block");
-  EXPECT_EQ(complaint(kSmall + "--save-interval 5"), "--save-interval 5 needs --save DIR");
-  EXPECT_EQ(complaint(kSmall + "--split 1,2,3,4"),
+  EXPECT_EQ(complaint(small() + "--save-interval 5"), "--save-interval 5 needs --save DIR");
+  EXPECT_EQ(complaint(small() + "--split 1,2,3,4"),
             "--split \"1,2,3,4\": wanted up to three weights, such as \"969,30,1\"");
-  EXPECT_EQ(complaint(kSmall + "--tokenizer-type GPT2BPETokenizer --vocab v.json"),
+  EXPECT_EQ(complaint(small() + "--tokenizer-type GPT2BPETokenizer --vocab v.json"),
             "--tokenizer-type GPT2BPETokenizer needs --merge-file FILE (merges.txt)");
 }
 
@@ -253,16 +261,16 @@ TEST(PretrainConfig, IsTheSameFilledByHand) {
   Problems problems;
   by_hand.validate(problems);
   EXPECT_TRUE(problems.empty());
-  EXPECT_TRUE(differences(by_hand, given(kSmall)).empty());
+  EXPECT_TRUE(differences(by_hand, given(small())).empty());
 }
 
 TEST(PretrainConfig, DiffersFromACheckpointsArgs) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
   config.add_to(options);
-  ASSERT_FALSE(options.read(words(kSmall + "--hidden-size 192 --lr 2e-3")));
+  ASSERT_FALSE(options.read(words(small() + "--hidden-size 192 --lr 2e-3")));
   options.check();
-  const auto list = options.differences_from(to_json(given(kSmall)), {"Model"});
+  const auto list = options.differences_from(to_json(given(small())), {"Model"});
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0].name, "hidden-size");
   EXPECT_EQ(list[0].theirs, "96");
@@ -272,7 +280,7 @@ TEST(PretrainConfig, DiffersFromACheckpointsArgs) {
 }
 
 TEST(PretrainConfig, TakesTheModelFromACheckpoint) {
-  const Json args = to_json(given(kSmall + "--swiglu --disable-bias-linear"));
+  const Json args = to_json(given(small() + "--swiglu --disable-bias-linear"));
   PretrainConfig config;
   Options options("pretrain", "Train.");
   config.add_to(options);
@@ -285,6 +293,48 @@ TEST(PretrainConfig, TakesTheModelFromACheckpoint) {
   EXPECT_FALSE(config.model.has_qkv_bias());
   EXPECT_EQ(config.train.micro_batch, 4);
   EXPECT_EQ(options.source("swiglu"), "checkpoint iter_0000100");
+}
+
+/// What a word after this option would be to us: "one", "several" or "none" of its values.
+std::string values_of(IgnoredOption::Values values) {
+  switch (values) {
+    case IgnoredOption::kOne:
+      return "one";
+    case IgnoredOption::kSeveral:
+      return "several";
+    default:
+      return "none";
+  }
+}
+
+// tests/config/goldens/megatron_options.json: every option of Megatron-LM core 0.12's pretrain_gpt.py
+// (tools/golden/megatron_options.py).
+TEST(PretrainConfig, KnowsMegatronsOptionsWithTheirDefaults) {
+  PretrainConfig config;
+  const std::vector<Field> fields = fields_of(config);
+  OptionTable table;
+  for (const Field& field : fields) table.add(field);
+  for (const auto& [name, values] : ignored_megatron_options()) table.ignored.emplace(name, values);
+  for (const auto& [name, remedy] : refused_megatron_options()) table.refused.emplace(name, remedy);
+  int compared = 0;
+  const Json options = Json::load(test::test_data("config/goldens/megatron_options.json"));
+  for (const Json& option : options.as_array()) {
+    const std::string& name = option["option"].as_string();
+    SCOPED_TRACE(name);
+    if (const OptionMatch* match = table.find(name)) {
+      const Field& field = *table.fields[match->field];
+      EXPECT_EQ(option["values"], Json(is_flag(field) ? "none" : takes_several(field) ? "several" : "one"));
+      if (option["default"].is_null()) continue;
+      EXPECT_TRUE(differences({field}, Json(Json::Object{{json_key(field.name), option["default"]}})).empty())
+          << "ours " << field_text(field) << ", Megatron's " << option["default"].dump();
+      ++compared;
+    } else if (const auto* values = table.find_ignored(name)) {
+      EXPECT_EQ(option["values"], Json(values_of(*values)));
+    } else {
+      EXPECT_TRUE(table.find_refused(name)) << "unknown";
+    }
+  }
+  EXPECT_GT(compared, 25);
 }
 
 }  // namespace
