@@ -46,18 +46,23 @@ size_t AddedTokens::next_start(std::string_view utf8, size_t from) const {
   return static_cast<size_t>(found - utf8.begin());
 }
 
-std::optional<AddedTokens::Match> AddedTokens::find(std::string_view utf8, size_t from) const {
+std::optional<AddedTokens::Found> AddedTokens::find(std::string_view utf8, size_t from) const {
   if (tokens_.empty()) return std::nullopt;
   for (size_t at = next_start(utf8, from); at < utf8.size(); at = next_start(utf8, at + 1)) {
     const auto token = std::find_if(tokens_.begin(), tokens_.end(),
                                     [&](const AddedToken& t) { return utf8.substr(at).starts_with(t.text); });
-    if (token == tokens_.end()) continue;
-    Match match{at, at + token->text.size(), token->id};
-    if (token->takes_space_before) match.begin = from + trailing_space(utf8.substr(from, at - from));
-    if (token->takes_space_after) match.end += leading_space(utf8.substr(match.end));
-    return match;
+    if (token != tokens_.end()) return Found{at, at + token->text.size(), &*token};
   }
   return std::nullopt;
+}
+
+size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t from) {
+  if (!found.token->takes_space_before) return found.begin;
+  return std::max(from, trailing_space(utf8.substr(0, found.begin)));
+}
+
+size_t AddedTokens::behind(std::string_view utf8, const Found& found) {
+  return found.end + (found.token->takes_space_after ? leading_space(utf8.substr(found.end)) : 0);
 }
 
 }  // namespace megalith

@@ -23,15 +23,32 @@ class AddedTokens {
   AddedTokens() = default;
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  struct Match {
-    size_t begin, end;  // bytes, white space taken along included
-    int32_t id;
-  };
-  /// The first match in `utf8` that starts at `from` or later.
-  std::optional<Match> find(std::string_view utf8, size_t from) const;
+  /// Calls `plain(std::string_view)` for the text between added tokens (never empty) and `special(int32_t
+  /// id)` for each of them, in order. As in Hugging Face tokenizers, white space that one token took along
+  /// can still begin the next one.
+  template <class Plain, class Special>
+  void split(std::string_view utf8, Plain&& plain, Special&& special) const {
+    size_t from = 0;
+    for (std::optional<Found> found = find(utf8, 0); found; found = find(utf8, found->end)) {
+      const size_t begin = before(utf8, *found, from);
+      if (begin > from) plain(utf8.substr(from, begin - from));
+      special(found->token->id);
+      from = behind(utf8, *found);
+    }
+    if (from < utf8.size()) plain(utf8.substr(from));
+  }
 
  private:
+  struct Found {
+    size_t begin, end;  // bytes, without white space around it
+    const AddedToken* token;
+  };
+  /// The first token in `utf8` that starts at `from` or later.
+  std::optional<Found> find(std::string_view utf8, size_t from) const;
   size_t next_start(std::string_view utf8, size_t from) const;
+  /// Where the text before the token ends (not before `from`) and that behind it begins.
+  static size_t before(std::string_view utf8, const Found& found, size_t from);
+  static size_t behind(std::string_view utf8, const Found& found);
 
   std::vector<AddedToken> tokens_;  // longest first
   std::array<bool, 256> starts_{};  // bytes with which one begins

@@ -10,18 +10,6 @@ namespace {
 constexpr int kCacheBits = 15;                 // 2^16 pretokens, 2 MiB a thread: about the second-level cache
 constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
 
-/// Calls `plain` for the stretches between matches of `added` and `special(id)` for each match, in order.
-template <class Plain, class Special>
-void split_by(const AddedTokens& added, std::string_view utf8, Plain&& plain, Special&& special) {
-  size_t from = 0;
-  while (const auto match = added.find(utf8, from)) {
-    if (match->begin > from) plain(utf8.substr(from, match->begin - from));
-    special(match->id);
-    from = match->end;
-  }
-  if (from < utf8.size()) plain(utf8.substr(from));
-}
-
 }  // namespace
 
 struct ByteLevelTokenizer::Scratch {
@@ -86,14 +74,14 @@ void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& 
 
 void ByteLevelTokenizer::encode_to(std::string_view utf8, Sink sink) const {
   Lease scratch(*this);
-  split_by(
-      raw_added_, utf8, [&](std::string_view rest) { encode_normalized(rest, scratch.get(), sink); },
+  raw_added_.split(
+      utf8, [&](std::string_view rest) { encode_normalized(rest, scratch.get(), sink); },
       [&](int32_t id) { sink.ids.push_back(id); });
 }
 
 void ByteLevelTokenizer::encode_normalized(std::string_view utf8, Scratch& scratch, Sink sink) const {
-  split_by(
-      normalized_added_, utf8, [&](std::string_view rest) { encode_plain(rest, scratch, sink); },
+  normalized_added_.split(
+      utf8, [&](std::string_view rest) { encode_plain(rest, scratch, sink); },
       [&](int32_t id) { sink.ids.push_back(id); });
 }
 

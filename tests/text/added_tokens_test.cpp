@@ -5,42 +5,46 @@
 namespace megalith {
 namespace {
 
-/// All matches as "begin-end:id", the way a tokenizer walks over them.
-std::string matches(const AddedTokens& added, std::string_view text) {
+/// The text between added tokens and their ids, in order: "x|1|y|".
+std::string parts(const AddedTokens& added, std::string_view text) {
   std::string out;
-  size_t from = 0;
-  while (const auto match = added.find(text, from)) {
-    out += std::to_string(match->begin) + "-" + std::to_string(match->end) + ":" + std::to_string(match->id) +
-           " ";
-    from = match->end;
-  }
+  added.split(
+      text, [&](std::string_view plain) { out += std::string(plain) + "|"; },
+      [&](int32_t id) { out += std::to_string(id) + "|"; });
   return out;
 }
 
 TEST(AddedTokens, FindsTheLeftmostAndOfThoseTheLongest) {
   const AddedTokens added({{.text = "<a>", .id = 1}, {.text = "<a><b>", .id = 2}, {.text = "<b>", .id = 3}});
-  EXPECT_EQ(matches(added, "x<a><b><a>"), "1-7:2 7-10:1 ");
-  EXPECT_EQ(matches(added, "<<b>"), "1-4:3 ");
-  EXPECT_EQ(matches(added, "<a"), "");
-  EXPECT_EQ(matches(added, ""), "");
+  EXPECT_EQ(parts(added, "x<a><b><a>"), "x|2|1|");
+  EXPECT_EQ(parts(added, "<<b>c"), "<|3|c|");
+  EXPECT_EQ(parts(added, "<a"), "<a|");
+  EXPECT_EQ(parts(added, ""), "");
 }
 
 TEST(AddedTokens, FindsThoseThatBeginDifferently) {
   const AddedTokens added({{.text = "[X]", .id = 1}, {.text = "<X>", .id = 2}, {.text = "\u00e9", .id = 3}});
-  EXPECT_EQ(matches(added, "<X>\u00e9[X]\u00e8"), "0-3:2 3-5:3 5-8:1 ");
+  EXPECT_EQ(parts(added, "<X>\u00e9[X]\u00e8"), "2|3|1|\u00e8|");
 }
 
 TEST(AddedTokens, TakesWhiteSpaceAlong) {
   const AddedTokens before({{.text = "M", .id = 1, .takes_space_before = true}});
-  EXPECT_EQ(matches(before, "a \u00a0\tM M"), "1-6:1 6-8:1 ");
+  EXPECT_EQ(parts(before, "a \u00a0\tM M "), "a|1|1| |");
   const AddedTokens after({{.text = "M", .id = 1, .takes_space_after = true}});
-  EXPECT_EQ(matches(after, "M \u3000\nb M"), "0-6:1 8-9:1 ");
+  EXPECT_EQ(parts(after, "M \u3000\nb M"), "1|b |1|");
   const AddedTokens both({{.text = "M", .id = 1, .takes_space_before = true, .takes_space_after = true}});
-  EXPECT_EQ(matches(both, " M  M "), "0-4:1 4-6:1 ");  // white space belongs to one match
+  EXPECT_EQ(parts(both, " M  M "), "1|1|");
+}
+
+// As tokenizers 0.23.3 does it: " x" is found although the blank went with "M", which then stands before it
+// as well.
+TEST(AddedTokens, MayBeginInWhiteSpaceThatAnotherTook) {
+  const AddedTokens added({{.text = "M", .id = 1, .takes_space_after = true}, {.text = " x", .id = 2}});
+  EXPECT_EQ(parts(added, "M  xy"), "1|2|y|");
 }
 
 TEST(AddedTokens, AreNowhereWhenThereAreNone) {
-  EXPECT_EQ(matches(AddedTokens(), "text"), "");
+  EXPECT_EQ(parts(AddedTokens(), "text"), "text|");
 }
 
 }  // namespace
