@@ -56,6 +56,13 @@ class HfReader {
     return found && found->is_string() && found->as_string() == type;
   }
 
+  /// A template without special tokens leaves a single text as it is; transformers 5 writes one.
+  static bool adds_nothing(const Json& processor) {
+    const Json* tokens = processor.find("special_tokens");
+    return is_of_type(processor, "TemplateProcessing") && tokens && tokens->is_object() &&
+           tokens->as_object().empty();
+  }
+
   /// What stands around the model: none of it may change the ids in a way that is not done here.
   void check_stages() const {
     const Json* normalizer = root_.find("normalizer");
@@ -70,7 +77,7 @@ class HfReader {
     if (regex && *regex != Json(true)) refuse("\"pre_tokenizer\"", pre, "wanted \"use_regex\": true");
     for (const char* stage : {"post_processor", "decoder"}) {
       const Json* value = root_.find(stage);
-      if (!absent(value) && !is_of_type(*value, "ByteLevel"))
+      if (!absent(value) && !is_of_type(*value, "ByteLevel") && !adds_nothing(*value))
         refuse(quote(stage), *value, "wanted none (null) or type \"ByteLevel\"");
     }
   }

@@ -75,6 +75,12 @@ TEST_F(HfJson, TakesTheEndOfADocumentFromTheConfig) {
   expect_error(ErrorKind::kData, {"end-of-document"}, [&] { read().eod(); });
 }
 
+TEST_F(HfJson, TakesATemplateThatAddsNothing) {
+  root_.set("post_processor",
+            Json::Object{{"type", "TemplateProcessing"}, {"special_tokens", Json::object()}});
+  EXPECT_NO_THROW(read());
+}
+
 TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   const Json good = root_;
   const auto with = [&](const char* key, Json value, const std::vector<std::string>& parts) {
@@ -91,8 +97,10 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   with("pre_tokenizer",
        Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}},
        {"\"use_regex\": true"});
-  with("post_processor", Json::Object{{"type", "TemplateProcessing"}},
-       {"\"post_processor\"", "TemplateProcessing"});
+  with(
+      "post_processor",
+      Json::Object{{"type", "TemplateProcessing"}, {"special_tokens", Json::Object{{"<s>", Json::object()}}}},
+      {"\"post_processor\"", "TemplateProcessing"});
   with("decoder", Json::Object{{"type", "Metaspace"}}, {"\"decoder\"", "Metaspace"});
   with("added_tokens", Json::object(), {"\"added_tokens\""});
   const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
