@@ -65,8 +65,16 @@ StageCost measure(const MeasureInput& input) {
   forward.clear();
   stage.forward({.compute = forward_stream, .tp = region, .scratch = scratch}, microbatch, in, tape);
   stage.backward({.compute = backward_stream, .tp = region, .scratch = scratch}, microbatch, dout, tape);
-  return {.tape = tape.arena.peak(),
+  const size_t tape_peak = tape.arena.peak();
+
+  Stream silent(*dry);
+  Arena evaluation_scratch = Arena::counting("scratch");
+  tape.clear();
+  stage.forward({.compute = silent, .tp = region, .scratch = evaluation_scratch, .training = false},
+                microbatch, in, tape);
+  return {.tape = tape_peak,
           .scratch = scratch.peak(),
+          .evaluation_scratch = evaluation_scratch.peak(),
           .values = store.values().bytes(),
           .grads = store.grads().bytes(),
           .parameters = store.parameters(),

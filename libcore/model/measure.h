@@ -15,8 +15,9 @@ struct MeasureInput {
 
 /// What one stage needs: bytes of memory, and the price of one microbatch.
 struct StageCost {
-  size_t tape = 0;     // saved activations of one microbatch
-  size_t scratch = 0;  // greatest need of forward and backward
+  size_t tape = 0;                // saved activations of one microbatch
+  size_t scratch = 0;             // greatest need of forward and backward
+  size_t evaluation_scratch = 0;  // of a forward pass that keeps nothing for a backward pass
   size_t values = 0, grads = 0;
   int64_t parameters = 0;  // on this rank, tied ones once
   Cost forward, backward;  // all ops of one microbatch
