@@ -3,9 +3,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "libcore/base/error.h"
-#include "libcore/base/text.h"
-
 namespace megalith {
 
 double LrSchedule::at(int64_t samples) const {
@@ -21,16 +18,11 @@ double LrSchedule::at(int64_t samples) const {
 
 LrSchedule make_lr_schedule(const TrainConfig& config) {
   const int64_t decay_iters = config.decay_iters.value_or(config.iters.value_or(0));
-  const int64_t batch = config.global_batch;
-  LrSchedule schedule{
-      .max = config.lr, .min = config.min_lr, .decay = config.decay, .decay_end = decay_iters * batch};
-  schedule.warmup = config.warmup_fraction ? *config.warmup_fraction * static_cast<double>(schedule.decay_end)
-                                           : static_cast<double>(config.warmup_iters * batch);
-  if (decay_iters > 0 && schedule.warmup >= static_cast<double>(schedule.decay_end))
-    fail(ErrorKind::kUsage, "warm-up of ", format_double(schedule.warmup / static_cast<double>(batch)),
-         " steps is not shorter than --lr-decay-iters ", decay_iters,
-         "; lower --lr-warmup-iters or raise --lr-decay-iters");
-  return schedule;
+  return {.max = config.lr,
+          .min = config.min_lr,
+          .decay = config.decay,
+          .warmup = config.warmup_steps() * config.global_batch,
+          .decay_end = decay_iters * config.global_batch};
 }
 
 }  // namespace megalith

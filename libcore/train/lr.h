@@ -17,8 +17,8 @@ struct LrSchedule {
   double at(int64_t samples) const;
 };
 
-/// The schedule of a configuration that finish() has completed: steps times the global batch. Throws kUsage
-/// when the warm-up is not shorter than the decay.
+/// The schedule of a configuration that finish() has completed and validate() has passed: steps times the
+/// global batch.
 LrSchedule make_lr_schedule(const TrainConfig&);
 
 }  // namespace megalith

@@ -70,12 +70,10 @@ TEST(MakeLrSchedule, FractionOfTheDecayNeedNotBeWhole) {
   EXPECT_DOUBLE_EQ(make_lr_schedule(c).warmup, 2.5);
 }
 
-TEST(MakeLrSchedule, RefusesAWarmUpAsLongAsTheDecay) {
-  TrainConfig c = config(10, 4);
-  c.warmup_iters = 10;
-  EXPECT_THROW(make_lr_schedule(c), Error);
-  c.warmup_iters = 9;
-  EXPECT_NO_THROW(make_lr_schedule(c));
+TEST(LrSchedule, GoesFromAWarmUpAsLongAsTheDecayToTheMinimum) {
+  const LrSchedule schedule{.max = 1, .min = 0.25, .decay = LrDecay::kCosine, .warmup = 10, .decay_end = 10};
+  EXPECT_EQ(schedule.at(10), 1);
+  EXPECT_EQ(schedule.at(11), 0.25);
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libcore/model/stage.h"
+#include "libcore/parallel/communicator.h"
+#include "libcore/train/schedule.h"
+
+namespace megalith {
+
+/// Where this rank stands in the pipeline, and its links: forward carries activations to the next rank,
+/// backward their gradients to the one before. Two communicators, so that each link is first in, first out
+/// (see plan_pipeline).
+struct PipelinePlace {
+  int rank = 0, ranks = 1;
+  Communicator* forward = nullptr;  // may be null when ranks == 1
+  Communicator* backward = nullptr;
+};
+
+/// What the executor makes its memory from.
+struct ExecutorSize {
+  size_t tape = 0;      // bytes of one microbatch's saved activations (the largest of the chunks)
+  int tapes = 1;        // microbatch-chunks in flight: tapes_in_flight(plan)
+  Shape boundary = {};  // [s', b, h] between stages
+  DType dtype = DType::kF32;
+};
+
+/// Walks a plan: for each step receives what the step needs, runs the stage, sends what the neighbour needs.
+/// One rank without a pipeline is gradient accumulation. The stages must outlive it.
+class Executor {
+ public:
+  Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Backend&);
+
+  /// Runs the plan over microbatches[0..]. With ctx.training the gradients add up in the parameters' gradient
+  /// views; without, the plan holds forward steps only. Returns, on the last pipeline rank, the sum over the
+  /// microbatches of grad_scale * (sum of token losses): the mean loss when grad_scale is 1 / (microbatches *
+  /// tokens); 0 on the other ranks.
+  double run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>);
+
+  /// Bytes that it allocates beside the tapes.
+  static size_t boundary_bytes(const PipelinePlace&, const ExecutorSize&);
+  /// Greatest use of any tape so far, in bytes.
+  size_t tape_peak() const;
+
+ private:
+  static constexpr int kFree = -1;
+  struct Slot {
+    explicit Slot(Arena memory) : tape(std::move(memory)) {}
+    Tape tape;
+    View in;  // what came from the stage before; empty on one rank
+    int chunk = kFree, microbatch = 0;
+  };
+  void release(Slot&);
+  Slot& free_slot(const Step&);
+  Slot& slot_of(const Step&);
+  double forward(const Ctx&, const Step&, const Microbatch&);
+  void backward(const Ctx&, const Step&, const Microbatch&);
+  int depth(const Step& step) const { return step.chunk * place_.ranks + place_.rank; }
+
+  std::span<const Stage> chunks_;
+  PipelinePlace place_;
+  Arena boundary_;
+  View gradient_;  // d(result) that came from the stage behind
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace megalith
