@@ -1,0 +1,343 @@
+#include "libcore/train/loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/params_io.h"
+#include "libcore/ops/backend.h"
+#include "libcore/train/checkpointing.h"
+#include "libcore/train/generate.h"
+#include "libcore/train/metrics.h"
+#include "libcore/train/report.h"
+#include "libcore/train/run_rules.h"
+#include "libcore/train/stop_signal.h"
+
+namespace megalith {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A single bad step may come from bad data; after so many in a row the model itself is lost.
+constexpr int64_t kMostSkipsInARow = 3;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string padded_iteration(int64_t iteration) {
+  const std::string digits = std::to_string(iteration);
+  return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
+}
+
+/// The checkpoint that --load names, if there is one yet.
+std::unique_ptr<CheckpointReader> open_checkpoint(const CheckpointConfig& config) {
+  if (config.load.empty()) return nullptr;
+  if (const auto folder = latest_checkpoint(config.load)) return std::make_unique<CheckpointReader>(*folder);
+  if (config.exit_on_missing)
+    fail(ErrorKind::kNoInput, config.load,
+         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  log("no checkpoint in ", config.load, ": starting from random values");
+  return nullptr;
+}
+
+/// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins.
+LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, const CheckpointConfig& config) {
+  if (config.override_scheduler) return ours;
+  if (config.use_checkpoint_scheduler) return theirs;
+  std::string list;
+  const auto compare = [&](const char* what, const auto& a, const auto& b) {
+    if (a != b) list += concat("\n  ", what, ": checkpoint ", a, ", command line ", b);
+  };
+  compare("--lr", theirs.max, ours.max);
+  compare("--min-lr", theirs.min, ours.min);
+  compare("--lr-decay-style", std::string(enum_name(theirs.decay)), std::string(enum_name(ours.decay)));
+  compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
+  compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
+  if (!list.empty())
+    fail(ErrorKind::kUsage, config.load,
+         ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
+         "take the command "
+         "line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
+         list);
+  return ours;
+}
+
+void require_memory(const RunMemory& bill) {
+  log("memory known before the run: ", bill.text());
+  const auto available = available_memory();
+  if (available && bill.total() > *available)
+    fail(ErrorKind::kUsage, "the run needs ", format_bytes(static_cast<double>(bill.total())), " of memory (",
+         bill.text(), "), this machine has ", format_bytes(static_cast<double>(*available)),
+         " left; lower --micro-batch-size, give --recompute-granularity full --recompute-method uniform, or "
+         "take a smaller model");
+}
+
+/// Where the figures are kept: the report is drawn from them, so with one they must be somewhere.
+std::string metrics_path(const TrainConfig& train) {
+  return train.log_json.empty() && !train.report.empty() ? train.report + ".jsonl" : train.log_json;
+}
+
+/// One call of train().
+class Run {
+ public:
+  Run(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer)
+      : config_(config), data_(data), tokenizer_(tokenizer), backend_(make_cpu_backend()) {
+    const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config.checkpoint);
+    if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
+    require_memory(run_memory(config_.model, config_.parallel, config_.train));
+    trainer_ = std::make_unique<Trainer>(config_.model, config_.parallel, config_.train, *backend_);
+    log(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): ",
+        trainer_->bill().parameters);
+    schedule_ = make_lr_schedule(config_.train);
+    if (checkpoint) load(*checkpoint);
+    check_data();
+  }
+
+  PretrainResult go();
+
+ private:
+  int64_t iterations() const { return *config_.train.iters; }
+  int64_t global_batch() const { return config_.train.global_batch; }
+  bool resumes(const CheckpointReader& checkpoint) const {
+    return !config_.checkpoint.finetune && checkpoint.iteration() != kRelease;
+  }
+
+  void take_args(const CheckpointReader&);
+  void load(const CheckpointReader&);
+  void check_data() const;
+  void start_log();
+  void step();
+  void stop_when_lost(const Trainer::StepResult&);
+  double mean_loss(const DataSet&, int64_t first_sample) const;
+  void evaluate(const std::string& where);
+  void final_evaluations();
+  void sample();
+  void save();
+  bool asked_to_end(const StopSignal&);
+
+  PretrainConfig config_;
+  const DataSets& data_;
+  const Tokenizer* tokenizer_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Trainer> trainer_;
+  LrSchedule schedule_;
+  TrainState state_;
+  int64_t start_ = 0;   // iterations done before this run
+  int64_t saved_ = -1;  // iteration of this run's last checkpoint
+  int64_t skips_in_a_row_ = 0;
+  Clock::time_point began_ = Clock::now();
+  std::unique_ptr<RunLog> run_log_;
+  std::unique_ptr<TrainLine> line_;
+  std::string end_reason_ = "done", stopped_by_;
+};
+
+void Run::take_args(const CheckpointReader& checkpoint) {
+  const Json args = checkpoint.json(kArgsFile);
+  require_same_model(config_.model, args, checkpoint.path());
+  const Json* seed = args.find("seed");
+  if (!resumes(checkpoint) || !config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed)
+    return;
+  log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
+      " (--no-load-rng takes the command line's)");
+  config_.train.seed = seed->as_int();
+}
+
+void Run::load(const CheckpointReader& checkpoint) {
+  log(" loading checkpoint from ", checkpoint.path());
+  load_params(checkpoint, trainer_->params(), trainer_->stream());
+  trainer_->optimizer().take_values(trainer_->stream());
+  if (resumes(checkpoint)) {
+    state_ = saved_state(checkpoint);
+    if (config_.checkpoint.load_optim) {
+      load_optimizer(checkpoint, *trainer_);
+      schedule_ = agreed_schedule(schedule_, saved_schedule(checkpoint), config_.checkpoint);
+    }
+  }
+  start_ = state_.iteration;
+  log("  successfully loaded checkpoint from ", checkpoint.path(), " at iteration ", state_.iteration);
+}
+
+void Run::check_data() const {
+  const int64_t wanted = state_.consumed_train + (iterations() - state_.iteration) * global_batch();
+  if (state_.iteration < iterations() && data_.train.size < wanted)
+    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
+         format_count(data_.train.size),
+         "; lower --train-iters, or give --data-path weights so that data is used again");
+}
+
+void Run::start_log() {
+  run_log_ = std::make_unique<RunLog>(RunLogOptions{.tensorboard = config_.train.tensorboard,
+                                                    .json = metrics_path(config_.train),
+                                                    .start = start_,
+                                                    .global_batch = global_batch()});
+  run_log_->start({{"iteration", start_},
+                   {"iterations", iterations()},
+                   {"parameters", trainer_->bill().parameters},
+                   {"memory_bytes", static_cast<int64_t>(trainer_->bill().total())},
+                   {"args", to_json(config_)}});
+  line_ = std::make_unique<TrainLine>(iterations(), global_batch());
+}
+
+PretrainResult Run::go() {
+  start_log();
+  const StopSignal stop;
+  {
+    log("training ...");
+    Progress progress("training", iterations() - start_, "steps");
+    bool ended = false;
+    while (!ended && state_.iteration < iterations()) {
+      step();
+      progress.advance_to(state_.iteration - start_);
+      if (state_.iteration % config_.train.eval_interval == 0) {
+        evaluate(concat("iteration ", state_.iteration));
+        sample();
+      }
+      ended = asked_to_end(stop);
+    }
+    if (!ended) {
+      if (saved_ != state_.iteration && state_.iteration > start_) save();
+      final_evaluations();
+    }
+  }
+  if (state_.iteration > start_) trainer_->check_memory();
+  run_log_->end(state_.iteration, end_reason_);
+  if (!config_.train.report.empty()) write_report(metrics_path(config_.train), config_.train.report);
+  return {.iteration = state_.iteration, .stopped_by = stopped_by_, .saved = saved_ == state_.iteration};
+}
+
+void Run::step() {
+  const auto start = Clock::now();
+  const Trainer::StepResult result =
+      trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples));
+  ++state_.iteration;
+  state_.consumed_train += global_batch();
+  if (result.skipped)
+    ++state_.skipped;
+  else
+    state_.schedule_samples += global_batch();
+  const StepFigures figures{.iteration = state_.iteration,
+                            .consumed_samples = state_.consumed_train,
+                            .loss = result.loss,
+                            .learning_rate = schedule_.at(state_.schedule_samples),
+                            .grad_norm = result.grad_norm,
+                            .seconds = seconds_since(start),
+                            .tokens = global_batch() * config_.model.seq_length,
+                            .skipped = result.skipped};
+  line_->add(figures);
+  run_log_->step(figures);
+  if (state_.iteration % config_.train.log_interval == 0) {
+    log(line_->text());
+    line_->clear();
+    run_log_->flush();
+  }
+  stop_when_lost(result);
+}
+
+void Run::stop_when_lost(const Trainer::StepResult& result) {
+  if (!result.skipped) {
+    skips_in_a_row_ = 0;
+    return;
+  }
+  const int64_t first = state_.consumed_train - global_batch();
+  const std::string what = concat("loss ", result.loss, ", gradient norm ", result.grad_norm);
+  warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
+       state_.consumed_train - 1);
+  if (++skips_in_a_row_ < kMostSkipsInARow) return;
+  run_log_->end(state_.iteration, "not finite");
+  fail(ErrorKind::kData, "iterations ", state_.iteration - kMostSkipsInARow + 1, " to ", state_.iteration,
+       " were not finite (", what, "), samples ", state_.consumed_train - kMostSkipsInARow * global_batch(),
+       " to ", state_.consumed_train - 1,
+       " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
+       saved_ >= 0 || !config_.checkpoint.save.empty()
+           ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
+           : std::string("an earlier checkpoint"));
+}
+
+double Run::mean_loss(const DataSet& set, int64_t first_sample) const {
+  // An evaluation set that is used up begins anew.
+  const SampleReader read = [&](int64_t index, const SampleView& out) { set.read(index % set.size, out); };
+  double sum = 0;
+  for (int64_t i = 0; i < config_.train.eval_iters; ++i)
+    sum += trainer_->evaluate(read, first_sample + i * global_batch());
+  return sum / static_cast<double>(config_.train.eval_iters);
+}
+
+void Run::evaluate(const std::string& where) {
+  if (data_.valid.size == 0 || config_.train.eval_iters == 0) return;
+  const double loss = mean_loss(data_.valid, state_.consumed_valid);
+  state_.consumed_valid += config_.train.eval_iters * global_batch();
+  log(evaluation_line(where, loss));
+  run_log_->evaluation("valid", state_.iteration, loss);
+}
+
+void Run::final_evaluations() {
+  evaluate(concat("iteration ", state_.iteration, " on validation set"));
+  if (data_.test.size > 0 && config_.train.eval_iters > 0) {
+    const double loss = mean_loss(data_.test, 0);
+    log(evaluation_line(concat("iteration ", state_.iteration, " on test set"), loss));
+    run_log_->evaluation("test", state_.iteration, loss);
+  }
+  if (state_.iteration % config_.train.eval_interval != 0) sample();
+}
+
+void Run::sample() {
+  if (config_.train.sample_prompt.empty()) return;
+  const std::string text =
+      sample_text(trainer_->stage(), trainer_->stream(), *tokenizer_, config_.train.sample_prompt,
+                  SampleOptions{.max_new_tokens = config_.train.sample_tokens});
+  log("Generated Sample Text: ", text);
+  run_log_->sample(state_.iteration, config_.train.sample_prompt, text);
+}
+
+void Run::save() {
+  if (config_.checkpoint.save.empty()) return;
+  log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
+  const std::string path = save_checkpoint(config_.checkpoint.save, state_, *trainer_,
+                                           {.args = to_json(config_),
+                                            .schedule = schedule_,
+                                            .tokenizer_files = tokenizer_files(config_.tokenizer),
+                                            .optimizer = config_.checkpoint.save_optim});
+  log("  successfully saved checkpoint from iteration ", padded_iteration(state_.iteration), " to ", path);
+  run_log_->saved(state_.iteration, path);
+  run_log_->flush();
+  saved_ = state_.iteration;
+}
+
+// Megatron's checkpoint_and_decide_exit: what may end a run between two steps, each with the state saved.
+bool Run::asked_to_end(const StopSignal& stop) {
+  const TrainConfig& train = config_.train;
+  const auto end = [&](std::string reason) {
+    if (saved_ != state_.iteration) save();
+    end_reason_ = std::move(reason);
+    return true;
+  };
+  if (stop.asked()) {
+    stopped_by_ = stop.name();
+    return end(stopped_by_);
+  }
+  if (config_.checkpoint.save_interval && state_.iteration % *config_.checkpoint.save_interval == 0) save();
+  if (train.exit_minutes && seconds_since(began_) > 60.0 * static_cast<double>(*train.exit_minutes)) {
+    log("exiting program after ", format_duration(seconds_since(began_)));
+    return end("exit-duration-in-mins");
+  }
+  if (train.exit_interval && state_.iteration % *train.exit_interval == 0) {
+    log("exiting program at iteration ", state_.iteration);
+    return end("exit-interval");
+  }
+  return false;
+}
+
+}  // namespace
+
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
+  return Run(config, data, tokenizer).go();
+}
+
+}  // namespace megalith

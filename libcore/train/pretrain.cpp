@@ -1,0 +1,105 @@
+#include "libcore/train/pretrain.h"
+
+#include <memory>
+#include <utility>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/data/dataset_builder.h"
+#include "libcore/data/sampler.h"
+#include "libcore/data/token_check.h"
+
+namespace megalith {
+namespace {
+
+void use_threads([[maybe_unused]] int threads) {
+#ifdef _OPENMP
+  if (threads > 0) omp_set_num_threads(threads);
+  log("using ", omp_get_max_threads(), " threads");
+#else
+  log("using 1 thread");
+#endif
+}
+
+// The ranks of Megatron's line of that name; tensor, pipeline and all others are 1 as long as there is one
+// rank.
+void log_world(const ParallelConfig& parallel) {
+  log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
+      ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
+      ", pipeline-model-parallel size: ", parallel.pipeline);
+}
+
+/// Null when none is asked for. Sets the vocabulary's size.
+std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
+  const TokenizerConfig& files = config.tokenizer;
+  if (files.type.empty()) return nullptr;
+  log("> building ", files.type, " tokenizer ...");
+  std::unique_ptr<Tokenizer> tokenizer =
+      make_tokenizer({.type = files.type,
+                      .vocab = files.vocab,
+                      .merges = files.merges,
+                      .model = files.model,
+                      .null_vocab_size = static_cast<int>(config.model.vocab_size)});
+  const int64_t size = tokenizer->vocab_size();
+  if (config.model.vocab_size > 0 && config.model.vocab_size != size && tokenizer->name() != "NullTokenizer")
+    fail(ErrorKind::kUsage, "--vocab-size ", config.model.vocab_size, " is not the tokenizer's, ", size,
+         "; leave it out");
+  config.model.vocab_size = size;
+  return tokenizer;
+}
+
+void log_vocabulary(const ModelConfig& model) {
+  const int64_t padded = model.padded_vocab();
+  log(" > padded vocab (size: ", model.vocab_size, ") with ", padded - model.vocab_size,
+      " dummy tokens (new size: ", padded, ")");
+}
+
+DataSet data_set_of(const std::optional<TrainingDataset>& data) {
+  if (!data) return {};
+  return {.read = [&data](int64_t index, const SampleView& out) { data->get(index, out); },
+          .size = data->size()};
+}
+
+TrainingDatasets open_data(const PretrainConfig& config) {
+  log("> building train, validation, and test datasets for GPT ...");
+  const TrainConfig& train = config.train;
+  const OpenBlend blend = open_blend(config.data.data_path);
+  for (const IndexedDataset& data : blend.datasets)
+    check_token_ids(data, config.model.vocab_size, config.data.cache);
+  const auto [train_samples, valid_samples, test_samples] =
+      requested_samples({.train_iters = *train.iters,
+                         .global_batch = train.global_batch,
+                         .train_samples = train.samples,
+                         .eval_interval = train.eval_interval,
+                         .eval_iters = train.eval_iters});
+  log(" > datasets target sizes (minimum size):");
+  log("    train:      ", train_samples);
+  log("    validation: ", valid_samples);
+  log("    test:       ", test_samples);
+  TrainingDatasets data = build_datasets(blend, {.split = config.data.split,
+                                                 .seq_length = config.model.seq_length,
+                                                 .seed = static_cast<uint32_t>(train.seed),
+                                                 .samples = {train_samples, valid_samples, test_samples}});
+  log("> finished creating GPT datasets ...");
+  return data;
+}
+
+}  // namespace
+
+PretrainResult pretrain(PretrainConfig config) {
+  use_threads(config.train.threads);
+  log_world(config.parallel);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
+  log_vocabulary(config.model);
+  const TrainingDatasets data = open_data(config);
+  return train(config,
+               {.train = data_set_of(data[0]), .valid = data_set_of(data[1]), .test = data_set_of(data[2])},
+               tokenizer.get());
+}
+
+}  // namespace megalith

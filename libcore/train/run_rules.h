@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/base/json.h"
+#include "libcore/config/pretrain_config.h"
+
+namespace megalith {
+
+/// Complains about what this version cannot do (several ranks, --fp16), and about what training needs and was
+/// not given.
+void check_run(const PretrainConfig&, Problems&);
+
+/// kUsage, with every difference, when `args` (a checkpoint's; `from` names it) describe a model whose
+/// parameters are not those of `model`. Dropout, initial values, sequence length (without a position table)
+/// and vocabulary padding may differ.
+void require_same_model(const ModelConfig& model, const Json& args, const std::string& from);
+
+}  // namespace megalith
