@@ -30,10 +30,14 @@ class ByteBuffer {
   void clear() { size_ = 0; }
 
   void append(const char* bytes, size_t n) {
-    if (n == 0) return;
+    if (n > 0) std::memcpy(extend(n), bytes, n);
+  }
+
+  /// Room for n more bytes at the end, to be written by the caller.
+  char* extend(size_t n) {
     if (capacity_ - size_ < n) reserve(size_ + n > 2 * capacity_ ? size_ + n : 2 * capacity_);
-    std::memcpy(data_ + size_, bytes, n);
     size_ += n;
+    return data_ + size_ - n;
   }
 
   void reserve(size_t capacity) {

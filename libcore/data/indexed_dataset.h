@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "libcore/base/byte_buffer.h"
 #include "libcore/base/file.h"
 #include "libcore/data/indexed_format.h"
 
@@ -35,6 +37,12 @@ class IndexedDatasetWriter {
   void end_sequence();
   void end_document();
 
+  /// Many documents at once, their ids already in the dataset's type (see narrow_ids): `sequences` holds each
+  /// document's number of sequences, `lengths` each sequence's number of tokens. kInternal when they do not
+  /// add up.
+  void add_documents(std::span<const char> tokens, std::span<const int32_t> lengths,
+                     std::span<const int32_t> sequences);
+
   /// Everything of another dataset behind what is there: lengths, documents shifted, .bin bytes copied inside
   /// the kernel. kData when the dtypes differ; kIo.
   void append(const IndexedDataset& other);
@@ -51,6 +59,10 @@ class IndexedDatasetWriter {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// Appends the ids to `out` as the integers of a dataset of type `dtype`. The first id that does not fit, if
+/// any; then `out` is as before.
+std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out);
 
 /// Tokens of one sequence, widened on reading (floating-point ones truncated); the bytes stay in the mapped
 /// file, which must outlive the span.

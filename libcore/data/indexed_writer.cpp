@@ -3,6 +3,8 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -89,8 +91,8 @@ struct IndexedDatasetWriter::State {
   AtomicFile bin, idx;
   ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
   int64_t sequences = 0, documents = 0, tokens = 0;
-  int64_t open_tokens = 0;          // of the sequence that is not ended
-  std::vector<std::byte> narrowed;  // some tokens in the file's type
+  int64_t open_tokens = 0;  // of the sequence that is not ended
+  ByteBuffer narrowed;      // some tokens in the file's type
 };
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtype)
@@ -131,17 +133,10 @@ void IndexedDatasetWriter::add_tokens(std::span<const int32_t> ids) {
     fail(ErrorKind::kInternal, s.prefix, ": token ids were added as ", name_of(s.dtype));
   for (; !ids.empty(); ids = ids.subspan(std::min(ids.size(), kPiece))) {
     const std::span<const int32_t> piece = ids.first(std::min(ids.size(), kPiece));
-    with_type(s.dtype, [&](auto type) {
-      using T = decltype(type);
-      s.narrowed.resize(piece.size() * sizeof(T));
-      for (size_t i = 0; i < piece.size(); ++i) {
-        const T id = static_cast<T>(piece[i]);
-        if (static_cast<int64_t>(id) != piece[i])
-          fail(ErrorKind::kData, s.prefix, ": token id ", piece[i], " of document ", documents(),
-               " does not fit ", name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
-        std::memcpy(s.narrowed.data() + i * sizeof(T), &id, sizeof(T));
-      }
-    });
+    s.narrowed.clear();
+    if (const std::optional<int32_t> bad = narrow_ids(piece, s.dtype, s.narrowed))
+      fail(ErrorKind::kData, s.prefix, ": token id ", *bad, " of document ", documents(), " does not fit ",
+           name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
     s.bin.write(s.narrowed.data(), s.narrowed.size());
     s.tokens += static_cast<int64_t>(piece.size());
     s.open_tokens += static_cast<int64_t>(piece.size());
@@ -163,6 +158,42 @@ void IndexedDatasetWriter::end_document() {
   if (s.open_tokens != 0) fail(ErrorKind::kInternal, s.prefix, ": a document ended inside a sequence");
   s.boundaries.append(&s.sequences, sizeof s.sequences);
   ++s.documents;
+}
+
+void IndexedDatasetWriter::add_documents(std::span<const char> tokens, std::span<const int32_t> lengths,
+                                         std::span<const int32_t> sequences) {
+  State& s = *state_;
+  const auto sum = [](std::span<const int32_t> numbers) {
+    return static_cast<size_t>(std::accumulate(numbers.begin(), numbers.end(), int64_t{0}));
+  };
+  if (sum(lengths) * size_of(s.dtype) != tokens.size() || sum(sequences) != lengths.size() ||
+      s.open_tokens != 0)
+    fail(ErrorKind::kInternal, s.prefix, ": ", tokens.size(), " bytes were added as ", lengths.size(),
+         " sequences of ", sum(lengths), " tokens, ", sequences.size(), " documents");
+  s.bin.write(tokens.data(), tokens.size());
+  s.tokens += static_cast<int64_t>(sum(lengths));
+  s.lengths.append(lengths.data(), lengths.size_bytes());
+  for (const int32_t n : sequences) {
+    s.sequences += n;
+    end_document();
+  }
+}
+
+std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out) {
+  return with_type(dtype, [&](auto type) -> std::optional<int32_t> {
+    using T = decltype(type);
+    const auto fits = [](int32_t id) { return static_cast<int64_t>(static_cast<T>(id)) == id; };
+    bool all = true;
+    for (const int32_t id : ids) all &= fits(id);
+    if (!all) return *std::find_if_not(ids.begin(), ids.end(), fits);
+    char* at = out.extend(ids.size() * sizeof(T));
+    for (const int32_t id : ids) {
+      const T value = static_cast<T>(id);
+      std::memcpy(at, &value, sizeof(T));
+      at += sizeof(T);
+    }
+    return std::nullopt;
+  });
 }
 
 void IndexedDatasetWriter::append(const IndexedDataset& other) {

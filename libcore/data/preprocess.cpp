@@ -29,12 +29,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBytesInFlight = size_t{1}
-                                  << 24;  // of input between reader and writer; one longer line goes alone
-constexpr size_t kLeastChunk = size_t{1} << 16, kGreatestChunk = size_t{1} << 20;
-constexpr size_t kLinesPerChunk = 4096;
-constexpr size_t kLongLine =
-    size_t{1} << 22;  // tokenized by the writer piece by piece, so that its ids are never together
+// Bytes of input between reader and writer; one longer line goes alone.
+constexpr size_t kBytesInFlight = size_t{1} << 24;
+constexpr size_t kLeastChunk = size_t{1} << 16, kGreatestChunk = size_t{1} << 20, kLinesPerChunk = 4096;
+// A longer line is tokenized by the writer, so that its ids are never together; a longer text in pieces.
+constexpr size_t kLongLine = size_t{1} << 23, kLongText = size_t{1} << 16;
+static_assert(kLongLine > kGreatestChunk && kLongLine < kBytesInFlight);
 constexpr size_t kLinesNamed = 5;  // per reason, in the summary
 constexpr double kMemoryPromise = 128.0 * 1024 * 1024;
 
@@ -90,24 +90,21 @@ struct BadLine {
   std::string detail{};
 };
 
-/// A document that the worker left to the writer; its texts lie in the chunk's lines.
-struct LongDocument {
-  size_t line;  // of the chunk
-  std::vector<std::string_view> texts;
-};
-
-/// Tokens of one key's documents in a chunk, end to end.
+/// One key's documents in a chunk, end to end, as they go to the file.
 struct KeyTokens {
-  std::vector<int32_t> ids;
+  ByteBuffer tokens;               // in the dataset's type
   std::vector<int32_t> lengths;    // of each sequence
-  std::vector<int32_t> sequences;  // of each document; kLong: the next of long_documents
-  std::vector<LongDocument> long_documents;
-  static constexpr int32_t kLong = -1;
+  std::vector<int32_t> sequences;  // of each document
+  int32_t max_id = -1;
+  // Texts of a document that the worker leaves to the writer; they lie in the chunk's lines. It is the
+  // chunk's last document, for its line is longer than a chunk.
+  std::optional<std::vector<std::string_view>> long_document;
   void clear() {
-    ids.clear();
+    tokens.clear();
     lengths.clear();
     sequences.clear();
-    long_documents.clear();
+    max_id = -1;
+    long_document.reset();
   }
 };
 
@@ -158,12 +155,18 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& t
   return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
 }
 
+int32_t greatest(int32_t so_far, std::span<const int32_t> ids) {
+  for (const int32_t id : ids) so_far = std::max(so_far, id);
+  return so_far;
+}
+
 /// The pipeline's work, one object per worker: lines to tokens.
 class Encoder {
  public:
   Encoder(const PreprocessConfig& config, const Tokenizer& tokenizer)
       : parser_(config.json_keys),
         tokenizer_(tokenizer),
+        dtype_(optimal_dtype(tokenizer.vocab_size())),
         eod_(eod_of(config, tokenizer)),
         stop_at_bad_(config.on_error == OnError::kStrict),
         keys_(config.json_keys.size()) {}
@@ -194,42 +197,57 @@ class Encoder {
     }
     try {
       for (size_t k = 0; k < keys_; ++k) {
+        const std::span<const std::string_view> texts = parser_.texts(k);
         if (line.size() > kLongLine)
-          leave_to_writer(parser_.texts(k), i, chunk.keys[k]);
+          chunk.keys[k].long_document.emplace(texts.begin(), texts.end());
         else
-          encode_document(parser_.texts(k), chunk.keys[k]);
+          encode_document(texts, chunk.keys[k]);
       }
     } catch (const Error& error) {
       chunk.bad.push_back({.line = i, .detail = error.what()});
     }
   }
 
-  static void leave_to_writer(std::span<const std::string_view> texts, size_t line, KeyTokens& out) {
-    out.sequences.push_back(KeyTokens::kLong);
-    out.long_documents.push_back({line, {texts.begin(), texts.end()}});
-  }
-
-  void encode_document(std::span<const std::string_view> texts, KeyTokens& out) const {
+  void encode_document(std::span<const std::string_view> texts, KeyTokens& out) {
     const size_t first = out.lengths.size();
     for (const std::string_view text : texts) {
-      const size_t before = out.ids.size();
-      tokenizer_.encode(text, out.ids);
-      const size_t length = out.ids.size() - before;
-      if (length > 0) out.lengths.push_back(static_cast<int32_t>(length));
+      const size_t before = out.tokens.size();
+      encode_text(text, out);
+      const size_t length = (out.tokens.size() - before) / size_of(dtype_);
+      if (length > 0) out.lengths.push_back(static_cast<int32_t>(length));  // at most a long line's
     }
     const size_t sequences = out.lengths.size() - first;
     if (eod_ && sequences > 0) {
-      out.ids.push_back(*eod_);
+      add_ids({&*eod_, 1}, out);
       ++out.lengths.back();
     }
     out.sequences.push_back(static_cast<int32_t>(sequences));
   }
 
+  void encode_text(std::string_view text, KeyTokens& out) {
+    if (text.size() > kLongText) {
+      tokenizer_.encode_in_pieces(text, [&](std::span<const int32_t> ids) { add_ids(ids, out); });
+    } else {
+      ids_.clear();
+      tokenizer_.encode(text, ids_);
+      add_ids(ids_, out);
+    }
+  }
+
+  void add_ids(std::span<const int32_t> ids, KeyTokens& out) const {
+    if (const std::optional<int32_t> bad = narrow_ids(ids, dtype_, out.tokens))
+      fail(ErrorKind::kData, "token id ", *bad, " does not fit ", name_of(dtype_),
+           "; the tokenizer's vocabulary is larger than it says");
+    out.max_id = greatest(out.max_id, ids);
+  }
+
   DocumentParser parser_;
   const Tokenizer& tokenizer_;
+  IndexedDType dtype_;
   std::optional<int32_t> eod_;
   bool stop_at_bad_;
   size_t keys_;
+  std::vector<int32_t> ids_;  // of one text
 };
 
 /// One key's output.
@@ -242,18 +260,10 @@ class KeyOutput {
         eod_(eod_of(config, tokenizer)),
         writer_(prefix_, optimal_dtype(tokenizer.vocab_size())) {}
 
-  /// The chunk's documents are added one by one, from its first on.
-  void add(const KeyTokens& tokens, size_t document) {
-    if (document == 0) next_id_ = next_length_ = next_long_ = 0;
-    if (tokens.sequences[document] == KeyTokens::kLong) return add_long(tokens.long_documents[next_long_++]);
-    const auto sequences = static_cast<size_t>(tokens.sequences[document]);
-    const std::span<const int32_t> lengths = std::span(tokens.lengths).subspan(next_length_, sequences);
-    const auto count = static_cast<size_t>(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
-    const std::span<const int32_t> ids = std::span(tokens.ids).subspan(next_id_, count);
-    writer_.add_document(ids, lengths);
-    note_greatest(ids);
-    next_length_ += sequences;
-    next_id_ += count;
+  void add(const KeyTokens& chunk) {
+    writer_.add_documents({chunk.tokens.data(), chunk.tokens.size()}, chunk.lengths, chunk.sequences);
+    max_id_ = std::max(max_id_, chunk.max_id);
+    if (chunk.long_document) add_long(*chunk.long_document);
   }
 
   void finish(const PreprocessConfig& config, const Tokenizer& tokenizer) {
@@ -273,39 +283,32 @@ class KeyOutput {
                             .options = std::move(options)});
   }
 
-  /// Line, in the chunk, of the long document whose adding failed.
-  std::optional<size_t> failed_line() const { return adding_line_; }
   const std::string& prefix() const { return prefix_; }
   const IndexedDatasetWriter& writer() const { return writer_; }
 
  private:
   /// A sequence is ended only when the next one has its first token, or the document ends: eod belongs to the
   /// last.
-  void add_long(const LongDocument& document) {
-    adding_line_ = document.line;
+  void add_long(std::span<const std::string_view> texts) {
     bool open = false;
-    for (const std::string_view text : document.texts) {
+    for (const std::string_view text : texts) {
       bool begins = true;
       tokenizer_.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
         if (ids.empty()) return;
         if (open && begins) writer_.end_sequence();
         begins = false;
         open = true;
-        writer_.add_tokens(ids);
-        note_greatest(ids);
+        add_tokens(ids);
       });
     }
-    if (open && eod_) {
-      writer_.add_tokens({&*eod_, 1});
-      max_id_ = std::max(max_id_, *eod_);
-    }
+    if (open && eod_) add_tokens({&*eod_, 1});
     if (open) writer_.end_sequence();
     writer_.end_document();
-    adding_line_.reset();
   }
 
-  void note_greatest(std::span<const int32_t> ids) {
-    if (!ids.empty()) max_id_ = std::max(max_id_, *std::max_element(ids.begin(), ids.end()));
+  void add_tokens(std::span<const int32_t> ids) {
+    writer_.add_tokens(ids);
+    max_id_ = greatest(max_id_, ids);
   }
 
   std::string key_, prefix_;
@@ -313,8 +316,6 @@ class KeyOutput {
   std::optional<int32_t> eod_;
   IndexedDatasetWriter writer_;
   int32_t max_id_ = -1;
-  size_t next_id_ = 0, next_length_ = 0, next_long_ = 0;  // where the chunk's next document begins
-  std::optional<size_t> adding_line_;
 };
 
 /// The pipeline's sink: chunks in order, to the files.
@@ -338,10 +339,9 @@ class Output {
     summary_.bytes += chunk.lines.bytes();
     summary_.longest_line = std::max<uint64_t>(summary_.longest_line, chunk.longest_line);
     if (!chunk.bad.empty()) take_bad_lines(chunk);
-    for (size_t document = 0; document < chunk.keys[0].sequences.size(); ++document) {
-      for (size_t k = 0; k < keys_.size(); ++k) add(chunk, k, document);
-      if (++summary_.documents % config_.log_interval == 0) log_rate();
-    }
+    for (size_t k = 0; k < keys_.size(); ++k) add(chunk, k);
+    const KeyTokens& key = chunk.keys[0];
+    count_documents(static_cast<int64_t>(key.sequences.size()) + (key.long_document ? 1 : 0));
     lines_before_ += chunk.lines.lines();
     summary_.lines += static_cast<int64_t>(chunk.lines.lines());
     summary_.blank_lines += static_cast<int64_t>(chunk.blank_lines);
@@ -376,14 +376,22 @@ class Output {
     return static_cast<int64_t>(total);
   }
 
-  void add(const Chunk& chunk, size_t k, size_t document) {
+  void add(const Chunk& chunk, size_t k) {
+    if (!chunk.keys[k].long_document) return keys_[k]->add(chunk.keys[k]);
     try {
-      keys_[k]->add(chunk.keys[k], document);
-    } catch (const Error& error) {
-      const std::optional<size_t> line = keys_[k]->failed_line();
-      if (!line) throw;
-      fail(error.kind(), shown(files_[input_].path), ":", lines_before_ + *line + 1, ": ", error.what());
+      keys_[k]->add(chunk.keys[k]);
+    } catch (const Error& error) {  // most likely by its last line's document
+      fail(error.kind(), shown(files_[input_].path), ":", lines_before_ + chunk.lines.lines(), ": ",
+           error.what());
     }
+  }
+
+  void count_documents(int64_t more) {
+    const int64_t interval = config_.log_interval;
+    for (int64_t next = summary_.documents / interval * interval + interval;
+         next <= summary_.documents + more; next += interval)
+      log_rate(next);
+    summary_.documents += more;
   }
 
   void take_bad_lines(const Chunk& chunk) {
@@ -406,11 +414,10 @@ class Output {
     }
   }
 
-  void log_rate() const {
+  void log_rate(int64_t documents) const {
     const double elapsed = seconds_since(start_);
-    log("Processed ", summary_.documents, " documents (",
-        format_double(static_cast<double>(summary_.documents) / elapsed), " docs/s, ",
-        format_double(static_cast<double>(summary_.bytes) / elapsed / 1024 / 1024), " MB/s).");
+    log("Processed ", documents, " documents (", format_double(static_cast<double>(documents) / elapsed),
+        " docs/s, ", format_double(static_cast<double>(summary_.bytes) / elapsed / 1024 / 1024), " MB/s).");
   }
 
   void log_skipped() const {

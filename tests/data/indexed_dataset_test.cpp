@@ -242,6 +242,35 @@ TEST(IndexedDatasetWriter, TakesDocumentsInPieces) {
   EXPECT_EQ(read_file(dir / "pieces.idx"), read_file(dir / "whole.idx"));
 }
 
+TEST(IndexedDatasetWriter, TakesManyDocumentsAtOnce) {
+  const test::TempDir dir;
+  for (const IndexedDType dtype :
+       {IndexedDType::kU16, IndexedDType::kI32, IndexedDType::kU8, IndexedDType::kI64}) {
+    IndexedDatasetWriter one(dir / "one", dtype), many(dir / "many", dtype);
+    const std::vector<int32_t> ids = {1, 2, 3, 4, 255}, lengths = {2, 1, 2}, sequences = {2, 0, 1};
+    one.add_document(std::span(ids).first(3), std::span(lengths).first(2));
+    one.add_document({}, {});
+    one.add_document(std::span(ids).last(2), std::span(lengths).last(1));
+    ByteBuffer tokens;
+    ASSERT_FALSE(narrow_ids(ids, dtype, tokens));
+    many.add_documents({tokens.data(), tokens.size()}, lengths, sequences);
+    EXPECT_THROW(many.add_documents({tokens.data(), tokens.size() - 1}, lengths, sequences), Error);
+    EXPECT_THROW(many.add_documents({tokens.data(), tokens.size()}, lengths, lengths), Error);
+    one.finish();
+    many.finish();
+    EXPECT_EQ(read_file(dir / "many.bin"), read_file(dir / "one.bin"));
+    EXPECT_EQ(read_file(dir / "many.idx"), read_file(dir / "one.idx"));
+  }
+}
+
+TEST(NarrowIds, NamesTheFirstIdThatDoesNotFit) {
+  ByteBuffer out;
+  EXPECT_EQ(narrow_ids(std::vector<int32_t>{1, 65535}, IndexedDType::kU16, out), std::nullopt);
+  EXPECT_EQ(narrow_ids(std::vector<int32_t>{1, 65536, -1}, IndexedDType::kU16, out), 65536);
+  EXPECT_EQ(narrow_ids(std::vector<int32_t>{-1}, IndexedDType::kU16, out), -1);
+  EXPECT_EQ(out.size(), 4U);
+}
+
 // More lengths and boundaries than are kept in memory; the expected arrays are computed here.
 TEST(IndexedDatasetWriter, KeepsMillionsOfDocumentsInOrder) {
   const test::TempDir dir;

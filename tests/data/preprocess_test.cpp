@@ -140,6 +140,25 @@ TEST_F(PreprocessTest, MakesOneDocumentOfEachLine) {
   EXPECT_EQ(summary.lines, 5);
 }
 
+/// Says that it has fewer ids than it has.
+class LyingTokenizer : public ByteTokenizer {
+ public:
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override {
+    for (size_t i = 0; i < utf8.size(); ++i) ids.push_back(70000);
+  }
+};
+
+TEST_F(PreprocessTest, RefusesIdsThatDoNotFitTheFile) {
+  const std::string path = input("a", "\n{\"text\":\"x\"}\n");
+  try {
+    preprocess(config_, LyingTokenizer());
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kData);
+    EXPECT_TRUE(std::string(e.what()).starts_with(path + ":2: token id 70000 does not fit")) << e.what();
+  }
+}
+
 TEST_F(PreprocessTest, LeavesTheEndOfDocumentOutUnlessAsked) {
   input("a", "{\"text\":\"one\"}\n");
   run();
@@ -167,9 +186,9 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndChunks) {
   }
 }
 
-// Above 4 MiB the writer tokenizes piece by piece.
+// Above 8 MiB the writer tokenizes piece by piece.
 TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
-  const std::string a(5'000'000, 'a'), b(3'000'000, 'b');
+  const std::string a(9'000'000, 'a'), b(3'000'000, 'b');
   const std::string small = "{\"text\":\"s\"}\n";
   input("a", small + "{\"text\":\"" + a + "\"}\n" + small + "{\"text\":[\"\",\"" + a + "\",\"\",\"" + b +
                  "\",\"\"]}\n{\"text\":\"\",\"x\":\"" + a + "\"}\n" + small);
@@ -183,7 +202,7 @@ TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
 
 TEST_F(PreprocessTest, NamesTheLineOfAVeryLongTextThatIsRefused) {
   const std::string path =
-      input("a", "{\"text\":\"s\"}\n{\"text\":\"!" + std::string(5'000'000, 'a') + "\"}\n");
+      input("a", "{\"text\":\"s\"}\n{\"text\":\"!" + std::string(9'000'000, 'a') + "\"}\n");
   EXPECT_EQ(error(), path + ":2: '!' is no text");
 }
 
