@@ -7,13 +7,19 @@
 namespace megalith {
 namespace {
 
-constexpr int kCacheBits = 15;                 // 2^16 pretokens, 2 MiB a thread: about the second-level cache
 constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
+
+/// Size of the n-th thread's cache: 2^16 pretokens, 2 MiB, about the second-level cache. Later threads get
+/// less, so that 128 of them hold 58 MiB.
+int cache_bits(size_t n) {
+  return n < 8 ? 15 : n < 24 ? 14 : 12;
+}
 
 }  // namespace
 
 struct ByteLevelTokenizer::Scratch {
-  PieceCache cache{kCacheBits};
+  explicit Scratch(int bits) : cache(bits) {}
+  PieceCache cache;
   std::vector<int32_t> piece;  // ids of one pretoken
 };
 
@@ -35,11 +41,15 @@ class ByteLevelTokenizer::Lease {
   Lease& operator=(const Lease&) = delete;
 
   Scratch& get() {
-    if (!scratch_) scratch_ = std::make_unique<Scratch>();
+    if (!scratch_) scratch_ = std::make_unique<Scratch>(cache_bits(count()));
     return *scratch_;
   }
 
  private:
+  size_t count() const {
+    const std::lock_guard lock(owner_.mutex_);
+    return owner_.made_++;
+  }
   const ByteLevelTokenizer& owner_;
   std::unique_ptr<Scratch> scratch_;
 };

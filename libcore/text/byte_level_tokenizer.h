@@ -62,6 +62,7 @@ class ByteLevelTokenizer : public Tokenizer {
   // share no cache.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Scratch>> idle_;
+  mutable size_t made_ = 0;
 };
 
 }  // namespace megalith
