@@ -73,7 +73,10 @@ class JoinedSidecar {
 
  private:
   void check_same_tokenizer(const std::string& prefix, const Sidecar& next) const {
-    if (next.tokenizer_hash == sidecar_->tokenizer_hash && next.vocab_size == sidecar_->vocab_size) return;
+    const bool hashes_differ = !next.tokenizer_hash.empty() && !sidecar_->tokenizer_hash.empty() &&
+                               next.tokenizer_hash != sidecar_->tokenizer_hash;
+    if (next.tokenizer == sidecar_->tokenizer && next.vocab_size == sidecar_->vocab_size && !hashes_differ)
+      return;
     fail(ErrorKind::kData, sidecar_path(prefix), ": made with ", next.tokenizer, " of ", next.vocab_size,
          " ids (", next.tokenizer_hash, "), ", sidecar_path(first_), " with ", sidecar_->tokenizer, " of ",
          sidecar_->vocab_size, " ids (", sidecar_->tokenizer_hash,
