@@ -82,7 +82,7 @@ def sha(array):
     return hashlib.sha256(numpy.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def run_case(text, out):
+def run_case(text, out, items=True):
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-path", nargs="+")
     for name in ("--seed", "--seq-length", "--n"): parser.add_argument(name, type=int)
@@ -132,7 +132,7 @@ def run_case(text, out):
             ids, documents = member._query_document_sample_shuffle_indices(j)
             ids = numpy.asarray(ids, dtype="<i8")
             say("sample", name, i, sha(ids), len(documents), *ids[:8].tolist())
-        for i in range(min(a.n, len(d)) if name == "valid" else 0):   # where samples may be padded
+        for i in range(min(a.n, len(d)) if items and name == "valid" else 0):   # where samples may be padded
             item = d[i]
             say("item", name, i, sha(item["tokens"].numpy().astype("<i8")), sha(item["labels"].numpy().astype("<i8")),
                 sha(item["loss_mask"].numpy().astype("<f4")))
@@ -162,4 +162,5 @@ def main():
             print(n, float(numpy.sum(numpy.array([((7919 * i + 13) % 1000) / 7 for i in range(n)]))).hex(), file=out)
 
 
-main()
+if __name__ == "__main__":
+    main()
