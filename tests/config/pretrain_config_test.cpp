@@ -1,5 +1,7 @@
 #include "libcore/config/pretrain_config.h"
 
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/log.h"
@@ -304,6 +306,25 @@ std::string values_of(IgnoredOption::Values values) {
       return "several";
     default:
       return "none";
+  }
+}
+
+TEST(PretrainConfig,
+     SurvivesExtremeNumbers) {  // undefined arithmetic would end the test under the sanitizers
+  PretrainConfig any;
+  std::vector<std::string> numbers;
+  for (const Field& field : fields_of(any))
+    if (!is_flag(field) && to_json({field})[json_key(field.name)].is_number()) numbers.push_back(field.name);
+  ASSERT_GT(numbers.size(), 25u);
+  const std::vector<std::string> extremes = {"0",       "1",          "3",           "1024",
+                                             "1048576", "2147483647", "-2147483648", "9223372036854775807",
+                                             "1e308",   "1e-320"};
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    std::string line = kSmall;
+    for (size_t i = random() % 5; i-- > 0;)
+      line += " --" + numbers[random() % numbers.size()] + ' ' + extremes[random() % extremes.size()];
+    complaint(line);  // fails when the Error is of another kind than usage
   }
 }
 
