@@ -79,8 +79,12 @@ std::string print(const char* format, int digits, double value) {
 }
 }  // namespace
 
-std::optional<int64_t> parse_int(std::string_view text) { return parse_whole<int64_t>(text); }
-std::optional<double> parse_double(std::string_view text) { return parse_whole<double>(text); }
+std::optional<int64_t> parse_int(std::string_view text) {
+  return parse_whole<int64_t>(text);
+}
+std::optional<double> parse_double(std::string_view text) {
+  return parse_whole<double>(text);
+}
 
 std::string format_double(double value) {
   char buffer[64];
@@ -88,8 +92,12 @@ std::string format_double(double value) {
   return {buffer, result.ptr};
 }
 
-std::string format_fixed(double value, int digits) { return print("%.*f", digits, value); }
-std::string format_scientific(double value, int digits) { return print("%.*E", digits, value); }
+std::string format_fixed(double value, int digits) {
+  return print("%.*f", digits, value);
+}
+std::string format_scientific(double value, int digits) {
+  return print("%.*E", digits, value);
+}
 
 std::string format_count(int64_t value) {
   std::string digits = std::to_string(value);
@@ -113,7 +121,8 @@ std::string format_duration(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   char buffer[64];
   if (whole < 3600)
-    std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(whole / 60), static_cast<int>(whole % 60));
+    std::snprintf(buffer, sizeof buffer, "%d min %02d s", static_cast<int>(whole / 60),
+                  static_cast<int>(whole % 60));
   else
     std::snprintf(buffer, sizeof buffer, "%lld h %02d min", static_cast<long long>(whole / 3600),
                   static_cast<int>(whole % 3600 / 60));
@@ -121,18 +130,21 @@ std::string format_duration(double seconds) {
 }
 
 namespace {
+/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
+  std::iota(above.begin(), above.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0]++;
+    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t keep = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, keep});
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    before = above;
+    above = row;
   }
-  return row.back();
+  return above.back();
 }
 }  // namespace
 
@@ -150,7 +162,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 }
 
 namespace {
-/// Bytes of the sequence that starts at `bytes[0]`, or 0 when it is no valid UTF-8. Table 3-7 of the Unicode standard.
+/// Bytes of the sequence that starts at `bytes[0]`, or 0 when it is no valid UTF-8. Table 3-7 of the Unicode
+/// standard.
 size_t utf8_sequence(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const auto tail = [&](size_t i) { return i < bytes.size() && (at(i) & 0xC0) == 0x80; };

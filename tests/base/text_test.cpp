@@ -22,5 +22,22 @@ TEST(ReplaceInvalidUtf8, SubstitutesMaximalSubparts) {
   EXPECT_EQ(replace_invalid_utf8("\xC3(\xFF"), r + "(" + r);
 }
 
+TEST(Nearest, CountsASwapAsOneMistake) {
+  const std::vector<std::string> words = {"held", "help", "hellebore"};
+  EXPECT_EQ(nearest("hlep", words), "help");
+  EXPECT_EQ(nearest("ehlp", words), "help");
+  EXPECT_EQ(nearest("hpel", words), std::nullopt);  // two mistakes in four letters
+  EXPECT_EQ(nearest("helebroe", words), "hellebore");
+}
+
+TEST(Nearest, WantsAtMostAThirdOfTheWordWrong) {
+  const std::vector<std::string> words = {"num-layers", "lr"};
+  EXPECT_EQ(nearest("num-layer", words), "num-layers");
+  EXPECT_EQ(nearest("nm-lyrs", words), std::nullopt);
+  EXPECT_EQ(nearest("l", words), "lr");
+  EXPECT_EQ(nearest("", words), std::nullopt);
+  EXPECT_EQ(nearest("x", {}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace megalith
