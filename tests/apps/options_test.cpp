@@ -1,0 +1,65 @@
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+/// Names of all apps: the folders of apps/.
+std::vector<std::string> app_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(MEGALITH_SOURCE_DIR "/apps"))
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  return names;
+}
+
+class EveryApp : public testing::TestWithParam<std::string> {
+ protected:
+  test::CommandResult run(const std::string& arguments) {
+    return test::run_command(test::app(GetParam()) + " " + arguments);
+  }
+};
+
+TEST_P(EveryApp, PrintsItsHelpOnStdout) {
+  const auto help = run("--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(help.out.rfind("usage: megalith-" + GetParam() + " [options]", 0), 0u) << help.out;
+}
+
+TEST_P(EveryApp, RefusesAnUnknownOption) {
+  const auto result = run("--hlep");
+  EXPECT_EQ(result.code, 64);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("unknown option \"--hlep\"; did you mean \"--help\"?"), std::string::npos)
+      << result.err;
+}
+
+TEST_P(EveryApp, HasAValidCompletion) {
+  const test::TempDir folder;
+  write_file(folder / "completion", run("--help-bash-completion").out);
+  const auto result = test::run_command("bash -n " + folder / "completion");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_GT(file_size(folder / "completion"), 200u);
+}
+
+TEST_P(EveryApp, HasAManPageWithoutWarnings) {
+  if (test::run_command("command -v groff").code != 0) GTEST_SKIP() << "groff is not installed";
+  const auto page = test::run_command(test::app(GetParam()) + " --help-man | groff -man -Tutf8 -Kutf8 -ww");
+  EXPECT_EQ(page.code, 0);
+  EXPECT_EQ(page.err, "");
+}
+
+TEST_P(EveryApp, StandsInTheOptionsPage) {
+  const std::string page = read_file(MEGALITH_SOURCE_DIR "/docs/options.md");
+  EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
+}
+
+INSTANTIATE_TEST_SUITE_P(Apps, EveryApp, testing::ValuesIn(app_names()),
+                         [](const auto& app) { return app.param; });
+
+}  // namespace
+}  // namespace megalith
