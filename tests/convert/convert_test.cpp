@@ -1,0 +1,371 @@
+#include "libcore/convert/convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/writer.h"
+#include "libcore/convert/tokenizer_folder.h"
+#include "tests/support/files.h"
+#include "tests/support/tiny_model.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+namespace fs = std::filesystem;
+constexpr uint64_t kOneFile = UINT64_MAX;
+
+std::string golden(const std::string& name) {
+  return test::test_data("convert/goldens/" + name);
+}
+
+std::string message_of(const std::function<void()>& action, ErrorKind kind) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  return {};
+}
+
+// From Hugging Face to ours and back.
+void there_and_back(const std::string& from, const std::string& checkpoint, const std::string& to,
+                    uint64_t shard = kOneFile) {
+  const ModelSource theirs(from);
+  export_checkpoint(theirs, theirs.tokenizer_folder(), checkpoint);
+  const ModelSource ours(checkpoint);
+  export_hf(ours, ours.tokenizer_folder(), to, shard);
+}
+
+// Logits [12, v] of twelve tokens.
+std::vector<float> logits(test::TinyModel& model, const std::vector<int32_t>& tokens) {
+  KvCache cache(*model.backend, model.stage.config(), model.stage.layers(), {}, {.batch = 1, .capacity = 12});
+  return model.read(model.stage.logits(model.ctx(false), {tokens.data(), DType::kI32, {12, 1}}, 12, cache));
+}
+
+class ConvertTest : public testing::TestWithParam<const char*> {
+ protected:
+  const std::string from_ = golden(GetParam());
+  const TempDir dir_;
+};
+INSTANTIATE_TEST_SUITE_P(Families, ConvertTest, testing::Values("gpt2", "llama"),
+                         [](const auto& family) { return std::string(family.param); });
+
+TEST_P(ConvertTest, GivesBackTheWeightsFileOfTransformersByteForByte) {
+  there_and_back(from_, dir_ / "ours", dir_ / "theirs");
+  EXPECT_EQ(read_file(dir_ / "theirs/model.safetensors"), read_file(from_ + "/model.safetensors"));
+  EXPECT_EQ(read_file(dir_ / "ours/latest_checkpointed_iteration.txt"), "release");
+  EXPECT_NO_THROW(CheckpointReader(dir_ / "ours").verify());
+}
+
+// Another order of rows, a missing transposition, a wrong epsilon or rotary base would show here.
+TEST_P(ConvertTest, ComputesTransformersLogits) {
+  const SafetensorsFile file(from_ + ".logits.safetensors");
+  std::vector<int64_t> ids(24);
+  file.read(Box::whole("ids", {2, 12}), {ids.data(), DType::kI64, {2, 12}});
+  there_and_back(from_, dir_ / "ours", dir_ / "theirs");
+  for (const std::string& path : {from_, dir_ / "ours", dir_ / "theirs"}) {
+    const ModelSource source(path);
+    test::TinyModel model(source.config());
+    source.read(model.table, model.stream);
+    const int64_t v = source.config().vocab_size;
+    std::vector<float> want(static_cast<size_t>(2 * 12 * v));
+    file.read(Box::whole("logits", {2, 12, v}), {want.data(), DType::kF32, {2, 12, v}});
+    double greatest = 0;
+    for (int64_t row = 0; row < 2; ++row) {
+      const std::vector<int32_t> tokens(ids.begin() + row * 12, ids.begin() + row * 12 + 12);
+      const std::vector<float> got = logits(model, tokens);
+      for (size_t i = 0; i < got.size(); ++i)
+        greatest =
+            std::max(greatest, std::abs(double{got[i]} - want[static_cast<size_t>(row) * got.size() + i]));
+    }
+    EXPECT_LT(greatest, 1e-5) << path;
+  }
+}
+
+TEST(Convert, DividesShardsAsTransformers) {
+  const TempDir dir;
+  there_and_back(golden("gpt2"), dir / "ours", dir / "theirs", *parse_size("20KB"));
+  const Json want = Json::load(golden("gpt2.shards.json")),
+             got = Json::load(dir / "theirs/model.safetensors.index.json");
+  EXPECT_EQ(got["metadata"]["total_size"].as_int(), want["metadata"]["total_size"].as_int());
+  EXPECT_EQ(got["metadata"]["total_parameters"].as_int(), want["metadata"]["total_parameters"].as_int());
+  ASSERT_EQ(got["weight_map"].as_object().size(), want["weight_map"].as_object().size());
+  for (const auto& [tensor, file] : want["weight_map"].as_object())
+    EXPECT_EQ(got["weight_map"][tensor].as_string(), file.as_string()) << tensor;
+  EXPECT_FALSE(file_exists(dir / "theirs/model.safetensors"));
+  there_and_back(dir / "theirs", dir / "again", dir / "single");
+  EXPECT_EQ(read_file(dir / "single/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+}
+
+TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
+  const TempDir dir;
+  const ModelSource source(golden("gpt2"));
+  ModelConfig config = source.config();
+  config.qkv_bias = false;
+  CheckpointWriter writer(dir / "ours", 3);
+  for (const StoredTensor& tensor : source.tensors().tensors()) {
+    const Box box = Box::whole(tensor.name, tensor.shape());
+    if (tensor.name.ends_with("linear_qkv.bias")) continue;
+    writer.put(box, DType::kF32, tensor.shape(),
+               [&source, box](View out) { source.tensors().read(box, out); });
+  }
+  const float moment = 1;
+  writer.put(Box::whole("optim.m.x", {1}), {&moment, DType::kF32, {1}});
+  writer.put_json(kArgsFile, to_json(config));
+  writer.put_json(kStateFile, Json::object());
+  writer.commit();
+  const ModelSource ours(dir / "ours");
+  EXPECT_EQ(ours.iteration(), 3);
+  export_hf(ours, "", dir / "theirs", kOneFile);
+  const SafetensorsFolder folder(dir / "theirs");
+  std::vector<float> bias(60, 1);
+  folder.read(Box::whole("transformer.h.1.attn.c_attn.bias", {60}), {bias.data(), DType::kF32, {60}});
+  EXPECT_EQ(bias, std::vector<float>(60, 0));
+  EXPECT_EQ(folder.tensors().size(), SafetensorsFile(golden("gpt2/model.safetensors")).tensors().size());
+  EXPECT_NE(read_file(dir / "theirs/README.md").find("for 3 iterations"), std::string::npos);
+  EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
+}
+
+// A copy of a golden folder in which one thing is changed.
+class Changed {
+ public:
+  explicit Changed(const char* name) {
+    for (const auto& entry : fs::directory_iterator(golden(name)))
+      fs::copy_file(entry.path(), dir_.path() / entry.path().filename());
+  }
+  std::string path() const { return dir_.path().string(); }
+  // Writes the tensors again under the names that `named` gives ("": left out), and bytes under the names of
+  // `more`.
+  void rewrite(const std::function<std::string(const std::string&)>& named,
+               const std::vector<TensorSpec>& more = {}) {
+    const SafetensorsFile file(golden("gpt2/model.safetensors"));
+    std::vector<TensorSpec> specs = more;
+    std::map<std::string, std::string> origin;
+    for (const StoredTensor& tensor : file.tensors()) {
+      const std::string name = named(tensor.name);
+      if (name.empty()) continue;
+      specs.push_back({name, DType::kF32, tensor.shape()});
+      origin[name] = tensor.name;
+    }
+    SafetensorsWriter writer(path() + "/new", specs);
+    for (const TensorSpec& spec : writer.order()) {
+      std::vector<std::byte> bytes(spec.bytes());
+      if (origin.contains(spec.name))
+        file.read(Box::whole(origin[spec.name], spec.shape), {bytes.data(), spec.dtype, spec.shape});
+      writer.write(spec.name, bytes.data(), spec.bytes());
+    }
+    writer.finish();
+    fs::rename(path() + "/new", path() + "/model.safetensors");
+  }
+  void rename(const std::string& name, const std::string& to) {
+    rewrite([&](const std::string& old) { return old == name ? to : old; });
+  }
+  void set(const char* key, const Json& value) {
+    Json json = Json::load(path() + "/config.json");
+    json.set(key, value);
+    std::ofstream(path() + "/config.json") << json.dump();
+  }
+  std::string refusal() const {
+    return message_of([&] { ModelSource source(path()); }, ErrorKind::kData);
+  }
+
+ private:
+  TempDir dir_;
+};
+
+TEST(ModelSource, NamesTheTensorThatDoesNotFit) {
+  Changed missing("gpt2"), strange("gpt2"), deeper("gpt2"), wider("gpt2");
+  missing.rename("transformer.h.1.ln_2.bias", "");
+  EXPECT_NE(missing.refusal().find("no tensor \"transformer.h.1.ln_2.bias\""), std::string::npos)
+      << missing.refusal();
+  strange.rename("transformer.h.1.ln_2.bias", "transformer.h.1.ln_3.bias");
+  EXPECT_NE(strange.refusal().find("nearest name is"), std::string::npos) << strange.refusal();
+  deeper.set("n_layer", 1);
+  EXPECT_NE(deeper.refusal().find("12 tensors have no place in a GPT2LMHeadModel"), std::string::npos)
+      << deeper.refusal();
+  wider.set("n_inner", 40);
+  EXPECT_NE(wider.refusal().find("is [36], but the configuration says [40]"), std::string::npos)
+      << wider.refusal();
+}
+
+// As the first GPT-2 files were: no "transformer." before the names, the causal masks among the tensors, the
+// tied head saved again.
+TEST(ModelSource, ReadsOldGpt2Files) {
+  Changed folder("gpt2");
+  folder.rewrite([](const std::string& name) { return name.substr(std::string("transformer.").size()); },
+                 {{"h.0.attn.bias", DType::kU8, {1, 1, 20, 20}},
+                  {"h.1.attn.masked_bias", DType::kF32, {1}},
+                  {"lm_head.weight", DType::kF32, {300, 20}}});
+  const TempDir dir;
+  export_hf(ModelSource(folder.path()), "", dir / "out", kOneFile);
+  EXPECT_EQ(read_file(dir / "out/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+}
+
+TEST(ModelSource, RefusesOtherKindsByName) {
+  const TempDir dir;
+  const auto refusal = [&](const std::string& path, ErrorKind kind = ErrorKind::kData) {
+    return message_of([&] { ModelSource source(path); }, kind);
+  };
+  const auto put = [&](const std::string& name, const std::string& text = "x") {
+    fs::create_directories(fs::path(dir / name).parent_path());
+    std::ofstream(dir / name) << text;
+  };
+  put("megatron/iter_0000005/mp_rank_00/model_optim_rng.pt");
+  put("megatron/latest_checkpointed_iteration.txt", "5");
+  put("dist/.metadata");
+  put("bin/config.json", "{}");
+  put("bin/pytorch_model.bin");
+  put("peft/adapter_config.json", "{}");
+  put("empty/x");
+  put("gguf/model.gguf");
+  put("noweights/config.json", "{}");
+  EXPECT_NE(refusal(dir / "megatron").find("a Megatron checkpoint in torch's format"), std::string::npos);
+  EXPECT_NE(refusal(dir / "megatron/iter_0000005").find("a Megatron checkpoint in torch's format"),
+            std::string::npos);
+  EXPECT_NE(refusal(dir / "dist").find("a distributed torch checkpoint"), std::string::npos);
+  EXPECT_NE(refusal(dir / "bin").find("pytorch_model.bin; a later version"), std::string::npos);
+  EXPECT_NE(refusal(dir / "peft").find("a PEFT adapter"), std::string::npos);
+  EXPECT_NE(refusal(dir / "gguf").find("GGUF"), std::string::npos);
+  EXPECT_NE(refusal(dir / "gguf/model.gguf").find("GGUF"), std::string::npos);
+  EXPECT_NE(refusal(dir / "bin/pytorch_model.bin").find("a torch checkpoint"), std::string::npos);
+  EXPECT_NE(refusal(dir / "empty", ErrorKind::kNoInput).find("holds no model"), std::string::npos);
+  EXPECT_NE(refusal(dir / "noweights", ErrorKind::kNoInput).find("neither model.safetensors"),
+            std::string::npos);
+  EXPECT_NE(refusal(dir / "nowhere", ErrorKind::kNoInput).find("no such folder"), std::string::npos);
+}
+
+TEST(Convert, ReplacesOnlyEarlierExports) {
+  const TempDir dir;
+  const ModelSource source(golden("llama"));
+  export_hf(source, "", dir / "out", kOneFile);
+  export_hf(source, "", dir / "out", *parse_size("30KB"));
+  EXPECT_FALSE(file_exists(dir / "out/model.safetensors"));
+  std::ofstream(dir / "out/notes.txt") << "mine";
+  EXPECT_NE(message_of([&] { export_hf(source, "", dir / "out", kOneFile); }, ErrorKind::kUsage)
+                .find("\"notes.txt\""),
+            std::string::npos);
+  EXPECT_EQ(read_file(dir / "out/notes.txt"), "mine");
+  EXPECT_NE(message_of([&] { export_hf(source, "", golden("llama"), kOneFile); }, ErrorKind::kUsage)
+                .find("is the model that is read"),
+            std::string::npos);
+  export_checkpoint(source, "", dir / "ours");
+  EXPECT_NE(message_of([&] { export_checkpoint(source, "", dir / "ours"); }, ErrorKind::kUsage)
+                .find("holds checkpoints already"),
+            std::string::npos);
+}
+
+// The golden tokenizer was made by Hugging Face tokenizers; each of its two forms gives the other.
+TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
+  const ModelConfig config = ModelSource(golden("gpt2")).config();
+  const Json vocabulary = Json::load(golden("gpt2/vocab.json"));
+  const std::string text = "def add(self, x):\n    return 10  # naïve 日本";
+  std::vector<int32_t> want;
+  make_tokenizer({.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = golden("gpt2")})
+      ->encode(text, want);
+  for (const std::vector<const char*>& given :
+       {std::vector{"tokenizer.json"}, std::vector{"vocab.json", "merges.txt"}}) {
+    const TempDir dir;
+    for (const char* name : given) fs::copy_file(golden("gpt2/") + name, dir / name);
+    const HfTokenizer tokenizer = hf_tokenizer(dir.path().string(), config);
+    EXPECT_EQ(tokenizer.ids.eos, 0);
+    EXPECT_EQ(tokenizer.ids.bos, 0);
+    for (const char* name :
+         {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json"})
+      ASSERT_TRUE(tokenizer.files.contains(name)) << name;
+    for (const char* name : given) EXPECT_EQ(tokenizer.files.at(name), read_file(golden("gpt2/") + name));
+    Json::Object sorted = Json::parse(tokenizer.files.at("vocab.json"), "vocab.json").as_object(),
+                 other = vocabulary.as_object();
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(other.begin(), other.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    EXPECT_EQ(Json(sorted), Json(other));
+    const TempDir out;
+    for (const auto& [name, contents] : tokenizer.files) std::ofstream(out / name) << contents;
+    for (const TokenizerFiles& form :
+         {TokenizerFiles{
+              .type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = out.path().string()},
+          TokenizerFiles{.type = "GPT2BPETokenizer",
+          .vocab = out / "vocab.json",
+          .merges = out / "merges.txt",
+          .model = {}}}) {
+      std::vector<int32_t> ids;
+      make_tokenizer(form)->encode(text, ids);
+      EXPECT_EQ(ids, want) << form.type;
+    }
+  }
+}
+
+TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
+  ModelConfig config = ModelSource(golden("gpt2")).config();
+  config.vocab_size = 299;
+  EXPECT_NE(message_of([&] { hf_tokenizer(golden("gpt2"), config); }, ErrorKind::kData).find("has id 299"),
+            std::string::npos);
+}
+
+TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
+  const TempDir dir;
+  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "");
+  std::ofstream(dir / "tokenizer.model") << "x";
+  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "Llama2Tokenizer");
+  EXPECT_EQ(tokenizer_in(dir.path().string(), "GPTSentencePieceTokenizer").type, "GPTSentencePieceTokenizer");
+  fs::copy_file(golden("gpt2/vocab.json"), dir / "vocab.json");
+  fs::copy_file(golden("gpt2/merges.txt"), dir / "merges.txt");
+  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "GPT2BPETokenizer");
+  fs::copy_file(golden("gpt2/tokenizer.json"), dir / "tokenizer.json");
+  EXPECT_EQ(tokenizer_in(dir.path().string()).type, "HuggingFaceTokenizer");
+  EXPECT_EQ(tokenizer_in(dir.path().string(), "GPT2BPETokenizer").type, "GPT2BPETokenizer");
+}
+
+TEST(ParseSize, KnowsDecimalAndBinaryUnits) {
+  EXPECT_EQ(parse_size("5GB"), 5'000'000'000u);
+  EXPECT_EQ(parse_size("4GiB"), uint64_t{4} << 30);
+  EXPECT_EQ(parse_size("20KB"), 20'000u);
+  EXPECT_EQ(parse_size("17"), 17u);
+  EXPECT_EQ(parse_size("17B"), 17u);
+  for (const char* bad : {"", "GB", "-1GB", "0", "5 GB", "5gb", "1.5GB", "99999999999999GB"})
+    EXPECT_FALSE(parse_size(bad)) << bad;
+}
+
+TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
+  const TempDir dir;
+  const std::string app = test::app("convert");
+  const auto good = test::run_command(app + " " + golden("gpt2") + " --to megalith --output " + dir / "ours" +
+                                      " && " + app + " " + dir / "ours" + " --output " + dir / "theirs");
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_EQ(good.out, "");
+  EXPECT_EQ(read_file(dir / "theirs/vocab.json"), read_file(golden("gpt2/vocab.json")));
+  struct Case {
+    std::string arguments;
+    int code;
+    const char* message;
+  };
+  for (const auto& [arguments, code, message] : {
+           Case{golden("gpt2"), 64, "--output"},
+           Case{"--output " + dir / "x", 64, "source"},
+           Case{golden("gpt2") + " --to gguf --output " + dir / "x", 64, "hf"},
+           Case{golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64, "\"big\" is no size"},
+           Case{golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,
+                "no tokenizer's files"},
+           Case{dir / "nowhere" + " --output " + dir / "x", 66, "no such folder"},
+           Case{golden("gpt2") + " --output /proc/none/x", 74, "/proc/none"},
+       }) {
+    const auto run = test::run_command(app + " " + arguments);
+    EXPECT_EQ(run.code, code) << arguments << run.err;
+    EXPECT_NE(run.err.find(message), std::string::npos) << arguments << run.err;
+    EXPECT_FALSE(file_exists(dir / "x"));
+  }
+}
+
+}  // namespace
+}  // namespace megalith
