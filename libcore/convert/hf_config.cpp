@@ -12,7 +12,8 @@ namespace {
 // Members of config.json, with messages that name the file and the member.
 class Settings {
  public:
-  Settings(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+  Settings(const Json& json, std::string where)  // json outlives this
+      : json_(json), where_(std::move(where)) {}
 
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
@@ -93,8 +94,8 @@ double rope_base(const Settings& s) {
     if (type && (!type->is_string() || type->as_string() != "default"))
       s.refuse(quote(key), " of type ", type->dump(), " is not supported; only plain rotary positions are");
   }
-  const Settings rope(newer ? *newer : Json::object(), s.where() + ": \"rope_parameters\"");
-  return rope.number("rope_theta", s.number("rope_theta", 10000));
+  const double outer = s.number("rope_theta", 10000);
+  return newer ? Settings(*newer, s.where() + ": \"rope_parameters\"").number("rope_theta", outer) : outer;
 }
 
 ModelConfig llama_config(const Settings& s) {

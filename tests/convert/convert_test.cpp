@@ -352,7 +352,7 @@ TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
   };
   for (const auto& [arguments, code, message] : {
            Case{golden("gpt2"), 64, "--output"},
-           Case{"--output " + dir / "x", 64, "source"},
+           Case{"--output " + dir / "x", 64, "DIR is missing"},
            Case{golden("gpt2") + " --to gguf --output " + dir / "x", 64, "hf"},
            Case{golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64, "\"big\" is no size"},
            Case{golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,

@@ -131,10 +131,11 @@ TEST(HfConfig, WritesWhatItReads) {
         EXPECT_TRUE(key == "torch_dtype" || key == "rope_theta") << key;  // transformers 4's names
         continue;
       }
-      if (value.is_number() && said->is_number())
+      if (value.is_number() && said->is_number()) {
         EXPECT_EQ(value.as_double(), said->as_double()) << key;
-      else if (key != "rope_parameters")
+      } else if (key != "rope_parameters") {  // its members stand in another order
         EXPECT_EQ(value.dump(), said->dump()) << key;
+      }
     }
   }
 }
