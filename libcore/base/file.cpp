@@ -1,16 +1,16 @@
 #include "libcore/base/file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 
@@ -52,6 +52,20 @@ fs::path parent_or_here(const fs::path& path) {
   return parent.empty() ? fs::path(".") : parent;
 }
 
+/// Through which a nameless file gets a name.
+std::string link_of(int fd) {
+  return concat("/proc/self/fd/", fd);
+}
+
+/// A file in `folder` that vanishes with the process, even a killed one, until it is named; -1 where the file
+/// system has no such files or they could not be named.
+int open_nameless(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
 void sync_path(const fs::path& path, int flags) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0) fail_write("open for syncing", path.string());
@@ -59,7 +73,8 @@ void sync_path(const fs::path& path, int flags) {
   const int reason = errno;
   ::close(fd);
   errno = reason;
-  if (rc != 0 && reason != EINVAL) fail_write("sync", path.string());  // EINVAL: the file system has no fsync here
+  if (rc != 0 && reason != EINVAL)
+    fail_write("sync", path.string());  // EINVAL: the file system has no fsync here
 }
 
 }  // namespace
@@ -88,7 +103,9 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -104,7 +121,9 @@ void MappedFile::forget(size_t offset, size_t bytes) const {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
-  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  fd_ = open_nameless(parent_or_here(path_));
+  nameless_ = fd_ >= 0;
+  if (!nameless_) fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_write("create", temporary_);
   buffer_.reserve(kBufferBytes);
 }
@@ -112,7 +131,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(te
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (!nameless_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
@@ -146,6 +165,10 @@ void AtomicFile::flush() {
 void AtomicFile::commit() {
   flush();
   if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+  if (nameless_ &&
+      ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    fail_write("name", temporary_);
+  nameless_ = false;
   if (::close(std::exchange(fd_, -1)) != 0) {
     ::unlink(temporary_.c_str());
     fail_write("close", path_);
@@ -243,6 +266,8 @@ void make_directories(const fs::path& folder) {
   if (reason) fail(ErrorKind::kIo, folder.string(), ": cannot create folder: ", reason.message());
 }
 
-void sync_directory(const fs::path& folder) { sync_path(folder, O_DIRECTORY); }
+void sync_directory(const fs::path& folder) {
+  sync_path(folder, O_DIRECTORY);
+}
 
 }  // namespace megalith

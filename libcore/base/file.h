@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput when it is not
-/// there (or is a directory), kIo when it cannot be read.
+/// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput
+/// when it is not there (or is a directory), kIo when it cannot be read.
 class MappedFile {
  public:
   explicit MappedFile(std::string path);
@@ -24,7 +24,8 @@ class MappedFile {
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-  /// Gives the memory of bytes that were read back to the system; reading them again is allowed and reads the file again.
+  /// Gives the memory of bytes that were read back to the system; reading them again is allowed and reads the
+  /// file again.
   void forget(size_t offset, size_t bytes) const;
 
  private:
@@ -33,8 +34,9 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// A file that appears under its name only when complete: written beside it under a temporary name, then fsync and rename in
-/// commit(). Destroyed without commit(): the temporary is removed. Throws kIo with the path and the system's reason.
+/// A file that appears under its name only when complete: written beside it without a name (under a temporary
+/// one where the file system knows no other way), then fsync and rename in commit(). Destroyed without
+/// commit(): nothing is left. Throws kIo with the path and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -44,9 +46,10 @@ class AtomicFile {
 
   void write(const void* data, size_t bytes);  // buffered
   void write(std::string_view text) { write(text.data(), text.size()); }
-  void write_at(uint64_t offset, const void* data, size_t bytes);  // flushes, then writes at an absolute place
-  uint64_t size() const { return size_; }                           // bytes appended so far by write()
-  int descriptor() const { return fd_; }                            // flush() first; for copy_file_range
+  void write_at(uint64_t offset, const void* data,
+                size_t bytes);             // flushes, then writes at an absolute place
+  uint64_t size() const { return size_; }  // bytes appended so far by write()
+  int descriptor() const { return fd_; }   // flush() first; for copy_file_range
   void flush();
   void commit();
   const std::string& path() const { return path_; }
@@ -54,11 +57,13 @@ class AtomicFile {
  private:
   std::string path_, temporary_, buffer_;
   int fd_ = -1;
+  bool nameless_ = false;
   uint64_t size_ = 0;
 };
 
-/// A folder that appears under its name only when complete. Files are made below path(); commit() syncs them and renames the
-/// folder. An existing target folder is replaced in commit() (moved aside, then removed). Destroyed without commit(): removed.
+/// A folder that appears under its name only when complete. Files are made below path(); commit() syncs them
+/// and renames the folder. An existing target folder is replaced in commit() (moved aside, then removed).
+/// Destroyed without commit(): removed.
 class AtomicDirectory {
  public:
   explicit AtomicDirectory(std::filesystem::path target);
@@ -74,12 +79,13 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-std::string read_file(const std::string& path);                              // kNoInput, kIo
+std::string read_file(const std::string& path);                       // kNoInput, kIo
 void write_file(const std::string& path, std::string_view contents);  // atomic
 bool file_exists(const std::string& path);
 uint64_t file_size(const std::string& path);
-/// Renames folder `from` to `to`. Where `to` is a folder already, the two change places at once (so that `to` is whole at any
-/// moment) and what was there is removed; file systems that cannot do this have it moved aside first. kIo with the reason.
+/// Renames folder `from` to `to`. Where `to` is a folder already, the two change places at once (so that `to`
+/// is whole at any moment) and what was there is removed; file systems that cannot do this have it moved
+/// aside first. kIo with the reason.
 void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to);
 void make_directories(const std::filesystem::path& folder);  // kIo with the reason
 void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries

@@ -84,7 +84,10 @@ void Interrupt::set() const noexcept {
 InputStream::InputStream(std::string path, const Interrupt* interrupt)
     : path_(std::move(path)), interrupt_(interrupt), raw_(new char[kRawBytes]) {
   descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) fail(ErrorKind::kNoInput, path_, ": cannot open: ", std::strerror(errno));
+  if (descriptor_ < 0) {
+    const bool absent = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
+    fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
+  }
   try {
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0)
