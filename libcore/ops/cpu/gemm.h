@@ -21,6 +21,7 @@ class GemmRunner {
  private:
   struct Cache;
   void add_nothing(const Gemm&) const;
+  void multiply_row(const Gemm&) const;
   const Kernels& kernels_;
   std::unique_ptr<Cache> cache_;
 };
