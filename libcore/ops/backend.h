@@ -50,6 +50,7 @@ class Backend {
   virtual void run(Stream&, const Embedding&) = 0;
   virtual void run(Stream&, const EmbeddingGrad&) = 0;
   virtual void run(Stream&, const SoftmaxStats&) = 0;
+  virtual void run(Stream&, const SoftmaxRescale&) = 0;
   virtual void run(Stream&, const CrossEntropy&) = 0;
   virtual void run(Stream&, const SumSquares&) = 0;
   virtual void run(Stream&, const AdamW&) = 0;

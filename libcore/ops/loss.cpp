@@ -23,6 +23,19 @@ Cost SoftmaxStats::cost() const {
           bytes_of(logits) + bytes_of(max) + bytes_of(sum_exp)};
 }
 
+void SoftmaxRescale::check() const {
+  const int64_t n = sum_exp.elements();
+  want_vector(kName, "sum_exp [n]", sum_exp, n, DType::kF32);
+  want_vector(kName, "from [n]", from, n, DType::kF32);
+  want_vector(kName, "to [n]", to, n, DType::kF32);
+}
+
+// Subtraction, exponential and multiplication per entry.
+Cost SoftmaxRescale::cost() const {
+  return {3.0 * static_cast<double>(sum_exp.elements()),
+          2 * bytes_of(sum_exp) + bytes_of(from) + bytes_of(to)};
+}
+
 void CrossEntropy::check() const {
   check_columns(kName, logits, columns);
   const int64_t n = logits.shape.rows();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -582,6 +583,7 @@ struct LossCase {
   int64_t rows, width, columns;
   bool mask = false, want_grad = true;
   DType dtype = DType::kF32;
+  int32_t first_id = 0;
 };
 
 /// Both loss ops, as the head uses them. Row 1's target is on another rank; with a mask every third row is
@@ -591,6 +593,8 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
   Values mask(static_cast<size_t>(c.rows), 1.0);
   for (size_t i = 0; c.mask && i < mask.size(); i += 3) mask[i] = 0;
   if (c.rows > 1) targets[1] = -1;
+  Values ids = targets;
+  for (double& id : ids) id += c.first_id;  // -1 becomes the last id of the rank before
   const float scale = 0.125f;
   const View view = bed.put(c.dtype, {c.rows, c.width}, logits);
   const View max = bed.empty(DType::kF32, {c.rows}), sum = bed.empty(DType::kF32, {c.rows});
@@ -600,10 +604,11 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
                   .logits = view,
                   .max = max,
                   .sum_exp = sum,
-                  .targets = bed.put(DType::kI32, {c.rows}, targets),
+                  .targets = bed.put(DType::kI32, {c.rows}, ids),
                   .columns = c.columns,
                   .scale = scale,
-                  .want_grad = c.want_grad};
+                  .want_grad = c.want_grad,
+                  .first_id = c.first_id};
   if (c.mask) op.mask = bed.put(DType::kF32, {c.rows}, mask);
   run(bed.stream(), op);
 
@@ -637,6 +642,19 @@ std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
   return outcomes;
 }
 
+/// The last row's rank has no true columns: its maximum is -infinity.
+std::vector<Outcome> run_softmax_rescale(Bed& bed) {
+  Values sum{1.0, 2.5, 7.0, 0.0}, from{0.5, -3.0, 2.0, -std::numeric_limits<double>::infinity()};
+  Values to{0.5, 1.0, 9.0, 4.0};
+  const View view = bed.put(DType::kF32, {4}, sum);
+  run(bed.stream(),
+      SoftmaxRescale{
+          .sum_exp = view, .from = bed.put(DType::kF32, {4}, from), .to = bed.put(DType::kF32, {4}, to)});
+  Values want;
+  for (size_t i = 0; i < 4; ++i) want.push_back(sum[i] * std::exp(from[i] - to[i]));
+  return {{"sum_exp", bed.get(view), want, kFp32}};
+}
+
 void add_loss_cases(std::vector<OpCase>& cases) {
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
     const std::string type = dtype == DType::kF32 ? "loss fp32 " : "loss bf16 ";
@@ -649,7 +667,9 @@ void add_loss_cases(std::vector<OpCase>& cases) {
     add("no gradient", {9, 33, 17, true, false, dtype});
     add("one column", {1, 1, 1, false, true, dtype});
     add("wide", {3, 4097, 4097, false, true, dtype});
+    add("second share", {7, 20, 18, true, true, dtype, 20});
   }
+  cases.push_back({"softmax_rescale", run_softmax_rescale});
 }
 
 // ---- optimizer

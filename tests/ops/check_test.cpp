@@ -205,6 +205,10 @@ TEST(LossCheck, RefusesWrongShapes) {
       .max = tensor({3}), .sum_exp = tensor({3}), .logits = tensor({3, 8}), .columns = 7};
   expect_refused(stats, std::function<void(SoftmaxStats&)>([](SoftmaxStats& op) { op.columns = 9; }),
                  "columns");
+  const SoftmaxRescale rescale{.sum_exp = tensor({3}), .from = tensor({3}), .to = tensor({3})};
+  using SpoilRescale = std::function<void(SoftmaxRescale&)>;
+  expect_refused(rescale, SpoilRescale([](SoftmaxRescale& op) { op.from = tensor({4}); }), "from");
+  expect_refused(rescale, SpoilRescale([](SoftmaxRescale& op) { op.to = {}; }), "to");
   const CrossEntropy good{.loss = tensor({3}),
                           .logits = tensor({3, 8}),
                           .max = tensor({3}),

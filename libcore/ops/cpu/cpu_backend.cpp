@@ -144,6 +144,7 @@ class CpuBackend final : public Backend {
   void run(Stream&, const Embedding&) override;
   void run(Stream&, const EmbeddingGrad&) override;
   void run(Stream&, const SoftmaxStats&) override;
+  void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
   void run(Stream&, const SumSquares&) override;
   void run(Stream&, const AdamW&) override;
@@ -499,6 +500,11 @@ void CpuBackend::run(Stream&, const SoftmaxStats& op) {
   });
 }
 
+void CpuBackend::run(Stream&, const SoftmaxRescale& op) {
+  for (int64_t i = 0; i < op.sum_exp.elements(); ++i)
+    op.sum_exp.as<float>()[i] *= std::exp(op.from.as<float>()[i] - op.to.as<float>()[i]);
+}
+
 void CpuBackend::run(Stream&, const CrossEntropy& op) {
   const CrossEntropyArgs args{.loss = op.loss.as<float>(),
                               .logits = op.logits.data,
@@ -509,7 +515,8 @@ void CpuBackend::run(Stream&, const CrossEntropy& op) {
                               .stride = op.logits.shape.back(),
                               .columns = op.columns,
                               .scale = op.scale,
-                              .want_grad = op.want_grad};
+                              .want_grad = op.want_grad,
+                              .first_id = op.first_id};
   const auto loss = kernels_.cross_entropy[storage_of(op.logits.dtype)];
   for_each_piece(op.logits.shape.rows(), piece_rows(args.stride),
                  [&](int64_t begin, int64_t end) { loss(args, begin, end); });

@@ -93,6 +93,7 @@ struct CrossEntropyArgs {
   int64_t stride, columns;
   float scale;
   bool want_grad;
+  int32_t first_id;
 };
 
 struct AdamArgs {

@@ -37,6 +37,7 @@ class DryBackend final : public Backend {
   void run(Stream&, const Embedding&) override {}
   void run(Stream&, const EmbeddingGrad&) override {}
   void run(Stream&, const SoftmaxStats&) override {}
+  void run(Stream&, const SoftmaxRescale&) override {}
   void run(Stream&, const CrossEntropy&) override {}
   void run(Stream&, const SumSquares&) override {}
   void run(Stream&, const AdamW&) override {}
