@@ -35,6 +35,7 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
   const int64_t step = chunk_rows(n, normed.dtype);
   for (int64_t row = 0; row < n; row += step)
     chunk(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
+  if (ctx.tp.size() > 1) ctx.tp.tensor().all_reduce(ctx.compute, loss, Reduce::kSum);
   if (!ctx.training) return;
   const View d = ctx.tp.enter_grad(ctx.compute, ctx.scratch, inside);
   if (d.data != saved.dnormed.data) ctx.compute.copy(saved.dnormed, d);
@@ -74,6 +75,7 @@ void Head::chunk(const Ctx& ctx, const Chunk& part, float grad_scale) const {
   run(ctx.compute, Gemm{.c = logits, .a = part.x, .b = weight_->value, .trans_b = true});
   run(ctx.compute,
       SoftmaxStats{.max = max, .sum_exp = sum, .logits = logits, .columns = true_rows(*weight_)});
+  reduce(ctx, max, sum);
   run(ctx.compute, CrossEntropy{.loss = part.loss,
                                 .logits = logits,
                                 .max = max,
@@ -82,11 +84,21 @@ void Head::chunk(const Ctx& ctx, const Chunk& part, float grad_scale) const {
                                 .columns = true_rows(*weight_),
                                 .mask = part.mask,
                                 .scale = grad_scale,
-                                .want_grad = ctx.training});
+                                .want_grad = ctx.training,
+                                .first_id = static_cast<int32_t>(weight_->offset)});
   if (!ctx.training) return;
   if (weight_->grad)
     run(ctx.compute, Gemm{.c = weight_->grad, .a = logits, .b = part.x, .trans_a = true, .accumulate = true});
   run(ctx.compute, Gemm{.c = part.dx, .a = logits, .b = weight_->value});
+}
+
+void Head::reduce(const Ctx& ctx, View max, View sum_exp) const {
+  if (ctx.tp.size() == 1) return;
+  const View mine = ctx.scratch.make(DType::kF32, max.shape, "this rank's maximum");
+  ctx.compute.copy(mine, max);
+  ctx.tp.tensor().all_reduce(ctx.compute, max, Reduce::kMax);
+  run(ctx.compute, SoftmaxRescale{.sum_exp = sum_exp, .from = mine, .to = max});
+  ctx.tp.tensor().all_reduce(ctx.compute, sum_exp, Reduce::kSum);
 }
 
 }  // namespace megalith

@@ -43,6 +43,8 @@ class Head {
     Chunk rows(int64_t begin, int64_t end) const;
   };
   void chunk(const Ctx&, const Chunk&, float grad_scale) const;
+  /// A rank's softmax statistics become those of the whole vocabulary.
+  void reduce(const Ctx&, View max, View sum_exp) const;
   int64_t chunk_rows(int64_t n, DType) const;
 
   Norm norm_;

@@ -1,0 +1,114 @@
+// A model cut over two tensor-parallel ranks against the whole one.
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/thread_group.h"
+#include "tests/support/tiny_model.h"
+
+namespace megalith {
+namespace {
+
+using test::HostBatch;
+using test::TinyModel;
+
+constexpr int kRanks = 2;
+constexpr float kTolerance = 2e-6f;  // sums of fp32 in another order, values around 1
+
+struct Case {
+  const char* name;
+  bool llama, dropout, sequence;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+ModelConfig config_of(const Case& c) {
+  ModelConfig config = c.llama ? test::tiny_llama() : test::tiny_gpt2();
+  config.vocab_divisor =
+      8;  // 23 ids are padded to 32: 16 on the first rank, 7 and 9 of padding on the second
+  if (c.dropout) config.attention_dropout = config.hidden_dropout = 0.2;
+  return config;
+}
+
+/// What one rank computed.
+struct RankResult {
+  ParamTable table;
+  std::vector<float> losses;
+  std::vector<std::vector<float>> gradients;  // beside table.all()
+};
+
+void run_rank(const Case& c, const HostBatch& batch, Communicator& comm, RankResult& out) {
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  Stream stream(*backend);
+  const TensorSplit split{.rank = comm.rank(), .size = comm.size(), .sequence = c.sequence};
+  const Stage stage(config_of(c), {.count = 2}, split, out.table);
+  const ParamStore store(out.table, stream);
+  initialize(out.table, stream, 5);
+  const Region region(comm, c.sequence);
+  Arena scratch = make_arena(*backend, "scratch", size_t{4} << 20);
+  Tape tape(make_arena(*backend, "tape", size_t{4} << 20));
+  const Ctx ctx{.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 77}};
+  const View losses = stage.forward(ctx, batch.view(), {}, tape);
+  out.losses.assign(losses.as<float>(), losses.as<float>() + losses.elements());
+  stage.backward(ctx, batch.view(), {}, tape);
+  for (const Param& param : out.table.all())
+    out.gradients.emplace_back(param.grad.as<float>(), param.grad.as<float>() + param.grad.elements());
+}
+
+/// The local part of the whole model's gradient; zero where a part reaches beyond the global tensor.
+std::vector<float> part_of(const std::vector<float>& whole, const Param& part) {
+  if (part.cut_axis == kWhole) return whole;
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < part.cut_axis; ++i) outer *= part.global[i];
+  for (int i = part.cut_axis + 1; i < part.global.rank; ++i) inner *= part.global[i];
+  const int64_t there = part.global[part.cut_axis], here = part.local[part.cut_axis];
+  std::vector<float> out;
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t row = part.offset; row < part.offset + here; ++row)
+      for (int64_t i = 0; i < inner; ++i)
+        out.push_back(row < there ? whole[static_cast<size_t>((o * there + row) * inner + i)] : 0.0f);
+  return out;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], kTolerance) << what << " at " << i;
+}
+
+class TensorParallel : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Families, TensorParallel,
+                         testing::Values(Case{"gpt2", false, false, false}, Case{"llama", true, false, false},
+                                         Case{"gpt2_dropout", false, true, false},
+                                         Case{"gpt2_sequence", false, false, true},
+                                         Case{"llama_sequence", true, false, true},
+                                         Case{"llama_dropout_sequence", true, true, true}),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {
+  const HostBatch batch(config_of(GetParam()), 6, 3);
+  TinyModel whole(config_of(GetParam()));
+  const std::vector<float> losses =
+      whole.read(whole.stage.forward(whole.ctx(true), batch.view(), {}, whole.tape));
+  whole.stage.backward(whole.ctx(true), batch.view(), {}, whole.tape);
+
+  std::vector<RankResult> ranks(kRanks);
+  test::run_ranks(kRanks, [&](Communicator& comm) {
+    run_rank(GetParam(), batch, comm, ranks[static_cast<size_t>(comm.rank())]);
+  });
+  for (const RankResult& rank : ranks) {
+    expect_near(rank.losses, losses, "loss");
+    for (size_t i = 0; i < rank.gradients.size(); ++i) {
+      const Param& part = rank.table.all()[i];
+      std::vector<float> gradient = rank.gradients[i];
+      if (part.grad_summed_over_tp)
+        for (size_t j = 0; j < gradient.size(); ++j)
+          gradient[j] = ranks[0].gradients[i][j] + ranks[1].gradients[i][j];
+      expect_near(gradient, part_of(whole.read(whole.table.find(part.name)->grad), part), part.name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace megalith
