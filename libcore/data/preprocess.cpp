@@ -266,16 +266,14 @@ class KeyOutput {
     if (chunk.long_document) add_long(*chunk.long_document);
   }
 
-  void finish(const PreprocessConfig& config, const Tokenizer& tokenizer) {
+  void finish(const PreprocessConfig& config, const std::string& hash) {
     writer_.finish();
     Json options = Json::object();
     options.set("json_key", key_);
     options.set("append_eod", config.append_eod);
-    Json inputs = Json::array();
-    for (const std::string& input : config.inputs) inputs.push_back(input);
-    options.set("input", std::move(inputs));
-    write_sidecar(prefix_, {.tokenizer = tokenizer.name(),
-                            .vocab_size = tokenizer.vocab_size(),
+    write_sidecar(prefix_, {.tokenizer = tokenizer_.name(),
+                            .tokenizer_hash = hash,
+                            .vocab_size = tokenizer_.vocab_size(),
                             .documents = writer_.documents(),
                             .sequences = writer_.sequences(),
                             .tokens = writer_.tokens(),
@@ -322,10 +320,7 @@ class KeyOutput {
 class Output {
  public:
   Output(const PreprocessConfig& config, const Tokenizer& tokenizer, std::vector<InputFile> files)
-      : config_(config),
-        tokenizer_(tokenizer),
-        files_(std::move(files)),
-        progress_("preprocess", total_size(files_), "B") {
+      : config_(config), files_(std::move(files)), progress_("preprocess", total_size(files_), "B") {
     for (const std::string& key : config.json_keys)
       keys_.push_back(std::make_unique<KeyOutput>(config, key, tokenizer));
     if (!config.rejects.empty()) rejects_.emplace(config.rejects);
@@ -350,10 +345,10 @@ class Output {
     if (chunk.lines.capacity() > 2 * kGreatestChunk) chunk = Chunk{};  // a long line's memory is not kept
   }
 
-  PreprocessSummary finish() {
+  PreprocessSummary finish(const std::string& hash) {
     log("Done! Now finalizing.");
     if (rejects_) rejects_->commit();
-    for (const auto& key : keys_) key->finish(config_, tokenizer_);
+    for (const auto& key : keys_) key->finish(config_, hash);
     if (summary_.skipped() > 0) log_skipped();
     for (const auto& key : keys_)
       log(key->prefix(), ": ", format_count(key->writer().documents()), " documents, ",
@@ -440,7 +435,6 @@ class Output {
   }
 
   const PreprocessConfig& config_;
-  const Tokenizer& tokenizer_;
   std::vector<InputFile> files_;
   std::vector<std::unique_ptr<KeyOutput>> keys_;
   std::optional<AtomicFile> rejects_;
@@ -458,7 +452,7 @@ PipelineLimits pipeline_limits(const PreprocessConfig& config) {
 }
 
 PreprocessSummary run_pipeline(const PreprocessConfig& config, std::vector<InputFile> files,
-                               const Tokenizer& tokenizer) {
+                               const Tokenizer& tokenizer, const std::string& hash) {
   const PipelineLimits limits = pipeline_limits(config);
   const size_t bytes = std::clamp(limits.weight / limits.items, kLeastChunk, kGreatestChunk);
   Source source(files,
@@ -473,7 +467,7 @@ PreprocessSummary run_pipeline(const PreprocessConfig& config, std::vector<Input
   stages.weight = bytes;
   stages.interrupt = [&] { source.interrupt(); };
   Pipeline<Chunk>(limits, std::move(stages)).run();
-  return output.finish();
+  return output.finish(hash);
 }
 
 }  // namespace
@@ -502,19 +496,21 @@ int64_t PreprocessSummary::skipped() const {
   return std::accumulate(faults.begin(), faults.end(), int64_t{0});
 }
 
-PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
-  return run_pipeline(config, look_at_inputs(config.inputs), tokenizer);
+PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
+                             const std::string& hash) {
+  return run_pipeline(config, look_at_inputs(config.inputs), tokenizer, hash);
 }
 
 void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
   const Clock::time_point start = Clock::now();
   std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer({.type = files.type,
-                                                               .vocab = files.vocab,
-                                                               .merges = files.merges,
-                                                               .model = files.model,
-                                                               .null_vocab_size = config.vocab_size});
+  const TokenizerFiles named = {.type = files.type,
+                                .vocab = files.vocab,
+                                .merges = files.merges,
+                                .model = files.model,
+                                .null_vocab_size = config.vocab_size};
+  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(named);
   const int64_t size = tokenizer->vocab_size();
   const int64_t padded = (size + config.vocab_divisor - 1) / config.vocab_divisor * config.vocab_divisor;
   log(" > padded vocab (size: ", size, ") with ", padded - size, " dummy tokens (new size: ", padded, ")");
@@ -524,7 +520,7 @@ void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files
     warn("--dataset-impl ", config.dataset_impl,
          ": the mmap layout is written, which every current reader takes");
   log("Time to startup: ", format_double(seconds_since(start)));
-  run_pipeline(config, std::move(inputs), *tokenizer);
+  run_pipeline(config, std::move(inputs), *tokenizer, tokenizer_hash(named));
 }
 
 }  // namespace megalith

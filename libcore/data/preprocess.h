@@ -79,7 +79,9 @@ struct PreprocessSummary {
 /// Memory stays below 128 MiB plus twice the longest line, whatever the number of lines and workers, with a
 /// tokenizer that keeps no more than that itself (a byte-level BPE does, unless one pretoken is megabytes
 /// long).
-PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
+/// `hash` names the tokenizer in the sidecar (tokenizer_hash()); empty: not known.
+PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
+                             const std::string& hash = {});
 
 /// The app: makes the tokenizer and preprocesses, with Megatron's log lines.
 void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer);

@@ -1,6 +1,10 @@
 #include "libcore/text/tokenizer.h"
 
+#include <filesystem>
+
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/text/byte_level_tokenizer.h"
 #include "libcore/text/gpt2_files.h"
@@ -67,6 +71,22 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
   const auto close = nearest(files.type, names);
   fail(ErrorKind::kUsage, "--tokenizer-type ", quote(files.type), " is not known",
        close ? "; did you mean " + *close : "", "; there are ", join(names, ", "));
+}
+
+std::string tokenizer_hash(const TokenizerFiles& files) {
+  Sha256 hash;
+  const auto add = [&](const std::string& text) {
+    const uint64_t size = text.size();  // so that no two lists of texts run together alike
+    hash.update(&size, sizeof size);
+    hash.update(text.data(), text.size());
+  };
+  add(files.type);
+  if (files.type == "NullTokenizer") add(std::to_string(files.null_vocab_size));
+  for (const std::string& path : {files.vocab, files.merges, files.model}) {
+    const bool folder = std::filesystem::is_directory(path);
+    add(path.empty() ? path : read_file(folder ? path + "/tokenizer.json" : path));
+  }
+  return hash.hex();
 }
 
 }  // namespace megalith

@@ -47,4 +47,8 @@ struct TokenizerFiles {
 /// a missing option, kNoInput for a missing file, kData for a malformed one.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles&);
 
+/// SHA-256 of the type and of the contents of the files, for a dataset's sidecar: equal hashes encode alike.
+/// (Tokenizers that encode alike may differ in it, when their files are written differently.) kNoInput, kIo.
+std::string tokenizer_hash(const TokenizerFiles&);
+
 }  // namespace megalith

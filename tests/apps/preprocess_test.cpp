@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/data/sidecar.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
@@ -96,6 +98,24 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
           "--chunk-size 25 --append-eod");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(file_exists(dir_ / "codeparrot_content_document.idx"));
+}
+
+// The hash tells merge and pretrain whether datasets belong together: it knows the tokenizer's contents, not
+// its place.
+TEST_F(PreprocessApp, NotesTheTokenizerBesideTheDataset) {
+  const auto hash = [&](const std::string& command, const char* prefix) {
+    EXPECT_EQ(run("megalith-preprocess --input text/AA/wiki_00 --tokenizer-type GPT2BPETokenizer " + command +
+                  " --output-prefix " + prefix)
+                  .code,
+              0);
+    const std::optional<Sidecar> sidecar = read_sidecar(dir_ / (std::string(prefix) + "_text_document"));
+    return sidecar ? sidecar->tokenizer_hash : "no sidecar";
+  };
+  const std::string first = hash("--vocab-file vocab.json --merge-file merges.txt", "a");
+  EXPECT_EQ(first.size(), 64U);
+  EXPECT_EQ(run("mkdir other && cp vocab.json merges.txt other && sed '$d' merges.txt > fewer.txt").code, 0);
+  EXPECT_EQ(hash("--vocab-file other/vocab.json --merge-file other/merges.txt", "b"), first);
+  EXPECT_NE(hash("--vocab-file vocab.json --merge-file fewer.txt", "c"), first);
 }
 
 TEST_F(PreprocessApp, ReadsStdinAndCompressedFiles) {
