@@ -105,6 +105,20 @@ TEST_P(StageCase, RecomputingChangesNothing) {
   }
 }
 
+// bf16 keeps 8 bits: each of some ten roundings between the embedding and the loss is off by up to 2^-9 of a
+// value around 1, in all directions.
+TEST_P(StageCase, Bf16StaysNearFp32) {
+  const HostBatch batch(GetParam().config, 7, 3);
+  TinyModel fine(GetParam().config), coarse(GetParam().config, {}, DType::kBf16);
+  EXPECT_NEAR(coarse.loss(batch.view(), true), fine.loss(batch.view(), true), 0.02);
+  for (const Param& param : fine.table.all()) {
+    const std::vector<float> expected = fine.read(param.grad);
+    std::vector<float> difference = coarse.read(coarse.table.find(param.name)->grad);
+    for (size_t i = 0; i < difference.size(); ++i) difference[i] -= expected[i];
+    EXPECT_LT(norm(difference), 0.05 * norm(expected)) << param.name;
+  }
+}
+
 // The planner's figures are what a real run takes, to the byte.
 TEST_P(StageCase, MeasuredMemoryIsWhatARunTakes) {
   const HostBatch batch(GetParam().config, 7, 3);

@@ -41,9 +41,9 @@ ModelConfig tiny_llama() {
   return config;
 }
 
-TinyModel::TinyModel(const ModelConfig& config, const RecomputePlan& recompute)
+TinyModel::TinyModel(const ModelConfig& config, const RecomputePlan& recompute, DType dtype)
     : stage(config, {.count = config.layers}, {}, table, recompute),
-      store(table, stream),
+      store(table, stream, {.dtype = dtype}),
       scratch(make_arena(*backend, "scratch", kMemory)),
       tape(make_arena(*backend, "tape", kMemory)) {
   initialize(table, stream, 5);

@@ -15,7 +15,7 @@ ModelConfig tiny_llama();  // RoPE, RMSNorm, SwiGLU, grouped queries, untied hea
 
 /// A placed model on the CPU with memory to run it.
 struct TinyModel {
-  explicit TinyModel(const ModelConfig&, const RecomputePlan& = {});
+  explicit TinyModel(const ModelConfig&, const RecomputePlan& = {}, DType = DType::kF32);
 
   /// Sum of grad_scale * token losses; with training the gradients are computed too (added to).
   double loss(const Microbatch&, bool training);
