@@ -110,6 +110,11 @@ auto* at(const V& view, int64_t element) {
   return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
 }
 
+/// memcpy, but nothing may be copied from nowhere.
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend() : kernels_(choose_kernels()), gemm_(kernels_) {}
@@ -118,8 +123,8 @@ class CpuBackend final : public Backend {
   Stream make_stream() override { return Stream(*this); }
 
   void copy(Stream&, View to, ConstView from) override;
-  void to_host(Stream&, void* to, ConstView from) override { std::memcpy(to, from.data, from.bytes()); }
-  void from_host(Stream&, View to, const void* from) override { std::memcpy(to.data, from, to.bytes()); }
+  void to_host(Stream&, void* to, ConstView from) override { copy_bytes(to, from.data, from.bytes()); }
+  void from_host(Stream&, View to, const void* from) override { copy_bytes(to.data, from, to.bytes()); }
   void fill(Stream&, View to, double value) override;
   void add(Stream&, View to, ConstView from) override;
   Event record(Stream&) override { return {}; }
