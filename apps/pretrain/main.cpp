@@ -4,6 +4,7 @@
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/sample_order.h"
+#include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
 
@@ -31,7 +32,11 @@ int run_training(int argc, char** argv) {
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
           "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
-  if (!parse_options(options, argc, argv)) return 0;
+  if (!read_options(options, argc, argv)) return 0;
+  if (config.checkpoint.use_checkpoint_args)
+    if (const auto saved = saved_args(config.checkpoint.load))
+      options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
+  options.check();
   const PretrainResult result = pretrain(std::move(config));
   if (result.stopped_by.empty()) return 0;
   log("pretrain: stopped by ", result.stopped_by,

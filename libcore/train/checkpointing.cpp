@@ -126,6 +126,12 @@ void load_optimizer(const CheckpointReader& reader, Trainer& trainer) {
   trainer.optimizer().set_steps(steps->as_int());
 }
 
+std::optional<SavedArgs> saved_args(const std::string& root) {
+  const auto folder = latest_checkpoint(root);
+  if (!folder) return std::nullopt;
+  return SavedArgs{.args = CheckpointReader(*folder).json(kArgsFile), .folder = *folder};
+}
+
 LrSchedule saved_schedule(const CheckpointReader& reader) {
   const Json state = reader.json(kStateFile);
   const Json& saved = state["scheduler"];

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "libcore/base/json.h"
@@ -42,6 +43,14 @@ std::string save_checkpoint(const std::string& root, const TrainState&, Trainer&
 
 /// Reads the optimizer's moments, masters and step count. kData when the checkpoint has none.
 void load_optimizer(const CheckpointReader&, Trainer&);
+
+/// The options of the run that wrote the latest checkpoint below `root`, and that checkpoint's folder;
+/// nothing when there is none. kData when the checkpoint keeps no options.
+struct SavedArgs {
+  Json args;
+  std::string folder;
+};
+std::optional<SavedArgs> saved_args(const std::string& root);
 
 /// The schedule that a checkpoint was saved with; kData.
 LrSchedule saved_schedule(const CheckpointReader&);
