@@ -187,6 +187,8 @@ void Run::start_log() {
 
 PretrainResult Run::go() {
   start_log();
+  if (config_.train.eval_iters > 0 && data_.valid.size == 0)
+    warn("no evaluations: --split ", quote(config_.data.split), " leaves no validation data");
   const StopSignal stop;
   {
     log("training ...");

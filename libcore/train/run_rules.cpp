@@ -37,7 +37,10 @@ void check_run(const PretrainConfig& config, Problems& problems) {
         "the vocabulary's size is not known; give a tokenizer (--vocab-file and --merge-file, or "
         "--tokenizer-model), or "
         "--vocab-size");
-  if (!tokenizer && !config.train.sample_prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
+  const std::string& prompt = config.train.sample_prompt;
+  if (!tokenizer && !prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
+  if (valid_utf8_prefix(prompt) != prompt.size())
+    problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
 }
 
 void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {

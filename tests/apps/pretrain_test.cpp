@@ -1,0 +1,185 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/json.h"
+#include "libcore/base/text.h"
+#include "libcore/data/indexed_dataset.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kVocab = 61;
+
+/// A folder with a dataset, c.bin and c.idx, of 40 documents of noisy counting.
+class PretrainApp : public testing::Test {
+ protected:
+  PretrainApp() {
+    IndexedDatasetWriter writer(dir_ / "c", optimal_dtype(kVocab));
+    uint64_t noise = 1;
+    for (int document = 0; document < 40; ++document) {
+      std::vector<int32_t> ids;
+      for (int i = 0; i < 50 + document; ++i) {
+        noise = noise * 6364136223846793005ULL + 1442695040888963407ULL;
+        ids.push_back(static_cast<int32_t>((document + 2 * i + static_cast<int>(noise >> 63)) % kVocab));
+      }
+      writer.add_document(ids, std::vector<int32_t>{static_cast<int32_t>(ids.size())});
+    }
+    writer.finish();
+  }
+  CommandResult run(const std::string& options) const {
+    return run_command("cd " + dir_.path().string() + " && " + app("pretrain") + " " + options);
+  }
+  CommandResult train(const std::string& options) const { return run(kModel + options); }
+  std::string file(const std::string& name) const { return read_file(dir_ / name); }
+  std::vector<Json> lines(const std::string& name, const std::string& type) const {
+    std::vector<Json> out;
+    for (const std::string& line : split(trim(file(name)), '\n'))
+      if (Json json = Json::parse(line, name); json["type"].as_string() == type)
+        out.push_back(std::move(json));
+    return out;
+  }
+  const std::string kModel =
+      "--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
+      "--micro-batch-size 2 --global-batch-size 4 --train-iters 20 --lr 0.01 --min-lr 0.001 --lr-decay-style "
+      "cosine "
+      "--lr-warmup-iters 2 --data-path c --vocab-size 61 --eval-interval 10 --eval-iters 2 --log-interval 5 ";
+  TempDir dir_;
+};
+
+TEST_F(PretrainApp, ResumesBitForBit) {
+  const CommandResult whole = train("--save whole --load whole --log-json whole.jsonl");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  ASSERT_EQ(train("--save parts --load parts --log-json parts.jsonl --exit-interval 10").code, 0);
+  const CommandResult resumed = train("--save parts --load parts --log-json parts.jsonl");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("at iteration 10"), std::string::npos) << resumed.err;
+  EXPECT_EQ(file("parts/latest_checkpointed_iteration.txt"), file("whole/latest_checkpointed_iteration.txt"));
+
+  // Parameters, moments and state, byte for byte; only args.json (and so index.json) differ: the folders'
+  // names.
+  int compared = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(dir_.path() / "whole/iter_0000020")) {
+    const std::string name = entry.path().filename();
+    if (!entry.is_regular_file() || name == "args.json" || name == "index.json") continue;
+    EXPECT_EQ(file("whole/iter_0000020/" + name), file("parts/iter_0000020/" + name)) << name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 2);
+
+  // Every figure of every step and evaluation.
+  for (const char* type : {"train", "valid", "test"}) {
+    const std::vector<Json> a = lines("whole.jsonl", type), b = lines("parts.jsonl", type);
+    ASSERT_EQ(a.size(), b.size()) << type;
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i]["loss"].dump(), b[i]["loss"].dump()) << type << i;
+      if (std::string(type) == "train") EXPECT_EQ(a[i]["grad_norm"].dump(), b[i]["grad_norm"].dump()) << i;
+    }
+  }
+  EXPECT_EQ(lines("parts.jsonl", "train").size(), 20U);
+}
+
+TEST_F(PretrainApp, WritesDataToStdoutOnlyAndLinesAsMegatron) {
+  const CommandResult result = train("");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  for (const char* line :
+       {" > padded vocab (size: 61) with 67 dummy tokens (new size: 128)\n",
+        "> building train, validation, and test datasets for GPT ...\n",
+        " > number of parameters on (tensor, pipeline) model parallel rank (0, 0): ",
+        " iteration        5/      20 | consumed samples:           20 | elapsed time per iteration (ms): ",
+        " validation loss at iteration 10 | lm loss value: ",
+        " validation loss at iteration 20 on test set | "})
+    EXPECT_NE(result.err.find(line), std::string::npos) << line << "\n" << result.err;
+}
+
+TEST_F(PretrainApp, SavesAtASignalAndGoesOnWithTheSameCommand) {
+  const std::string options = "--train-iters 100000 --save s --load s --log-json s.jsonl --eval-iters 0";
+  const CommandResult stopped =
+      run_command("cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
+                  " & pid=$!; until grep -q train s.jsonl 2>/dev/null; do sleep 0.05; done; " +
+                  "kill -TERM $pid; wait $pid)");
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  EXPECT_NE(stopped.err.find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
+      << stopped.err;
+  const int64_t done = *parse_int(trim(file("s/latest_checkpointed_iteration.txt")));
+  EXPECT_GE(done, 1);
+  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done);
+  const CommandResult resumed = train(options + " --exit-interval " + std::to_string(done + 1));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done + 1);
+}
+
+TEST_F(PretrainApp, TakesTheShapeFromTheCheckpointOnRequest) {
+  ASSERT_EQ(train("--save s").code, 0);
+  const CommandResult result =
+      run("--use-checkpoint-args --load s --micro-batch-size 2 --global-batch-size 4 --train-iters 20 --lr "
+          "0.01 --min-lr 0.001 "
+          "--lr-decay-style cosine --lr-warmup-iters 2 --data-path c --eval-iters 1");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("on test set"), std::string::npos) << result.err;
+}
+
+TEST_F(PretrainApp, SaysWhatItCannotDo) {
+  const auto refused = [&](const std::string& options, const std::string& part, ErrorKind kind) {
+    const CommandResult result = train(options);
+    EXPECT_EQ(result.code, exit_code(kind)) << options << "\n" << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << options << "\n" << result.err;
+  };
+  refused("--tensor-model-parallel-size 2 --world-size 2",
+          "--tensor-model-parallel-size 2 needs several ranks, which this version does not have yet",
+          ErrorKind::kUsage);
+  refused("--pipeline-model-parallel-size 2", "--pipeline-model-parallel-size 2 needs several ranks",
+          ErrorKind::kUsage);
+  refused("--world-size 4", "needs several ranks", ErrorKind::kUsage);
+  refused("--fp16", "--fp16 is not supported yet; give --bf16", ErrorKind::kUsage);
+  refused("--sample-prompt x", "--sample-prompt needs a tokenizer", ErrorKind::kUsage);
+  refused("--data-path nothing", "nothing.idx", ErrorKind::kNoInput);
+  refused("--vocab-size 40", "document", ErrorKind::kData);  // R16
+  refused("--load none --exit-on-missing-checkpoint", "holds no checkpoint", ErrorKind::kNoInput);
+  EXPECT_FALSE(fs::exists(dir_ / "none"));
+  const CommandResult ranks =
+      run_command("cd " + dir_.path().string() + " && WORLD_SIZE=8 " + app("pretrain") + " " + kModel);
+  EXPECT_EQ(ranks.code, 64);
+  EXPECT_NE(ranks.err.find("WORLD_SIZE (environment) 8 needs several ranks"), std::string::npos) << ranks.err;
+}
+
+TEST_F(PretrainApp, RefusesAnotherModelsCheckpointWithEveryDifference) {
+  ASSERT_EQ(train("--save s").code, 0);
+  const CommandResult result = train("--load s --num-layers 3 --num-attention-heads 4");
+  EXPECT_EQ(result.code, 64) << result.err;
+  EXPECT_NE(result.err.find("--num-layers: checkpoint 2, command line 3"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("--num-attention-heads: checkpoint 2, command line 4"), std::string::npos)
+      << result.err;
+}
+
+TEST_F(PretrainApp, PrintsTheSampleOrder) {
+  const CommandResult result =
+      run("--dump-sample-order --data-path c --seq-length 12 --samples 20 8 8 --n 2 --vocab-size 61");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("split train "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("sample test 1 "), std::string::npos) << result.out;
+  EXPECT_EQ(run("--dump-sample-order --help").code, 0);
+}
+
+TEST_F(PretrainApp, TrainsLlamaIn16BitsWithRecomputation) {
+  const CommandResult result = train(
+      "--bf16 --swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
+      "--untie-embeddings-and-output-weights --group-query-attention --num-query-groups 1 "
+      "--recompute-activations "
+      "--log-json l.jsonl");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<Json> steps = lines("l.jsonl", "train");
+  ASSERT_EQ(steps.size(), 20U);
+  EXPECT_LT(steps[19]["loss"].as_double(), steps[0]["loss"].as_double() - 0.3);
+}
+
+}  // namespace
+}  // namespace megalith::test
