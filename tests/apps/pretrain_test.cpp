@@ -50,7 +50,8 @@ class PretrainApp : public testing::Test {
       "--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 "
       "--micro-batch-size 2 --global-batch-size 4 --train-iters 20 --lr 0.01 --min-lr 0.001 --lr-decay-style "
       "cosine "
-      "--lr-warmup-iters 2 --data-path c --vocab-size 61 --eval-interval 10 --eval-iters 2 --log-interval 5 ";
+      "--lr-warmup-iters 2 --data-path c --vocab-size 61 --eval-interval 10 --eval-iters 2 --log-interval 5 "
+      "--split 8,1,1 --threads 1 ";
   TempDir dir_;
 };
 
@@ -80,7 +81,9 @@ TEST_F(PretrainApp, ResumesBitForBit) {
     ASSERT_EQ(a.size(), b.size()) << type;
     for (size_t i = 0; i < a.size(); ++i) {
       EXPECT_EQ(a[i]["loss"].dump(), b[i]["loss"].dump()) << type << i;
-      if (std::string(type) == "train") EXPECT_EQ(a[i]["grad_norm"].dump(), b[i]["grad_norm"].dump()) << i;
+      if (std::string(type) == "train") {
+        EXPECT_EQ(a[i]["grad_norm"].dump(), b[i]["grad_norm"].dump()) << i;
+      }
     }
   }
   EXPECT_EQ(lines("parts.jsonl", "train").size(), 20U);
@@ -122,7 +125,7 @@ TEST_F(PretrainApp, TakesTheShapeFromTheCheckpointOnRequest) {
   const CommandResult result =
       run("--use-checkpoint-args --load s --micro-batch-size 2 --global-batch-size 4 --train-iters 20 --lr "
           "0.01 --min-lr 0.001 "
-          "--lr-decay-style cosine --lr-warmup-iters 2 --data-path c --eval-iters 1");
+          "--lr-decay-style cosine --lr-warmup-iters 2 --data-path c --split 8,1,1 --eval-iters 1");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.err.find("on test set"), std::string::npos) << result.err;
 }
@@ -142,7 +145,8 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   refused("--fp16", "--fp16 is not supported yet; give --bf16", ErrorKind::kUsage);
   refused("--sample-prompt x", "--sample-prompt needs a tokenizer", ErrorKind::kUsage);
   refused("--data-path nothing", "nothing.idx", ErrorKind::kNoInput);
-  refused("--vocab-size 40", "document", ErrorKind::kData);  // R16
+  refused("--swiglu", "--ffn-hidden-size", ErrorKind::kUsage);  // 8/3 * 16 holds no multiple of 64
+  refused("--vocab-size 40", "document", ErrorKind::kData);     // R16
   refused("--load none --exit-on-missing-checkpoint", "holds no checkpoint", ErrorKind::kNoInput);
   EXPECT_FALSE(fs::exists(dir_ / "none"));
   const CommandResult ranks =
@@ -162,7 +166,8 @@ TEST_F(PretrainApp, RefusesAnotherModelsCheckpointWithEveryDifference) {
 
 TEST_F(PretrainApp, PrintsTheSampleOrder) {
   const CommandResult result =
-      run("--dump-sample-order --data-path c --seq-length 12 --samples 20 8 8 --n 2 --vocab-size 61");
+      run("--dump-sample-order --data-path c --split 8,1,1 --seq-length 12 --samples 20 8 8 --n 2 "
+          "--vocab-size 61");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("split train "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("sample test 1 "), std::string::npos) << result.out;
@@ -171,7 +176,8 @@ TEST_F(PretrainApp, PrintsTheSampleOrder) {
 
 TEST_F(PretrainApp, TrainsLlamaIn16BitsWithRecomputation) {
   const CommandResult result = train(
-      "--bf16 --swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
+      "--bf16 --swiglu --ffn-hidden-size 40 --normalization RMSNorm --position-embedding-type rope "
+      "--disable-bias-linear "
       "--untie-embeddings-and-output-weights --group-query-attention --num-query-groups 1 "
       "--recompute-activations "
       "--log-json l.jsonl");
