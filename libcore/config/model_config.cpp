@@ -52,6 +52,10 @@ void ModelConfig::validate(Problems& problems) const {
   if (group_query && heads % query_groups != 0)
     problems.add("--num-attention-heads ", heads, " is not a multiple of --num-query-groups ", query_groups,
                  nearest_multiples(heads, query_groups));
+  if (swiglu && hidden > 0 && ffn_hidden == 0)
+    problems.add(
+        "--swiglu with --hidden-size ", hidden,
+        " gives a feed-forward width of 0: 8/3 of it, cut to a multiple of 64; give --ffn-hidden-size");
   if (max_positions < seq_length)
     problems.add("--max-position-embeddings ", max_positions, " is less than --seq-length ", seq_length,
                  "; raise the first or lower the second");
