@@ -69,12 +69,11 @@ int open_nameless(const fs::path& folder) {
 void sync_path(const fs::path& path, int flags) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0) fail_write("open for syncing", path.string());
-  const int rc = ::fsync(fd);
+  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // EINVAL: the file system has no fsync here
   const int reason = errno;
-  ::close(fd);
-  errno = reason;
-  if (rc != 0 && reason != EINVAL)
-    fail_write("sync", path.string());  // EINVAL: the file system has no fsync here
+  const bool closed = ::close(fd) == 0;
+  if (!synced) errno = reason;
+  if (!synced || !closed) fail_write("sync", path.string());
 }
 
 }  // namespace

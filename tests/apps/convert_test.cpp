@@ -1,0 +1,48 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+
+std::string golden(const std::string& name) {
+  return test::test_data("convert/goldens/" + name);
+}
+
+TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
+  const TempDir dir;
+  const std::string app = test::app("convert");
+  const auto good = test::run_command(app + " " + golden("gpt2") + " --to megalith --output " + dir / "ours" +
+                                      " && " + app + " " + dir / "ours" + " --output " + dir / "theirs");
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_EQ(good.out, "");
+  EXPECT_EQ(read_file(dir / "theirs/vocab.json"), read_file(golden("gpt2/vocab.json")));
+  struct Case {
+    std::string arguments;
+    int code;
+    const char* message;
+  };
+  for (const auto& [arguments, code, message] : {
+           Case{golden("gpt2"), 64, "--output"},
+           Case{"--output " + dir / "x", 64, "DIR is missing"},
+           Case{golden("gpt2") + " --to gguf --output " + dir / "x", 64, "hf"},
+           Case{golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64, "\"big\" is no size"},
+           Case{golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,
+                "no tokenizer's files"},
+           Case{dir / "nowhere" + " --output " + dir / "x", 66, "no such folder"},
+           Case{golden("gpt2") + " --output /proc/none/x", 74, "/proc/none"},
+       }) {
+    const auto run = test::run_command(app + " " + arguments);
+    EXPECT_EQ(run.code, code) << arguments << run.err;
+    EXPECT_NE(run.err.find(message), std::string::npos) << arguments << run.err;
+    EXPECT_FALSE(file_exists(dir / "x"));
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,248 @@
+#include "tests/support/faults.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+
+namespace megalith::test {
+namespace {
+
+// Shared with the parent, which reads it after the child has died.
+struct Shared {
+  int calls;
+  bool fired;
+  char call[24];
+};
+
+Shared* shared = nullptr;  // in a child with a fault
+Fault fault;
+std::vector<FileCall>* call_log = nullptr;                            // in run_logged()
+std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path and place of each descriptor
+
+// Counts a call; whether the fault is this one's.
+bool hit(const char* call) {
+  if (!shared || ++shared->calls != fault.at || fault.mode == Fault::kNone) return false;
+  if (fault.mode == Fault::kShort && std::strcmp(call, "write") != 0) return false;
+  shared->fired = true;
+  std::snprintf(shared->call, sizeof shared->call, "%s", call);
+  return true;
+}
+
+// For calls that either happen or do not: whether to fail now. Does not return from a kill.
+bool fails(const char* call) {
+  if (!hit(call)) return false;
+  if (fault.mode == Fault::kKill) raise(SIGKILL);
+  errno = fault.error;
+  return true;
+}
+
+bool is_nameless(int flags) {
+  return (flags & O_TMPFILE) == O_TMPFILE;
+}
+bool writes(int flags) {
+  return (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0;
+}
+
+void note(FileCall call) {
+  if (call_log) call_log->push_back(std::move(call));
+}
+
+void note_open(int fd, const char* path, int flags) {
+  if (!call_log || fd < 0) return;
+  static int nameless = 0;
+  const std::string name = is_nameless(flags) ? concat("nameless-", ++nameless) : path;
+  (*open_files)[fd] = {name, 0};
+  if ((flags & O_CREAT) || is_nameless(flags)) note({FileCall::kCreate, name, {}, {}, 0});
+}
+
+void note_write(int fd, const void* data, ssize_t bytes) {
+  if (!call_log || bytes <= 0 || !open_files->contains(fd)) return;
+  auto& [path, place] = open_files->at(fd);
+  note({FileCall::kWrite,
+        path,
+        {},
+        std::string(static_cast<const char*>(data), static_cast<size_t>(bytes)),
+        place});
+  place += static_cast<size_t>(bytes);
+}
+
+template <class Function>
+Function* real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) {
+  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* result = new (memory) Shared{};
+  const pid_t child = fork();
+  if (child == 0) {
+    fault = wanted;
+    shared = result;
+    int code = 0;
+    try {
+      body();
+    } catch (const Error& error) {
+      code = exit_code(error.kind());
+    } catch (const std::exception&) {
+      code = 99;  // not one of ours: the app would say "internal"
+    }
+    shared = nullptr;
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const FaultRun run{.calls = result->calls,
+                     .fired = result->fired,
+                     .call = result->call,
+                     .killed = WIFSIGNALED(status),
+                     .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0};
+  munmap(memory, sizeof(Shared));
+  return run;
+}
+
+std::vector<FileCall> run_logged(const std::function<void()>& body) {
+  std::vector<FileCall> calls;
+  std::map<int, std::pair<std::string, size_t>> files;
+  open_files = &files;
+  call_log = &calls;
+  body();
+  call_log = nullptr;
+  open_files = nullptr;
+  return calls;
+}
+
+}  // namespace megalith::test
+
+using namespace megalith::test;  // NOLINT(google-build-using-namespace): below are the C library's functions
+
+namespace {
+
+mode_t mode_of(int flags, va_list arguments) {
+  return (flags & O_CREAT) || is_nameless(flags) ? static_cast<mode_t>(va_arg(arguments, unsigned)) : 0;
+}
+
+int open_as(const char* name, const char* path, int flags, mode_t mode) {
+  if (writes(flags) && fails(is_nameless(flags) ? "open_nameless" : "open")) return -1;
+  const int fd = real<int(const char*, int, ...)>(name)(path, flags, mode);
+  note_open(fd, path, flags);
+  return fd;
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  return open_as("open", path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  return open_as("open64", path, flags, mode);
+}
+
+ssize_t write(int fd, const void* data, size_t bytes) {
+  auto* next = real<ssize_t(int, const void*, size_t)>("write");
+  if (fd > 2 && hit("write")) {
+    if (fault.mode == Fault::kFail) {
+      errno = fault.error;
+      return -1;
+    }
+    const ssize_t written = next(fd, data, std::max<size_t>(bytes / 2, 1));
+    if (fault.mode == Fault::kKill) raise(SIGKILL);
+    return written;
+  }
+  const ssize_t written = next(fd, data, bytes);
+  note_write(fd, data, written);
+  return written;
+}
+
+int fsync(int fd) {
+  if (fails("fsync")) return -1;
+  if (call_log && open_files->contains(fd)) note({FileCall::kSync, open_files->at(fd).first, {}, {}, 0});
+  return shared || call_log ? 0 : real<int(int)>("fsync")(fd);
+}
+
+int close(int fd) {
+  const bool failing = fd > 2 && fails("close");
+  const int error = errno;
+  const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor in any case
+  if (failing) errno = error;
+  return failing ? -1 : rc;
+}
+
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
+  if (fails("linkat")) return -1;
+  const int rc =
+      real<int(int, const char*, int, const char*, int)>("linkat")(from_folder, from, to_folder, to, flags);
+  int fd = -1;
+  if (rc == 0 && call_log && std::sscanf(from, "/proc/self/fd/%d", &fd) == 1)
+    note({FileCall::kLink, open_files->at(fd).first, to, {}, 0});
+  return rc;
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (fails("rename")) return -1;
+  const int rc = real<int(const char*, const char*)>("rename")(from, to);
+  if (rc == 0) note({FileCall::kRename, from, to, {}, 0});
+  return rc;
+}
+
+int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
+  if (fails("renameat2")) return -1;
+  const int rc = real<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from,
+                                                                                      to_folder, to, flags);
+  if (rc == 0) note({FileCall::kExchange, from, to, {}, 0});
+  return rc;
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  if (fails("mkdir")) return -1;
+  const int rc = real<int(const char*, mode_t)>("mkdir")(path, mode);
+  if (rc == 0) note({FileCall::kMakeFolder, path, {}, {}, 0});
+  return rc;
+}
+
+int unlink(const char* path) noexcept {
+  if (fails("unlink")) return -1;
+  const int rc = real<int(const char*)>("unlink")(path);
+  if (rc == 0) note({FileCall::kRemove, path, {}, {}, 0});
+  return rc;
+}
+
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  if (fails("unlinkat")) return -1;
+  return real<int(int, const char*, int)>("unlinkat")(folder, path, flags);
+}
+
+int remove(const char* path) noexcept {
+  if (fails("remove")) return -1;
+  const int rc = real<int(const char*)>("remove")(path);
+  if (rc == 0) note({FileCall::kRemove, path, {}, {}, 0});
+  return rc;
+}
+
+}  // extern "C"

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace megalith::test {
+
+/// What happens to one of the calls that change the file system (open for writing, write, fsync, close,
+/// rename, mkdir, unlink, …).
+struct Fault {
+  enum Mode {
+    kNone,
+    kKill,   // SIGKILL; a write is done by half first
+    kFail,   // returns -1 with `error`
+    kShort,  // a write takes half of the bytes; other calls do as always
+  } mode = kNone;
+  int at = 0;  // which call, from 1
+  int error = 0;
+};
+
+struct FaultRun {
+  int calls = 0;       // made, up to the kill
+  bool fired = false;  // the fault happened
+  std::string call;    // to which function
+  bool killed = false;
+  int exit_code = 0;  // an Error's code; 0: `body` returned
+};
+
+/// Runs `body` in a child process with the fault. The functions of the C library are replaced in the test
+/// binary itself, so calls from the library and from libstdc++ count; fsync is counted but not done (a
+/// process's death loses nothing that was written).
+FaultRun run_with_fault(const Fault& fault, const std::function<void()>& body);
+
+/// One call that changed the file system, as run_logged() saw it.
+struct FileCall {
+  enum Kind { kCreate, kWrite, kSync, kLink, kRename, kExchange, kMakeFolder, kRemove } kind;
+  std::string path;   // of the file or folder; "nameless-N" for a file of O_TMPFILE, also after its link
+  std::string other;  // new path of a rename or link
+  std::string bytes;  // written, at `offset`
+  size_t offset = 0;
+};
+/// Runs `body` and returns its calls in order. Paths are as they were given.
+std::vector<FileCall> run_logged(const std::function<void()>& body);
+
+}  // namespace megalith::test
