@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,28 @@ void expect_error(ErrorKind kind, const std::vector<std::string>& parts, Call&& 
   EXPECT_TRUE(found.starts_with(concat(exit_code(kind), " "))) << found;
   for (const std::string& part : parts)
     EXPECT_NE(found.find(part), std::string::npos) << found << "\n  lacks " << part;
+}
+
+/// Writes a file without waiting for the disk, unlike write_file.
+inline void write_quickly(const std::string& path, const std::string& contents) {
+  std::ofstream(path, std::ios::binary) << contents;
+}
+
+/// Calls `use` with damaged copies of `good`: cut short, and with one byte changed. It must throw an Error of
+/// kind kData, or nothing (many bytes can change and leave a well-formed file).
+template <class Use>
+void damage(const std::string& good, Use&& use) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 150; ++round) {
+    std::string bad = good;
+    const size_t at = random() % bad.size();
+    if (round % 3 == 0)
+      bad.resize(at);
+    else
+      bad[at] = static_cast<char>(random());
+    const std::string found = error_of([&] { use(bad); });
+    EXPECT_TRUE(found == "nothing" || found.starts_with("65 ")) << "byte " << at << ": " << found;
+  }
 }
 
 }  // namespace megalith::test

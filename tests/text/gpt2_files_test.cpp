@@ -21,8 +21,8 @@ class Gpt2Files : public testing::Test {
   }
 
   ByteLevelModel read() {
-    write_file(dir_ / "vocab.json", vocab_);
-    write_file(dir_ / "merges.txt", merges_);
+    test::write_quickly(dir_ / "vocab.json", vocab_);
+    test::write_quickly(dir_ / "merges.txt", merges_);
     return read_gpt2_files(dir_ / "vocab.json", dir_ / "merges.txt");
   }
   void expect_refusal(const std::vector<std::string>& parts) {
@@ -100,6 +100,17 @@ TEST_F(Gpt2Files, NameTheTokenOfABadVocabulary) {
   expect_refusal({"vocab.json", "not an object"});
   vocab_ = good.substr(0, good.size() / 2);
   expect_refusal({"vocab.json", "not valid JSON"});
+}
+
+TEST_F(Gpt2Files, AreSafeToReadWhenDamaged) {
+  const auto use = [&] {
+    const ByteLevelTokenizer tokenizer(read());
+    EXPECT_FALSE(test::encode(tokenizer, "The harbour's books.").empty());
+  };
+  const std::string vocab = vocab_, merges = merges_;
+  test::damage(vocab, [&](const std::string& bad) { vocab_ = bad, use(); });
+  vocab_ = vocab;
+  test::damage(merges, [&](const std::string& bad) { merges_ = bad, use(); });
 }
 
 TEST_F(Gpt2Files, SayWhichOneIsNotThere) {

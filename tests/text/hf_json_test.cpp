@@ -27,7 +27,7 @@ class HfJson : public testing::Test {
   }
 
   ByteLevelTokenizer read() {
-    write_file(dir_ / "tokenizer.json", root_.dump());
+    test::write_quickly(dir_ / "tokenizer.json", root_.dump());
     return ByteLevelTokenizer(read_hf_tokenizer(dir_.path().string()));
   }
   void expect_refusal(const std::vector<std::string>& parts) {
@@ -135,6 +135,14 @@ TEST_F(HfJson, RefusesAddedTokensThatHuggingFaceWouldNumberOtherwise) {
   added().push_back(token("x", 700));
   member(added().as_array()[1], "single_word") = Json(true);
   expect_refusal({"\"single_word\": false"});
+}
+
+TEST_F(HfJson, IsSafeToReadWhenDamaged) {
+  test::damage(read_file(test::trained("tokenizer.json")), [&](const std::string& bad) {
+    test::write_quickly(dir_ / "tokenizer.json", bad);
+    EXPECT_FALSE(
+        encode(ByteLevelTokenizer(read_hf_tokenizer(dir_.path().string())), "The harbour's books.").empty());
+  });
 }
 
 TEST_F(HfJson, RefusesHalfAFile) {

@@ -138,6 +138,16 @@ TEST(SentencePieceTokenizer, RefusesWhatIsNoModel) {
   });
 }
 
+TEST(SentencePieceTokenizer, IsSafeToReadWhenDamaged) {
+  const test::TempDir dir;
+  test::damage(read_file(test::test_data("text/goldens/pieces.model")), [&](const std::string& bad) {
+    test::write_quickly(dir / "bad.model", bad);
+    const auto tokenizer =
+        make_tokenizer({.type = "Llama2Tokenizer", .vocab = {}, .merges = {}, .model = dir / "bad.model"});
+    encode(*tokenizer, "The harbour's books.");
+  });
+}
+
 TEST(MakeTokenizer, NamesWhatIsMissing) {
   const auto make = [](TokenizerFiles files) { return [files] { make_tokenizer(files); }; };
   expect_error(ErrorKind::kUsage, {"\"GPT2Tokenizer\"", "did you mean GPT2BPETokenizer"},
