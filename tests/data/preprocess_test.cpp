@@ -338,11 +338,12 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
 
 TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
   config_.json_keys = {"a/b", "text", "text"};
+  config_.inputs = {"-", "somewhere", "-"};
   config_.rejects = "somewhere";
   config_.split_sentences = true;
   Problems problems;
   config_.validate(problems);
-  EXPECT_EQ(problems.list().size(), 4U);
+  EXPECT_EQ(problems.list().size(), 6U);
 }
 
 }  // namespace
