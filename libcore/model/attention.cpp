@@ -28,7 +28,7 @@ std::vector<float> angles(const ModelConfig& config, double (*function)(double))
 const Constant& angle_table(ParamTable& table, const ModelConfig& config, const char* name,
                             double (*function)(double)) {
   return table.constant(name, {config.max_positions, config.rotary_channels() / 2},
-                        [&] { return angles(config, function); });
+                        [config, function] { return angles(config, function); });
 }
 
 LinearShape qkv_shape(const ModelConfig& config, int layer) {

@@ -27,10 +27,10 @@ Param& ParamTable::add(Param param) {
 }
 
 Constant& ParamTable::constant(const std::string& name, Shape shape,
-                               const std::function<std::vector<float>()>& make) {
+                               std::function<std::vector<float>()> make) {
   for (Constant& known : constants_)
     if (known.name == name) return known;
-  return constants_.emplace_back(Constant{name, shape, make(), {}});
+  return constants_.emplace_back(Constant{name, shape, std::move(make), {}});
 }
 
 Param* ParamTable::find(std::string_view name) {

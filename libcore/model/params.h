@@ -57,8 +57,8 @@ Param cut(Param param, int axis, const TensorSplit&, int64_t share = 0);
 struct Constant {
   std::string name;
   Shape shape;
-  std::vector<float> values;
-  View view;  // [shape] f32, placed by ParamStore
+  std::function<std::vector<float>()> make;  // its values
+  View view;                                 // [shape] f32, placed by ParamStore
 };
 
 /// The parameters of one rank, in the order of their declaration (the model's order of depth). Addresses are
@@ -69,7 +69,7 @@ class ParamTable {
   Param& add(Param);
   Param* find(std::string_view name);
   /// Adds a constant, or finds the one of this name.
-  Constant& constant(const std::string& name, Shape, const std::function<std::vector<float>()>& make);
+  Constant& constant(const std::string& name, Shape, std::function<std::vector<float>()> make);
   std::deque<Constant>& constants() { return constants_; }
   std::deque<Param>& all() { return params_; }
   const std::deque<Param>& all() const { return params_; }
