@@ -2,7 +2,7 @@
 #include "apps/generate/run_generate.h"
 
 int main(int argc, char** argv) {
-  using namespace megalith;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("generate", [&] {
     GenerateConfig config;
     SampleOptions sampling;

@@ -185,7 +185,11 @@ GeneratedText generate_text(const Stage& stage, Stream& stream, const Tokenizer&
 
 std::string sample_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,
                         std::string_view prompt, const SampleOptions& options) {
-  return generate_text(stage, stream, tokenizer, prompt, options).text;
+  try {
+    return generate_text(stage, stream, tokenizer, prompt, options).text;
+  } catch (const Error& error) {
+    return concat("(no sample: ", error.what(), ')');
+  }
 }
 
 }  // namespace megalith

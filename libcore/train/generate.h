@@ -59,7 +59,7 @@ struct GeneratedText {
 GeneratedText generate_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
                             const SampleOptions&);
 
-/// Text for the log of a training run.
+/// Text for the log of a training run, which must not end over a sample: an Error becomes a text in brackets.
 std::string sample_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
                         const SampleOptions&);
 

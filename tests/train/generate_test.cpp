@@ -130,6 +130,12 @@ TEST(GenerateText, ContinuesThePrompt) {
   EXPECT_EQ(sample_text(model.stage, model.stream, Letters(), "abc", options), out.text);
 }
 
+TEST(SampleText, SaysWhyThereIsNone) {
+  TinyModel model(test::tiny_gpt2());
+  const std::string text = sample_text(model.stage, model.stream, Letters(), "abcdefghijkl", {});
+  EXPECT_EQ(text, "(no sample: the prompt has 12 tokens, the model 9 positions; shorten the prompt)");
+}
+
 TEST(GenerateText, AnEmptyPromptBeginsAText) {
   TinyModel model(test::tiny_llama());
   const SampleOptions options{.max_new_tokens = 4, .temperature = 0};
