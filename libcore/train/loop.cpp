@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
@@ -91,6 +92,8 @@ class Run {
       : config_(config), data_(data), tokenizer_(tokenizer), backend_(make_cpu_backend()) {
     const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config.checkpoint);
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
+    if (!config.checkpoint.save.empty())
+      make_directories(config.checkpoint.save);  // or fail now, not at the first save
     require_memory(run_memory(config_.model, config_.parallel, config_.train));
     trainer_ = std::make_unique<Trainer>(config_.model, config_.parallel, config_.train, *backend_);
     log(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): ",
@@ -132,6 +135,7 @@ class Run {
   int64_t start_ = 0;   // iterations done before this run
   int64_t saved_ = -1;  // iteration of this run's last checkpoint
   int64_t skips_in_a_row_ = 0;
+  double last_loss_ = 0;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;
   std::unique_ptr<TrainLine> line_;
@@ -141,9 +145,12 @@ class Run {
 void Run::take_args(const CheckpointReader& checkpoint) {
   const Json args = checkpoint.json(kArgsFile);
   require_same_model(config_.model, args, checkpoint.path());
+  if (!resumes(checkpoint)) return;
+  for (const Difference& d : sample_order_differences(config_, args, checkpoint.path()))
+    warn("--", d.name, " is ", d.ours, ", was ", d.theirs,
+         " when the checkpoint was saved: samples come in another order now");
   const Json* seed = args.find("seed");
-  if (!resumes(checkpoint) || !config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed)
-    return;
+  if (!config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed) return;
   log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
       " (--no-load-rng takes the command line's)");
   config_.train.seed = seed->as_int();
@@ -196,7 +203,7 @@ PretrainResult Run::go() {
     bool ended = false;
     while (!ended && state_.iteration < iterations()) {
       step();
-      progress.advance_to(state_.iteration - start_);
+      progress.advance_to(state_.iteration - start_, concat("loss ", format_fixed(last_loss_, 3)));
       if (state_.iteration % config_.train.eval_interval == 0) {
         evaluate(concat("iteration ", state_.iteration));
         sample();
@@ -232,6 +239,7 @@ void Run::step() {
                             .seconds = seconds_since(start),
                             .tokens = global_batch() * config_.model.seq_length,
                             .skipped = result.skipped};
+  last_loss_ = result.loss;
   line_->add(figures);
   run_log_->step(figures);
   if (state_.iteration % config_.train.log_interval == 0) {

@@ -60,4 +60,16 @@ void require_same_model(const ModelConfig& model, const Json& args, const std::s
          ": the checkpoint is of another model; give its options, or another --load:", list);
 }
 
+std::vector<Difference> sample_order_differences(const PretrainConfig& config, const Json& args,
+                                                 const std::string& from) {
+  PretrainConfig theirs = config;
+  from_json(theirs, args, from);
+  PretrainConfig changed = config;  // theirs, but only in what orders samples
+  changed.data.data_path = theirs.data.data_path;
+  changed.data.split = theirs.data.split;
+  changed.train.seed = theirs.train.seed;
+  changed.model.seq_length = theirs.model.seq_length;
+  return differences(changed, config);
+}
+
 }  // namespace megalith

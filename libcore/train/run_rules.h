@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libcore/base/json.h"
 #include "libcore/config/pretrain_config.h"
@@ -15,5 +16,9 @@ void check_run(const PretrainConfig&, Problems&);
 /// parameters are not those of `model`. Dropout, initial values, sequence length (without a position table)
 /// and vocabulary padding may differ.
 void require_same_model(const ModelConfig& model, const Json& args, const std::string& from);
+
+/// The options that order the samples, as far as a checkpoint's differ.
+std::vector<Difference> sample_order_differences(const PretrainConfig&, const Json& args,
+                                                 const std::string& from);
 
 }  // namespace megalith

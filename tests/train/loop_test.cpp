@@ -15,6 +15,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/writer.h"
 #include "tests/support/files.h"
 #include "tests/train/tiny_run.h"
 
@@ -256,6 +257,46 @@ TEST_F(Loop, AsksWhoseScheduleToTake) {
   c.train.iters = 7;
   train(c, tiny_data(), nullptr);
   EXPECT_DOUBLE_EQ(figures("run", "train").back()["lr"].as_double(), 1e-3 + (1 - (28.0 - 8) / 72) * 19e-3);
+}
+
+TEST_F(Loop, SaysWhatChangesTheOrderOfSamples) {
+  PretrainConfig c = config("run");
+  c.train.exit_interval = 5;
+  train(c, tiny_data(), nullptr);
+  c.train.exit_interval = 6;
+  c.train.seed = 77;
+  c.data.split = "8,1,1";
+  train(c, tiny_data(), nullptr);
+  EXPECT_TRUE(logged(
+      "warning: --seed is 77, was 1234 when the checkpoint was saved: samples come in another order now"));
+  EXPECT_TRUE(logged("warning: --split is "));
+  EXPECT_TRUE(logged("dropout goes on with the checkpoint's --seed 1234"));
+}
+
+TEST_F(Loop, FindsOutAtOnceThatNothingCanBeSaved) {
+  write_file(dir_ / "file", "");
+  PretrainConfig c = config("run");
+  c.checkpoint.load.clear();
+  c.checkpoint.save = dir_ / "file/run";
+  c.train.log_json.clear();
+  EXPECT_NE(complaint(c, ErrorKind::kIo).find("file/run"), std::string::npos);
+  EXPECT_FALSE(logged("training ..."));
+}
+
+TEST_F(Loop, BeginsAtStepZeroFromAReleaseOfWeights) {
+  train(config("run"), tiny_data(), nullptr);
+  const CheckpointReader trained(checkpoint("run", 20));
+  CheckpointWriter writer(dir_ / "weights", kRelease);
+  for (const IndexedTensor& tensor : trained.index().tensors)
+    if (!tensor.name.starts_with(kOptimizerPrefix))
+      writer.put(Box::whole(tensor.name, tensor.shape), DType::kF32, tensor.shape,
+                 [&](View out) { trained.read(Box::whole(tensor.name, tensor.shape), out); });
+  writer.commit();
+  PretrainConfig c = config("next");
+  c.checkpoint.load = dir_ / "weights";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+  EXPECT_LT(figures("next", "train")[0]["loss"].as_double(),
+            figures("run", "train")[0]["loss"].as_double() - 0.3);
 }
 
 TEST_F(Loop, FinetunesFromTheParametersAlone) {
