@@ -12,7 +12,7 @@ constexpr auto kAsciiClass = [] {
   for (int c = 'a'; c <= 'z'; ++c)
     table[static_cast<size_t>(c)] = table[static_cast<size_t>(c - 32)] = CharClass::kLetter;
   for (int c = '0'; c <= '9'; ++c) table[static_cast<size_t>(c)] = CharClass::kNumber;
-  for (char c : {'\t', '\n', '\v', '\f', '\r', ' '}) table[static_cast<size_t>(c)] = CharClass::kSpace;
+  for (char c : std::string_view("\t\n\v\f\r ")) table[static_cast<unsigned char>(c)] = CharClass::kSpace;
   return table;
 }();
 
