@@ -57,8 +57,8 @@ class Backend {
 };
 
 /// The CPU backend: oneDNN for Gemm, own kernels chosen once for this processor
-/// (MEGALITH_ISA=generic|avx2|avx512 forces a lower one), OpenMP inside. Results do not depend on timing;
-/// they may depend on the number of threads only where an op says so.
+/// (MEGALITH_ISA=generic|avx2|avx512|avx512bf16 forces a lower one), OpenMP inside. Results do not depend on
+/// timing; they may depend on the number of threads only where an op says so.
 std::unique_ptr<Backend> make_cpu_backend();
 /// Does no work; with a Trace on the stream it adds up op costs. Takes views of a counting Arena.
 std::unique_ptr<Backend> make_dry_backend();

@@ -484,6 +484,7 @@ void add_attention_cases(std::vector<OpCase>& cases) {
     add("long", {{150, 1, 1, 1, 32}, dtype});
     add("no lse", {{20, 1, 1, 2, 16}, dtype, 0, false});
     add("dropout", {{37, 2, 1, 2, 16}, dtype, 0.25f});
+    add("grouped wide", {{69, 1, 1, 2, 96}, dtype, 0.2f});
     add("dropout long", {{141, 1, 2, 1, 8}, dtype, 0.1f});
     const std::string type = dtype == DType::kF32 ? " fp32" : " bf16";
     cases.push_back({"cached_attention" + type, [=](Bed& bed) {

@@ -38,15 +38,19 @@ const Kernels& choose_kernels() {
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const Kernels& best = avx512 ? kAvx512Kernels : avx2 ? kAvx2Kernels : kGenericKernels;
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  const Kernels& best = bf16     ? kAvx512Bf16Kernels
+                        : avx512 ? kAvx512Kernels
+                        : avx2   ? kAvx2Kernels
+                                 : kGenericKernels;
   const char* const wanted = std::getenv("MEGALITH_ISA");
   if (wanted == nullptr || *wanted == '\0') return best;
-  for (const Kernels* kernels : {&kGenericKernels, &kAvx2Kernels, &kAvx512Kernels}) {
+  for (const Kernels* kernels : {&kGenericKernels, &kAvx2Kernels, &kAvx512Kernels, &kAvx512Bf16Kernels}) {
     if (std::strcmp(wanted, kernels->name) == 0) return *kernels;
     if (kernels == &best) break;
   }
   fail(ErrorKind::kUsage, "MEGALITH_ISA is \"", wanted, "\"; this processor runs generic",
-       avx2 ? ", avx2" : "", avx512 ? ", avx512" : "");
+       avx2 ? ", avx2" : "", avx512 ? ", avx512" : "", bf16 ? ", avx512bf16" : "");
 }
 
 /// Rows per piece of a row-wise op.

@@ -146,6 +146,6 @@ struct Kernels {
   void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);
 };
 
-extern const Kernels kGenericKernels, kAvx2Kernels, kAvx512Kernels;
+extern const Kernels kGenericKernels, kAvx2Kernels, kAvx512Kernels, kAvx512Bf16Kernels;
 
 }  // namespace megalith::cpu
