@@ -103,8 +103,8 @@ void CheckpointReader::read(const Box& box, View out) const {
       from[axis] -= piece.offset[axis];
       to[axis] -= box.offset[axis];
     }
-    copy_block({file.data() + piece.begin, tensor.dtype, piece.extent}, from, out, to, common.extent);
-    file.forget(piece.begin, piece.end - piece.begin);
+    copy_in_parts({{file.data() + piece.begin, tensor.dtype, piece.extent}, from, out, to, common.extent},
+                  [&] { file.forget(piece.begin, piece.end - piece.begin); });
   }
 }
 

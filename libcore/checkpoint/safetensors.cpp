@@ -184,8 +184,8 @@ void SafetensorsFile::read(const Box& box, View out) const {
   const StoredTensor& tensor = checked(box, out);
   const Range bytes = range(tensor);
   const ConstView stored{file_.data() + bytes.begin, *tensor.dtype, box.global};
-  copy_block(stored, box.offset, out, Box::whole({}, out.shape).offset, out.shape);
-  file_.forget(bytes.begin, bytes.end - bytes.begin);
+  copy_in_parts({stored, box.offset, out, Box::whole({}, out.shape).offset, out.shape},
+                [&] { file_.forget(bytes.begin, bytes.end - bytes.begin); });
 }
 
 namespace {

@@ -80,6 +80,24 @@ void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_a
   } while (next_row(at, j.extent));
 }
 
+void copy_in_parts(const BlockCopy& copy, const std::function<void()>& done, int64_t greatest) {
+  const int64_t elements = copy.extent.elements();
+  int axis = 0;  // the outermost that can be divided; the innermost is a row
+  while (axis < copy.extent.rank - 1 && copy.extent[axis] == 1) ++axis;
+  if (elements <= greatest || axis == copy.extent.rank - 1) {
+    copy_block(copy.from, copy.from_at, copy.to, copy.to_at, copy.extent);
+    return done();
+  }
+  const int64_t step = std::max<int64_t>(1, greatest / (elements / copy.extent[axis]));
+  for (int64_t at = 0; at < copy.extent[axis]; at += step) {
+    BlockCopy part = copy;
+    part.from_at[axis] += at;
+    part.to_at[axis] += at;
+    part.extent[axis] = std::min(step, copy.extent[axis] - at);
+    copy_in_parts(part, done, greatest);
+  }
+}
+
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b) {
   Overlap common{offset_a, extent_a};
   for (int axis = 0; axis < offset_a.rank; ++axis) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "libcore/tensor/view.h"
@@ -23,6 +24,18 @@ bool fits(const Shape& global, const Shape& offset, const Shape& extent);
 /// Copies the block of `extent` elements at `from_at` in `from` to `to_at` in `to`, converting the type if
 /// needed (see convert_elements). Host memory. The caller has checked with fits().
 void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_at, const Shape& extent);
+
+/// The same in parts of at most `greatest` elements (but at least one row), with `done` called after each:
+/// for a mapped file, whose memory can then be given back.
+struct BlockCopy {
+  ConstView from;
+  Shape from_at;
+  View to;
+  Shape to_at, extent;
+};
+constexpr int64_t kPartElements = int64_t{1} << 20;
+void copy_in_parts(const BlockCopy& copy, const std::function<void()>& done,
+                   int64_t greatest = kPartElements);
 
 /// The offset and extent of the common part of two blocks of one tensor; an extent of 0 where they do not
 /// meet.
