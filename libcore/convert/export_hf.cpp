@@ -71,17 +71,18 @@ std::string shard_name(size_t shard, size_t shards) {
   return name;
 }
 
-// Their tensor's bytes, through `ours` and `theirs` as memory.
-const std::vector<std::byte>& fetch(const Export& e, const ModelSource& source, std::vector<std::byte>& ours,
-                                    std::vector<std::byte>& theirs) {
+// Holds our tensor and theirs, and nothing afterwards: the next one may be the largest.
+void write_tensor(SafetensorsWriter& writer, const Export& e, const ModelSource& source) {
   const DType dtype = e.spec.dtype;
-  ours.assign(static_cast<size_t>(e.from->shape.elements()) * size_of(dtype), std::byte{0});
+  std::vector<std::byte> ours(static_cast<size_t>(e.from->shape.elements()) * size_of(dtype)), theirs;
   const View whole{ours.data(), dtype, e.from->shape};
   if (!e.from->absent) source.tensors().read(Box::whole(e.from->ours, e.from->shape), whole);
-  if (e.from->row->transform == Transform::kCopy) return ours;
-  theirs.resize(e.spec.bytes());
-  to_theirs(*e.from, e.part, whole, {theirs.data(), dtype, e.spec.shape});
-  return theirs;
+  if (e.from->row->transform != Transform::kCopy) {
+    theirs.resize(e.spec.bytes());
+    to_theirs(*e.from, e.part, whole, {theirs.data(), dtype, e.spec.shape});
+    ours.swap(theirs);
+  }
+  writer.write(e.spec.name, ours.data(), e.spec.bytes());
 }
 
 void write_shard(const std::string& path, const Shard& shard, const ModelSource& source, Progress& progress,
@@ -93,9 +94,8 @@ void write_shard(const std::string& path, const Shard& shard, const ModelSource&
     by_name[e.spec.name] = &e;
   }
   SafetensorsWriter writer(path, std::move(specs));
-  std::vector<std::byte> ours, theirs;
   for (const TensorSpec& spec : writer.order()) {
-    writer.write(spec.name, fetch(*by_name.at(spec.name), source, ours, theirs).data(), spec.bytes());
+    write_tensor(writer, *by_name.at(spec.name), source);
     done += spec.bytes();
     progress.advance_to(static_cast<int64_t>(done));
   }

@@ -1,0 +1,90 @@
+// kill -9 and a full disk at every call of a conversion: the output is an older one, the new one or not
+// there.
+#include <cerrno>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "libcore/checkpoint/reader.h"
+#include "libcore/convert/convert.h"
+#include "tests/support/faults.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Fault;
+using test::FaultRun;
+using test::TempDir;
+
+std::string golden(const std::string& name) {
+  return test::test_data("convert/goldens/" + name);
+}
+
+class ConvertCrash : public testing::Test {
+ protected:
+  // Converts with each call failing in turn, over `start`, and looks at what is then there.
+  void at_every_call(Fault fault, const std::function<void()>& start, const std::function<void()>& convert,
+                     const std::function<void(const FaultRun&)>& check) {
+    for (fault.at = 1;; ++fault.at) {
+      start();
+      const FaultRun run = run_with_fault(fault, convert);
+      if (!run.fired) break;
+      SCOPED_TRACE(concat("call ", fault.at, ", ", run.call));
+      check(run);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(fault.at, 20);
+  }
+  // Throws unless the folder is a whole export with these weights.
+  void expect_whole(const std::string& folder) {
+    const ModelSource source(folder);
+    EXPECT_TRUE(file_exists(folder + "/generation_config.json") && file_exists(folder + "/README.md"));
+    EXPECT_EQ(read_file(folder + "/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+  }
+  const ModelSource source_{golden("gpt2")};
+  const TempDir dir_;
+  const std::string out_ = dir_ / "out";
+};
+
+TEST_F(ConvertCrash, AnExportIsWholeOrNotThere) {
+  for (const Fault& fault : {Fault{.mode = Fault::kKill}, Fault{.mode = Fault::kFail, .error = ENOSPC}})
+    at_every_call(
+        fault, [&] { fs::remove_all(out_); }, [&] { export_hf(source_, golden("gpt2"), out_, UINT64_MAX); },
+        [&](const FaultRun& run) {
+          if (fs::exists(out_)) expect_whole(out_);
+          if (fault.mode == Fault::kFail) {
+            EXPECT_TRUE(run.exit_code == 74 || (run.exit_code == 0 && fs::exists(out_))) << run.exit_code;
+          }
+        });
+}
+
+TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
+  at_every_call(
+      {.mode = Fault::kKill},
+      [&] {
+        if (!fs::exists(out_)) fs::copy(golden("gpt2"), out_);
+        fs::remove(out_ + "/README.md");  // tells the old one
+      },
+      [&] { export_hf(source_, golden("gpt2"), out_, UINT64_MAX); },
+      [&](const FaultRun&) {
+        if (file_exists(out_ + "/README.md")) return expect_whole(out_);
+        EXPECT_EQ(read_file(out_ + "/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+        EXPECT_TRUE(file_exists(out_ + "/config.json") && file_exists(out_ + "/tokenizer.json"));
+      });
+}
+
+TEST_F(ConvertCrash, ACheckpointIsWholeOrNotThere) {
+  at_every_call(
+      {.mode = Fault::kKill}, [&] { fs::remove_all(out_); },
+      [&] { export_checkpoint(source_, golden("gpt2"), out_); },
+      [&](const FaultRun&) {
+        if (latest_checkpoint(out_)) CheckpointReader(out_).verify();
+      });
+}
+
+}  // namespace
+}  // namespace megalith
