@@ -124,7 +124,7 @@ struct IndexedDataset::State {
       end += n * item;
       if (end > bin_size)
         fail(ErrorKind::kData, bin.path(), ": is ", bin_size, " bytes, but sequence ", i, " of ",
-             header.sequences, " ends at byte ", end, kCut);
+             header.sequences, " in ", idx.path(), " ends at byte ", end, kCut);
     }
     tokens = end / item;
     if (end != bin_size)
@@ -184,6 +184,9 @@ int64_t IndexedDataset::document_begin(int64_t document) const {
 }
 const MappedFile& IndexedDataset::bin() const {
   return state_->bin;
+}
+const MappedFile& IndexedDataset::idx() const {
+  return state_->idx;
 }
 
 int64_t IndexedDataset::document_of(int64_t sequence) const {

@@ -13,6 +13,7 @@
 namespace megalith {
 
 class IndexedDataset;
+struct Sidecar;
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
 /// (docs/formats/indexed.md). Both appear under their names only in finish(); destroyed before, nothing is
@@ -51,6 +52,10 @@ class IndexedDatasetWriter {
   /// removed first, then the .bin appears, then the .idx: at no moment is there an .idx without its complete
   /// .bin.
   void finish();
+
+  /// After finish(): fills in the counts, and the hashes of both files.
+  void describe(Sidecar& sidecar) const;
+
   int64_t sequences() const;
   int64_t documents() const;
   int64_t tokens() const;
@@ -103,6 +108,7 @@ class IndexedDataset {
   TokenSpan sequence(int64_t sequence, int64_t from = 0, int64_t n = -1) const;
   TokenSpan all_tokens() const;
   const MappedFile& bin() const;
+  const MappedFile& idx() const;
 
  private:
   struct State;

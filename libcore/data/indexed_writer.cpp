@@ -17,6 +17,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/scratch_file.h"
+#include "libcore/base/xxh64.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/sidecar.h"
 
@@ -31,12 +32,23 @@ std::string with_folder(std::string prefix) {
   return prefix;
 }
 
+/// A file of the pair and the hash of what was written to it.
+struct HashedFile {
+  explicit HashedFile(std::string path) : file(std::move(path)) {}
+  void write(const void* data, size_t bytes) {
+    file.write(data, bytes);
+    hash.update(data, bytes);
+  }
+  AtomicFile file;
+  Xxh64 hash;
+};
+
 template <class T>
-void write_value(AtomicFile& file, T value) {
+void write_value(HashedFile& file, T value) {
   file.write(&value, sizeof(T));
 }
 
-void copy_scratch(const ScratchFile& from, AtomicFile& to) {
+void copy_scratch(const ScratchFile& from, HashedFile& to) {
   from.read([&](std::span<const std::byte> block) { to.write(block.data(), block.size()); });
 }
 
@@ -88,7 +100,7 @@ struct IndexedDatasetWriter::State {
 
   std::string prefix;
   IndexedDType dtype;
-  AtomicFile bin, idx;
+  HashedFile bin, idx;
   ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
   int64_t sequences = 0, documents = 0, tokens = 0;
   int64_t open_tokens = 0;  // of the sequence that is not ended
@@ -202,8 +214,10 @@ void IndexedDatasetWriter::append(const IndexedDataset& other) {
     fail(ErrorKind::kData, other.prefix(), ": tokens are ", name_of(other.dtype()),
          ", those of the datasets before it ", name_of(s.dtype),
          "; they were made with different tokenizers: preprocess them with the same one");
-  const size_t copied = copy_in_kernel(other.bin(), s.bin);
-  if (copied < other.bin().size()) s.bin.write(other.bin().data() + copied, other.bin().size() - copied);
+  const MappedFile& bytes = other.bin();
+  const size_t copied = copy_in_kernel(bytes, s.bin.file);
+  if (copied < bytes.size()) s.bin.file.write(bytes.data() + copied, bytes.size() - copied);
+  s.bin.hash.update(bytes.data(), bytes.size());
   const int64_t base = sequences();
   for (int64_t i = 0; i < other.sequences(); ++i) {
     const int32_t length = other.sequence_length(i);
@@ -236,13 +250,22 @@ void IndexedDatasetWriter::finish() {
     }
   });
   copy_scratch(s.boundaries, s.idx);
-  s.bin.flush();  // a full disk shows here, while the old files are still in place
-  s.idx.flush();
+  s.bin.file.flush();  // a full disk shows here, while the old files are still in place
+  s.idx.file.flush();
   remove_sidecar(s.prefix);
-  if (::unlink(s.idx.path().c_str()) != 0 && errno != ENOENT)
-    fail(ErrorKind::kIo, s.idx.path(), ": cannot replace: ", std::strerror(errno));
-  s.bin.commit();
-  s.idx.commit();
+  const std::string& idx = s.idx.file.path();
+  if (::unlink(idx.c_str()) != 0 && errno != ENOENT)
+    fail(ErrorKind::kIo, idx, ": cannot replace: ", std::strerror(errno));
+  s.bin.file.commit();
+  s.idx.file.commit();
+}
+
+void IndexedDatasetWriter::describe(Sidecar& sidecar) const {
+  sidecar.documents = documents();
+  sidecar.sequences = sequences();
+  sidecar.tokens = tokens();
+  sidecar.bin_hash = hex64(state_->bin.hash.digest());
+  sidecar.idx_hash = hex64(state_->idx.hash.digest());
 }
 
 }  // namespace megalith

@@ -65,9 +65,7 @@ class JoinedSidecar {
 
   void write(const std::string& prefix, const IndexedDatasetWriter& writer) {
     if (!sidecar_) return;
-    sidecar_->documents = writer.documents();
-    sidecar_->sequences = writer.sequences();
-    sidecar_->tokens = writer.tokens();
+    writer.describe(*sidecar_);
     write_sidecar(prefix, *sidecar_);
   }
 

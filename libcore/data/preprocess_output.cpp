@@ -51,14 +51,13 @@ class DocumentOutput::Key {
     Json options = Json::object();
     options.set("json_key", key_);
     options.set("append_eod", config.append_eod);
-    write_sidecar(prefix_, {.tokenizer = tokenizer_.name(),
-                            .tokenizer_hash = hash,
-                            .vocab_size = tokenizer_.vocab_size(),
-                            .documents = writer_.documents(),
-                            .sequences = writer_.sequences(),
-                            .tokens = writer_.tokens(),
-                            .max_token_id = max_id_,
-                            .options = std::move(options)});
+    Sidecar sidecar{.tokenizer = tokenizer_.name(),
+                    .tokenizer_hash = hash,
+                    .vocab_size = tokenizer_.vocab_size(),
+                    .max_token_id = max_id_,
+                    .options = std::move(options)};
+    writer_.describe(sidecar);
+    write_sidecar(prefix_, sidecar);
   }
 
   const std::string& prefix() const { return prefix_; }

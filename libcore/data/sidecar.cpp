@@ -44,6 +44,8 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   s.sequences = json["sequences"].as_int();
   s.tokens = json["tokens"].as_int();
   s.max_token_id = json["max_token_id"].as_int();
+  if (const Json* hash = json.find("bin_xxh64")) s.bin_hash = hash->as_string();
+  if (const Json* hash = json.find("idx_xxh64")) s.idx_hash = hash->as_string();
   s.options = json["options"];
   return s;
 }
@@ -65,6 +67,8 @@ void write_sidecar(const std::string& prefix, const Sidecar& s) {
   json.set("sequences", s.sequences);
   json.set("tokens", s.tokens);
   json.set("max_token_id", s.max_token_id);
+  json.set("bin_xxh64", s.bin_hash);
+  json.set("idx_xxh64", s.idx_hash);
   json.set("options", s.options);
   write_file(path, json.dump(2) + "\n");
 }

@@ -16,8 +16,9 @@ struct Sidecar {
       {};                  // of its vocabulary and rules; equal hashes encode alike. Empty: not known
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
-  int64_t max_token_id = -1;      // -1: no token at all
-  Json options = Json::object();  // how it was made; for people
+  int64_t max_token_id = -1;                 // -1: no token at all
+  std::string bin_hash = {}, idx_hash = {};  // XXH64 of the files, 16 hexadecimal digits; empty: not known
+  Json options = Json::object();             // how it was made; for people
 };
 
 std::string sidecar_path(const std::string& prefix);

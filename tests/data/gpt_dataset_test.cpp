@@ -1,6 +1,7 @@
 #include "libcore/data/gpt_dataset.h"
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/data/blended_dataset.h"
 #include "libcore/data/dataset_builder.h"
@@ -136,6 +138,27 @@ TEST(GptDataset, RefusesLengthsAndCountsOutOfRange) {
               build_gpt_index(data, {.range = {0, 1}, .samples = int64_t{1} << 32, .seq_length = 4096});
             }).find("would repeat them"),
             std::string::npos);
+}
+
+// 2^25 + 3 tokens less one are 2^25 + 2, which binary32 rounds to 2^25: the partial sample of two tokens is
+// not counted. With one token more, 2^25 + 3 rounds to 2^25 + 4.
+TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
+  const TempDir dir;
+  constexpr int64_t kFullSamples = (int64_t{1} << 25) / 32;
+  for (const int32_t tokens : {(1 << 25) + 3, (1 << 25) + 4}) {
+    IndexedDatasetWriter(dir / "c", IndexedDType::kU8).finish();
+    std::string idx = read_file(dir / "c.idx");
+    const int64_t pointer = 0, end = 1;
+    idx[18] = 1, idx[26] = 2;  // one sequence, one document
+    idx.insert(34, reinterpret_cast<const char*>(&tokens), 4);
+    idx.insert(38, reinterpret_cast<const char*>(&pointer), 8);
+    idx.append(reinterpret_cast<const char*>(&end), 8);
+    std::ofstream(dir / "c.idx", std::ios::binary) << idx;
+    std::filesystem::resize_file(dir / "c.bin", static_cast<uintmax_t>(tokens));  // a hole: takes no space
+    const GptIndex index = build_gpt_index(
+        IndexedDataset(dir / "c"), {.range = {0, 1}, .samples = {}, .seq_length = 32, .drop_last = false});
+    EXPECT_EQ(index.size(), tokens == (1 << 25) + 3 ? kFullSamples : kFullSamples + 1) << tokens;
+  }
 }
 
 TEST(GptDataset, WidensIndicesWhereMegatronDoes) {

@@ -1,7 +1,9 @@
 #include "libcore/data/merge.h"
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,14 +11,18 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/log.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/sidecar.h"
+#include "tests/support/faults.h"
 #include "tests/support/files.h"
 
 namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Fault;
+using test::FaultRun;
 using test::TempDir;
 using test::test_data;
 
@@ -133,6 +139,66 @@ TEST(Merge, RefusesToOverwriteAnInput) {
   write_one(dir / "in/a", 1);
   EXPECT_EQ(refusal({.inputs = {dir / "in"}, .output_prefix = dir / "in/../in/a"}).kind, ErrorKind::kUsage);
   EXPECT_EQ(ids_of(dir / "in/a"), (std::vector<int64_t>{1}));
+}
+
+/// Merges two datasets over a third one (or nothing) with the fault at every call in turn, and holds each
+/// outcome against what is promised: an .idx is that of the complete old or the complete new dataset.
+class MergeFault : public testing::Test {
+ protected:
+  MergeFault() {
+    write_one(dir_ / "in/a", 1);
+    write_one(dir_ / "in/b", 2);
+    write_one(dir_ / "old/all", 3);
+  }
+  void at_every_call(Fault fault, bool replaces, const std::function<void(const FaultRun&)>& check) {
+    const std::vector<int64_t> old_ids = {3}, new_ids = {1, 2};
+    int fired = 0;
+    for (fault.at = 1;; ++fault.at) {
+      fs::remove_all(dir_ / "out");
+      if (replaces) fs::copy(dir_ / "old", dir_ / "out");
+      const FaultRun run = run_with_fault(fault, [&] {
+        set_log_sink([](const std::string&) {});
+        merge_datasets({.inputs = {dir_ / "in"}, .output_prefix = dir_ / "out/all"});
+      });
+      if (!run.fired && fault.at > run.calls) break;
+      if (!run.fired) continue;  // a short write can only happen to a write
+      ++fired;
+      SCOPED_TRACE(concat("call ", fault.at, ", ", run.call, replaces ? ", over an old dataset" : ""));
+      if (has_new_ = false; file_exists(dir_ / "out/all.idx")) {
+        const std::vector<int64_t> ids = ids_of(dir_ / "out/all");
+        has_new_ = ids == new_ids;
+        EXPECT_TRUE(has_new_ || (replaces && ids == old_ids));
+      }
+      check(run);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(fired, fault.mode == Fault::kShort ? 2 : 10);
+  }
+  TempDir dir_;
+  bool has_new_ = false;  // the outcome is the new dataset
+};
+
+TEST_F(MergeFault, AKillLeavesACompleteDatasetOrNone) {
+  for (const bool replaces : {false, true})
+    at_every_call({.mode = Fault::kKill}, replaces, [](const FaultRun& run) { EXPECT_TRUE(run.killed); });
+}
+
+TEST_F(MergeFault, AFullOrBrokenDiskExits74) {
+  for (const bool replaces : {false, true})
+    for (const int error : {ENOSPC, EIO})
+      at_every_call({.mode = Fault::kFail, .error = error}, replaces, [&](const FaultRun& run) {
+        // Where a call has a substitute (a named file for a nameless one), or is the closing of an input, all
+        // is well.
+        EXPECT_TRUE(run.exit_code == exit_code(ErrorKind::kIo) || (run.exit_code == 0 && has_new_))
+            << run.exit_code;
+      });
+}
+
+TEST_F(MergeFault, AShortWriteIsContinued) {
+  at_every_call({.mode = Fault::kShort}, false, [&](const FaultRun& run) {
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_TRUE(has_new_);
+  });
 }
 
 TEST(Merge, JoinsSidecarsOfOneTokenizer) {

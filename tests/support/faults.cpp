@@ -36,7 +36,8 @@ std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path an
 // Counts a call; whether the fault is this one's.
 bool hit(const char* call) {
   if (!shared || ++shared->calls != fault.at || fault.mode == Fault::kNone) return false;
-  if (fault.mode == Fault::kShort && std::strcmp(call, "write") != 0) return false;
+  const bool can_be_short = std::strcmp(call, "write") == 0 || std::strcmp(call, "copy_file_range") == 0;
+  if (fault.mode == Fault::kShort && !can_be_short) return false;
   shared->fired = true;
   std::snprintf(shared->call, sizeof shared->call, "%s", call);
   return true;
@@ -178,6 +179,19 @@ ssize_t write(int fd, const void* data, size_t bytes) {
   const ssize_t written = next(fd, data, bytes);
   note_write(fd, data, written);
   return written;
+}
+
+ssize_t copy_file_range(int from, off64_t* from_place, int to, off64_t* to_place, size_t bytes,
+                        unsigned flags) {
+  auto* next = real<ssize_t(int, off64_t*, int, off64_t*, size_t, unsigned)>("copy_file_range");
+  if (!hit("copy_file_range")) return next(from, from_place, to, to_place, bytes, flags);
+  if (fault.mode == Fault::kFail) {
+    errno = fault.error;
+    return -1;
+  }
+  const ssize_t copied = next(from, from_place, to, to_place, std::max<size_t>(bytes / 2, 1), flags);
+  if (fault.mode == Fault::kKill) raise(SIGKILL);
+  return copied;
 }
 
 int fsync(int fd) {

@@ -13,7 +13,7 @@ struct Fault {
     kNone,
     kKill,   // SIGKILL; a write is done by half first
     kFail,   // returns -1 with `error`
-    kShort,  // a write takes half of the bytes; other calls do as always
+    kShort,  // a write or copy takes half of the bytes; other calls do as always
   } mode = kNone;
   int at = 0;  // which call, from 1
   int error = 0;
