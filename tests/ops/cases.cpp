@@ -479,6 +479,7 @@ void add_attention_cases(std::vector<OpCase>& cases) {
   };
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
     for (const int64_t head : {1, 16, 17, 64, 80}) add("heads", {{33, 2, 2, 1, head}, dtype});
+    for (const int64_t head : {128, 160}) add("wide heads", {{35, 1, 1, 2, head}, dtype});
     add("one position", {{1, 1, 1, 1, 8}, dtype});
     add("grouped", {{40, 2, 2, 3, 24}, dtype});
     add("long", {{150, 1, 1, 1, 32}, dtype});

@@ -1,0 +1,426 @@
+#include "libcore/ops/cuda/kernel_tools.h"
+
+// Flash attention (Dao et al., 2022) in fp32: tiles of queries against tiles of keys in shared memory, the
+// softmax kept running. The threads of a block form a grid of 16 x 16; of a tile of scores thread (y, x) has
+// the rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads the same rows and four adjacent
+// columns out of each 64. Compiled for heads up to 64, 128 and 256 columns; a narrower head is padded with
+// zeros.
+
+namespace megalith::cuda {
+namespace {
+
+constexpr int kSide = 16;
+static_assert(kSide * kSide == kThreads);
+
+/// Sizes of the tiles: kWidth columns of a head, kTile queries or keys.
+template <int kWidth_, int kTile_>
+struct Tiles {
+  static constexpr int kWidth = kWidth_, kTile = kTile_;
+  static constexpr int kRows = kTile / kSide;          // rows of a tile that a thread has
+  static constexpr int kParts = kWidth / (4 * kSide);  // groups of four columns that it has
+  static constexpr int kHeadStride = kWidth + 4;       // 4: neighbouring rows in other banks
+  static constexpr int kScoreStride = kTile + 4;
+  static constexpr int kHeadFloats = kTile * kHeadStride, kScoreFloats = kTile * kScoreStride;
+};
+
+using Quad = Chunk<4, float>;
+
+__device__ inline unsigned thread_x() {
+  return threadIdx.x % kSide;
+}
+__device__ inline unsigned thread_y() {
+  return threadIdx.x / kSide;
+}
+
+// Storage is asked for at run time: the loads are few beside the products, and half the kernels need no
+// compiling.
+__device__ inline float load(Storage storage, const void* data, int64_t i) {
+  return storage == Storage::kF32 ? static_cast<const float*>(data)[i]
+                                  : widen(static_cast<const Bf16*>(data)[i]);
+}
+__device__ inline void store(Storage storage, void* data, int64_t i, float value) {
+  if (storage == Storage::kF32)
+    static_cast<float*>(data)[i] = value;
+  else
+    static_cast<Bf16*>(data)[i] = narrow<Bf16>(value);
+}
+
+/// Rows of one head in global memory: element (i, column) at data[offset + i * stride + column].
+struct HeadRows {
+  Storage storage;
+  const void* data;
+  int64_t offset, stride;
+};
+
+/// A tile [kTile][kHeadStride] of rows from `first` on, times factor; zeros past `rows` and `head`.
+template <class T>
+__device__ void load_tile(float* tile, const HeadRows& from, int64_t first, int64_t rows, int64_t head,
+                          float factor) {
+  for (int i = static_cast<int>(threadIdx.x); i < T::kTile * T::kWidth; i += kThreads) {
+    const int row = i / T::kWidth, column = i % T::kWidth;
+    const bool there = first + row < rows && column < head;
+    tile[row * T::kHeadStride + column] =
+        there ? factor * load(from.storage, from.data, from.offset + (first + row) * from.stride + column)
+              : 0.0f;
+  }
+}
+
+/// scores[i][j] = a row (y + 16 i) . b row (x + 16 j).
+template <class T>
+__device__ void multiply_rows(float (&scores)[T::kRows][T::kRows], const float* a, const float* b) {
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j)
+      scores[i][j] = 0;
+  MEGALITH_UNROLL_2 for (int column = 0; column < T::kWidth; column += 4) {
+    Quad left[T::kRows], right[T::kRows];
+    MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+      left[i] = chunk_at<4>(a + (thread_y() + kSide * i) * T::kHeadStride + column);
+      right[i] = chunk_at<4>(b + (thread_x() + kSide * i) * T::kHeadStride + column);
+    }
+    MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j)
+        MEGALITH_UNROLL for (int k = 0; k < 4; ++k) scores[i][j] += left[i].at[k] * right[j].at[k];
+  }
+}
+
+/// What a thread has of a tile of heads.
+template <class T>
+struct HeadSums {
+  Quad at[T::kRows][T::kParts];
+
+  __device__ void clear() {
+    MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i)
+        MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) at[i][part] = {};
+  }
+  __device__ void scale_row(int i, float factor) {
+    MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) MEGALITH_UNROLL for (int k = 0; k < 4; ++k)
+        at[i][part]
+            .at[k] *= factor;
+  }
+  /// Row y + 16 i += sum over j of weights[j * depth + (y + 16 i) * row] heads[j].
+  __device__ void add_product(const float* weights, int row, int depth, const float* heads) {
+    MEGALITH_UNROLL_2 for (int j = 0; j < T::kTile; ++j) {
+      Quad line[T::kParts];
+      MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) line[part] =
+          chunk_at<4>(heads + j * T::kHeadStride + 4 * (thread_x() + kSide * part));
+      MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+        const float weight = weights[j * depth + static_cast<int>(thread_y() + kSide * i) * row];
+        MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part)
+            MEGALITH_UNROLL for (int k = 0; k < 4; ++k) at[i][part]
+                .at[k] += weight * line[part].at[k];
+      }
+    }
+  }
+  /// To the row `row` of a head, times factor.
+  __device__ void store_row(int i, Storage storage, void* data, int64_t place, int64_t head,
+                            float factor) const {
+    MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) MEGALITH_UNROLL for (int k = 0; k < 4; ++k) {
+      const int column = static_cast<int>(4 * (thread_x() + kSide * part)) + k;
+      if (column < head) store(storage, data, place + column, at[i][part].at[k] * factor);
+    }
+  }
+};
+
+/// Over the 16 threads that share a row.
+__device__ inline float row_sum(float value) {
+  for (int apart = kSide / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+  return value;
+}
+__device__ inline float row_max(float value) {
+  for (int apart = kSide / 2; apart > 0; apart /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  return value;
+}
+
+/// One query head of one sequence.
+struct HeadPlace {
+  int64_t sequence, head, q, kv, out, row;  // q, kv: offsets; out: of position 0; row: of lse and delta
+  __device__ HeadPlace(const AttentionShape& s, int64_t number)
+      : sequence(number / (s.groups * s.r)),
+        head(number % (s.groups * s.r)),
+        q(sequence * s.q.sequence + head / s.r * s.q.group + head % s.r * s.head),
+        kv(sequence * s.kv.sequence + head / s.r * s.kv.group),
+        out(number * s.head),
+        row(number * s.queries) {}
+};
+
+/// Factors of the probabilities of one head.
+struct HeadMask {
+  MaskKey key;
+  int64_t sample, first_position;
+  uint64_t first_column;
+  __device__ HeadMask(const AttentionMask& m, const HeadPlace& place, int64_t keys)
+      : key(m.key),
+        sample(m.key.scale == 0 ? 0 : m.samples[place.sequence]),
+        first_position(m.first_position),
+        first_column(static_cast<uint64_t>((m.first_head + place.head) * keys)) {}
+  __device__ float at(int64_t query, int64_t column) const {
+    return key.scale == 0
+               ? 1.0f
+               : mask_at(key, sample, first_position + query, first_column + static_cast<uint64_t>(column));
+  }
+};
+
+// ---- forward
+// -----------------------------------------------------------------------------------------------
+
+/// Shared: queries, keys (then values), probabilities.
+template <class T>
+constexpr size_t kForwardBytes = (2 * T::kHeadFloats + T::kScoreFloats) * sizeof(float);
+
+/// The rows' running maximum and sum of exponentials.
+template <class T>
+struct SoftmaxRows {
+  float max[T::kRows], sum[T::kRows];
+};
+
+/// Scores become probabilities relative to the new maxima, in shared memory; the output so far is rescaled.
+template <class T>
+__device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first, int64_t key, int64_t past,
+                       const HeadMask& mask, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+    const int64_t query = first + thread_y() + kSide * i;
+    float greatest = rows.max[i], total = 0;
+    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (key + thread_x() + kSide * j <= past + query)
+        greatest = fmaxf(greatest, scores[i][j]);
+    greatest = row_max(greatest);
+    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
+      const int64_t column = key + thread_x() + kSide * j;
+      float p = column <= past + query ? expf(scores[i][j] - greatest) : 0.0f;
+      total += p;
+      if (p != 0) p *= mask.at(query, column);
+      probabilities[(thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j] = p;
+    }
+    const float shrink = expf(rows.max[i] - greatest);  // 0 the first time
+    rows.sum[i] = rows.sum[i] * shrink + row_sum(total);
+    rows.max[i] = greatest;
+    out.scale_row(i, shrink);
+  }
+}
+
+/// One tile of queries of one head per block; the longest rows first.
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a, Storage storage) {
+  MEGALITH_DYNAMIC_SHARED(shared);
+  float *const queries = shared, *const heads = queries + T::kHeadFloats, *const p = heads + T::kHeadFloats;
+  const AttentionShape& s = a.shape;
+  const HeadPlace place(s, blockIdx.x % s.heads());
+  const int64_t tiles = (s.queries + T::kTile - 1) / T::kTile;
+  const int64_t first = (tiles - 1 - blockIdx.x / s.heads()) * T::kTile;
+  const int64_t last = (first + T::kTile < s.queries ? first + T::kTile : s.queries) - 1;
+  const int64_t keys = s.past + last + 1;  // that some row of the tile sees
+  const HeadMask mask(a.mask, place, s.past + s.queries);
+  SoftmaxRows<T> rows;
+  HeadSums<T> out;
+  out.clear();
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+    rows.max[i] = -INFINITY;
+    rows.sum[i] = 0;
+  }
+  load_tile<T>(queries, {storage, a.q, place.q, s.q.position}, first, s.queries, s.head, a.scale);
+  for (int64_t key = 0; key < keys; key += T::kTile) {
+    load_tile<T>(heads, {storage, a.k, place.kv, s.kv.position}, key, keys, s.head, 1);
+    __syncthreads();
+    float scores[T::kRows][T::kRows];
+    multiply_rows<T>(scores, queries, heads);
+    absorb<T>(scores, first, key, s.past, mask, rows, out, p);
+    __syncthreads();
+    load_tile<T>(heads, {storage, a.v, place.kv, s.kv.position}, key, keys, s.head, 1);
+    __syncthreads();
+    out.add_product(p, T::kScoreStride, 1, heads);
+    __syncthreads();
+  }
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+    const int64_t query = first + thread_y() + kSide * i;
+    if (query > last) continue;
+    out.store_row(i, storage, a.out, query * s.heads() * s.head + place.out, s.head, 1 / rows.sum[i]);
+    if (a.lse != nullptr && thread_x() == 0) a.lse[place.row + query] = rows.max[i] + logf(rows.sum[i]);
+  }
+}
+
+// ---- backward
+// ----------------------------------------------------------------------------------------------
+
+/// Shared: queries, keys, values, gradient of the output; probabilities and gradient of the scores.
+template <class T>
+constexpr size_t kBackwardBytes = (4 * T::kHeadFloats + 2 * T::kScoreFloats) * sizeof(float);
+
+template <class T>
+struct GradTiles {
+  float *queries, *keys, *values, *dout, *p, *ds;
+  __device__ explicit GradTiles(float* shared)
+      : queries(shared),
+        keys(queries + T::kHeadFloats),
+        values(keys + T::kHeadFloats),
+        dout(values + T::kHeadFloats),
+        p(dout + T::kHeadFloats),
+        ds(p + T::kScoreFloats) {}
+};
+
+/// delta = dout . out of each row of each head: the sum over keys of p dP. One warp per row.
+__global__ void output_products(AttentionGradArgs a, Storage storage) {
+  const AttentionShape& s = a.shape;
+  const int64_t number = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  const bool there = number < s.heads() * s.queries;
+  const int64_t head = there ? number / s.queries : 0, query = there ? number % s.queries : 0;
+  const int64_t place = (query * s.heads() + head) * s.head;
+  float sum = 0;
+  for (int64_t i = threadIdx.x % 32; i < s.head; i += 32)
+    sum += load(storage, a.dout, place + i) * load(storage, a.out, place + i);
+  for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+  if (there && threadIdx.x % 32 == 0) a.delta[number] = sum;
+}
+
+/// From the four tiles of heads the probabilities (as they multiplied V, with dropout) and dS.
+template <class T>
+__device__ void score_grads(const AttentionGradArgs& a, const GradTiles<T>& tiles, const HeadPlace& place,
+                            int64_t first, int64_t key) {
+  float scores[T::kRows][T::kRows], dp[T::kRows][T::kRows];
+  multiply_rows<T>(scores, tiles.queries, tiles.keys);
+  multiply_rows<T>(dp, tiles.dout, tiles.values);
+  const HeadMask mask(a.mask, place, a.shape.queries);
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+    const int64_t query = first + thread_y() + kSide * i;
+    const bool there = query < a.shape.queries;
+    const float lse = there ? a.lse[place.row + query] : 0.0f,
+                delta = there ? a.delta[place.row + query] : 0.0f;
+    MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
+      const int64_t column = key + thread_x() + kSide * j;
+      const bool visible = there && column <= query;
+      const float p = visible ? expf(scores[i][j] - lse) : 0.0f,
+                  factor = visible ? mask.at(query, column) : 0.0f;
+      const unsigned at = (thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j;
+      tiles.p[at] = p * factor;
+      tiles.ds[at] = p * (dp[i][j] * factor - delta);
+    }
+  }
+}
+
+template <class T>
+__device__ void load_queries(const AttentionGradArgs& a, Storage storage, const GradTiles<T>& tiles,
+                             const HeadPlace& place, int64_t first) {
+  const AttentionShape& s = a.shape;
+  load_tile<T>(tiles.queries, {storage, a.q, place.q, s.q.position}, first, s.queries, s.head, a.scale);
+  load_tile<T>(tiles.dout, {storage, a.dout, place.out, s.heads() * s.head}, first, s.queries, s.head, 1);
+}
+
+template <class T>
+__device__ void load_keys(const AttentionGradArgs& a, Storage storage, const GradTiles<T>& tiles,
+                          const HeadPlace& place, int64_t key) {
+  const AttentionShape& s = a.shape;
+  load_tile<T>(tiles.keys, {storage, a.k, place.kv, s.kv.position}, key, s.queries, s.head, 1);
+  load_tile<T>(tiles.values, {storage, a.v, place.kv, s.kv.position}, key, s.queries, s.head, 1);
+}
+
+/// One tile of keys of one group per block: its query heads' shares are added up here, in order.
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradArgs a, Storage storage) {
+  MEGALITH_DYNAMIC_SHARED(shared);
+  const GradTiles<T> tiles(shared);
+  const AttentionShape& s = a.shape;
+  const int64_t group = blockIdx.x % (s.batch * s.groups), key = blockIdx.x / (s.batch * s.groups) * T::kTile;
+  HeadSums<T> dk, dv;
+  dk.clear();
+  dv.clear();
+  load_keys<T>(a, storage, tiles, HeadPlace(s, group * s.r), key);
+  for (int64_t head = group * s.r; head < (group + 1) * s.r; ++head)
+    for (int64_t first = key; first < s.queries; first += T::kTile) {
+      const HeadPlace place(s, head);
+      load_queries<T>(a, storage, tiles, place, first);
+      __syncthreads();
+      score_grads<T>(a, tiles, place, first, key);
+      __syncthreads();
+      dv.add_product(tiles.p, 1, T::kScoreStride, tiles.dout);
+      dk.add_product(tiles.ds, 1, T::kScoreStride, tiles.queries);  // scaled queries: dk has the scale
+      __syncthreads();
+    }
+  const int64_t offset = HeadPlace(s, group * s.r).kv;
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+    const int64_t row = key + thread_y() + kSide * i;
+    if (row >= s.queries) continue;
+    dk.store_row(i, storage, a.dk, offset + row * s.kv.position, s.head, 1);
+    dv.store_row(i, storage, a.dv, offset + row * s.kv.position, s.head, 1);
+  }
+}
+
+/// One tile of queries of one head per block.
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1) attention_query_grad(AttentionGradArgs a, Storage storage) {
+  MEGALITH_DYNAMIC_SHARED(shared);
+  const GradTiles<T> tiles(shared);
+  const AttentionShape& s = a.shape;
+  const HeadPlace place(s, blockIdx.x % s.heads());
+  const int64_t count = (s.queries + T::kTile - 1) / T::kTile;
+  const int64_t first = (count - 1 - blockIdx.x / s.heads()) * T::kTile;
+  HeadSums<T> dq;
+  dq.clear();
+  load_queries<T>(a, storage, tiles, place, first);
+  for (int64_t key = 0; key <= first; key += T::kTile) {
+    load_keys<T>(a, storage, tiles, place, key);
+    __syncthreads();
+    score_grads<T>(a, tiles, place, first, key);
+    __syncthreads();
+    dq.add_product(tiles.ds, T::kScoreStride, 1, tiles.keys);
+    __syncthreads();
+  }
+  MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
+    const int64_t row = first + thread_y() + kSide * i;
+    if (row < s.queries) dq.store_row(i, storage, a.dq, place.q + row * s.q.position, s.head, a.scale);
+  }
+}
+
+template <class T>
+void launch_forward(cudaStream_t stream, Storage storage, const AttentionArgs& a) {
+  launch(stream, blocks_for(a.shape.queries, T::kTile) * a.shape.heads(), kForwardBytes<T>,
+         attention_forward<T>, a, storage);
+}
+
+template <class T>
+void launch_backward(cudaStream_t stream, Storage storage, const AttentionGradArgs& a) {
+  const AttentionShape& s = a.shape;
+  const int64_t tiles = blocks_for(s.queries, T::kTile);
+  launch(stream, tiles * s.batch * s.groups, kBackwardBytes<T>, attention_key_grad<T>, a, storage);
+  launch(stream, tiles * s.heads(), kBackwardBytes<T>, attention_query_grad<T>, a, storage);
+}
+
+template <class T>
+__global__ void cache_append(CacheAppend a) {
+  const AttentionShape& s = a.shape;
+  const int64_t group = blockIdx.x % s.groups, sequence = blockIdx.x / s.groups % s.batch;
+  const int64_t row = blockIdx.x / (s.groups * s.batch);
+  const int64_t from = row * s.q.position + sequence * s.q.sequence + group * s.q.group;
+  const int64_t to = (s.past + row) * s.kv.position + sequence * s.kv.sequence + group * s.kv.group;
+  for (int64_t i = threadIdx.x; i < s.head; i += blockDim.x) {
+    static_cast<T*>(a.k_cache)[to + i] = static_cast<const T*>(a.k)[from + i];
+    static_cast<T*>(a.v_cache)[to + i] = static_cast<const T*>(a.v)[from + i];
+  }
+}
+
+}  // namespace
+
+void launch_attention(cudaStream_t stream, Storage storage, const AttentionArgs& args) {
+  if (args.shape.head <= 64)
+    launch_forward<Tiles<64, 64>>(stream, storage, args);
+  else if (args.shape.head <= 128)
+    launch_forward<Tiles<128, 64>>(stream, storage, args);
+  else
+    launch_forward<Tiles<kWidestHead, 32>>(stream, storage, args);
+}
+
+void launch_attention_grad(cudaStream_t stream, Storage storage, const AttentionGradArgs& args) {
+  launch(stream, blocks_for(args.shape.heads() * args.shape.queries, kThreads / 32), 0, output_products, args,
+         storage);
+  if (args.shape.head <= 64)
+    launch_backward<Tiles<64, 64>>(stream, storage, args);
+  else if (args.shape.head <= 128)
+    launch_backward<Tiles<128, 32>>(stream, storage, args);
+  else
+    launch_backward<Tiles<kWidestHead, 32>>(stream, storage, args);
+}
+
+void launch_cache_append(cudaStream_t stream, Storage storage, const CacheAppend& args) {
+  const AttentionShape& s = args.shape;
+  with_activation(storage, [&](auto element) {
+    launch(stream, s.queries * s.batch * s.groups, 0, cache_append<decltype(element)>, args);
+  });
+}
+
+}  // namespace megalith::cuda

@@ -1,0 +1,604 @@
+#include "libcore/ops/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <vector>
+
+#include "libcore/ops/cuda/gemm.h"
+#include "libcore/ops/cuda/kernels.h"
+#include "libcore/ops/cuda/queue.h"
+
+namespace megalith::cuda {
+
+void require_success(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) fail(ErrorKind::kDevice, "cuda: ", what, ": ", cudaGetErrorString(status));
+}
+
+// ---- queue
+// -------------------------------------------------------------------------------------------------
+
+void* allocate_device(size_t bytes) {
+  constexpr size_t kLeast = 256;  // so that an empty tensor has an address too
+  void* block = nullptr;
+  const cudaError_t status = cudaMalloc(&block, std::max(kLeast, bytes));
+  if (status == cudaSuccess) return block;
+  size_t left = 0, all = 0;
+  cudaGetLastError();  // a refused allocation must not be seen by the next launch
+  cudaMemGetInfo(&left, &all);
+  fail(ErrorKind::kDevice, "cuda: no memory for ", bytes, " bytes: ", cudaGetErrorString(status), "; ", left,
+       " of ", all, " bytes are free");
+}
+
+Queue::Queue() {
+  require_success(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+}
+
+Queue::~Queue() {
+  cudaStreamSynchronize(stream_);
+  cudaFree(workspace_);
+  cudaStreamDestroy(stream_);
+}
+
+void* Queue::workspace(size_t bytes) {
+  if (bytes <= workspace_bytes_) return workspace_;
+  require_success(cudaStreamSynchronize(stream_), "wait for a stream");
+  cudaFree(workspace_);
+  workspace_ = nullptr;
+  workspace_bytes_ = 0;
+  const size_t wanted = std::max(bytes, kLeastWorkspace);
+  workspace_ = allocate_device(wanted);
+  workspace_bytes_ = wanted;
+  return workspace_;
+}
+
+// ---- fields of ops as kernels want them
+// --------------------------------------------------------------------
+
+namespace {
+
+Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return Storage::kF32;
+    case DType::kBf16:
+      return Storage::kBf16;
+    case DType::kF16:
+      return Storage::kF16;
+    default:
+      fail(ErrorKind::kInternal, "cuda: no arithmetic on ", name_of(dtype));
+  }
+}
+
+/// `value` as an element of this dtype.
+uint64_t element_bits(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kF32:
+      return bits_of(static_cast<float>(value));
+    case DType::kBf16:
+      return narrow<Bf16>(static_cast<float>(value)).bits;
+    case DType::kF16:
+      return narrow<Half>(static_cast<float>(value)).bits;
+    case DType::kI32:
+      return static_cast<uint32_t>(static_cast<int32_t>(value));
+    case DType::kI64:
+      return static_cast<uint64_t>(static_cast<int64_t>(value));
+    case DType::kF64:
+      return std::bit_cast<uint64_t>(value);
+    case DType::kU8:
+      return static_cast<uint8_t>(value);
+  }
+  return 0;
+}
+
+MaskKey mask_key(const DropoutKey& key) {
+  if (key.p == 0) return {0, 0, 0, 0};
+  const double keep = 1.0 - static_cast<double>(key.p);
+  return {.seed = key.seed,
+          .layer_site = key.layer * DropoutKey::kSites + key.site,
+          .last_kept = static_cast<uint32_t>(std::ceil(keep * 0x1p32) - 1),
+          .scale = static_cast<float>(1.0 / keep)};
+}
+
+const int64_t* samples_of(const DropoutKey& key) {
+  return key.p == 0 ? nullptr : key.samples.as<int64_t>();
+}
+
+AttentionMask attention_mask(const DropoutKey& key) {
+  return {mask_key(key), samples_of(key), key.first_position, key.first_head};
+}
+
+template <class V>
+auto* at(const V& view, int64_t element) {
+  using Byte = std::conditional_t<std::is_same_v<V, View>, std::byte, const std::byte>;
+  return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
+}
+
+/// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values behind each group's.
+struct Packed {
+  AttentionShape shape;
+  int64_t k, v;  // offsets of group 0's
+};
+
+Packed packed(const char* op, const Shape& qkv) {
+  const int64_t b = qkv[1], groups = qkv[2], r = qkv[3] - 2, head = qkv[4];
+  if (head > kWidestHead)
+    fail(ErrorKind::kDevice, op, ": heads of ", head, " columns; the CUDA backend takes up to ", kWidestHead);
+  const int64_t group = (r + 2) * head, sequence = groups * group;
+  const HeadStrides strides{b * sequence, sequence, group};
+  return {{.batch = b,
+           .groups = groups,
+           .r = r,
+           .queries = qkv[0],
+           .past = 0,
+           .head = head,
+           .q = strides,
+           .kv = strides},
+          r * head,
+          (r + 1) * head};
+}
+
+AdamRates adam_rates(const AdamW& op) {
+  const double step = static_cast<double>(op.step);
+  const double bias1 = 1 - std::pow(op.beta1, step), bias2 = 1 - std::pow(op.beta2, step);
+  return {.grad_scale = op.grad_scale,
+          .decay = static_cast<float>(1 - op.lr * op.weight_decay),
+          .beta2 = static_cast<float>(op.beta2),
+          .step_size = static_cast<float>(op.lr / bias1),
+          .root_bias2 = static_cast<float>(std::sqrt(bias2)),
+          .eps = static_cast<float>(op.eps),
+          .one_minus_beta1 = static_cast<float>(1 - op.beta1),
+          .one_minus_beta2 = static_cast<float>(1 - op.beta2)};
+}
+
+/// Throws kDevice unless there is a driver and a device of that number.
+void require_device(int device) {
+  int driver = 0, devices = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    fail(ErrorKind::kDevice,
+         "cuda: no NVIDIA driver answers on this machine; install one, or choose --device cpu");
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess)
+    fail(ErrorKind::kDevice, "cuda: no device: ", cudaGetErrorString(status), " (the driver is of CUDA ",
+         driver / 1000, ".", driver % 1000 / 10, "); choose --device cpu to run without one");
+  if (device < 0 || device >= devices)
+    fail(ErrorKind::kDevice, "cuda: no device ", device, "; this machine has ", devices,
+         ", numbered from 0; see CUDA_VISIBLE_DEVICES");
+}
+
+// ---- the backend
+// -------------------------------------------------------------------------------------------
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(int device) : device_(device) {
+    require_device(device);
+    enter();
+    gemm_ = std::make_unique<GemmRunner>();
+  }
+  ~CudaBackend() override { cudaSetDevice(device_); }  // the queues are freed there
+  const char* name() const override { return "cuda"; }
+  Memory allocate(size_t bytes) override;
+  Stream make_stream() override;
+
+  void copy(Stream&, View to, ConstView from) override;
+  void to_host(Stream&, void* to, ConstView from) override;
+  void from_host(Stream&, View to, const void* from) override;
+  void fill(Stream&, View to, double value) override;
+  void add(Stream&, View to, ConstView from) override;
+  Event record(Stream&) override;
+  void wait(Stream&, const Event&) override;
+  void synchronize(Stream&) override;
+
+  void run(Stream&, const Gemm&) override;
+  void run(Stream&, const BiasGrad&) override;
+  void run(Stream&, const LayerNorm&) override;
+  void run(Stream&, const LayerNormGrad&) override;
+  void run(Stream&, const RmsNorm&) override;
+  void run(Stream&, const RmsNormGrad&) override;
+  void run(Stream&, const Rope&) override;
+  void run(Stream&, const Attention&) override;
+  void run(Stream&, const AttentionGrad&) override;
+  void run(Stream&, const CachedAttention&) override;
+  void run(Stream&, const Gelu&) override;
+  void run(Stream&, const GeluGrad&) override;
+  void run(Stream&, const SwiGlu&) override;
+  void run(Stream&, const SwiGluGrad&) override;
+  void run(Stream&, const Dropout&) override;
+  void run(Stream&, const Embedding&) override;
+  void run(Stream&, const EmbeddingGrad&) override;
+  void run(Stream&, const SoftmaxStats&) override;
+  void run(Stream&, const SoftmaxRescale&) override;
+  void run(Stream&, const CrossEntropy&) override;
+  void run(Stream&, const SumSquares&) override;
+  void run(Stream&, const AdamW&) override;
+
+ private:
+  /// The calling thread works on this device from here on.
+  void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
+  Queue& enter(const Stream&) const;
+  void add_column_sums(Queue&, DType, const ColumnSums&);
+
+  int device_;
+  std::unique_ptr<GemmRunner> gemm_;
+  std::mutex mutex_;  // guards queues_
+  std::vector<std::unique_ptr<Queue>> queues_;
+};
+
+Queue& CudaBackend::enter(const Stream& stream) const {
+  if (stream.native() == nullptr)
+    fail(ErrorKind::kInternal, "cuda: a stream that make_stream() did not make");
+  enter();
+  return *static_cast<Queue*>(stream.native());
+}
+
+// ---- memory, streams
+// ---------------------------------------------------------------------------------------
+
+Memory CudaBackend::allocate(size_t bytes) {
+  enter();
+  return {{allocate_device(bytes), [](void* block) { cudaFree(block); }}, bytes};
+}
+
+Stream CudaBackend::make_stream() {
+  enter();
+  const std::lock_guard lock(mutex_);
+  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>()).get());
+}
+
+void CudaBackend::copy(Stream& stream, View to, ConstView from) {
+  const Queue& queue = enter(stream);
+  if (to.dtype == from.dtype)
+    return require_success(
+        cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDeviceToDevice, queue.stream()), "copy");
+  launch_copy(queue.stream(), to.data, storage_of(to.dtype), from.data, storage_of(from.dtype),
+              to.elements());
+}
+
+void CudaBackend::to_host(Stream& stream, void* to, ConstView from) {
+  const Queue& queue = enter(stream);
+  require_success(cudaMemcpyAsync(to, from.data, from.bytes(), cudaMemcpyDeviceToHost, queue.stream()),
+                  "copy to the host");
+  require_success(cudaStreamSynchronize(queue.stream()), "copy to the host");
+}
+
+void CudaBackend::from_host(Stream& stream, View to, const void* from) {
+  const Queue& queue = enter(stream);
+  require_success(cudaMemcpyAsync(to.data, from, to.bytes(), cudaMemcpyHostToDevice, queue.stream()),
+                  "copy from the host");
+  require_success(cudaStreamSynchronize(queue.stream()), "copy from the host");
+}
+
+void CudaBackend::fill(Stream& stream, View to, double value) {
+  launch_fill(enter(stream).stream(), to.data, size_of(to.dtype), element_bits(to.dtype, value),
+              to.elements());
+}
+
+void CudaBackend::add(Stream& stream, View to, ConstView from) {
+  launch_add(enter(stream).stream(), to.data, storage_of(to.dtype), from.data, storage_of(from.dtype),
+             to.elements());
+}
+
+Event CudaBackend::record(Stream& stream) {
+  const Queue& queue = enter(stream);
+  cudaEvent_t created = nullptr;
+  require_success(cudaEventCreateWithFlags(&created, cudaEventDisableTiming), "make an event");
+  Event event{std::shared_ptr<void>(created, [](void* e) { cudaEventDestroy(static_cast<cudaEvent_t>(e)); })};
+  require_success(cudaEventRecord(created, queue.stream()), "record an event");
+  return event;
+}
+
+void CudaBackend::wait(Stream& stream, const Event& event) {
+  const Queue& queue = enter(stream);
+  if (event.native == nullptr) return;  // nothing was recorded
+  require_success(cudaStreamWaitEvent(queue.stream(), static_cast<cudaEvent_t>(event.native.get()), 0),
+                  "wait for an event");
+}
+
+void CudaBackend::synchronize(Stream& stream) {
+  require_success(cudaStreamSynchronize(enter(stream).stream()), "wait for a stream");
+}
+
+// ---- linear, norm, activation
+// ------------------------------------------------------------------------------
+
+void CudaBackend::run(Stream& stream, const Gemm& op) {
+  Queue& queue = enter(stream);
+  if (op.c.elements() == 0) return;
+  if (op.k() > 0) return gemm_->run(queue, op);
+  if (op.accumulate) return;  // a sum over no terms
+  if (!op.bias) return fill(stream, op.c, 0);
+  launch_row_bias(queue.stream(), {.c = op.c.data,
+                                   .c_storage = storage_of(op.c.dtype),
+                                   .bias = op.bias.data,
+                                   .bias_storage = storage_of(op.bias.dtype),
+                                   .rows = op.m(),
+                                   .columns = op.n(),
+                                   .add = false});
+}
+
+void CudaBackend::add_column_sums(Queue& queue, DType dtype, const ColumnSums& sums) {
+  if (sums.plain == nullptr && sums.normed == nullptr) return;
+  launch_column_sums(queue.stream(), storage_of(dtype), sums, queue.workspace(column_sums_workspace(sums)));
+}
+
+void CudaBackend::run(Stream& stream, const BiasGrad& op) {
+  add_column_sums(enter(stream), op.dy.dtype,
+                  {.plain = op.dbias.as<float>(),
+                   .normed = nullptr,
+                   .dy = op.dy.data,
+                   .x = nullptr,
+                   .mean = nullptr,
+                   .rstd = nullptr,
+                   .rows = op.dy.shape.rows(),
+                   .columns = op.dy.shape.back()});
+}
+
+NormArgs norm_args(const auto& op) {
+  return {.y = op.y.data,
+          .sum = op.sum.data,
+          .x = op.x.data,
+          .residual = op.residual.data,
+          .w = op.w.data,
+          .b = nullptr,
+          .mean = nullptr,
+          .rstd = op.rstd.template as<float>(),
+          .rows = op.x.shape.rows(),
+          .columns = op.x.shape.back(),
+          .eps = op.eps,
+          .centred = false};
+}
+
+void CudaBackend::run(Stream& stream, const LayerNorm& op) {
+  NormArgs args = norm_args(op);
+  args.b = op.b.data;
+  args.mean = op.mean.as<float>();
+  args.centred = true;
+  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), args);
+}
+
+void CudaBackend::run(Stream& stream, const RmsNorm& op) {
+  launch_norm(enter(stream).stream(), storage_of(op.x.dtype), norm_args(op));
+}
+
+NormGradArgs norm_grad_args(const auto& op) {
+  return {.dx = op.dx.data,
+          .dy = op.dy.data,
+          .x = op.x.data,
+          .w = op.w.data,
+          .add = op.add.data,
+          .mean = nullptr,
+          .rstd = op.rstd.template as<float>(),
+          .rows = op.dy.shape.rows(),
+          .columns = op.dy.shape.back()};
+}
+
+/// dw is summed before dx is written: dx may be dy's memory.
+ColumnSums weight_sums(const NormGradArgs& args, const View& dw, const View& db) {
+  return {.plain = db.as<float>(),
+          .normed = dw.as<float>(),
+          .dy = args.dy,
+          .x = args.x,
+          .mean = args.mean,
+          .rstd = args.rstd,
+          .rows = args.rows,
+          .columns = args.columns};
+}
+
+void CudaBackend::run(Stream& stream, const LayerNormGrad& op) {
+  Queue& queue = enter(stream);
+  NormGradArgs args = norm_grad_args(op);
+  args.mean = op.mean.as<float>();
+  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, op.db));
+  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args);
+}
+
+void CudaBackend::run(Stream& stream, const RmsNormGrad& op) {
+  Queue& queue = enter(stream);
+  const NormGradArgs args = norm_grad_args(op);
+  add_column_sums(queue, op.dy.dtype, weight_sums(args, op.dw, {}));
+  launch_norm_grad(queue.stream(), storage_of(op.dy.dtype), args);
+}
+
+void CudaBackend::run(Stream& stream, const Gelu& op) {
+  launch_gelu(enter(stream).stream(), storage_of(op.x.dtype), op.y.data, op.x.data, op.tanh_form,
+              op.x.elements());
+}
+
+void CudaBackend::run(Stream& stream, const GeluGrad& op) {
+  launch_gelu_grad(enter(stream).stream(), storage_of(op.x.dtype), op.dx.data, op.dy.data, op.x.data,
+                   op.tanh_form, op.x.elements());
+}
+
+void CudaBackend::run(Stream& stream, const SwiGlu& op) {
+  launch_swiglu(enter(stream).stream(), storage_of(op.x.dtype), op.y.data, op.x.data, op.y.shape.rows(),
+                op.y.shape.back());
+}
+
+void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
+  launch_swiglu_grad(enter(stream).stream(), storage_of(op.x.dtype),
+                     {op.dx.data, op.dy.data, op.x.data, op.dy.shape.rows(), op.dy.shape.back()});
+}
+
+void CudaBackend::run(Stream& stream, const Dropout& op) {
+  launch_dropout(enter(stream).stream(), storage_of(op.x.dtype),
+                 {.y = op.y.data,
+                  .x = op.x.data,
+                  .residual = op.residual.data,
+                  .samples = samples_of(op.key),
+                  .rows = op.x.shape.rows(),
+                  .columns = op.x.shape[2],
+                  .batch = op.x.shape[1],
+                  .first_position = op.key.first_position,
+                  .key = mask_key(op.key)});
+}
+
+// ---- attention
+// ---------------------------------------------------------------------------------------------
+
+void CudaBackend::run(Stream& stream, const Rope& op) {
+  const Shape& qkv = op.qkv.shape;
+  const int64_t half = op.cos.shape[1];
+  launch_rope(enter(stream).stream(), storage_of(op.qkv.dtype),
+              {.qkv = op.qkv.data,
+               .cos = op.cos.as<float>() + op.first_position * half,
+               .sin = op.sin.as<float>() + op.first_position * half,
+               .sin_sign = op.inverse ? -1.0f : 1.0f,
+               .positions = qkv[0],
+               .position_heads = qkv[1] * qkv[2] * qkv[3],
+               .group_heads = qkv[3],
+               .head = qkv[4],
+               .half = half});
+}
+
+void CudaBackend::run(Stream& stream, const Attention& op) {
+  const Packed heads = packed(Attention::kName, op.qkv.shape);
+  launch_attention(enter(stream).stream(), storage_of(op.qkv.dtype),
+                   {.out = op.out.data,
+                    .q = op.qkv.data,
+                    .k = at(op.qkv, heads.k),
+                    .v = at(op.qkv, heads.v),
+                    .lse = op.lse.as<float>(),
+                    .shape = heads.shape,
+                    .scale = op.scale,
+                    .mask = attention_mask(op.dropout)});
+}
+
+void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
+  Queue& queue = enter(stream);
+  const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
+  const size_t rows = static_cast<size_t>(heads.shape.heads() * heads.shape.queries);
+  launch_attention_grad(queue.stream(), storage_of(op.qkv.dtype),
+                        {.dq = op.dqkv.data,
+                         .dk = at(op.dqkv, heads.k),
+                         .dv = at(op.dqkv, heads.v),
+                         .q = op.qkv.data,
+                         .k = at(op.qkv, heads.k),
+                         .v = at(op.qkv, heads.v),
+                         .out = op.out.data,
+                         .dout = op.dout.data,
+                         .lse = op.lse.as<float>(),
+                         .delta = static_cast<float*>(queue.workspace(rows * sizeof(float))),
+                         .shape = heads.shape,
+                         .scale = op.scale,
+                         .mask = attention_mask(op.dropout)});
+}
+
+void CudaBackend::run(Stream& stream, const CachedAttention& op) {
+  const cudaStream_t queue = enter(stream).stream();
+  Packed heads = packed(CachedAttention::kName, op.qkv.shape);
+  const int64_t capacity = op.k_cache.shape[2], head = heads.shape.head;
+  heads.shape.kv = {head, heads.shape.groups * capacity * head, capacity * head};
+  heads.shape.past = op.past;
+  launch_cache_append(queue, storage_of(op.qkv.dtype),
+                      {.k_cache = op.k_cache.data,
+                       .v_cache = op.v_cache.data,
+                       .k = at(op.qkv, heads.k),
+                       .v = at(op.qkv, heads.v),
+                       .shape = heads.shape});
+  launch_attention(queue, storage_of(op.qkv.dtype),
+                   {.out = op.out.data,
+                    .q = op.qkv.data,
+                    .k = op.k_cache.data,
+                    .v = op.v_cache.data,
+                    .lse = nullptr,
+                    .shape = heads.shape,
+                    .scale = op.scale,
+                    .mask = attention_mask({})});
+}
+
+// ---- embedding, loss, optimizer
+// ----------------------------------------------------------------------------
+
+/// Sequences per position.
+int64_t batch_of(const ConstView& rows) {
+  return std::max<int64_t>(1, rows.shape.rows() / std::max<int64_t>(1, rows.shape[0]));
+}
+
+void CudaBackend::run(Stream& stream, const Embedding& op) {
+  const int64_t columns = op.y.shape.back();
+  launch_embedding(enter(stream).stream(), storage_of(op.y.dtype),
+                   {.y = op.y.data,
+                    .table = op.table.data,
+                    .positions = op.positions ? at(op.positions, op.first_position * columns) : nullptr,
+                    .ids = op.ids.as<int32_t>(),
+                    .rows = op.y.shape.rows(),
+                    .batch = batch_of(op.y),
+                    .columns = columns,
+                    .vocabulary = op.table.shape.rows(),
+                    .first_id = op.first_id});
+}
+
+void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
+  const int64_t columns = op.dy.shape.back();
+  launch_embedding_grad(
+      enter(stream).stream(), storage_of(op.dy.dtype),
+      {.dtable = op.dtable.as<float>(),
+       .dpositions = op.dpositions ? op.dpositions.as<float>() + op.first_position * columns : nullptr,
+       .dy = op.dy.data,
+       .ids = op.ids.as<int32_t>(),
+       .rows = op.dy.shape.rows(),
+       .batch = batch_of(op.dy),
+       .columns = columns,
+       .vocabulary = op.dtable.shape.rows(),
+       .first_id = op.first_id});
+}
+
+void CudaBackend::run(Stream& stream, const SoftmaxStats& op) {
+  launch_softmax_stats(enter(stream).stream(), storage_of(op.logits.dtype),
+                       {.max = op.max.as<float>(),
+                        .sum_exp = op.sum_exp.as<float>(),
+                        .logits = op.logits.data,
+                        .rows = op.logits.shape.rows(),
+                        .stride = op.logits.shape.back(),
+                        .columns = op.columns});
+}
+
+void CudaBackend::run(Stream& stream, const SoftmaxRescale& op) {
+  launch_softmax_rescale(enter(stream).stream(), op.sum_exp.as<float>(), op.from.as<float>(),
+                         op.to.as<float>(), op.sum_exp.elements());
+}
+
+void CudaBackend::run(Stream& stream, const CrossEntropy& op) {
+  launch_cross_entropy(enter(stream).stream(), storage_of(op.logits.dtype),
+                       {.loss = op.loss.as<float>(),
+                        .logits = op.logits.data,
+                        .max = op.max.as<float>(),
+                        .sum_exp = op.sum_exp.as<float>(),
+                        .targets = op.targets.as<int32_t>(),
+                        .mask = op.mask.as<float>(),
+                        .rows = op.logits.shape.rows(),
+                        .stride = op.logits.shape.back(),
+                        .columns = op.columns,
+                        .scale = op.scale,
+                        .want_grad = op.want_grad,
+                        .first_id = op.first_id});
+}
+
+void CudaBackend::run(Stream& stream, const SumSquares& op) {
+  Queue& queue = enter(stream);
+  const int64_t n = op.x.elements();
+  launch_sum_squares(queue.stream(), storage_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
+                     queue.workspace(sum_squares_workspace(n)));
+}
+
+void CudaBackend::run(Stream& stream, const AdamW& op) {
+  launch_adamw(enter(stream).stream(),
+               {.master = op.master.as<float>(),
+                .m = op.m.as<float>(),
+                .v = op.v.as<float>(),
+                .grad = op.grad.as<float>(),
+                .value = op.value.data,
+                .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
+                .n = op.master.elements(),
+                .rates = adam_rates(op)});
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(int device) {
+  return std::make_unique<CudaBackend>(device);
+}
+
+}  // namespace megalith::cuda

@@ -1,0 +1,267 @@
+#include "libcore/ops/cuda/kernel_tools.h"
+
+// One pass over elements.
+
+namespace megalith::cuda {
+namespace {
+
+// ---- maps: to[i] = f(from[i]...)
+// ---------------------------------------------------------------------------
+
+template <class... T>
+constexpr size_t greatest_size() {
+  size_t size = 1;
+  ((size = sizeof(T) > size ? sizeof(T) : size), ...);
+  return size;
+}
+/// Elements per chunk: 16 bytes of the widest type.
+template <class... T>
+constexpr int kElements = static_cast<int>(16 / greatest_size<T...>());
+
+template <int kWide, class To, class F, class... From>
+__device__ void map_chunk(To* to, F f, const Chunk<kWide, From>&... from) {
+  Chunk<kWide, To> result;
+  MEGALITH_UNROLL for (int j = 0; j < kWide; ++j) result.at[j] = narrow<To>(f(widen(from.at[j])...));
+  *reinterpret_cast<Chunk<kWide, To>*>(to) = result;
+}
+
+/// Each thread takes chunks of up to 16 bytes; single elements where they are not aligned and at the end.
+/// `to` may be one of `from`.
+template <class F, class To, class... From>
+__global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*... from) {
+  constexpr int kWide = kElements<To, From...>;
+  const int64_t stride = int64_t{kWide} * blockDim.x * gridDim.x;
+  for (int64_t i = kWide * (int64_t{blockIdx.x} * blockDim.x + threadIdx.x); i < n; i += stride) {
+    if (aligned && i + kWide <= n) {
+      map_chunk<kWide, To, F, From...>(to + i, f, chunk_at<kWide>(from + i)...);
+      continue;
+    }
+    for (int64_t j = i; j < i + kWide && j < n; ++j) to[j] = narrow<To>(f(widen(from[j])...));
+  }
+}
+
+template <class F, class To, class... From>
+void map(cudaStream_t stream, int64_t n, F f, To* to, const From*... from) {
+  constexpr int64_t kMostBlocks = 1 << 20;
+  constexpr int kWide = kElements<To, From...>;
+  const auto fits = [](const auto* place) {
+    return reinterpret_cast<uintptr_t>(place) % (kWide * sizeof *place) == 0;
+  };
+  const bool aligned = fits(to) && (fits(from) && ...);
+  const int64_t blocks = blocks_for(n, int64_t{kWide} * kThreads);
+  launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, map_elements<F, To, From...>, n, aligned, f,
+         to, from...);
+}
+
+struct Same {
+  __device__ float operator()(float x) const { return x; }
+};
+struct Sum {
+  __device__ float operator()(float x, float y) const { return x + y; }
+};
+struct GeluTanh {
+  __device__ float operator()(float x) const { return gelu_tanh(x); }
+};
+struct GeluErf {
+  __device__ float operator()(float x) const { return gelu_erf(x); }
+};
+struct GeluTanhGrad {
+  __device__ float operator()(float dy, float x) const { return dy * gelu_tanh_slope(x); }
+};
+struct GeluErfGrad {
+  __device__ float operator()(float dy, float x) const { return dy * gelu_erf_slope(x); }
+};
+
+// ---- others
+// ------------------------------------------------------------------------------------------------
+
+template <class Bits>
+__global__ void fill_bits(int64_t n, Bits* to, Bits bits) {
+  const int64_t stride = int64_t{blockDim.x} * gridDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) to[i] = bits;
+}
+
+template <class Bits>
+void fill(cudaStream_t stream, void* to, uint64_t bits, int64_t n) {
+  constexpr int64_t kMostBlocks = 1 << 16;
+  const int64_t blocks = blocks_for(n, kThreads);
+  launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, fill_bits<Bits>, n, static_cast<Bits*>(to),
+         static_cast<Bits>(bits));
+}
+
+template <class To, class From>
+__global__ void row_bias(To* c, const From* bias, int64_t columns, bool add) {
+  To* const row = c + int64_t{blockIdx.x} * columns;
+  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
+    row[i] = narrow<To>((add ? widen(row[i]) : 0.0f) + widen(bias[i]));
+}
+
+template <class T>
+__global__ void swiglu(T* y, const T* x, int64_t columns) {
+  const T* const gate = x + int64_t{blockIdx.x} * 2 * columns;
+  T* const out = y + int64_t{blockIdx.x} * columns;
+  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
+    out[i] = narrow<T>(silu(widen(gate[i])) * widen(gate[columns + i]));
+}
+
+template <class T>
+__global__ void swiglu_grad(T* dx, const T* dy, const T* x, int64_t columns) {
+  const int64_t row = blockIdx.x;
+  const T *const gate = x + row * 2 * columns, *const up = dy + row * columns;
+  T* const out = dx + row * 2 * columns;  // may be x's memory
+  for (int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
+    const float g = widen(gate[i]), u = widen(gate[columns + i]), d = widen(up[i]);
+    out[i] = narrow<T>(d * u * silu_slope(g));
+    out[columns + i] = narrow<T>(d * silu(g));
+  }
+}
+
+/// One row per block, four columns of one draw per thread.
+template <class T>
+__global__ void dropout(DropoutArgs a) {
+  const int64_t row = blockIdx.x, place = row * a.columns, position = a.first_position + row / a.batch;
+  const T* const x = static_cast<const T*>(a.x) + place;
+  const T* const residual = a.residual == nullptr ? nullptr : static_cast<const T*>(a.residual) + place;
+  T* const y = static_cast<T*>(a.y) + place;
+  const int64_t sample = a.key.scale == 0 ? 0 : a.samples[row % a.batch];
+  for (int64_t quad = threadIdx.x; 4 * quad < a.columns; quad += blockDim.x) {
+    Words words = {};
+    if (a.key.scale != 0) words = mask_words(a.key, sample, position, static_cast<uint64_t>(quad));
+    MEGALITH_UNROLL for (int word = 0; word < 4; ++word) {
+      const int64_t i = 4 * quad + word;
+      if (i >= a.columns) break;
+      float value = widen(x[i]);
+      if (a.key.scale != 0) value *= mask_factor(a.key, words.word[word]);
+      if (residual != nullptr) value += widen(residual[i]);
+      y[i] = narrow<T>(value);
+    }
+  }
+}
+
+/// One position per block.
+template <class T>
+__global__ void rope(RopeArgs a) {
+  const int64_t position = blockIdx.x;
+  const float *const cosines = a.cos + position * a.half, *const sines = a.sin + position * a.half;
+  for (int64_t pair = threadIdx.x; pair < a.position_heads * a.half; pair += blockDim.x) {
+    const int64_t head = pair / a.half, i = pair % a.half;
+    if (head % a.group_heads == a.group_heads - 1) continue;  // the value head
+    T* const first = static_cast<T*>(a.qkv) + (position * a.position_heads + head) * a.head + i;
+    const float c = cosines[i], s = sines[i] * a.sin_sign, u = widen(first[0]), v = widen(first[a.half]);
+    first[0] = narrow<T>(u * c - v * s);
+    first[a.half] = narrow<T>(v * c + u * s);
+  }
+}
+
+template <class T>
+__global__ void adamw(AdamArgs a) {
+  const int64_t stride = int64_t{blockDim.x} * gridDim.x;
+  T* const value = static_cast<T*>(a.value);
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < a.n; i += stride) {
+    const AdamElement next = adam_step(a.rates, {a.master[i], a.m[i], a.v[i]}, a.grad[i]);
+    a.master[i] = next.master;
+    a.m[i] = next.m;
+    a.v[i] = next.v;
+    if (value != nullptr) value[i] = narrow<T>(next.master);
+  }
+}
+
+}  // namespace
+
+void launch_copy(cudaStream_t stream, void* to, Storage to_storage, const void* from, Storage from_storage,
+                 int64_t n) {
+  with_storage(to_storage, [&](auto out) {
+    with_storage(from_storage, [&](auto in) {
+      map(stream, n, Same{}, static_cast<decltype(out)*>(to), static_cast<const decltype(in)*>(from));
+    });
+  });
+}
+
+void launch_add(cudaStream_t stream, void* to, Storage to_storage, const void* from, Storage from_storage,
+                int64_t n) {
+  with_storage(to_storage, [&](auto out) {
+    with_storage(from_storage, [&](auto in) {
+      auto* const sum = static_cast<decltype(out)*>(to);
+      map(stream, n, Sum{}, sum, static_cast<const decltype(out)*>(sum),
+          static_cast<const decltype(in)*>(from));
+    });
+  });
+}
+
+void launch_fill(cudaStream_t stream, void* to, size_t size, uint64_t bits, int64_t n) {
+  switch (size) {
+    case 1:
+      return fill<uint8_t>(stream, to, bits, n);
+    case 2:
+      return fill<uint16_t>(stream, to, bits, n);
+    case 4:
+      return fill<uint32_t>(stream, to, bits, n);
+    default:
+      return fill<uint64_t>(stream, to, bits, n);
+  }
+}
+
+void launch_row_bias(cudaStream_t stream, const RowBias& a) {
+  with_activation(a.c_storage, [&](auto out) {
+    with_activation(a.bias_storage, [&](auto in) {
+      using To = decltype(out);
+      using From = decltype(in);
+      launch(stream, a.rows, 0, row_bias<To, From>, static_cast<To*>(a.c), static_cast<const From*>(a.bias),
+             a.columns, a.add);
+    });
+  });
+}
+
+void launch_gelu(cudaStream_t stream, Storage storage, void* y, const void* x, bool tanh_form, int64_t n) {
+  with_activation(storage, [&](auto element) {
+    auto* const out = static_cast<decltype(element)*>(y);
+    const auto* const in = static_cast<const decltype(element)*>(x);
+    tanh_form ? map(stream, n, GeluTanh{}, out, in) : map(stream, n, GeluErf{}, out, in);
+  });
+}
+
+void launch_gelu_grad(cudaStream_t stream, Storage storage, void* dx, const void* dy, const void* x,
+                      bool tanh_form, int64_t n) {
+  with_activation(storage, [&](auto element) {
+    auto* const out = static_cast<decltype(element)*>(dx);
+    const auto* const up = static_cast<const decltype(element)*>(dy);
+    const auto* const in = static_cast<const decltype(element)*>(x);
+    tanh_form ? map(stream, n, GeluTanhGrad{}, out, up, in) : map(stream, n, GeluErfGrad{}, out, up, in);
+  });
+}
+
+void launch_swiglu(cudaStream_t stream, Storage storage, void* y, const void* x, int64_t rows,
+                   int64_t columns) {
+  with_activation(storage, [&](auto element) {
+    using T = decltype(element);
+    launch(stream, rows, 0, swiglu<T>, static_cast<T*>(y), static_cast<const T*>(x), columns);
+  });
+}
+
+void launch_swiglu_grad(cudaStream_t stream, Storage storage, const SwiGluGradArgs& a) {
+  with_activation(storage, [&](auto element) {
+    using T = decltype(element);
+    launch(stream, a.rows, 0, swiglu_grad<T>, static_cast<T*>(a.dx), static_cast<const T*>(a.dy),
+           static_cast<const T*>(a.x), a.columns);
+  });
+}
+
+void launch_dropout(cudaStream_t stream, Storage storage, const DropoutArgs& args) {
+  with_activation(storage,
+                  [&](auto element) { launch(stream, args.rows, 0, dropout<decltype(element)>, args); });
+}
+
+void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
+  with_activation(storage,
+                  [&](auto element) { launch(stream, args.positions, 0, rope<decltype(element)>, args); });
+}
+
+void launch_adamw(cudaStream_t stream, const AdamArgs& args) {
+  constexpr int64_t kMostBlocks = 1 << 16;
+  const int64_t blocks = blocks_for(args.n, kThreads);
+  with_storage(args.value_storage, [&](auto element) {
+    launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, adamw<decltype(element)>, args);
+  });
+}
+
+}  // namespace megalith::cuda

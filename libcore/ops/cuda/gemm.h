@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "libcore/ops/cuda/queue.h"
+#include "libcore/ops/linear.h"
+
+namespace megalith::cuda {
+
+/// Gemm by cuBLASLt, for products with at least one element and one term. Layouts and the chosen algorithm
+/// are kept per shape. Safe to call from several threads, each with its own queue.
+class GemmRunner {
+ public:
+  GemmRunner();
+  ~GemmRunner();
+  void run(Queue&, const Gemm&);
+
+ private:
+  struct Cache;
+  std::unique_ptr<Cache> cache_;
+};
+
+}  // namespace megalith::cuda

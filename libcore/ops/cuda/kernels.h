@@ -1,0 +1,210 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcore/ops/cuda/element_maths.h"
+#include "libcore/ops/cuda/runtime.h"
+
+/// The kernels' side of the CUDA backend: plain structs and launchers. A launcher enqueues on the stream and
+/// returns; it throws kDevice when the launch is refused. Rows, columns and strides count elements. No kernel
+/// uses atomics: results repeat bit for bit. Light on headers, since nvcc reads this once per architecture.
+namespace megalith::cuda {
+
+/// How an activation or weight is stored. fp16 is for copies, sums and AdamW's value only.
+enum class Storage { kF32, kBf16, kF16 };
+
+// ---- elementwise.cu
+// ----------------------------------------------------------------------------------------
+
+void launch_copy(cudaStream_t, void* to, Storage to_storage, const void* from, Storage from_storage,
+                 int64_t n);
+void launch_add(cudaStream_t, void* to, Storage to_storage, const void* from, Storage from_storage,
+                int64_t n);
+/// n elements of `size` bytes (1, 2, 4 or 8), each the low bytes of `bits`.
+void launch_fill(cudaStream_t, void* to, size_t size, uint64_t bits, int64_t n);
+/// c [rows, columns] = row (+ c with `add`).
+struct RowBias {
+  void* c;
+  Storage c_storage;
+  const void* bias;
+  Storage bias_storage;
+  int64_t rows, columns;
+  bool add;
+};
+void launch_row_bias(cudaStream_t, const RowBias&);
+
+void launch_gelu(cudaStream_t, Storage, void* y, const void* x, bool tanh_form, int64_t n);
+void launch_gelu_grad(cudaStream_t, Storage, void* dx, const void* dy, const void* x, bool tanh_form,
+                      int64_t n);
+void launch_swiglu(cudaStream_t, Storage, void* y, const void* x, int64_t rows, int64_t columns);
+/// x, dx [rows, 2, columns], dy [rows, columns].
+struct SwiGluGradArgs {
+  void* dx;
+  const void *dy, *x;
+  int64_t rows, columns;
+};
+void launch_swiglu_grad(cudaStream_t, Storage, const SwiGluGradArgs&);
+
+struct DropoutArgs {
+  void* y;
+  const void *x, *residual;  // residual may be null
+  const int64_t* samples;    // [batch], on the device
+  int64_t rows, columns, batch, first_position;
+  MaskKey key;
+};
+void launch_dropout(cudaStream_t, Storage, const DropoutArgs&);
+
+struct RopeArgs {
+  void* qkv;
+  const float *cos, *sin;  // [positions, half], already at the first position
+  float sin_sign;          // -1 for the inverse
+  int64_t positions;
+  int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
+  int64_t group_heads;     // r + 2
+  int64_t head, half;
+};
+void launch_rope(cudaStream_t, Storage, const RopeArgs&);
+
+struct AdamArgs {
+  float *master, *m, *v;
+  const float* grad;
+  void* value;  // may be null; then its storage is not read
+  Storage value_storage;
+  int64_t n;
+  AdamRates rates;
+};
+void launch_adamw(cudaStream_t, const AdamArgs&);
+
+// ---- rows.cu: one block of threads per row
+// -----------------------------------------------------------------
+
+struct NormArgs {
+  void *y, *sum;  // sum: null without residual
+  const void *x, *residual, *w, *b;
+  float *mean, *rstd;  // may be null
+  int64_t rows, columns;
+  float eps;
+  bool centred;  // LayerNorm; else RmsNorm, which has neither b nor mean
+};
+void launch_norm(cudaStream_t, Storage, const NormArgs&);
+
+struct NormGradArgs {
+  void* dx;
+  const void *dy, *x, *w, *add;  // add may be null
+  const float *mean, *rstd;      // mean: null for RmsNorm
+  int64_t rows, columns;
+};
+void launch_norm_grad(cudaStream_t, Storage, const NormGradArgs&);
+
+struct SoftmaxArgs {
+  float *max, *sum_exp;
+  const void* logits;
+  int64_t rows, stride, columns;
+};
+void launch_softmax_stats(cudaStream_t, Storage, const SoftmaxArgs&);
+
+void launch_softmax_rescale(cudaStream_t, float* sum_exp, const float* from, const float* to, int64_t n);
+
+struct CrossEntropyArgs {
+  float* loss;
+  void* logits;
+  const float *max, *sum_exp;
+  const int32_t* targets;
+  const float* mask;  // may be null
+  int64_t rows, stride, columns;
+  float scale;
+  bool want_grad;
+  int32_t first_id;
+};
+void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
+
+// ---- reduce.cu
+// ---------------------------------------------------------------------------------------------
+
+/// Sums down the columns of dy [rows, columns], added to: `plain` of dy, `normed` of dy (x - mean) rstd.
+/// Either may be null; x, mean (null: 0) and rstd are read for `normed` only.
+struct ColumnSums {
+  float *plain, *normed;
+  const void *dy, *x;
+  const float *mean, *rstd;
+  int64_t rows, columns;
+};
+size_t column_sums_workspace(const ColumnSums&);  // bytes
+void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);
+
+size_t sum_squares_workspace(int64_t n);  // bytes
+/// out[0] += sum of squares.
+void launch_sum_squares(cudaStream_t, Storage, double* out, const void* x, int64_t n, void* workspace);
+
+struct EmbeddingArgs {
+  void* y;
+  const void *table, *positions;  // positions, already at row 0's, may be null
+  const int32_t* ids;
+  int64_t rows, batch, columns, vocabulary;
+  int32_t first_id;
+};
+void launch_embedding(cudaStream_t, Storage, const EmbeddingArgs&);
+
+struct EmbeddingGradArgs {
+  float *dtable, *dpositions;  // dpositions, already at row 0's, may be null
+  const void* dy;
+  const int32_t* ids;
+  int64_t rows, batch, columns, vocabulary;
+  int32_t first_id;
+};
+void launch_embedding_grad(cudaStream_t, Storage, const EmbeddingGradArgs&);
+
+// ---- attention.cu
+// ------------------------------------------------------------------------------------------
+
+constexpr int64_t kWidestHead = 256;
+
+/// Distances between neighbours along three axes; the elements of a head are adjacent.
+struct HeadStrides {
+  int64_t position, sequence, group;
+};
+
+/// Query head h of group g of a sequence at a position: q + position, sequence and group strides + h * head.
+struct AttentionShape {
+  int64_t batch, groups, r, queries, past, head;  // query i sees the keys up to past + i
+  HeadStrides q, kv;
+  MEGALITH_HD int64_t heads() const { return batch * groups * r; }
+};
+
+struct AttentionMask {
+  MaskKey key;
+  const int64_t* samples;  // [batch], on the device
+  int64_t first_position, first_head;
+};
+
+struct AttentionArgs {
+  void* out;  // [queries, batch, groups * r, head]
+  const void *q, *k, *v;
+  float* lse;  // [batch, groups * r, queries], may be null
+  AttentionShape shape;
+  float scale;
+  AttentionMask mask;
+};
+void launch_attention(cudaStream_t, Storage, const AttentionArgs&);
+
+struct AttentionGradArgs {
+  void *dq, *dk, *dv;  // laid out as q, k, v
+  const void *q, *k, *v, *out, *dout;
+  const float* lse;
+  float* delta;  // [batch, groups * r, queries], scratch
+  AttentionShape shape;
+  float scale;
+  AttentionMask mask;
+};
+void launch_attention_grad(cudaStream_t, Storage, const AttentionGradArgs&);
+
+/// Copies the k and v heads of new rows to the cache [batch, groups, capacity, head] from position `past` on.
+struct CacheAppend {
+  void *k_cache, *v_cache;
+  const void *k, *v;
+  AttentionShape shape;  // kv: strides of the cache, q: of the new rows
+};
+void launch_cache_append(cudaStream_t, Storage, const CacheAppend&);
+
+}  // namespace megalith::cuda

@@ -1,0 +1,16 @@
+#include "libcore/ops/cuda/cuda_backend.h"
+
+// What cuda_plugin.cpp looks up in libmegalith_cuda.so.
+
+extern "C" {
+
+/// The version of Megalith that this plugin belongs to.
+__attribute__((visibility("default"))) const char* megalith_cuda_version() {
+  return MEGALITH_VERSION;
+}
+
+/// The caller owns it. Throws kDevice.
+__attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(int device) {
+  return megalith::cuda::make_backend(device).release();
+}
+}

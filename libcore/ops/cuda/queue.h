@@ -1,0 +1,34 @@
+#pragma once
+
+#include <stddef.h>
+
+#include "libcore/ops/cuda/runtime.h"
+
+namespace megalith::cuda {
+
+/// What a Stream's native handle points to: a CUDA stream of one device and its scratch memory.
+class Queue {
+ public:
+  /// On the current device. Throws kDevice.
+  Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  ~Queue();
+
+  cudaStream_t stream() const { return stream_; }
+  /// At least `bytes`, 256-byte aligned; free for work enqueued here until the next call. Waits for the
+  /// stream when it has to grow. Throws kDevice when there is not as much memory.
+  void* workspace(size_t bytes);
+
+  static constexpr size_t kLeastWorkspace = size_t{32} << 20;  // what cuBLASLt likes to have on Hopper
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  void* workspace_ = nullptr;
+  size_t workspace_bytes_ = 0;
+};
+
+/// Device memory; kDevice with what was wanted and what is left when there is not as much.
+void* allocate_device(size_t bytes);
+
+}  // namespace megalith::cuda

@@ -1,0 +1,207 @@
+#include "libcore/ops/cuda/kernel_tools.h"
+
+// Sums over rows and over whole tensors, and the tables' gradients: always in an order that depends on the
+// sizes alone.
+
+namespace megalith::cuda {
+namespace {
+
+// ---- sums down columns
+// -------------------------------------------------------------------------------------
+
+constexpr int kColumnsPerBlock = 32, kRowsAtOnce = kThreads / kColumnsPerBlock;
+constexpr int64_t kMostRowBlocks = 64, kLeastRows = 64;
+
+struct RowCut {
+  int64_t size, blocks;
+  explicit RowCut(int64_t rows) {
+    const int64_t even = blocks_for(rows, kMostRowBlocks);
+    size = even > kLeastRows ? even : kLeastRows;
+    blocks = blocks_for(rows, size);
+  }
+};
+
+/// The sum over the block's threads of one column, in the threads of the first row.
+__device__ inline float column_total(float value) {
+  __shared__ float sums[kRowsAtOnce][kColumnsPerBlock];
+  const unsigned column = threadIdx.x % kColumnsPerBlock, row = threadIdx.x / kColumnsPerBlock;
+  __syncthreads();
+  sums[row][column] = value;
+  __syncthreads();
+  float total = 0;
+  if (row == 0)
+    for (int i = 0; i < kRowsAtOnce; ++i) total += sums[i][column];
+  return total;
+}
+
+/// partial [row block][2][columns]: sums of dy and of dy xhat.
+template <class T>
+__global__ void column_sums(ColumnSums a, int64_t rows_per_block, float* partial) {
+  const int64_t column_blocks = (a.columns + kColumnsPerBlock - 1) / kColumnsPerBlock;
+  const int64_t row_block = blockIdx.x / column_blocks;
+  const int64_t column = blockIdx.x % column_blocks * kColumnsPerBlock + threadIdx.x % kColumnsPerBlock;
+  const int64_t begin = row_block * rows_per_block;
+  const int64_t end = begin + rows_per_block < a.rows ? begin + rows_per_block : a.rows;
+  const T *const dy = static_cast<const T*>(a.dy), *const x = static_cast<const T*>(a.x);
+  float plain = 0, normed = 0;
+  if (column < a.columns)
+    for (int64_t row = begin + threadIdx.x / kColumnsPerBlock; row < end; row += kRowsAtOnce) {
+      const float d = widen(dy[row * a.columns + column]);
+      plain += d;
+      if (a.normed == nullptr) continue;
+      const float mean = a.mean == nullptr ? 0.0f : a.mean[row];
+      normed += d * ((widen(x[row * a.columns + column]) - mean) * a.rstd[row]);
+    }
+  plain = column_total(plain);
+  normed = column_total(normed);
+  if (threadIdx.x >= kColumnsPerBlock || column >= a.columns) return;
+  partial[2 * row_block * a.columns + column] = plain;
+  partial[(2 * row_block + 1) * a.columns + column] = normed;
+}
+
+__global__ void add_partial_sums(ColumnSums a, int64_t row_blocks, const float* partial) {
+  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (column >= a.columns) return;
+  float plain = 0, normed = 0;
+  for (int64_t block = 0; block < row_blocks; ++block) {
+    plain += partial[2 * block * a.columns + column];
+    normed += partial[(2 * block + 1) * a.columns + column];
+  }
+  if (a.plain != nullptr) a.plain[column] += plain;
+  if (a.normed != nullptr) a.normed[column] += normed;
+}
+
+// ---- sum of squares
+// ----------------------------------------------------------------------------------------
+
+constexpr int64_t kMostSumBlocks = 1024, kLeastElements = 16 * kThreads;
+
+int64_t sum_blocks(int64_t n) {
+  const int64_t blocks = blocks_for(n, kLeastElements);
+  return blocks < kMostSumBlocks ? blocks : kMostSumBlocks;
+}
+
+template <class T>
+__global__ void sum_squares(const T* x, int64_t n, double* partial) {
+  const int64_t stride = int64_t{blockDim.x} * gridDim.x;
+  double sum = 0;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {
+    const double value = static_cast<double>(widen(x[i]));
+    sum += value * value;
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+__global__ void add_partial_squares(double* out, const double* partial, int64_t blocks) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < blocks; i += blockDim.x) sum += partial[i];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *out += sum;
+}
+
+// ---- embedding
+// ---------------------------------------------------------------------------------------------
+
+template <class T>
+__global__ void embedding(EmbeddingArgs a) {
+  const int64_t row = blockIdx.x, id = a.ids[row] - int64_t{a.first_id};
+  const bool mine = id >= 0 && id < a.vocabulary;
+  const T* const entry = static_cast<const T*>(a.table) + (mine ? id * a.columns : 0);
+  const T* const position =
+      a.positions == nullptr ? nullptr : static_cast<const T*>(a.positions) + row / a.batch * a.columns;
+  T* const y = static_cast<T*>(a.y) + row * a.columns;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    const float value = mine ? widen(entry[i]) : 0.0f;
+    y[i] = narrow<T>(position == nullptr ? value : value + widen(position[i]));
+  }
+}
+
+/// One block per row; the one at an id's first place adds up all of the id's rows in their order, the others
+/// have nothing to do. The ids are looked through in tiles of one per thread, from which the matching rows
+/// are listed in shared memory.
+template <class T>
+__global__ void table_grad(EmbeddingGradArgs a) {
+  const int64_t row = blockIdx.x;
+  const int32_t id = a.ids[row];
+  const int64_t entry = id - int64_t{a.first_id};
+  if (entry < 0 || entry >= a.vocabulary) return;
+  for (int64_t first = 0; first < row; first += blockDim.x) {
+    const int64_t place = first + threadIdx.x;
+    if (__syncthreads_or(place < row && a.ids[place] == id)) return;
+  }
+  __shared__ bool matches[kThreads];
+  float* const sums = a.dtable + entry * a.columns;
+  for (int64_t first = row; first < a.rows; first += blockDim.x) {
+    const int64_t place = first + threadIdx.x;
+    const bool match = place < a.rows && a.ids[place] == id;
+    matches[threadIdx.x] = match;
+    if (!__syncthreads_or(match)) continue;
+    for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+      float sum = sums[i];
+      for (unsigned j = 0; j < blockDim.x; ++j)
+        if (matches[j]) sum += widen(static_cast<const T*>(a.dy)[(first + j) * a.columns + i]);
+      sums[i] = sum;
+    }
+    __syncthreads();
+  }
+}
+
+/// One block per position.
+template <class T>
+__global__ void position_grad(EmbeddingGradArgs a) {
+  const int64_t position = blockIdx.x;
+  const T* const dy = static_cast<const T*>(a.dy) + position * a.batch * a.columns;
+  float* const sums = a.dpositions + position * a.columns;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    float sum = sums[i];
+    for (int64_t sequence = 0; sequence < a.batch; ++sequence) sum += widen(dy[sequence * a.columns + i]);
+    sums[i] = sum;
+  }
+}
+
+}  // namespace
+
+size_t column_sums_workspace(const ColumnSums& a) {
+  return static_cast<size_t>(2 * RowCut(a.rows).blocks * a.columns) * sizeof(float);
+}
+
+void launch_column_sums(cudaStream_t stream, Storage storage, const ColumnSums& a, void* workspace) {
+  const RowCut cut(a.rows);
+  float* const partial = static_cast<float*>(workspace);
+  with_activation(storage, [&](auto element) {
+    launch(stream, cut.blocks * blocks_for(a.columns, kColumnsPerBlock), 0, column_sums<decltype(element)>, a,
+           cut.size, partial);
+  });
+  launch(stream, blocks_for(a.columns, kThreads), 0, add_partial_sums, a, cut.blocks,
+         static_cast<const float*>(partial));
+}
+
+size_t sum_squares_workspace(int64_t n) {
+  return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
+}
+
+void launch_sum_squares(cudaStream_t stream, Storage storage, double* out, const void* x, int64_t n,
+                        void* workspace) {
+  double* const partial = static_cast<double*>(workspace);
+  with_activation(storage, [&](auto element) {
+    using T = decltype(element);
+    launch(stream, sum_blocks(n), 0, sum_squares<T>, static_cast<const T*>(x), n, partial);
+  });
+  launch(stream, 1, 0, add_partial_squares, out, static_cast<const double*>(partial), sum_blocks(n));
+}
+
+void launch_embedding(cudaStream_t stream, Storage storage, const EmbeddingArgs& args) {
+  with_activation(storage,
+                  [&](auto element) { launch(stream, args.rows, 0, embedding<decltype(element)>, args); });
+}
+
+void launch_embedding_grad(cudaStream_t stream, Storage storage, const EmbeddingGradArgs& args) {
+  with_activation(storage, [&](auto element) {
+    using T = decltype(element);
+    launch(stream, args.rows, 0, table_grad<T>, args);
+    if (args.dpositions != nullptr) launch(stream, args.rows / args.batch, 0, position_grad<T>, args);
+  });
+}
+
+}  // namespace megalith::cuda

@@ -1,0 +1,135 @@
+#include "libcore/ops/cuda/kernel_tools.h"
+
+// Normalisations and the loss: one row per block, which reads it once for each of its sums and once more to
+// write (the later times from cache).
+
+namespace megalith::cuda {
+namespace {
+
+template <class T>
+__global__ void norm(NormArgs a) {
+  const int64_t row = blockIdx.x, place = row * a.columns;
+  const float count = static_cast<float>(a.columns);
+  const T* x = static_cast<const T*>(a.x) + place;
+  const T *const w = static_cast<const T*>(a.w), *const b = static_cast<const T*>(a.b);
+  T* const y = static_cast<T*>(a.y) + place;
+  if (a.residual != nullptr) {  // what is normalised is what is kept; each thread reads back its own elements
+    const T* const residual = static_cast<const T*>(a.residual) + place;
+    T* const sum = static_cast<T*>(a.sum) + place;
+    for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x)
+      sum[i] = narrow<T>(widen(x[i]) + widen(residual[i]));
+    x = sum;
+  }
+  float mean = 0;
+  if (a.centred) {
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) sum += widen(x[i]);
+    mean = block_sum(sum) / count;
+  }
+  float squares = 0;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    const float centred = widen(x[i]) - mean;
+    squares += centred * centred;
+  }
+  const float rstd = 1.0f / sqrtf(block_sum(squares) / count + a.eps);
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    const float value = (widen(x[i]) - mean) * rstd * widen(w[i]);
+    y[i] = narrow<T>(b == nullptr ? value : value + widen(b[i]));
+  }
+  if (threadIdx.x != 0) return;
+  if (a.mean != nullptr) a.mean[row] = mean;
+  if (a.rstd != nullptr) a.rstd[row] = rstd;
+}
+
+/// dx = rstd (g - mean(g) - xhat mean(g xhat)) (+ add), g = dy w; RmsNorm has no mean(g).
+template <class T>
+__global__ void norm_grad(NormGradArgs a) {
+  const int64_t row = blockIdx.x, place = row * a.columns;
+  const float count = static_cast<float>(a.columns);
+  const T *const dy = static_cast<const T*>(a.dy) + place, *const x = static_cast<const T*>(a.x) + place;
+  const T* const w = static_cast<const T*>(a.w);
+  const T* const add = a.add == nullptr ? nullptr : static_cast<const T*>(a.add) + place;
+  T* const dx = static_cast<T*>(a.dx) + place;  // may be dy's or add's memory
+  const bool centred = a.mean != nullptr;
+  const float mean = centred ? a.mean[row] : 0.0f, rstd = a.rstd[row];
+  float sum = 0, product = 0;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    const float g = widen(dy[i]) * widen(w[i]);
+    sum += g;
+    product += g * ((widen(x[i]) - mean) * rstd);
+  }
+  const float mean_g = centred ? block_sum(sum) / count : 0.0f, mean_product = block_sum(product) / count;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) {
+    const float g = widen(dy[i]) * widen(w[i]), xhat = (widen(x[i]) - mean) * rstd;
+    const float d = rstd * (g - mean_g - xhat * mean_product);
+    dx[i] = narrow<T>(add == nullptr ? d : d + widen(add[i]));
+  }
+}
+
+template <class T>
+__global__ void softmax_stats(SoftmaxArgs a) {
+  const int64_t row = blockIdx.x;
+  const T* const x = static_cast<const T*>(a.logits) + row * a.stride;
+  float greatest = -INFINITY, sum = 0;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) greatest = fmaxf(greatest, widen(x[i]));
+  const float max = block_max(greatest);
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) sum += expf(widen(x[i]) - max);
+  sum = block_sum(sum);
+  if (threadIdx.x != 0) return;
+  a.max[row] = max;
+  a.sum_exp[row] = sum;
+}
+
+__global__ void softmax_rescale(float* sum_exp, const float* from, const float* to, int64_t n) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < n) sum_exp[i] *= expf(from[i] - to[i]);
+}
+
+template <class T>
+__global__ void cross_entropy(CrossEntropyArgs a) {
+  const int64_t row = blockIdx.x;
+  T* const x = static_cast<T*>(a.logits) + row * a.stride;
+  const int64_t target = int64_t{a.targets[row]} - a.first_id;
+  const bool mine = target >= 0 && target < a.columns;
+  const float weight = a.mask == nullptr ? 1.0f : a.mask[row], max = a.max[row], sum = a.sum_exp[row];
+  const float at_target = mine ? widen(x[target]) : 0.0f;
+  if (threadIdx.x == 0) a.loss[row] = mine && weight != 0 ? weight * (logf(sum) + max - at_target) : 0.0f;
+  if (!a.want_grad) return;
+  __syncthreads();  // every thread has read the target's logit, which one of them overwrites
+  const float factor = a.scale * weight;
+  for (int64_t i = threadIdx.x; i < a.stride; i += blockDim.x) {
+    float grad = 0;
+    if (weight != 0 && i < a.columns)
+      grad = factor * (expf(widen(x[i]) - max) / sum - (mine && i == target ? 1.0f : 0.0f));
+    x[i] = narrow<T>(grad);
+  }
+}
+
+}  // namespace
+
+void launch_norm(cudaStream_t stream, Storage storage, const NormArgs& args) {
+  with_activation(storage,
+                  [&](auto element) { launch(stream, args.rows, 0, norm<decltype(element)>, args); });
+}
+
+void launch_norm_grad(cudaStream_t stream, Storage storage, const NormGradArgs& args) {
+  with_activation(storage,
+                  [&](auto element) { launch(stream, args.rows, 0, norm_grad<decltype(element)>, args); });
+}
+
+void launch_softmax_stats(cudaStream_t stream, Storage storage, const SoftmaxArgs& args) {
+  with_activation(
+      storage, [&](auto element) { launch(stream, args.rows, 0, softmax_stats<decltype(element)>, args); });
+}
+
+void launch_softmax_rescale(cudaStream_t stream, float* sum_exp, const float* from, const float* to,
+                            int64_t n) {
+  launch(stream, blocks_for(n, kThreads), 0, softmax_rescale, sum_exp, from, to, n);
+}
+
+void launch_cross_entropy(cudaStream_t stream, Storage storage, const CrossEntropyArgs& args) {
+  with_activation(
+      storage, [&](auto element) { launch(stream, args.rows, 0, cross_entropy<decltype(element)>, args); });
+}
+
+}  // namespace megalith::cuda

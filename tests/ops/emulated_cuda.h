@@ -1,0 +1,258 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+/// Enough of CUDA to run the backend's kernels on the host, for tests on machines without a device: memory is
+/// host memory, a stream runs at once, and a kernel's blocks run one after the other, each with one fiber per
+/// thread that is switched at barriers and shuffles only. Finds wrong maths and indices, barriers that not
+/// all threads reach, and (by running the threads in either order) missing barriers; not what only hardware
+/// shows.
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __launch_bounds__(...)
+
+namespace megalith::test {
+
+struct Index {
+  unsigned x = 0;
+};
+
+/// Runs the threads of one block.
+class EmulatedBlock {
+ public:
+  static EmulatedBlock& running() {
+    static EmulatedBlock block;
+    return block;
+  }
+  bool backwards = false;  // last thread first
+
+  void run(int threads, size_t shared_bytes, const std::function<void()>& kernel) {
+    kernel_ = &kernel;
+    fibers_.resize(static_cast<size_t>(threads));
+    shared_.assign(shared_bytes / sizeof(Line) + 1, Line{});
+    std::memset(shared_.data(), 0xff, shared_bytes);  // NaN: what is read before it is written is found out
+    for (Fiber& fiber : fibers_) start(fiber);
+    while (step()) {
+    }
+  }
+  /// The thread that runs waits here for the others of its block. `kind` tells barriers apart.
+  void wait(char kind) {
+    Fiber& self = fibers_[current_];
+    self.waits_at = kind;
+    if (_setjmp(self.place) == 0) _longjmp(scheduler_place_, 1);
+  }
+  /// Every thread gives a value and gets the one that thread (own ^ apart) gave.
+  template <class T>
+  T exchange(T value, unsigned apart) {
+    give(&value, sizeof value);
+    wait('x');
+    std::memcpy(&value, given_by(current_ ^ apart), sizeof value);
+    return value;
+  }
+  bool any(bool value) {
+    give(&value, sizeof value);
+    wait('o');
+    bool result = false;
+    for (size_t i = 0; i < fibers_.size(); ++i) result |= *given_by(i) != 0;
+    return result;
+  }
+  float* shared() { return reinterpret_cast<float*>(shared_.data()); }
+
+ private:
+  static constexpr size_t kStack = 64 << 10;
+  struct alignas(64) Line {
+    unsigned char bytes[64];
+  };
+  /// Started by ucontext, switched by jumps, which save no signal mask and so make no system call.
+  struct Fiber {
+    ucontext_t context{};
+    jmp_buf place{};
+    bool started = false;
+    std::unique_ptr<unsigned char[]> stack;
+    unsigned char given[2][8] = {};  // in turn: a value is read after the next one has been given
+    unsigned gifts = 0;
+    char waits_at = 0;
+    bool done = false;
+  };
+
+  void start(Fiber& fiber) {
+    if (!fiber.stack) fiber.stack = std::make_unique<unsigned char[]>(kStack);
+    fiber.done = fiber.started = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStack;
+    fiber.context.uc_link = nullptr;
+    makecontext(
+        &fiber.context, [] { running().enter(); }, 0);
+  }
+  void enter() {
+    const size_t self = current_;
+    (*kernel_)();
+    fibers_[self].done = true;
+    _longjmp(scheduler_place_, 1);
+  }
+  void resume(Fiber& fiber) {
+    if (_setjmp(scheduler_place_) != 0) return;
+    if (fiber.started) _longjmp(fiber.place, 1);
+    fiber.started = true;
+    setcontext(&fiber.context);
+  }
+  /// Each thread runs to its next barrier; false when all have ended.
+  bool step();
+  void give(const void* value, size_t bytes) {
+    Fiber& self = fibers_[current_];
+    std::memcpy(self.given[++self.gifts % 2], value, bytes);
+  }
+  const unsigned char* given_by(size_t thread) const {
+    return fibers_[thread].given[fibers_[current_].gifts % 2];
+  }
+
+  const std::function<void()>* kernel_ = nullptr;
+  jmp_buf scheduler_place_{};
+  std::vector<Fiber> fibers_;
+  std::vector<Line> shared_;
+  size_t current_ = 0;
+};
+
+}  // namespace megalith::test
+
+inline megalith::test::Index threadIdx, blockIdx, blockDim, gridDim;
+
+inline bool megalith::test::EmulatedBlock::step() {
+  size_t done = 0;
+  const size_t threads = fibers_.size();
+  for (size_t i = 0; i < threads; ++i) {
+    current_ = backwards ? threads - 1 - i : i;
+    threadIdx.x = static_cast<unsigned>(current_);
+    Fiber& fiber = fibers_[current_];
+    fiber.waits_at = 0;
+    if (!fiber.done) resume(fiber);
+    done += fiber.done;
+  }
+  for (const Fiber& fiber : fibers_)
+    if (fiber.waits_at != fibers_[0].waits_at)
+      throw std::logic_error("the threads of a block wait at different barriers, or some have ended");
+  return done < threads;
+}
+
+inline void __syncthreads() {
+  megalith::test::EmulatedBlock::running().wait('s');
+}
+inline int __syncthreads_or(bool value) {
+  return megalith::test::EmulatedBlock::running().any(value);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int apart) {
+  return megalith::test::EmulatedBlock::running().exchange(value, static_cast<unsigned>(apart));
+}
+
+// ---- the runtime's functions
+// -------------------------------------------------------------------------------
+
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+struct EmulatedStream {};
+struct EmulatedEvent {};
+using cudaStream_t = EmulatedStream*;
+using cudaEvent_t = EmulatedEvent*;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess                 ? "no error"
+         : error == cudaErrorMemoryAllocation ? "out of memory"
+                                              : "invalid value";
+}
+inline cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDevice(int) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemGetInfo(size_t* left, size_t* all) {
+  *left = *all = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaMalloc(void** block, size_t bytes) {
+  if (bytes > size_t{1} << 40) return cudaErrorMemoryAllocation;
+  *block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+inline cudaError_t cudaFree(void* block) {
+  std::free(block);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new EmulatedStream;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+/// The least that a device of compute capability 8.0 or later grants a block.
+inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
+  return bytes <= 163 << 10 ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+namespace megalith::cuda {
+
+inline float* dynamic_shared() {
+  return test::EmulatedBlock::running().shared();
+}
+
+template <class Kernel>
+void run_grid(cudaStream_t, int64_t blocks, int threads, size_t shared, const Kernel& kernel) {
+  blockDim.x = static_cast<unsigned>(threads);
+  gridDim.x = static_cast<unsigned>(blocks);
+  for (int64_t block = 0; block < blocks; ++block) {
+    blockIdx.x = static_cast<unsigned>(block);
+    test::EmulatedBlock::running().run(threads, shared, kernel);
+  }
+}
+
+}  // namespace megalith::cuda
