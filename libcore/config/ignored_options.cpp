@@ -188,7 +188,6 @@ constexpr IgnoredOption kIgnored[] = {
     {"short-seq-prob", kOne},
     // PaddleNLP
     {"dataloader-num-workers", kOne},
-    {"device", kOne},
     {"disable-tqdm", kMaybeOne},
     {"do-eval", kMaybeOne},
     {"do-train", kMaybeOne},

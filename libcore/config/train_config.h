@@ -51,6 +51,7 @@ struct TrainConfig {
   Recompute recompute = Recompute::kNone;
   std::optional<std::string> recompute_method;
   std::optional<int> recompute_layers;
+  std::string device = "cpu";
   int threads = 0;  // 0: all that the process may use
 
   template <class V>
@@ -107,6 +108,9 @@ struct TrainConfig {
       alias({"activations-checkpoint-method"}), one_of({"uniform", "block"}));
     v("recompute-num-layers", recompute_layers, "How many layers --recompute-method takes.", at_least(1),
       alias({"checkpoint-num-layers", "activations-checkpoint-num-layers"}));
+    v("device", device,
+      "Where the model is trained; cuda: the first device; gpu: that, or the CPU where none answers.",
+      one_of({"cpu", "cuda", "gpu"}));
     v("threads", threads, "Threads of the CPU kernels.", at_least(0),
       default_text("all cores that the process may use"));
   }

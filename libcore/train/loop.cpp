@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -12,7 +13,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
-#include "libcore/ops/backend.h"
+#include "libcore/ops/cuda_plugin.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/generate.h"
 #include "libcore/train/metrics.h"
@@ -70,9 +71,10 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, con
   return ours;
 }
 
-void require_memory(const RunMemory& bill) {
+/// A device of its own refuses by itself what it has no memory for.
+void require_memory(const RunMemory& bill, const Backend& backend) {
   log("memory known before the run: ", bill.text());
-  const auto available = available_memory();
+  const auto available = backend.name() == std::string_view("cpu") ? available_memory() : std::nullopt;
   if (available && bill.total() > *available)
     fail(ErrorKind::kUsage, "the run needs ", format_bytes(static_cast<double>(bill.total())), " of memory (",
          bill.text(), "), this machine has ", format_bytes(static_cast<double>(*available)),
@@ -89,12 +91,12 @@ std::string metrics_path(const TrainConfig& train) {
 class Run {
  public:
   Run(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer)
-      : config_(config), data_(data), tokenizer_(tokenizer), backend_(make_cpu_backend()) {
+      : config_(config), data_(data), tokenizer_(tokenizer), backend_(make_backend(config.train.device)) {
     const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config.checkpoint);
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
     if (!config.checkpoint.save.empty())
       make_directories(config.checkpoint.save);  // or fail now, not at the first save
-    require_memory(run_memory(config_.model, config_.parallel, config_.train));
+    require_memory(run_memory(config_.model, config_.parallel, config_.train), *backend_);
     trainer_ = std::make_unique<Trainer>(config_.model, config_.parallel, config_.train, *backend_);
     log(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): ",
         trainer_->bill().parameters);
