@@ -12,6 +12,7 @@
 #include "libcore/base/text.h"
 #include "libcore/convert/model_source.h"
 #include "libcore/model/param_store.h"
+#include "libcore/ops/cuda_plugin.h"
 
 namespace megalith {
 namespace {
@@ -38,7 +39,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
 void run_generate(const GenerateConfig& config, const SampleOptions& options) {
   const ModelSource source(config.model);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source);
-  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  const std::unique_ptr<Backend> backend = make_backend(config.device);
   Stream stream = backend->make_stream();
   ParamTable table;
   const Stage stage(source.config(), {.count = source.config().layers}, {}, table);

@@ -8,7 +8,7 @@
 namespace megalith {
 
 struct GenerateConfig {
-  std::string model, prompt;
+  std::string model, prompt, device = "cpu";
 
   template <class V>
   void fields(V&& v) {
@@ -16,6 +16,9 @@ struct GenerateConfig {
       "What to run: a folder that training saved into, one of its iterations, or a Hugging Face folder.",
       required(), metavar("DIR"));
     v("prompt", prompt, "The text to continue.", required(), metavar("TEXT"));
+    v("device", device,
+      "Where the model runs; cuda: the first device; gpu: that, or the CPU where none answers.",
+      one_of({"cpu", "cuda", "gpu"}));
   }
 };
 
