@@ -47,6 +47,7 @@ class Variable {
 
 // Without the plugin: where it was looked for. With it: what is missing, the driver or the device.
 TEST(CudaPlugin, SaysWhyThereIsNoDevice) {
+  const Variable folders("MEGALITH_CUDA_LIBS", ""), loader("LD_LIBRARY_PATH", "");  // beside the program only
   std::string why;
   if (device_backend(why)) GTEST_SKIP() << "a device answers";
   const bool no_plugin = why.find("libmegalith_cuda.so is in none of ") != std::string::npos;
