@@ -118,10 +118,11 @@ Json index_of(const std::vector<Shard>& shards) {
                       {"weight_map", map}};
 }
 
-std::string model_card(const ModelSource& source, const NameMap& names, int64_t parameters) {
+std::string model_card(const ModelSource& source, const std::string& title, int64_t parameters) {
   const ModelConfig& c = source.config();
+  const NameMap& names = family_of(c);
   std::string card = concat("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- ",
-                            names.family, "\n---\n\n# ", fs::path(source.path()).filename().string(), "\n\n");
+                            names.family, "\n---\n\n# ", title, "\n\n");
   card += concat("A ", names.architecture, " of ", format_count(parameters), " parameters: ", c.layers,
                  " layers, width ", c.hidden, ", ", c.heads, " attention heads, vocabulary ",
                  format_count(c.vocab_size), ", context ", format_count(c.max_positions),
@@ -132,6 +133,12 @@ std::string model_card(const ModelSource& source, const NameMap& names, int64_t 
          "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
          "\"PATH_OF_THIS_FOLDER\")\n"
          "print(generate(\"def hello_world():\")[0][\"generated_text\"])\n```\n";
+}
+
+// The output folder's own name ("out/" is "out").
+std::string title_of(const std::string& output) {
+  const fs::path path = fs::absolute(output).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 bool is_own_file(const std::string& name) {
@@ -172,7 +179,7 @@ void export_hf(const ModelSource& source, const std::string& tokenizer_folder, c
   };
   write("config.json", hf_config(source.config(), source.dtype(), tokenizer.ids).dump(2) + "\n");
   write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
-  write("README.md", model_card(source, names, index["metadata"]["total_parameters"].as_int()));
+  write("README.md", model_card(source, title_of(output), index["metadata"]["total_parameters"].as_int()));
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
   Progress progress("writing", index["metadata"]["total_size"].as_int(), "B");
   uint64_t done = 0;

@@ -109,6 +109,50 @@ TEST(Convert, DividesShardsAsTransformers) {
   EXPECT_EQ(read_file(dir / "single/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
 }
 
+// A model in half precision stays as it is, bit for bit, and says so.
+TEST(Convert, KeepsTheStoredType) {
+  for (const auto& [dtype, name] : {std::pair{DType::kBf16, "bfloat16"}, {DType::kF16, "float16"}}) {
+    const TempDir dir;
+    fs::create_directory(dir / "half");
+    fs::copy_file(golden("llama/config.json"), dir / "half/config.json");
+    const SafetensorsFile file(golden("llama/model.safetensors"));
+    std::vector<TensorSpec> specs;
+    for (const StoredTensor& tensor : file.tensors()) specs.push_back({tensor.name, dtype, tensor.shape()});
+    SafetensorsWriter writer(dir / "half/model.safetensors", specs);
+    for (const TensorSpec& spec : writer.order()) {
+      std::vector<uint16_t> values(static_cast<size_t>(spec.shape.elements()));
+      file.read(Box::whole(spec.name, spec.shape), {values.data(), dtype, spec.shape});
+      writer.write(spec.name, values.data(), spec.bytes());
+    }
+    writer.finish();
+    there_and_back(dir / "half", dir / "ours", dir / "theirs");
+    EXPECT_EQ(ModelSource(dir / "ours").dtype(), dtype);
+    EXPECT_EQ(read_file(dir / "theirs/model.safetensors"), read_file(dir / "half/model.safetensors"));
+    EXPECT_EQ(Json::load(dir / "theirs/config.json")["dtype"].as_string(), name);
+    EXPECT_EQ(Json::load(dir / "theirs/config.json")["torch_dtype"].as_string(), name);
+    EXPECT_NE(read_file(dir / "theirs/README.md").find("# theirs\n"), std::string::npos);
+  }
+}
+
+// What the model room declares is what the tables name, with the same shapes.
+TEST(NameMap, NamesExactlyTheModelsParameters) {
+  for (ModelConfig config : {test::tiny_gpt2(), test::tiny_llama()})
+    for (const bool linear_bias : {false, true})
+      for (const bool untied : {false, true}) {
+        config.linear_bias = linear_bias;
+        config.qkv_bias = linear_bias;
+        config.untied_head = untied;
+        std::map<std::string, std::string> declared, named;
+        const test::TinyModel model(config);
+        for (const Param& param : model.table.all())
+          if (param.tie.empty()) declared[param.name] = concat(param.global);
+        const NameMap& names = config.swiglu ? llama_names() : gpt2_names();
+        for (const MappedTensor& mapped : mapped_tensors(names, config))
+          if (!mapped.absent) named[mapped.ours] = concat(mapped.shape);
+        EXPECT_EQ(declared, named);
+      }
+}
+
 TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   const TempDir dir;
   const ModelSource source(golden("gpt2"));
