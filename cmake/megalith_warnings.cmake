@@ -3,7 +3,10 @@ add_library(megalith_options INTERFACE)
 target_compile_options(megalith_options INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
 # GCC 12 sees overlapping copies in std::string::insert and operator+ where there are none (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(megalith_options INTERFACE -Wno-restrict)
+  target_compile_options(megalith_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+endif()
+if(MEGALITH_PCH)
+  target_compile_options(megalith_options INTERFACE -fpch-preprocess)  # lets ccache see the precompiled header
 endif()
 if(MEGALITH_SANITIZE)
   target_compile_options(megalith_options INTERFACE -fsanitize=${MEGALITH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
