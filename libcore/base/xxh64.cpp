@@ -56,6 +56,7 @@ void Xxh64::stripes(const unsigned char* at, size_t count) {
 }
 
 void Xxh64::update(const void* data, size_t bytes) {
+  if (bytes == 0) return;  // `data` may then be null, which memcpy must not be given
   const auto* at = static_cast<const unsigned char*>(data);
   const size_t held = bytes_ % kStripe;
   bytes_ += bytes;
