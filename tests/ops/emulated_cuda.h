@@ -234,9 +234,9 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-/// The least that a device of compute capability 8.0 or later grants a block.
+/// What every device of compute capability 8.0 or later grants a block; 8.6 and 8.9 no more.
 inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int bytes) {
-  return bytes <= 163 << 10 ? cudaSuccess : cudaErrorInvalidValue;
+  return bytes <= 99 << 10 ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 namespace megalith::cuda {

@@ -4,7 +4,8 @@
 // softmax kept running. The threads of a block form a grid of 16 x 16; of a tile of scores thread (y, x) has
 // the rows y, y + 16, ... and the columns x, x + 16, ...; of a tile of heads the same rows and four adjacent
 // columns out of each 64. Compiled for heads up to 64, 128 and 256 columns; a narrower head is padded with
-// zeros.
+// zeros. Every kernel gets by with 99 KiB of shared memory, so that it runs on any device from compute
+// capability 8.0 on.
 
 namespace megalith::cuda {
 namespace {
@@ -409,11 +410,11 @@ void launch_attention_grad(cudaStream_t stream, Storage storage, const Attention
   launch(stream, blocks_for(args.shape.heads() * args.shape.queries, kThreads / 32), 0, output_products, args,
          storage);
   if (args.shape.head <= 64)
-    launch_backward<Tiles<64, 64>>(stream, storage, args);
+    launch_backward<Tiles<64, 48>>(stream, storage, args);
   else if (args.shape.head <= 128)
     launch_backward<Tiles<128, 32>>(stream, storage, args);
   else
-    launch_backward<Tiles<kWidestHead, 32>>(stream, storage, args);
+    launch_backward<Tiles<kWidestHead, 16>>(stream, storage, args);
 }
 
 void launch_cache_append(cudaStream_t stream, Storage storage, const CacheAppend& args) {

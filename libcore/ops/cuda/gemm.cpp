@@ -51,7 +51,7 @@ struct Signature {
   int64_t m, n, k;
   DType in, out;
   bool bias, trans_a, trans_b, accumulate;
-  uint32_t a_alignment, b_alignment, c_alignment;
+  uint32_t a_alignment, b_alignment, c_alignment, d_alignment;  // d: of c and the bias that comes with it
   auto operator<=>(const Signature&) const = default;
 };
 
@@ -75,7 +75,8 @@ void set(const Product& product, cublasLtMatmulDescAttributes_t attribute, const
                  "product attribute");
 }
 
-Product make_product(const Signature& s) {
+/// `bias` takes part in the search for an algorithm only; each run sets its own.
+Product make_product(const Signature& s, const void* bias) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");
   Product product(description);
@@ -85,6 +86,7 @@ Product make_product(const Signature& s) {
   if (s.bias) {
     set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(s.out));
+    set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
   return product;
 }
@@ -105,12 +107,12 @@ Preference make_preference(const Signature& s) {
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, s.b_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, s.a_alignment);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, s.c_alignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.c_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, s.d_alignment);
   return preference;
 }
 
-Plan make_plan(cublasLtHandle_t context, const Signature& s) {
-  Plan plan{.product = make_product(s),
+Plan make_plan(cublasLtHandle_t context, const Signature& s, const void* bias) {
+  Plan plan{.product = make_product(s, bias),
             .a = s.trans_a ? make_layout(s.in, s.m, s.k) : make_layout(s.in, s.k, s.m),
             .b = s.trans_b ? make_layout(s.in, s.k, s.n) : make_layout(s.in, s.n, s.k),
             .c = make_layout(s.out, s.n, s.m)};
@@ -140,9 +142,10 @@ struct GemmRunner::Cache {
     context.reset(created);
   }
 
-  Plan& find(const Signature& signature) {
+  Plan& find(const Signature& signature, const void* bias) {
     auto found = plans.find(signature);
-    if (found == plans.end()) found = plans.emplace(signature, make_plan(context.get(), signature)).first;
+    if (found == plans.end())
+      found = plans.emplace(signature, make_plan(context.get(), signature, bias)).first;
     return found->second;
   }
 };
@@ -152,6 +155,7 @@ GemmRunner::~GemmRunner() = default;
 
 void GemmRunner::run(Queue& queue, const Gemm& op) {
   const bool fused_bias = op.bias && op.bias.dtype == op.c.dtype;  // cuBLASLt wants it so
+  const void* const bias = fused_bias ? op.bias.data : nullptr;
   const Signature signature{.m = op.m(),
                             .n = op.n(),
                             .k = op.k(),
@@ -163,12 +167,13 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
                             .accumulate = op.accumulate,
                             .a_alignment = alignment_of(op.a.data),
                             .b_alignment = alignment_of(op.b.data),
-                            .c_alignment = alignment_of(op.c.data)};
+                            .c_alignment = alignment_of(op.c.data),
+                            .d_alignment = std::min(alignment_of(op.c.data), alignment_of(bias))};
   void* const workspace = queue.workspace(Queue::kLeastWorkspace);
   {
     const std::lock_guard lock(cache_->mutex);
-    Plan& plan = cache_->find(signature);
-    if (fused_bias) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, op.bias.data);
+    Plan& plan = cache_->find(signature, bias);
+    if (fused_bias) set(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const float one = 1, beta = op.accumulate ? 1.0f : 0.0f;
     require_cublas(
         cublasLtMatmul(cache_->context.get(), plan.product.get(), &one, op.b.data, plan.b.get(), op.a.data,
