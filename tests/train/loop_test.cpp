@@ -186,6 +186,16 @@ TEST_F(Loop, SavesAtItsIntervalAndAtTheEnd) {
   EXPECT_EQ(figures("run", "save").size(), 3U);
 }
 
+TEST_F(Loop, EndsWhenItsTimeIsUp) {
+  PretrainConfig c = config("run");
+  c.train.exit_minutes = 0;
+  const PretrainResult result = train(c, tiny_data(), nullptr);
+  EXPECT_EQ(result.iteration, 1);
+  EXPECT_TRUE(result.saved);
+  EXPECT_TRUE(result.stopped_by.empty());
+  EXPECT_EQ(figures("run", "end")[0]["reason"].as_string(), "exit-duration-in-mins");
+}
+
 TEST_F(Loop, EvaluatesWithoutASecondStepWhenNothingIsLeft) {
   train(config("run"), tiny_data(), nullptr);
   log_.clear();
