@@ -42,11 +42,8 @@ struct BasicView {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
     return static_cast<Element*>(data);
   }
-  operator BasicView<const void>()
-      const  // NOLINT(google-explicit-constructor): a view may be read wherever it may be written
-      requires(!std::is_const_v<Void>) {
-    return {data, dtype, shape};
-  }
+  // NOLINTNEXTLINE(google-explicit-constructor): a view may be read wherever it may be written
+  operator BasicView<const void>() const requires(!std::is_const_v<Void>) { return {data, dtype, shape}; }
 };
 using View = BasicView<void>;
 using ConstView = BasicView<const void>;

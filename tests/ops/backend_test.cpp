@@ -151,7 +151,7 @@ std::vector<float> widened(Stream& stream, DType dtype, std::vector<uint16_t> bi
   return values;
 }
 
-const float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Bits from the formats' definitions: 1 sign, 8 exponent, 7 fraction.
 TEST_F(CpuStream, RoundsToBf16ToNearestEven) {

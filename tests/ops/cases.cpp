@@ -1,6 +1,7 @@
 #include "tests/ops/cases.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -292,7 +293,7 @@ void add_activation_cases(std::vector<OpCase>& cases) {
 // ---- dropout
 // ---------------------------------------------------------------------------------------------------------------
 
-const Values kSampleNumbers = {3, 4294967296.0 * 5 + 7, 11};  // the second needs both halves
+constexpr std::array kSampleNumbers = {3.0, 4294967296.0 * 5 + 7, 11.0};  // the second needs both halves
 
 DropoutKey dropout_key(Bed& bed, int64_t batch, float p) {
   Values samples(kSampleNumbers.begin(), kSampleNumbers.begin() + batch);

@@ -34,7 +34,8 @@ TEST_P(CpuBackend, AgreesWithTheReference) {
     for (const Outcome& outcome : c.run(bed)) EXPECT_EQ(disagreement(outcome), "") << c.name;
   }
 }
-INSTANTIATE_TEST_SUITE_P(EachInstructionSet, CpuBackend, testing::Values("generic", "avx2", "avx512", "avx512bf16"),
+INSTANTIATE_TEST_SUITE_P(EachInstructionSet, CpuBackend,
+                         testing::Values("generic", "avx2", "avx512", "avx512bf16"),
                          [](const auto& isa) { return std::string(isa.param); });
 
 /// All cases' results, gemm's left out on request.

@@ -27,6 +27,7 @@ struct Signature {
   DType in, out;
   std::optional<DType> bias;
   bool trans_a, trans_b, accumulate;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 reads it into the generated comparison
   auto operator<=>(const Signature&) const = default;
 };
 
@@ -130,8 +131,9 @@ Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
 struct GemmRunner::Cache {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   bool has_bf16 = true;
-  std::mutex mutex;  // guards primitives; what it holds is never changed or removed
-  std::map<Signature, Primitive> primitives;
+  std::mutex
+      mutex;  // guards the map. Shared ownership: another thread may empty it while this one multiplies
+  std::map<Signature, std::shared_ptr<const Primitive>> primitives;
 
   Cache() {
     try {
@@ -149,17 +151,21 @@ struct GemmRunner::Cache {
     }
   }
 
-  const Primitive& find(const Signature& signature) {
+  std::shared_ptr<const Primitive> find(const Signature& signature) {
+    constexpr size_t kMost =
+        512;  // prompts of every length would fill memory; oneDNN itself keeps the compiled kernels
     const std::lock_guard lock(mutex);
-    auto found = primitives.find(signature);
-    if (found == primitives.end())
-      found = primitives.emplace(signature, make_primitive(engine, signature)).first;
-    return found->second;
+    if (const auto found = primitives.find(signature); found != primitives.end()) return found->second;
+    if (primitives.size() == kMost) primitives.clear();
+    auto made = std::make_shared<const Primitive>(make_primitive(engine, signature));
+    primitives.emplace(signature, made);
+    return made;
   }
 
   void run(const Gemm& op) {
     try {
-      const Primitive& p = find(signature_of(op));
+      const std::shared_ptr<const Primitive> primitive = find(signature_of(op));
+      const Primitive& p = *primitive;
       const auto memory = [&](const dnnl::memory::desc& desc, const void* data) {
         return dnnl::memory(desc, engine, const_cast<void*>(data));  // NOLINT: oneDNN has no read-only memory
       };

@@ -146,6 +146,7 @@ struct Kernels {
   void (*add[kStorages][kStorages])(void* to, const void* from, int64_t n);
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): constants, but not constexpr
 extern const Kernels kGenericKernels, kAvx2Kernels, kAvx512Kernels, kAvx512Bf16Kernels;
 
 }  // namespace megalith::cpu
