@@ -22,18 +22,25 @@ Json::Object object_from(simdjson::dom::object object, std::string_view name);
 Json value_from(simdjson::dom::element element, std::string_view name) {
   using simdjson::dom::element_type;
   switch (element.type()) {
-    case element_type::NULL_VALUE: return {};
-    case element_type::BOOL: return bool{element};
-    case element_type::INT64: return int64_t{element};
-    case element_type::UINT64: return uint64_t{element};
-    case element_type::DOUBLE: return double{element};
-    case element_type::STRING: return std::string(std::string_view(element));
+    case element_type::NULL_VALUE:
+      return {};
+    case element_type::BOOL:
+      return bool{element};
+    case element_type::INT64:
+      return int64_t{element};
+    case element_type::UINT64:
+      return uint64_t{element};
+    case element_type::DOUBLE:
+      return double{element};
+    case element_type::STRING:
+      return std::string(std::string_view(element));
     case element_type::ARRAY: {
       Json::Array out;
       for (simdjson::dom::element item : simdjson::dom::array(element)) out.push_back(value_from(item, name));
       return out;
     }
-    case element_type::OBJECT: return object_from(simdjson::dom::object(element), name);
+    case element_type::OBJECT:
+      return object_from(simdjson::dom::object(element), name);
   }
   fail(ErrorKind::kInternal, name, ": unknown JSON element");
 }
@@ -42,7 +49,8 @@ Json::Object object_from(simdjson::dom::object object, std::string_view name) {
   Json::Object out;
   std::unordered_set<std::string_view> seen;
   for (auto [key, value] : object) {
-    if (!seen.insert(key).second) fail(ErrorKind::kData, name, ": key ", quote(key), " stands twice in one object");
+    if (!seen.insert(key).second)
+      fail(ErrorKind::kData, name, ": key ", quote(key), " stands twice in one object");
     out.emplace_back(std::string(key), value_from(value, name));
   }
   return out;
@@ -55,7 +63,8 @@ void dump_number(std::string& out, double value) {
   }
   const std::string text = format_double(value);
   out += text;
-  if (text.find_first_of(".eE") == std::string::npos) out += ".0";  // stays a floating-point number when read back
+  if (text.find_first_of(".eE") == std::string::npos)
+    out += ".0";  // stays a floating-point number when read back
 }
 
 struct Dumper {
@@ -110,14 +119,15 @@ bool fits_64_bits(std::string_view digits, bool negative) {
   return result.ec == std::errc() && (!negative || value <= uint64_t{1} << 63);
 }
 
-// simdjson refuses integers beyond 64 bits; ".0" behind them makes them doubles. (Hugging Face's tokenizer_config.json says
-// "model_max_length": 1000000000000000019884624838656 where there is no limit.)
+// simdjson refuses integers beyond 64 bits; ".0" behind them makes them doubles. (Hugging Face's
+// tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 where there is no limit.)
 std::string with_long_integers_as_doubles(std::string_view text) {
   std::string out;
   bool in_string = false;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-    const bool fraction = !out.empty() && (out.back() == '.' || out.back() == 'e' || out.back() == 'E' || out.back() == '+');
+    const bool fraction =
+        !out.empty() && (out.back() == '.' || out.back() == 'e' || out.back() == 'E' || out.back() == '+');
     out += text.substr(at, end - at);
     const char next = end < text.size() ? text[end] : '\0';
     if (!in_string && !fraction && end - at >= kLongInteger && next != '.' && next != 'e' && next != 'E' &&
@@ -159,24 +169,41 @@ Json Json::parse(std::string_view text, std::string_view name) {
   return value_from(root, name);
 }
 
-Json Json::load(const std::string& path) { return parse(read_file(path), path); }
+Json Json::load(const std::string& path) {
+  return parse(read_file(path), path);
+}
 
-bool Json::as_bool() const { return get_as<bool>(value_, "true or false"); }
-int64_t Json::as_int() const { return get_as<int64_t>(value_, "an integer"); }
+bool Json::as_bool() const {
+  return get_as<bool>(value_, "true or false");
+}
+int64_t Json::as_int() const {
+  return get_as<int64_t>(value_, "an integer");
+}
 double Json::as_double() const {
   if (is_int()) return static_cast<double>(as_int());
   return get_as<double>(value_, "a number");
 }
-const std::string& Json::as_string() const { return get_as<std::string>(value_, "a string"); }
-const Json::Array& Json::as_array() const { return get_as<Array>(value_, "an array"); }
-const Json::Object& Json::as_object() const { return get_as<Object>(value_, "an object"); }
-Json::Array& Json::as_array() { return get_as<Array>(value_, "an array"); }
-Json::Object& Json::as_object() { return get_as<Object>(value_, "an object"); }
+const std::string& Json::as_string() const {
+  return get_as<std::string>(value_, "a string");
+}
+const Json::Array& Json::as_array() const {
+  return get_as<Array>(value_, "an array");
+}
+const Json::Object& Json::as_object() const {
+  return get_as<Object>(value_, "an object");
+}
+Json::Array& Json::as_array() {
+  return get_as<Array>(value_, "an array");
+}
+Json::Object& Json::as_object() {
+  return get_as<Object>(value_, "an object");
+}
 
 const Json* Json::find(std::string_view key) const {
   const auto* members = std::get_if<Object>(&value_);
   if (!members) return nullptr;
-  const auto it = std::find_if(members->begin(), members->end(), [&](const Member& m) { return m.first == key; });
+  const auto it =
+      std::find_if(members->begin(), members->end(), [&](const Member& m) { return m.first == key; });
   return it == members->end() ? nullptr : &it->second;
 }
 

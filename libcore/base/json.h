@@ -9,21 +9,22 @@
 
 namespace megalith {
 
-/// A JSON value of a configuration, an index or a metrics line (not of a corpus: see base/document_json.h). Objects keep the
-/// order in which members were added. Reading a member that is not there, or as the wrong type, throws kData and names the path.
+/// A JSON value of a configuration, an index or a metrics line (not of a corpus: see base/document_json.h).
+/// Objects keep the order in which members were added. Reading a member that is not there, or as the wrong
+/// type, throws kData and names the path.
 class Json {
  public:
   using Array = std::vector<Json>;
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
 
-  Json() = default;  // null
-  Json(std::nullptr_t) {}                       // NOLINT(google-explicit-constructor): literals read as JSON
-  Json(bool value) : value_(value) {}           // NOLINT(google-explicit-constructor)
-  Json(int value) : value_(int64_t{value}) {}   // NOLINT(google-explicit-constructor)
-  Json(int64_t value) : value_(value) {}        // NOLINT(google-explicit-constructor)
-  Json(uint64_t value);                         // NOLINT(google-explicit-constructor): above 2^63-1 kept as double
-  Json(double value) : value_(value) {}         // NOLINT(google-explicit-constructor)
+  Json() = default;                            // null
+  Json(std::nullptr_t) {}                      // NOLINT(google-explicit-constructor): literals read as JSON
+  Json(bool value) : value_(value) {}          // NOLINT(google-explicit-constructor)
+  Json(int value) : value_(int64_t{value}) {}  // NOLINT(google-explicit-constructor)
+  Json(int64_t value) : value_(value) {}       // NOLINT(google-explicit-constructor)
+  Json(uint64_t value);                  // NOLINT(google-explicit-constructor): above 2^63-1 kept as double
+  Json(double value) : value_(value) {}  // NOLINT(google-explicit-constructor)
   Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
   Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
   Json(Array value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
@@ -31,7 +32,8 @@ class Json {
   static Json array() { return Json(Array{}); }
   static Json object() { return Json(Object{}); }
 
-  /// Strict RFC 8259; an integer beyond 64 bits is kept as a double. `name` (a file name) begins every message. Throws kData: duplicate keys are refused too.
+  /// Strict RFC 8259; an integer beyond 64 bits is kept as a double. `name` (a file name) begins every
+  /// message. Throws kData: duplicate keys are refused too.
   static Json parse(std::string_view text, std::string_view name);
   static Json load(const std::string& path);  // kNoInput, kData
 
@@ -52,12 +54,13 @@ class Json {
   Array& as_array();
   Object& as_object();
 
-  const Json* find(std::string_view key) const;       // nullptr when absent or not an object
+  const Json* find(std::string_view key) const;        // nullptr when absent or not an object
   const Json& operator[](std::string_view key) const;  // kData when absent
   Json& set(std::string key, Json value);              // adds or replaces; returns the member's value
   void push_back(Json value) { as_array().push_back(std::move(value)); }
 
-  /// Text of the value; indent 0 gives one line. Non-finite doubles are written as null. Non-ASCII stays UTF-8.
+  /// Text of the value; indent 0 gives one line. Non-finite doubles are written as null. Non-ASCII stays
+  /// UTF-8.
   std::string dump(int indent = 0) const;
   bool operator==(const Json&) const = default;
 
