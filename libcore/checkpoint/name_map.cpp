@@ -207,8 +207,8 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
 }
 
 std::span<const NameMap* const> all_name_maps() {
-  static const std::array<const NameMap*, 2> kMaps = {&gpt2_names(), &llama_names()};
-  return kMaps;
+  static const std::array<const NameMap*, 2> maps = {&gpt2_names(), &llama_names()};
+  return maps;
 }
 
 std::vector<MappedTensor> mapped_tensors(const NameMap& map, const ModelConfig& config) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -191,11 +190,13 @@ void SafetensorsFile::read(const Box& box, View out) const {
 namespace {
 
 // File of each tensor, from model.safetensors.index.json.
-std::map<std::string, std::string> weight_map(const std::string& index) {
+using WeightMap = std::map<std::string, std::string>;
+
+WeightMap weight_map(const std::string& index) {
   const Json json = Json::load(index);
   const Json* map = json.find("weight_map");
   if (!map || !map->is_object()) fail(ErrorKind::kData, index, ": has no object \"weight_map\"");
-  std::map<std::string, std::string> out;
+  WeightMap out;
   for (const auto& [tensor, file] : map->as_object()) {
     if (!file.is_string() || file.as_string().empty() || file.as_string()[0] == '.' ||
         file.as_string().find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
@@ -206,51 +207,48 @@ std::map<std::string, std::string> weight_map(const std::string& index) {
   return out;
 }
 
-std::vector<std::string> files_of(const std::map<std::string, std::string>& map) {
+std::vector<std::string> files_of(const WeightMap& map) {
   std::set<std::string> names;
   for (const auto& [tensor, file] : map) names.insert(file);
   return {names.begin(), names.end()};
 }
 
+void refuse_unlisted(const SafetensorsFile& file, const std::string& name, const WeightMap& map) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    const auto listed = map.find(tensor.name);
+    if (listed == map.end() || listed->second != name)
+      fail(ErrorKind::kData, file.path(), ": holds tensor ", quote(tensor.name), ", which the index ",
+           listed == map.end() ? "does not list" : "places in " + quote(listed->second));
+  }
+}
+
+struct Owned {
+  StoredTensor tensor;
+  size_t file;
+};
+
 }  // namespace
 
 SafetensorsFolder::SafetensorsFolder(std::string folder) : folder_(std::move(folder)) {
-  const std::string index = folder_ + "/model.safetensors.index.json",
-                    single = folder_ + "/model.safetensors";
-  const bool sharded = file_exists(index) && !file_exists(single);
-  const auto map = sharded ? weight_map(index) : std::map<std::string, std::string>{};
-  for (const std::string& name : sharded ? files_of(map) : std::vector<std::string>{"model.safetensors"}) {
+  const std::string single = "model.safetensors", index = folder_ + "/model.safetensors.index.json";
+  const bool sharded = file_exists(index) && !file_exists(folder_ + "/" + single);
+  const WeightMap map = sharded ? weight_map(index) : WeightMap{};
+  std::vector<Owned> all;
+  for (const std::string& name : sharded ? files_of(map) : std::vector<std::string>{single}) {
     if (sharded && !file_exists(folder_ + "/" + name))
       fail(ErrorKind::kData, index, ": lists ", quote(name), ", which is not in the folder");
     files_.emplace_back(folder_ + "/" + name);
-    for (const StoredTensor& tensor : files_.back().tensors()) {
-      const auto listed = map.find(tensor.name);
-      if (sharded && (listed == map.end() || listed->second != name))
-        fail(ErrorKind::kData, files_.back().path(), ": holds tensor ", quote(tensor.name),
-             ", which the index ",
-             listed == map.end() ? "does not list" : "places in " + quote(listed->second));
-      tensors_.push_back(tensor);
-      owners_.push_back(files_.size() - 1);
-    }
+    if (sharded) refuse_unlisted(files_.back(), name, map);
+    for (const StoredTensor& tensor : files_.back().tensors()) all.push_back({tensor, files_.size() - 1});
   }
-  for (const auto& [tensor, name] : map) {
-    const auto file = std::find_if(files_.begin(), files_.end(),
-                                   [&](const auto& f) { return f.path() == folder_ + "/" + name; });
-    if (!file->find(tensor))
-      fail(ErrorKind::kData, index, ": tensor ", quote(tensor), " is not in ", quote(name));
+  std::sort(all.begin(), all.end(),
+            [](const Owned& a, const Owned& b) { return a.tensor.name < b.tensor.name; });
+  for (Owned& owned : all) {
+    tensors_.push_back(std::move(owned.tensor));
+    owners_.push_back(owned.file);
   }
-  std::vector<size_t> order(tensors_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return tensors_[a].name < tensors_[b].name; });
-  std::vector<StoredTensor> tensors;
-  std::vector<size_t> owners;
-  for (const size_t i : order) {
-    tensors.push_back(std::move(tensors_[i]));
-    owners.push_back(owners_[i]);
-  }
-  tensors_ = std::move(tensors);
-  owners_ = std::move(owners);
+  for (const auto& [tensor, name] : map)
+    if (!find(tensor)) fail(ErrorKind::kData, index, ": tensor ", quote(tensor), " is not in ", quote(name));
 }
 
 void SafetensorsFolder::read(const Box& box, View out) const {

@@ -39,6 +39,13 @@ std::string block_name(const Box& box, const Shape& extent) {
   return name;
 }
 
+// Its own name must be on the disk too, or a lost supply takes all checkpoints in it.
+void make_root(const std::string& root) {
+  if (file_exists(root)) return;
+  make_directories(root);
+  sync_directory((fs::absolute(root) / "").parent_path().parent_path());
+}
+
 // What earlier, killed processes left.
 void remove_leftovers(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) {
@@ -104,9 +111,9 @@ void add_pieces(Tensors& tensors, Index part) {
   }
 }
 
-std::vector<IndexedTensor> in_order(Tensors tensors) {
+std::vector<IndexedTensor> in_order(const Tensors& tensors) {
   std::vector<IndexedTensor> out;
-  for (auto& [name, tensor] : tensors) out.push_back(std::move(tensor));
+  for (const auto& [name, tensor] : tensors) out.push_back(tensor);
   return out;
 }
 
@@ -146,7 +153,7 @@ void CheckpointWriter::commit_with(Communicator* comm, Stream* stream) {
   Index own;
   try {
     team.first([&] {
-      make_directories(root_);
+      make_root(root_);
       remove_leftovers(root_);
       make_directories(folder);
     });
@@ -212,7 +219,7 @@ Index CheckpointWriter::write_blocks(const std::string& folder, int rank, Stream
     add_pieces(tensors, {.tensors = {{block.box.name, block.dtype, block.box.global, {piece}}}, .files = {}});
   }
   file.finish();
-  return {.iteration = iteration_, .tensors = in_order(std::move(tensors)), .files = {}};
+  return {.iteration = iteration_, .tensors = in_order(tensors), .files = {}};
 }
 
 void CheckpointWriter::publish(const std::string& folder, int ranks, Index own) const {
@@ -223,7 +230,7 @@ void CheckpointWriter::publish(const std::string& folder, int ranks, Index own) 
     add_pieces(tensors, parse_index_part(read_file(part), part));
     fs::remove(part);
   }
-  Index index{.iteration = iteration_, .tensors = in_order(std::move(tensors)), .files = {}};
+  Index index{.iteration = iteration_, .tensors = in_order(tensors), .files = {}};
   for (const IndexedTensor& tensor : index.tensors)
     check_cover(tensor, ErrorKind::kInternal, concat("checkpoint tensor ", quote(tensor.name)));
   for (const SmallFile& file : small_files_) {

@@ -18,9 +18,9 @@ namespace megalith {
 /// a complete checkpoint.
 ///
 ///   CheckpointWriter writer(root, iteration);
-///   for (const Param& p : params.all()) put_param(writer, p);            // checkpoint/params_io.h
+///   put_params(writer, params, split);     // checkpoint/params_io.h
 ///   writer.put(optimizer_box, moments);
-///   writer.put_json(kArgsFile, args);                                    // the same on every rank
+///   writer.put_json(kArgsFile, args);      // the same on every rank
 ///   writer.commit(*groups.checkpoint, stream);
 class CheckpointWriter {
  public:

@@ -7,7 +7,7 @@ const NameMap& llama_names() {
   using enum Transform;
   using enum Dim;
   using enum Presence;
-  static const NameMap kMap = {
+  static const NameMap names = {
       .family = "llama",
       .architecture = "LlamaForCausalLM",
       .prefix = "model.",
@@ -66,7 +66,7 @@ const NameMap& llama_names() {
           },
       .skipped = {".rotary_emb.inv_freq"},  // a table that follows from the configuration
   };
-  return kMap;
+  return names;
 }
 
 }  // namespace megalith
