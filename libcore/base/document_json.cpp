@@ -69,26 +69,6 @@ std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   return unit && is_low(*unit) ? unit : std::nullopt;
 }
 
-char* write_utf8(char* out, uint32_t c) {
-  const auto put = [&](uint32_t byte) { *out++ = static_cast<char>(byte); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | (c >> 6));
-    put(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    put(0xE0 | (c >> 12));
-    put(0x80 | ((c >> 6) & 0x3F));
-    put(0x80 | (c & 0x3F));
-  } else {
-    put(0xF0 | (c >> 18));
-    put(0x80 | ((c >> 12) & 0x3F));
-    put(0x80 | ((c >> 6) & 0x3F));
-    put(0x80 | (c & 0x3F));
-  }
-  return out;
-}
-
 char simple_escape(char c) {
   switch (c) {
     case 'b':

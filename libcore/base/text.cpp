@@ -196,8 +196,8 @@ size_t valid_utf8_prefix(std::string_view bytes) {
   return at;
 }
 
-void append_utf8(std::string& out, uint32_t c) {
-  const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
+char* write_utf8(char* out, uint32_t c) {
+  const auto put = [&](uint32_t byte) { *out++ = static_cast<char>(byte); };
   if (c < 0x80) {
     put(c);
   } else if (c < 0x800) {
@@ -213,6 +213,12 @@ void append_utf8(std::string& out, uint32_t c) {
     put(0x80 | ((c >> 6) & 0x3F));
     put(0x80 | (c & 0x3F));
   }
+  return out;
+}
+
+void append_utf8(std::string& out, uint32_t code_point) {
+  char bytes[4];
+  out.append(bytes, write_utf8(bytes, code_point));
 }
 
 namespace {

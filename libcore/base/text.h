@@ -10,7 +10,7 @@
 namespace megalith {
 
 std::vector<std::string> split(std::string_view text, char separator);  // "" gives one empty part
-std::string_view trim(std::string_view text);                          // blanks, tabs, CR, LF
+std::string_view trim(std::string_view text);                           // blanks, tabs, CR, LF
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string quote(std::string_view text);  // "text", control characters and bad UTF-8 escaped, for messages
 
@@ -23,18 +23,22 @@ std::string format_double(double value);
 /// Fixed or scientific with `digits` after the point, as printf %.*f and %.*E.
 std::string format_fixed(double value, int digits);
 std::string format_scientific(double value, int digits);
-std::string format_count(int64_t value);    // 1,234,567
-std::string format_bytes(double bytes);     // "1.50 GiB"
+std::string format_count(int64_t value);      // 1,234,567
+std::string format_bytes(double bytes);       // "1.50 GiB"
 std::string format_duration(double seconds);  // "4.2 s", "3 min 20 s", "2 h 05 min"
 
-/// The candidate with the least edit distance to `word` when that is at most a third of its length; for "did you mean".
+/// The candidate with the least edit distance to `word` when that is at most a third of its length; for "did
+/// you mean".
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// Length of the longest prefix of `bytes` that is valid UTF-8 (no surrogates, no overlong forms, <= U+10FFFF).
+/// Length of the longest prefix of `bytes` that is valid UTF-8 (no surrogates, no overlong forms, <=
+/// U+10FFFF).
 size_t valid_utf8_prefix(std::string_view bytes);
+/// Writes the 1 to 4 bytes of a code point and returns the end; room for 4.
+char* write_utf8(char* out, uint32_t code_point);
 void append_utf8(std::string& out, uint32_t code_point);
-/// `bytes` with U+FFFD for what is not valid UTF-8: one for each maximal part of a sequence, else one a byte (the Unicode
-/// standard's "substitution of maximal subparts", as in Python's errors="replace").
+/// `bytes` with U+FFFD for what is not valid UTF-8: one for each maximal part of a sequence, else one a byte
+/// (the Unicode standard's "substitution of maximal subparts", as in Python's errors="replace").
 std::string replace_invalid_utf8(std::string_view bytes);
 
 }  // namespace megalith
