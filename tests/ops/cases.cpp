@@ -560,7 +560,7 @@ std::vector<Outcome> run_embedding_grad(Bed& bed, const EmbeddingCase& c) {
       const int64_t id = static_cast<int64_t>(ids[static_cast<size_t>(row)]) - c.first_id;
       const double value = dy[static_cast<size_t>(row * c.h + i)];
       if (id >= 0 && id < c.vocabulary) dtable[static_cast<size_t>(id * c.h + i)] += value;
-      dpositions[static_cast<size_t>((kFirstPlace + row / c.b) * c.h + i)] += value;
+      if (c.positions) dpositions[static_cast<size_t>((kFirstPlace + row / c.b) * c.h + i)] += value;
     }
   std::vector<Outcome> outcomes = {{"dtable", bed.get(table), dtable, kFp32}};
   if (c.positions) outcomes.push_back({"dpositions", bed.get(positions), dpositions, kFp32});
@@ -568,6 +568,8 @@ std::vector<Outcome> run_embedding_grad(Bed& bed, const EmbeddingCase& c) {
 }
 
 void add_embedding_cases(std::vector<OpCase>& cases) {
+  const EmbeddingCase many{700, 1, 3, 5, 0, false};  // each id often and far apart
+  cases.push_back({"embedding_grad many", [many](Bed& bed) { return run_embedding_grad(bed, many); }});
   for (const DType dtype : {DType::kF32, DType::kBf16})
     for (const bool positions : {true, false})
       for (const int64_t h : {1, 17, 130}) {

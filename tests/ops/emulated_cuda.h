@@ -15,9 +15,9 @@
 
 /// Enough of CUDA to run the backend's kernels on the host, for tests on machines without a device: memory is
 /// host memory, a stream runs at once, and a kernel's blocks run one after the other, each with one fiber per
-/// thread that is switched at barriers and shuffles only. Finds wrong maths and indices, barriers that not
-/// all threads reach, and (by running the threads in either order) missing barriers; not what only hardware
-/// shows.
+/// thread. A fiber runs to its next barrier or shuffle; a shuffle waits for the warp, a barrier for the
+/// block. Finds wrong maths and indices, barriers that not all threads reach, and (by running the threads in
+/// either order) missing barriers; not what only hardware shows.
 
 #define __global__
 #define __device__
@@ -50,31 +50,31 @@ class EmulatedBlock {
     while (step()) {
     }
   }
-  /// The thread that runs waits here for the others of its block. `kind` tells barriers apart.
-  void wait(char kind) {
-    Fiber& self = fibers_[current_];
-    self.waits_at = kind;
-    if (_setjmp(self.place) == 0) _longjmp(scheduler_place_, 1);
-  }
-  /// Every thread gives a value and gets the one that thread (own ^ apart) gave.
+  /// The thread that runs waits here for the others of its block.
+  void wait() { pause(kBarrier); }
+  /// Every thread of a warp gives a value and gets the one that thread (own ^ apart) gave.
   template <class T>
   T exchange(T value, unsigned apart) {
-    give(&value, sizeof value);
-    wait('x');
-    std::memcpy(&value, given_by(current_ ^ apart), sizeof value);
+    Fiber& self = fibers_[current_];
+    const size_t turn = ++self.gifts % 2;  // in turn: a value is read after the next one has been given
+    std::memcpy(self.given[turn], &value, sizeof value);
+    pause(kShuffle);
+    std::memcpy(&value, fibers_[current_ ^ apart].given[turn], sizeof value);
     return value;
   }
+  /// Whether any thread of the block says so.
   bool any(bool value) {
-    give(&value, sizeof value);
-    wait('o');
-    bool result = false;
-    for (size_t i = 0; i < fibers_.size(); ++i) result |= *given_by(i) != 0;
-    return result;
+    Fiber& self = fibers_[current_];
+    const size_t turn = ++self.votes % 2;
+    self.vote[turn] = value;
+    pause(kVote);
+    return std::any_of(fibers_.begin(), fibers_.end(), [&](const Fiber& fiber) { return fiber.vote[turn]; });
   }
   float* shared() { return reinterpret_cast<float*>(shared_.data()); }
 
  private:
-  static constexpr size_t kStack = 64 << 10;
+  static constexpr size_t kStack = 64 << 10, kWarp = 32;
+  enum Place { kRunning, kShuffle, kBarrier, kVote, kEnded };  // where a thread waits
   struct alignas(64) Line {
     unsigned char bytes[64];
   };
@@ -84,15 +84,16 @@ class EmulatedBlock {
     jmp_buf place{};
     bool started = false;
     std::unique_ptr<unsigned char[]> stack;
-    unsigned char given[2][8] = {};  // in turn: a value is read after the next one has been given
-    unsigned gifts = 0;
-    char waits_at = 0;
-    bool done = false;
+    unsigned char given[2][8] = {};
+    bool vote[2] = {};
+    unsigned gifts = 0, votes = 0;
+    Place waits_at = kRunning;
   };
 
   void start(Fiber& fiber) {
     if (!fiber.stack) fiber.stack = std::make_unique<unsigned char[]>(kStack);
-    fiber.done = fiber.started = false;
+    fiber.started = false;
+    fiber.waits_at = kRunning;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStack;
@@ -103,7 +104,7 @@ class EmulatedBlock {
   void enter() {
     const size_t self = current_;
     (*kernel_)();
-    fibers_[self].done = true;
+    fibers_[self].waits_at = kEnded;
     _longjmp(scheduler_place_, 1);
   }
   void resume(Fiber& fiber) {
@@ -112,15 +113,16 @@ class EmulatedBlock {
     fiber.started = true;
     setcontext(&fiber.context);
   }
-  /// Each thread runs to its next barrier; false when all have ended.
-  bool step();
-  void give(const void* value, size_t bytes) {
+  void pause(Place place) {
     Fiber& self = fibers_[current_];
-    std::memcpy(self.given[++self.gifts % 2], value, bytes);
+    self.waits_at = place;
+    if (_setjmp(self.place) == 0) _longjmp(scheduler_place_, 1);
   }
-  const unsigned char* given_by(size_t thread) const {
-    return fibers_[thread].given[fibers_[current_].gifts % 2];
-  }
+  /// Each warp runs to its next barrier; false when all have ended.
+  bool step();
+  /// Each thread of a warp runs on to where it waits, which must be the same place; that place.
+  Place step_warp(size_t first);
+  size_t in_order(size_t i, size_t n) const { return backwards ? n - 1 - i : i; }
 
   const std::function<void()>* kernel_ = nullptr;
   jmp_buf scheduler_place_{};
@@ -133,25 +135,37 @@ class EmulatedBlock {
 
 inline megalith::test::Index threadIdx, blockIdx, blockDim, gridDim;
 
-inline bool megalith::test::EmulatedBlock::step() {
-  size_t done = 0;
-  const size_t threads = fibers_.size();
+namespace megalith::test {
+
+inline EmulatedBlock::Place EmulatedBlock::step_warp(size_t first) {
+  const size_t threads = std::min(kWarp, fibers_.size() - first);
   for (size_t i = 0; i < threads; ++i) {
-    current_ = backwards ? threads - 1 - i : i;
+    current_ = first + in_order(i, threads);
     threadIdx.x = static_cast<unsigned>(current_);
-    Fiber& fiber = fibers_[current_];
-    fiber.waits_at = 0;
-    if (!fiber.done) resume(fiber);
-    done += fiber.done;
+    if (fibers_[current_].waits_at != kEnded) resume(fibers_[current_]);
   }
+  const Place place = fibers_[first].waits_at;
+  for (size_t i = 0; i < threads; ++i)
+    if (fibers_[first + i].waits_at != place)
+      throw std::logic_error("the threads of a warp wait at different places, or some have ended");
+  return place;
+}
+
+inline bool EmulatedBlock::step() {
+  const size_t warps = (fibers_.size() + kWarp - 1) / kWarp;
+  for (size_t i = 0; i < warps; ++i)
+    while (step_warp(in_order(i, warps) * kWarp) == kShuffle) {
+    }
   for (const Fiber& fiber : fibers_)
     if (fiber.waits_at != fibers_[0].waits_at)
       throw std::logic_error("the threads of a block wait at different barriers, or some have ended");
-  return done < threads;
+  return fibers_[0].waits_at != kEnded;
 }
 
+}  // namespace megalith::test
+
 inline void __syncthreads() {
-  megalith::test::EmulatedBlock::running().wait('s');
+  megalith::test::EmulatedBlock::running().wait();
 }
 inline int __syncthreads_or(bool value) {
   return megalith::test::EmulatedBlock::running().any(value);
