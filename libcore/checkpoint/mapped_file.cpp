@@ -11,6 +11,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kMostNamed = 5;  // names in one complaint
+constexpr int64_t kTransposeBytes = int64_t{8} << 20;
 
 // The file's name of a tensor: with the family's prefix, or without it.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
@@ -75,29 +76,50 @@ void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
        named < unknown.size() ? ", …" : "");
 }
 
-// Our whole tensor from its parts; `ours` in the stored type.
-void MappedTensorFile::assemble(const MappedTensor& mapped, View ours) const {
-  if (mapped.row->transform == Transform::kCopy)  // the same bytes: no second buffer
-    return theirs_->read(Box::whole(mapped.theirs[0].name, mapped.theirs[0].shape),
-                         ours.as_shape(mapped.theirs[0].shape));
-  std::vector<std::byte> theirs;
+// Their columns are our rows: fills out [columns, rows of theirs] with the block, through a small buffer.
+void MappedTensorFile::read_transposed(const TheirTensor& part, MatrixBlock theirs, View out) const {
+  const auto row_bytes = theirs.rows * static_cast<int64_t>(size_of(out.dtype));
+  const int64_t step = std::max<int64_t>(1, kTransposeBytes / row_bytes);
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, theirs.columns) * row_bytes));
+  for (int64_t done = 0; done < theirs.columns; done += step) {
+    const int64_t columns = std::min(step, theirs.columns - done);
+    const View slice{buffer.data(), out.dtype, {theirs.rows, columns}};
+    theirs_->read({part.name, part.shape, {theirs.row, theirs.column + done}}, slice);
+    transpose(slice, out.as_shape({theirs.columns, theirs.rows}).rows(done, done + columns));
+  }
+}
+
+// Consecutive rows of our tensor, from the parts that hold them.
+void MappedTensorFile::read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const {
+  const View rows = out.as_shape({block.rows, block.columns});
   for (size_t part = 0; part < mapped.theirs.size(); ++part) {
-    const auto& [name, shape] = mapped.theirs[part];
-    theirs.resize(static_cast<size_t>(shape.elements()) * size_of(ours.dtype));
-    const View view{theirs.data(), ours.dtype, shape};
-    theirs_->read(Box::whole(name, shape), view);
-    to_ours(mapped, part, view, ours);
+    const PartRows layout = part_rows(mapped, part);
+    const TheirTensor& theirs = mapped.theirs[part];
+    for (const RowRun& run : layout.runs) {
+      const int64_t begin = std::max(run.ours, block.row),
+                    end = std::min(run.ours + run.rows, block.row + block.rows);
+      if (begin >= end) continue;
+      const View to = rows.rows(begin - block.row, end - block.row);
+      const int64_t at = run.theirs + begin - run.ours;
+      if (layout.transposed)
+        read_transposed(theirs, {block.column, block.columns, at, end - begin}, to);
+      else if (theirs.shape.rank == 1)
+        theirs_->read({theirs.name, theirs.shape, {at}}, to.as_shape({end - begin}));
+      else
+        theirs_->read({theirs.name, theirs.shape, {at, block.column}}, to);
+    }
   }
 }
 
 void MappedTensorFile::read(const Box& box, View out) const {
-  const StoredTensor& tensor = checked(box, out);
-  const MappedTensor& mapped = mapped_[static_cast<size_t>(&tensor - tensors_.data())];
-  if (out.shape == mapped.shape && out.dtype == tensor.dtype) return assemble(mapped, out);
-  std::vector<std::byte> ours(static_cast<size_t>(mapped.shape.elements()) * size_of(*tensor.dtype));
-  const View whole{ours.data(), *tensor.dtype, mapped.shape};
-  assemble(mapped, whole);
-  copy_block(whole, box.offset, out, Box::whole({}, out.shape).offset, out.shape);
+  const MappedTensor& mapped = mapped_[static_cast<size_t>(&checked(box, out) - tensors_.data())];
+  const MatrixForm form{mapped.shape, part_rows(mapped, 0).columns == 1};
+  const int last = mapped.shape.rank - 1;
+  const int64_t column = form.vector ? 0 : box.offset[last], columns = form.vector ? 1 : out.shape[last];
+  const View rows = out.as_shape({out.elements() / columns, columns});
+  for_each_row_run(form, box.offset, out.shape, [&](int64_t row, int64_t n, int64_t at) {
+    read_rows(mapped, {row, n, column, columns}, rows.rows(at, at + n));
+  });
 }
 
 }  // namespace megalith

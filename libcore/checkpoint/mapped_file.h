@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/rows.h"
 #include "libcore/checkpoint/tensor_file.h"
 
 namespace megalith {
@@ -18,11 +19,12 @@ class MappedTensorFile final : public TensorFile {
 
   const std::string& path() const override { return theirs_->path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  /// Holds the whole tensor and its largest part in memory meanwhile.
+  /// Any block is read straight into its place; only what is transposed goes through a buffer, of 8 MiB.
   void read(const Box& box, View out) const override;
 
  private:
-  void assemble(const MappedTensor& mapped, View ours) const;
+  void read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const;
+  void read_transposed(const TheirTensor& part, MatrixBlock theirs, View out) const;
   void refuse_unmapped(const NameMap& map) const;
 
   std::unique_ptr<TensorFile> theirs_;

@@ -54,11 +54,6 @@ Matrix matrix_of(const NameRow& row, const Shape& shape) {
   return {shape.rows(), shape.back()};
 }
 
-// `rows` rows that stand together on both sides.
-struct RowRun {
-  int64_t ours, theirs, rows;
-};
-
 // Rows of one kind (0 query, 1 key, 2 value) of a packed QKV {groups, heads + 2, head, …}, to stand from row
 // `to` on.
 void append_qkv_runs(std::vector<RowRun>& runs, const Shape& packed, int kind, int64_t to) {
@@ -132,54 +127,6 @@ void append_if_any(std::vector<MappedTensor>& out, const NameMap& map, const Nam
     out.push_back(mapped(map, row, config, layer));
 }
 
-// Calls copy(first element of ours, first element of theirs, how many) for all that a part holds.
-template <class Copy>
-void walk(const MappedTensor& m, size_t part, Copy copy) {
-  const Matrix matrix = matrix_of(*m.row, m.shape);
-  const auto runs = runs_of(*m.row, m.shape, part);
-  const int64_t their_rows = rows_of(runs);
-  constexpr int64_t kTile = 32;  // of the transposition, to use whole cache lines on both sides
-  for (const RowRun& run : runs) {
-    if (!is_transposed(*m.row, matrix.columns)) {
-      copy(run.ours * matrix.columns, run.theirs * matrix.columns, run.rows * matrix.columns);
-      continue;
-    }
-    for (int64_t r0 = 0; r0 < run.rows; r0 += kTile)
-      for (int64_t c0 = 0; c0 < matrix.columns; c0 += kTile)
-        for (int64_t r = r0; r < std::min(r0 + kTile, run.rows); ++r)
-          for (int64_t c = c0; c < std::min(c0 + kTile, matrix.columns); ++c)
-            copy((run.ours + r) * matrix.columns + c, c * their_rows + run.theirs + r, 1);
-  }
-}
-
-// Element types matter only by their size here.
-template <class Word>
-void move_words(const MappedTensor& m, size_t part, const void* from, void* to, bool from_ours) {
-  const auto* in = static_cast<const Word*>(from);
-  auto* out = static_cast<Word*>(to);
-  walk(m, part, [&](int64_t ours, int64_t theirs, int64_t n) {
-    std::copy_n(in + (from_ours ? ours : theirs), n, out + (from_ours ? theirs : ours));
-  });
-}
-
-void move(const MappedTensor& m, size_t part, ConstView from, View to, bool from_ours) {
-  const ConstView ours = from_ours ? from : ConstView(to), theirs = from_ours ? ConstView(to) : from;
-  if (from.dtype != to.dtype || ours.elements() != m.shape.elements() ||
-      theirs.elements() != m.theirs[part].shape.elements())
-    fail(ErrorKind::kInternal, quote(m.ours), ": views ", from.shape, " and ", to.shape,
-         " do not fit the name map");
-  switch (size_of(to.dtype)) {
-    case 1:
-      return move_words<uint8_t>(m, part, from.data, to.data, from_ours);
-    case 2:
-      return move_words<uint16_t>(m, part, from.data, to.data, from_ours);
-    case 4:
-      return move_words<uint32_t>(m, part, from.data, to.data, from_ours);
-    default:
-      return move_words<uint64_t>(m, part, from.data, to.data, from_ours);
-  }
-}
-
 }  // namespace
 
 int64_t extent_of(Dim dim, const ModelConfig& config) {
@@ -222,11 +169,15 @@ std::vector<MappedTensor> mapped_tensors(const NameMap& map, const ModelConfig& 
   return out;
 }
 
-void to_theirs(const MappedTensor& mapped, size_t part, ConstView ours, View theirs) {
-  move(mapped, part, ours, theirs, true);
+int64_t PartRows::rows() const {
+  return rows_of(runs);
 }
-void to_ours(const MappedTensor& mapped, size_t part, ConstView theirs, View ours) {
-  move(mapped, part, theirs, ours, false);
+
+PartRows part_rows(const MappedTensor& mapped, size_t part) {
+  const int64_t columns = matrix_of(*mapped.row, mapped.shape).columns;
+  return {.runs = runs_of(*mapped.row, mapped.shape, part),
+          .columns = columns,
+          .transposed = is_transposed(*mapped.row, columns)};
 }
 
 }  // namespace megalith

@@ -79,9 +79,20 @@ struct MappedTensor {
 /// All tensors of a model in the order of depth.
 std::vector<MappedTensor> mapped_tensors(const NameMap& map, const ModelConfig& config);
 
-/// Part `part` of mapped.theirs from our tensor, and back (to_ours writes the part's rows only). Dense host
-/// views of one dtype with the elements of mapped.shape and mapped.theirs[part].shape.
-void to_theirs(const MappedTensor& mapped, size_t part, ConstView ours, View theirs);
-void to_ours(const MappedTensor& mapped, size_t part, ConstView theirs, View ours);
+/// `rows` rows that stand together on both sides.
+struct RowRun {
+  int64_t ours, theirs, rows;
+};
+/// Part `part` of mapped.theirs as rows of our tensor taken as a matrix: `columns` is its last axis, and 1
+/// for a vector (a norm's weight, a bias of any rank). The runs follow each other there; with `transposed`
+/// the tensor there is [columns, rows].
+struct PartRows {
+  std::vector<RowRun> runs;
+  int64_t columns;
+  bool transposed;
+
+  int64_t rows() const;
+};
+PartRows part_rows(const MappedTensor& mapped, size_t part);
 
 }  // namespace megalith

@@ -275,11 +275,15 @@ std::string header_of(const std::vector<TensorSpec>& tensors) {
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors)
-    : file_(std::move(path)), tensors_(std::move(tensors)) {
-  std::sort(tensors_.begin(), tensors_.end(), [](const TensorSpec& a, const TensorSpec& b) {
+std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorSpec& a, const TensorSpec& b) {
     return a.dtype == b.dtype ? a.name < b.name : type_index(a.dtype) > type_index(b.dtype);
   });
+  return tensors;
+}
+
+SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors)
+    : file_(std::move(path)), tensors_(in_safetensors_order(std::move(tensors))) {
   const std::string header = header_of(tensors_);
   const uint64_t length = header.size();
   file_.write(&length, sizeof length);

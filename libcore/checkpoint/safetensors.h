@@ -58,6 +58,9 @@ struct TensorSpec {
   uint64_t bytes() const { return static_cast<uint64_t>(shape.elements()) * size_of(dtype); }
 };
 
+/// The order in which the safetensors library writes tensors: by type (widest first), then name.
+std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors);
+
 /// Writes a .safetensors file, byte for byte as the safetensors library lays it out: tensors by type (widest
 /// first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
 class SafetensorsWriter {

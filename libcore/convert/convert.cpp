@@ -45,23 +45,36 @@ void run_convert(const ConvertConfig& config) {
   const std::string tokenizer = config.tokenizer.empty() ? source.tokenizer_folder() : config.tokenizer;
   if (!config.tokenizer.empty() && tokenizer_in(tokenizer).type.empty())
     fail(ErrorKind::kNoInput, "--tokenizer-model ", quote(config.tokenizer), " holds no tokenizer's files");
+  const Conversion conversion{.source = source, .tokenizer_folder = tokenizer};
   if (config.to == "hf")
-    export_hf(source, tokenizer, config.output, *parse_size(config.max_shard_size));
+    export_hf(conversion, config.output, *parse_size(config.max_shard_size));
   else
-    export_checkpoint(source, tokenizer, config.output);
+    export_checkpoint(conversion, config.output);
   log("wrote ", config.output);
 }
 
-void export_checkpoint(const ModelSource& source, const std::string& tokenizer_folder,
-                       const std::string& root) {
+OutputPlan plan_checkpoint(const Conversion& conversion) {
+  OutputFile file{.name = iteration_folder(kRelease) + "/data_00000.safetensors"};
+  for (const StoredTensor& tensor : conversion.file().tensors()) {
+    if (tensor.name.starts_with(kOptimizerPrefix)) continue;
+    const Shape shape = tensor.shape();
+    file.tensors.push_back({tensor.name, storage_of(conversion.dtype_of(tensor)), shape,
+                            copy_recipe(tensor.name, {shape, shape.rank == 1})});
+  }
+  return {std::move(file)};
+}
+
+void export_checkpoint(const Conversion& conversion, const std::string& root) {
   if (latest_checkpoint(root))
     fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
+  const ModelSource& source = conversion.source;
+  const std::string& tokenizer_folder = conversion.tokenizer_folder;
   CheckpointWriter writer(root, kRelease);
-  for (const StoredTensor& tensor : source.tensors().tensors()) {
+  for (const StoredTensor& tensor : conversion.file().tensors()) {
     if (tensor.name.starts_with(kOptimizerPrefix)) continue;
     const Box box = Box::whole(tensor.name, tensor.shape());
-    writer.put(box, *tensor.dtype, tensor.shape(),
-               [&source, box](View out) { source.tensors().read(box, out); });
+    writer.put(box, conversion.dtype_of(tensor), tensor.shape(),
+               [&conversion, box](View out) { conversion.file().read(box, out); });
   }
   Json args = to_json(source.config());
   if (!tokenizer_folder.empty()) {

@@ -5,6 +5,7 @@
 
 #include "libcore/config/fields.h"
 #include "libcore/convert/model_source.h"
+#include "libcore/convert/output.h"
 
 namespace megalith {
 
@@ -36,16 +37,27 @@ std::optional<uint64_t> parse_size(std::string_view text);
 /// Does what the options say. The output appears complete or not at all.
 void run_convert(const ConvertConfig& config);
 
-/// Writes a Hugging Face folder: config.json, generation_config.json, weights in files of at most `max_shard`
-/// bytes (one tensor is never divided), the tokenizer's files from `tokenizer_folder` (empty: none) and
-/// README.md. An earlier export is replaced; kUsage when the folder holds anything else. At most two copies
-/// of the largest tensor stand in memory.
-void export_hf(const ModelSource& source, const std::string& tokenizer_folder, const std::string& output,
-               uint64_t max_shard);
+/// What a target writes, and from what.
+struct Conversion {
+  const ModelSource& source;
+  std::string tokenizer_folder = {};    // empty: none
+  std::optional<DType> dtype = {};      // of all parameters; empty: each as it is stored
+  const TensorFile* tensors = nullptr;  // under our names; null: the source's own
+  const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
+  DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
+  DType main_dtype() const { return dtype.value_or(source.dtype()); }
+};
+
+/// The files of a Hugging Face folder's weights, each of at most `max_shard` bytes (one tensor is never
+/// divided).
+OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard);
+/// Writes the folder: config.json, generation_config.json, weights, the tokenizer's files and README.md. An
+/// earlier export is replaced; kUsage when the folder holds anything else.
+void export_hf(const Conversion& conversion, const std::string& output, uint64_t max_shard = UINT64_MAX);
 
 /// Writes the weights as ROOT/release with its tracker, for megalith-pretrain --load. kUsage when the folder
-/// holds checkpoints already.
-void export_checkpoint(const ModelSource& source, const std::string& tokenizer_folder,
-                       const std::string& root);
+/// holds checkpoints already. Holds one copy of the largest tensor.
+OutputPlan plan_checkpoint(const Conversion& conversion);
+void export_checkpoint(const Conversion& conversion, const std::string& root);
 
 }  // namespace megalith

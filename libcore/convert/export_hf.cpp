@@ -21,47 +21,53 @@ namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
                                      "model.safetensors", "model.safetensors.index.json"};
 
-// One tensor to be written, and where it comes from.
-struct Export {
-  TensorSpec spec;
-  const MappedTensor* from;
-  size_t part;
-};
-using Shard = std::vector<Export>;
-
-std::vector<Export> exports_of(const std::vector<MappedTensor>& mapped, const ModelSource& source) {
-  std::vector<Export> out;
-  std::set<std::string> known;
-  for (const MappedTensor& m : mapped) {
-    known.insert(m.ours);
-    const StoredTensor* stored = m.absent ? nullptr : &source.tensors().at(m.ours);
-    if (stored && stored->shape() != m.shape)
-      fail(ErrorKind::kData, source.path(), ": tensor ", quote(m.ours), " is ", stored->shape(),
-           ", but the options say ", m.shape);
-    for (size_t part = 0; part < m.theirs.size(); ++part)
-      out.push_back(
-          {{m.theirs[part].name, stored ? *stored->dtype : source.dtype(), m.theirs[part].shape}, &m, part});
+std::string how_of(const NameRow& row, size_t part) {
+  switch (row.transform) {
+    case Transform::kCopy:
+      return "copy";
+    case Transform::kTranspose:
+      return "transpose";
+    case Transform::kSplitQkv:
+      return concat("qkv[", "qkv"[part], ']');
+    case Transform::kJoinQkv:
+      return "q | k | v, transpose";
+    case Transform::kSplitGateUp:
+      return part == 0 ? "gate of fc1" : "up of fc1";
   }
-  for (const StoredTensor& tensor : source.tensors().tensors())
-    if (!known.contains(tensor.name) && !tensor.name.starts_with(kOptimizerPrefix))
-      fail(ErrorKind::kData, source.path(), ": tensor ", quote(tensor.name), " has no place in a ",
-           family_of(source.config()).architecture);
-  return out;
+  return {};
 }
 
-// In the order of depth, as many as fit (transformers' rule).
-std::vector<Shard> shards_of(const std::vector<Export>& all, uint64_t greatest) {
-  std::vector<Shard> shards(1);
-  uint64_t bytes = 0;
-  for (const Export& e : all) {
-    if (bytes > 0 && bytes + e.spec.bytes() > greatest) {
-      shards.emplace_back();
-      bytes = 0;
-    }
-    shards.back().push_back(e);
-    bytes += e.spec.bytes();
+Recipe recipe_of(const MappedTensor& mapped, size_t part) {
+  const PartRows rows = part_rows(mapped, part);
+  Recipe recipe{.source = mapped.absent ? std::string() : mapped.ours,
+                .form = {mapped.shape, rows.columns == 1},
+                .columns = rows.columns,
+                .transposed = rows.transposed,
+                .how = mapped.absent ? "zeros" : how_of(*mapped.row, part)};
+  for (const RowRun& run : rows.runs) recipe.runs.push_back({run.ours, run.rows});
+  return recipe;
+}
+
+// All tensors of the model in the order of depth.
+std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
+  const ModelConfig& config = conversion.source.config();
+  std::vector<OutputTensor> out;
+  std::set<std::string> known;
+  for (const MappedTensor& m : mapped_tensors(family_of(config), config)) {
+    known.insert(m.ours);
+    const StoredTensor* stored = m.absent ? nullptr : &conversion.file().at(m.ours);
+    if (stored && stored->shape() != m.shape)
+      fail(ErrorKind::kData, conversion.source.path(), ": tensor ", quote(m.ours), " is ", stored->shape(),
+           ", but the options say ", m.shape);
+    const DType dtype = stored ? conversion.dtype_of(*stored) : conversion.main_dtype();
+    for (size_t part = 0; part < m.theirs.size(); ++part)
+      out.push_back({m.theirs[part].name, storage_of(dtype), m.theirs[part].shape, recipe_of(m, part)});
   }
-  return shards;
+  for (const StoredTensor& tensor : conversion.file().tensors())
+    if (!known.contains(tensor.name) && !tensor.name.starts_with(kOptimizerPrefix))
+      fail(ErrorKind::kData, conversion.source.path(), ": tensor ", quote(tensor.name), " has no place in a ",
+           family_of(config).architecture);
+  return out;
 }
 
 std::string shard_name(size_t shard, size_t shards) {
@@ -71,54 +77,40 @@ std::string shard_name(size_t shard, size_t shards) {
   return name;
 }
 
-// Holds our tensor and theirs, and nothing afterwards: the next one may be the largest.
-void write_tensor(SafetensorsWriter& writer, const Export& e, const ModelSource& source) {
-  const DType dtype = e.spec.dtype;
-  std::vector<std::byte> ours(static_cast<size_t>(e.from->shape.elements()) * size_of(dtype)), theirs;
-  const View whole{ours.data(), dtype, e.from->shape};
-  if (!e.from->absent) source.tensors().read(Box::whole(e.from->ours, e.from->shape), whole);
-  if (e.from->row->transform != Transform::kCopy) {
-    theirs.resize(e.spec.bytes());
-    to_theirs(*e.from, e.part, whole, {theirs.data(), dtype, e.spec.shape});
-    ours.swap(theirs);
-  }
-  writer.write(e.spec.name, ours.data(), e.spec.bytes());
+DType plain_type(Storage storage) {
+  return storage == Storage::kBf16 ? DType::kBf16 : storage == Storage::kF16 ? DType::kF16 : DType::kF32;
 }
 
-void write_shard(const std::string& path, const Shard& shard, const ModelSource& source, Progress& progress,
-                 uint64_t& done) {
+std::vector<TensorSpec> specs_of(const OutputFile& file) {
   std::vector<TensorSpec> specs;
-  std::map<std::string, const Export*> by_name;
-  for (const Export& e : shard) {
-    specs.push_back(e.spec);
-    by_name[e.spec.name] = &e;
-  }
-  SafetensorsWriter writer(path, std::move(specs));
-  for (const TensorSpec& spec : writer.order()) {
-    write_tensor(writer, *by_name.at(spec.name), source);
-    done += spec.bytes();
-    progress.advance_to(static_cast<int64_t>(done));
-  }
-  writer.finish();
+  for (const OutputTensor& tensor : file.tensors)
+    specs.push_back({tensor.name, plain_type(tensor.storage), tensor.shape});
+  return specs;
 }
 
-Json index_of(const std::vector<Shard>& shards) {
-  uint64_t bytes = 0;
-  int64_t parameters = 0;
+// The tensors as they stand in a file.
+void put_in_order(OutputFile& file) {
+  std::map<std::string, size_t> place;
+  const std::vector<TensorSpec> order = in_safetensors_order(specs_of(file));
+  for (size_t i = 0; i < order.size(); ++i) place[order[i].name] = i;
+  std::sort(file.tensors.begin(), file.tensors.end(), [&](const OutputTensor& a, const OutputTensor& b) {
+    return place.at(a.name) < place.at(b.name);
+  });
+}
+
+Json index_of(const OutputPlan& plan) {
   std::map<std::string, std::string> files;
-  for (size_t i = 0; i < shards.size(); ++i)
-    for (const Export& e : shards[i]) {
-      bytes += e.spec.bytes();
-      parameters += e.spec.shape.elements();
-      files[e.spec.name] = shard_name(i, shards.size());
-    }
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) files[tensor.name] = file.name;
   Json map = Json::object();
   for (const auto& [tensor, file] : files) map.as_object().emplace_back(tensor, file);
-  return Json::Object{{"metadata", Json::Object{{"total_parameters", parameters}, {"total_size", bytes}}},
-                      {"weight_map", map}};
+  return Json::Object{
+      {"metadata", Json::Object{{"total_parameters", elements_of(plan)}, {"total_size", bytes_of(plan)}}},
+      {"weight_map", map}};
 }
 
-std::string model_card(const ModelSource& source, const std::string& title, int64_t parameters) {
+std::string model_card(const Conversion& conversion, const std::string& title, int64_t parameters) {
+  const ModelSource& source = conversion.source;
   const ModelConfig& c = source.config();
   const NameMap& names = family_of(c);
   std::string card = concat("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- ",
@@ -126,7 +118,7 @@ std::string model_card(const ModelSource& source, const std::string& title, int6
   card += concat("A ", names.architecture, " of ", format_count(parameters), " parameters: ", c.layers,
                  " layers, width ", c.hidden, ", ", c.heads, " attention heads, vocabulary ",
                  format_count(c.vocab_size), ", context ", format_count(c.max_positions),
-                 " tokens. Stored as ", name_of(source.dtype()), ".\n\n");
+                 " tokens. Stored as ", name_of(conversion.main_dtype()), ".\n\n");
   if (source.iteration() != kRelease)
     card += concat("Trained with Megalith for ", format_count(source.iteration()), " iterations.\n\n");
   return card +
@@ -161,31 +153,56 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
 
 }  // namespace
 
-void export_hf(const ModelSource& source, const std::string& tokenizer_folder, const std::string& output,
-               uint64_t max_shard) {
+// In the order of depth, as many as fit (transformers' rule).
+OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
+  OutputPlan plan(1);
+  uint64_t bytes = 0;
+  for (OutputTensor& tensor : outputs_of(conversion)) {
+    if (bytes > 0 && bytes + tensor.bytes() > max_shard) {
+      plan.emplace_back();
+      bytes = 0;
+    }
+    bytes += tensor.bytes();
+    plan.back().tensors.push_back(std::move(tensor));
+  }
+  for (size_t i = 0; i < plan.size(); ++i) {
+    plan[i].name = shard_name(i, plan.size());
+    put_in_order(plan[i]);
+  }
+  return plan;
+}
+
+void export_hf(const Conversion& conversion, const std::string& output, uint64_t max_shard) {
+  const ModelSource& source = conversion.source;
   refuse_strangers(output, source);
-  const NameMap& names = family_of(source.config());
-  const auto mapped = mapped_tensors(names, source.config());
-  const auto shards = shards_of(exports_of(mapped, source), max_shard);
-  const HfTokenizer tokenizer =
-      tokenizer_folder.empty() ? HfTokenizer{} : hf_tokenizer(tokenizer_folder, source.config());
+  const OutputPlan plan = plan_hf(conversion, max_shard);
+  const HfTokenizer tokenizer = conversion.tokenizer_folder.empty()
+                                    ? HfTokenizer{}
+                                    : hf_tokenizer(conversion.tokenizer_folder, source.config());
   if (tokenizer.files.empty())
     warn("the model has no tokenizer; the exported folder takes and gives token ids only");
 
-  const Json index = index_of(shards);
   AtomicDirectory folder(output);
   const auto write = [&](const std::string& name, const std::string& text) {
     write_file((folder.path() / name).string(), text);
   };
-  write("config.json", hf_config(source.config(), source.dtype(), tokenizer.ids).dump(2) + "\n");
+  write("config.json", hf_config(source.config(), conversion.main_dtype(), tokenizer.ids).dump(2) + "\n");
   write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
-  write("README.md", model_card(source, title_of(output), index["metadata"]["total_parameters"].as_int()));
+  write("README.md", model_card(conversion, title_of(output), elements_of(plan)));
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
-  Progress progress("writing", index["metadata"]["total_size"].as_int(), "B");
+  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
   uint64_t done = 0;
-  for (size_t i = 0; i < shards.size(); ++i)
-    write_shard((folder.path() / shard_name(i, shards.size())).string(), shards[i], source, progress, done);
-  if (shards.size() > 1) write("model.safetensors.index.json", index.dump(2) + "\n");
+  for (const OutputFile& file : plan) {
+    SafetensorsWriter writer((folder.path() / file.name).string(), specs_of(file));
+    stream_file(
+        conversion.file(), file,
+        [&](const OutputTensor& tensor, const void* data, size_t bytes) {
+          writer.write(tensor.name, data, bytes);
+        },
+        progress, done);
+    writer.finish();
+  }
+  if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");
   folder.commit();
 }
 

@@ -41,7 +41,8 @@ TEST_P(GenerateApp, GreedyTextIsTransformers) {
 }
 
 TEST_P(GenerateApp, ReadsOurCheckpoints) {
-  export_checkpoint(ModelSource(dir_ / "model"), dir_ / "model", dir_ / "ours");
+  export_checkpoint({.source = ModelSource(dir_ / "model"), .tokenizer_folder = dir_ / "model"},
+                    dir_ / "ours");
   expect_goldens(dir_ / "ours");
 }
 

@@ -1,10 +1,15 @@
 #include "libcore/checkpoint/name_map.h"
 
+#include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "libcore/checkpoint/mapped_file.h"
+#include "tests/support/name_maps.h"
 
 namespace megalith {
 namespace {
@@ -43,25 +48,49 @@ const MappedTensor& named(const std::vector<MappedTensor>& all, const std::strin
   throw std::runtime_error("no " + ours);
 }
 
+using Values = std::map<std::string, std::pair<Shape, std::vector<float>>>;
+
+// Every block of every tensor of a model that other names hold, also ones that cut across groups, heads and
+// halves.
+void expect_blocks(const TensorFile& file, const std::string& name, const Tensor& ours) {
+  Shape offset = Box::whole({}, ours.shape).offset, extent = ours.shape;
+  for (int axis = 0; axis < ours.shape.rank; ++axis)
+    for (const auto& [from, to] : {std::pair<int64_t, int64_t>{0, 1}, {1, ours.shape[axis]}}) {
+      Shape o = offset, e = extent;
+      o[axis] = std::min(from, ours.shape[axis] - 1);
+      e[axis] = std::max<int64_t>(to - o[axis], 1);
+      Tensor got(e, -9), want(e);
+      copy_block({ours.values.data(), DType::kF32, ours.shape}, o, want.view(), Box::whole({}, e).offset, e);
+      file.read({name, ours.shape, o}, got.view());
+      EXPECT_EQ(got.values, want.values) << name << " at " << o << " of " << e;
+    }
+}
+
 TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
   for (const NameMap* map : all_name_maps()) {
     for (const bool biased : {false, true}) {
       ModelConfig config = small(map == &llama_names());
       config.linear_bias = biased;
+      Values theirs;
+      std::map<std::string, Tensor> ours;
       for (const MappedTensor& m : mapped_tensors(*map, config)) {
-        Tensor ours(m.shape, 1), back(m.shape, -1000);
+        const Tensor& tensor = ours.emplace(m.ours, Tensor(m.shape, 1)).first->second;
         int64_t elements = 0;
-        std::set<float> seen;
         for (size_t part = 0; part < m.theirs.size(); ++part) {
-          Tensor theirs(m.theirs[part].shape, -5000);
-          to_theirs(m, part, ours.view(), theirs.view());
-          to_ours(m, part, theirs.view(), back.view());
-          elements += theirs.shape.elements();
-          seen.insert(theirs.values.begin(), theirs.values.end());
+          Tensor there(m.theirs[part].shape, -5000);
+          test::to_theirs(m, part, {tensor.values.data(), DType::kF32, m.shape}, there.view());
+          elements += there.shape.elements();
+          theirs[m.theirs[part].name] = {there.shape, there.values};
         }
-        EXPECT_EQ(ours.values, back.values) << m.ours;
         EXPECT_EQ(elements, m.shape.elements()) << m.ours;
-        EXPECT_EQ(seen, std::set<float>(ours.values.begin(), ours.values.end())) << m.ours;
+      }
+      const MappedTensorFile file(std::make_unique<test::MemoryTensors>(theirs), *map, config);
+      EXPECT_EQ(file.tensors().size(), ours.size());
+      for (const auto& [name, tensor] : ours) {
+        Tensor back(tensor.shape, -1000);
+        file.read(Box::whole(name, tensor.shape), back.view());
+        EXPECT_EQ(back.values, tensor.values) << name;
+        expect_blocks(file, name, tensor);
       }
     }
   }
@@ -89,9 +118,9 @@ TEST(NameMap, SplitsGroupedQkvByHead) {
   Tensor ours(m.shape), q(m.theirs[0].shape), k(m.theirs[1].shape), v(m.theirs[2].shape);
   ASSERT_EQ(q.shape, (Shape{12, 12}));
   ASSERT_EQ(k.shape, (Shape{4, 12}));
-  to_theirs(m, 0, ours.view(), q.view());
-  to_theirs(m, 1, ours.view(), k.view());
-  to_theirs(m, 2, ours.view(), v.view());
+  test::to_theirs(m, 0, ours.view(), q.view());
+  test::to_theirs(m, 1, ours.view(), k.view());
+  test::to_theirs(m, 2, ours.view(), v.view());
   const auto packed = [&](int64_t group, int64_t slot, int64_t row, int64_t column) {
     return ours.values[static_cast<size_t>(((group * 5 + slot) * 2 + row) * 12 + column)];
   };
@@ -115,8 +144,8 @@ TEST(NameMap, JoinsQkvOfGpt2AsQueriesKeysValuesInColumns) {
   ASSERT_EQ(bias.theirs[0].shape, (Shape{36}));
   Tensor ours(weight.shape), theirs(weight.theirs[0].shape), our_bias(bias.shape),
       their_bias(bias.theirs[0].shape);
-  to_theirs(weight, 0, ours.view(), theirs.view());
-  to_theirs(bias, 0, our_bias.view(), their_bias.view());
+  test::to_theirs(weight, 0, ours.view(), theirs.view());
+  test::to_theirs(bias, 0, our_bias.view(), their_bias.view());
   for (int64_t kind = 0; kind < 3; ++kind)
     for (int64_t head = 0; head < 6; ++head)
       for (int64_t row = 0; row < 2; ++row) {
@@ -134,8 +163,8 @@ TEST(NameMap, SplitsGateFromUp) {
   Tensor ours(m.shape), gate({20, 12}), up({20, 12});
   ASSERT_EQ(m.theirs[1].name, "model.layers.0.mlp.up_proj.weight");
   ASSERT_EQ(m.theirs[1].shape, up.shape);
-  to_theirs(m, 0, ours.view(), gate.view());
-  to_theirs(m, 1, ours.view(), up.view());
+  test::to_theirs(m, 0, ours.view(), gate.view());
+  test::to_theirs(m, 1, ours.view(), up.view());
   EXPECT_EQ(gate.values, Tensor({20, 12}, 0).values);
   EXPECT_EQ(up.values, Tensor({20, 12}, 240).values);
 }

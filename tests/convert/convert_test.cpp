@@ -43,9 +43,9 @@ std::string message_of(const std::function<void()>& action, ErrorKind kind) {
 void there_and_back(const std::string& from, const std::string& checkpoint, const std::string& to,
                     uint64_t shard = kOneFile) {
   const ModelSource theirs(from);
-  export_checkpoint(theirs, theirs.tokenizer_folder(), checkpoint);
+  export_checkpoint({.source = theirs, .tokenizer_folder = theirs.tokenizer_folder()}, checkpoint);
   const ModelSource ours(checkpoint);
-  export_hf(ours, ours.tokenizer_folder(), to, shard);
+  export_hf({.source = ours, .tokenizer_folder = ours.tokenizer_folder()}, to, shard);
 }
 
 // Logits [12, v] of twelve tokens.
@@ -172,7 +172,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   writer.commit();
   const ModelSource ours(dir / "ours");
   EXPECT_EQ(ours.iteration(), 3);
-  export_hf(ours, "", dir / "theirs", kOneFile);
+  export_hf({.source = ours}, dir / "theirs");
   const SafetensorsFolder folder(dir / "theirs");
   std::vector<float> bias(60, 1);
   folder.read(Box::whole("transformer.h.1.attn.c_attn.bias", {60}), {bias.data(), DType::kF32, {60}});
@@ -253,7 +253,7 @@ TEST(ModelSource, ReadsOldGpt2Files) {
                   {"h.1.attn.masked_bias", DType::kF32, {1}},
                   {"lm_head.weight", DType::kF32, {300, 20}}});
   const TempDir dir;
-  export_hf(ModelSource(folder.path()), "", dir / "out", kOneFile);
+  export_hf({.source = ModelSource(folder.path())}, dir / "out");
   EXPECT_EQ(read_file(dir / "out/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
 }
 
@@ -293,19 +293,19 @@ TEST(ModelSource, RefusesOtherKindsByName) {
 TEST(Convert, ReplacesOnlyEarlierExports) {
   const TempDir dir;
   const ModelSource source(golden("llama"));
-  export_hf(source, "", dir / "out", kOneFile);
-  export_hf(source, "", dir / "out", *parse_size("30KB"));
+  export_hf({.source = source}, dir / "out");
+  export_hf({.source = source}, dir / "out", *parse_size("30KB"));
   EXPECT_FALSE(file_exists(dir / "out/model.safetensors"));
   std::ofstream(dir / "out/notes.txt") << "mine";
-  EXPECT_NE(message_of([&] { export_hf(source, "", dir / "out", kOneFile); }, ErrorKind::kUsage)
+  EXPECT_NE(message_of([&] { export_hf({.source = source}, dir / "out"); }, ErrorKind::kUsage)
                 .find("\"notes.txt\""),
             std::string::npos);
   EXPECT_EQ(read_file(dir / "out/notes.txt"), "mine");
-  EXPECT_NE(message_of([&] { export_hf(source, "", golden("llama"), kOneFile); }, ErrorKind::kUsage)
+  EXPECT_NE(message_of([&] { export_hf({.source = source}, golden("llama")); }, ErrorKind::kUsage)
                 .find("is the model that is read"),
             std::string::npos);
-  export_checkpoint(source, "", dir / "ours");
-  EXPECT_NE(message_of([&] { export_checkpoint(source, "", dir / "ours"); }, ErrorKind::kUsage)
+  export_checkpoint({.source = source}, dir / "ours");
+  EXPECT_NE(message_of([&] { export_checkpoint({.source = source}, dir / "ours"); }, ErrorKind::kUsage)
                 .find("holds checkpoints already"),
             std::string::npos);
 }

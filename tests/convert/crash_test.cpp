@@ -46,6 +46,7 @@ class ConvertCrash : public testing::Test {
     EXPECT_EQ(read_file(folder + "/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
   }
   const ModelSource source_{golden("gpt2")};
+  const Conversion conversion_{.source = source_, .tokenizer_folder = golden("gpt2")};
   const TempDir dir_;
   const std::string out_ = dir_ / "out";
 };
@@ -53,7 +54,7 @@ class ConvertCrash : public testing::Test {
 TEST_F(ConvertCrash, AnExportIsWholeOrNotThere) {
   for (const Fault& fault : {Fault{.mode = Fault::kKill}, Fault{.mode = Fault::kFail, .error = ENOSPC}})
     at_every_call(
-        fault, [&] { fs::remove_all(out_); }, [&] { export_hf(source_, golden("gpt2"), out_, UINT64_MAX); },
+        fault, [&] { fs::remove_all(out_); }, [&] { export_hf(conversion_, out_); },
         [&](const FaultRun& run) {
           if (fs::exists(out_)) expect_whole(out_);
           if (fault.mode == Fault::kFail) {
@@ -69,7 +70,7 @@ TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
         if (!fs::exists(out_)) fs::copy(golden("gpt2"), out_);
         fs::remove(out_ + "/README.md");  // tells the old one
       },
-      [&] { export_hf(source_, golden("gpt2"), out_, UINT64_MAX); },
+      [&] { export_hf(conversion_, out_); },
       [&](const FaultRun&) {
         if (file_exists(out_ + "/README.md")) return expect_whole(out_);
         EXPECT_EQ(read_file(out_ + "/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
@@ -79,8 +80,7 @@ TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
 
 TEST_F(ConvertCrash, ACheckpointIsWholeOrNotThere) {
   at_every_call(
-      {.mode = Fault::kKill}, [&] { fs::remove_all(out_); },
-      [&] { export_checkpoint(source_, golden("gpt2"), out_); },
+      {.mode = Fault::kKill}, [&] { fs::remove_all(out_); }, [&] { export_checkpoint(conversion_, out_); },
       [&](const FaultRun&) {
         if (latest_checkpoint(out_)) CheckpointReader(out_).verify();
       });

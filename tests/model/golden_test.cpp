@@ -14,6 +14,7 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/train/generate.h"
 #include "tests/support/files.h"
+#include "tests/support/name_maps.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -101,8 +102,8 @@ TEST_P(GoldenTest, EveryGradientHasTorchsNorm) {
     const std::vector<float> ours = m->read(m->table.find(mapped.ours)->grad);
     for (size_t part = 0; part < mapped.theirs.size(); ++part, ++compared) {
       std::vector<float> theirs(static_cast<size_t>(mapped.theirs[part].shape.elements()));
-      to_theirs(mapped, part, {ours.data(), DType::kF32, mapped.shape},
-                {theirs.data(), DType::kF32, mapped.theirs[part].shape});
+      test::to_theirs(mapped, part, {ours.data(), DType::kF32, mapped.shape},
+                      {theirs.data(), DType::kF32, mapped.theirs[part].shape});
       const double want = expected[mapped.theirs[part].name].as_double();
       EXPECT_NEAR(norm(theirs), want, 1e-5 * want) << mapped.theirs[part].name;
     }

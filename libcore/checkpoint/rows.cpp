@@ -1,0 +1,113 @@
+#include "libcore/checkpoint/rows.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+// How many axes count as rows.
+int row_axes(const MatrixForm& form) {
+  return form.vector ? form.shape.rank : form.shape.rank - 1;
+}
+
+// Rows of one step along `axis`.
+int64_t rows_within(const MatrixForm& form, int axis) {
+  int64_t rows = 1;
+  for (int inner = axis + 1; inner < row_axes(form); ++inner) rows *= form.shape[inner];
+  return rows;
+}
+
+using TakeBox = std::function<void(const Shape& offset, const Shape& extent)>;
+
+// Cuts rows [begin, end) of what `offset` and `extent` select (extents of 1 before `axis`, whole ones after
+// it) into boxes: up to the next step of the axis, whole steps, the rest.
+void cut_rows(const MatrixForm& form, int axis, int64_t begin, int64_t end, Shape offset, Shape extent,
+              const TakeBox& take) {
+  if (begin >= end) return;
+  if (axis == row_axes(form)) return take(offset, extent);  // a tensor of one row
+  const int64_t step = rows_within(form, axis);
+  const int64_t first_whole = (begin + step - 1) / step, last_whole = end / step;
+  const auto part = [&](int64_t at, int64_t from, int64_t to) {
+    Shape o = offset, e = extent;
+    o[axis] = at;
+    e[axis] = 1;
+    cut_rows(form, axis + 1, from, to, o, e, take);
+  };
+  if (first_whole > last_whole) return part(last_whole, begin - last_whole * step, end - last_whole * step);
+  if (begin < first_whole * step) part(first_whole - 1, begin - (first_whole - 1) * step, step);
+  if (first_whole < last_whole) {
+    offset[axis] = first_whole;
+    extent[axis] = last_whole - first_whole;
+    take(offset, extent);
+    extent[axis] = 1;
+  }
+  part(last_whole, 0, end - last_whole * step);
+}
+
+template <class Word>
+void transpose_words(const void* from, void* to, int64_t rows, int64_t columns) {
+  constexpr int64_t kTile = 32;  // whole cache lines on both sides
+  const auto* in = static_cast<const Word*>(from);
+  auto* out = static_cast<Word*>(to);
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile)
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile)
+      for (int64_t c = c0; c < std::min(c0 + kTile, columns); ++c)
+        for (int64_t r = r0; r < std::min(r0 + kTile, rows); ++r) out[c * rows + r] = in[r * columns + c];
+}
+
+}  // namespace
+
+void read_matrix(const TensorFile& file, const std::string& name, const MatrixForm& form, MatrixBlock block,
+                 View out) {
+  if (out.elements() != block.rows * block.columns)
+    fail(ErrorKind::kInternal, "a view of ", out.shape, " for ", block.rows, " rows of ", block.columns);
+  Shape offset = Box::whole({}, form.shape).offset, extent = form.shape;
+  if (!form.vector) {
+    offset[form.shape.rank - 1] = block.column;
+    extent[form.shape.rank - 1] = block.columns;
+  }
+  auto* to = out.as<std::byte>();
+  cut_rows(form, 0, block.row, block.row + block.rows, offset, extent, [&](const Shape& o, const Shape& e) {
+    const View view{to, out.dtype, e};
+    file.read({name, form.shape, o}, view);
+    to += view.bytes();
+  });
+}
+
+void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& extent,
+                      const std::function<void(int64_t, int64_t, int64_t)>& take) {
+  int last = row_axes(form) - 1;  // the axis along which a run goes
+  if (last < 0) return take(0, 1, 0);
+  while (last > 0 && extent[last] == form.shape[last]) --last;
+  const int64_t step = rows_within(form, last), rows = extent[last] * step;
+  int64_t runs = 1;
+  for (int axis = 0; axis < last; ++axis) runs *= extent[axis];
+  for (int64_t run = 0; run < runs; ++run) {
+    int64_t row = offset[last] * step, rest = run;
+    for (int axis = last - 1; axis >= 0; --axis) {
+      row += (offset[axis] + rest % extent[axis]) * rows_within(form, axis);
+      rest /= extent[axis];
+    }
+    take(row, rows, run * rows);
+  }
+}
+
+void transpose(ConstView in, View out) {
+  const int64_t rows = in.shape.rows(), columns = in.shape.back();
+  if (in.dtype != out.dtype || out.elements() != in.elements())
+    fail(ErrorKind::kInternal, "cannot transpose ", in.shape, " to ", out.shape);
+  switch (size_of(in.dtype)) {
+    case 1:
+      return transpose_words<uint8_t>(in.data, out.data, rows, columns);
+    case 2:
+      return transpose_words<uint16_t>(in.data, out.data, rows, columns);
+    case 4:
+      return transpose_words<uint32_t>(in.data, out.data, rows, columns);
+    default:
+      return transpose_words<uint64_t>(in.data, out.data, rows, columns);
+  }
+}
+
+}  // namespace megalith

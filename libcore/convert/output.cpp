@@ -1,0 +1,145 @@
+#include "libcore/convert/output.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "libcore/base/error.h"
+#include "libcore/base/pipeline.h"
+#include "libcore/checkpoint/elements.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kChunkBytes = int64_t{8} << 20;
+constexpr int64_t kBlock = 32;                           // elements of a Q8_0 block
+constexpr uint64_t kBlockBytes = sizeof(uint16_t) + 32;  // its scale and its elements
+
+// What is read before it is stored.
+DType read_as(Storage storage) {
+  switch (storage) {
+    case Storage::kBf16:
+      return DType::kBf16;
+    case Storage::kF16:
+      return DType::kF16;
+    default:
+      return DType::kF32;
+  }
+}
+
+struct Chunk {
+  const OutputTensor* tensor = nullptr;
+  int64_t begin = 0, end = 0;  // rows of the recipe's result
+  std::vector<std::byte> bytes, encoded = {};
+};
+
+void fill(const TensorFile& source, Chunk& chunk) {
+  const Recipe& recipe = chunk.tensor->recipe;
+  const DType dtype = read_as(chunk.tensor->storage);
+  const Shape shape{chunk.end - chunk.begin, recipe.result_columns()};
+  chunk.bytes.resize(static_cast<size_t>(shape.elements()) * size_of(dtype));
+  read_recipe(source, recipe, chunk.begin, chunk.end, {chunk.bytes.data(), dtype, shape});
+  if (chunk.tensor->storage != Storage::kQ8) return;
+  chunk.encoded.resize(stored_bytes(Storage::kQ8, shape.elements()));
+  quantize_q8_0(reinterpret_cast<const float*>(chunk.bytes.data()), shape.elements(), chunk.encoded.data());
+  chunk.bytes.swap(chunk.encoded);
+}
+
+// The chunks of a file, one after the other.
+class Chunks {
+ public:
+  explicit Chunks(const OutputFile& file) : file_(file) {}
+  bool next(Chunk& chunk) {
+    while (tensor_ < file_.tensors.size() && row_ == file_.tensors[tensor_].recipe.result_rows()) {
+      ++tensor_;
+      row_ = 0;
+    }
+    if (tensor_ == file_.tensors.size()) return false;
+    const OutputTensor& tensor = file_.tensors[tensor_];
+    const auto row_bytes =
+        tensor.recipe.result_columns() * static_cast<int64_t>(size_of(read_as(tensor.storage)));
+    chunk.tensor = &tensor;
+    chunk.begin = row_;
+    row_ = std::min(tensor.recipe.result_rows(), row_ + std::max<int64_t>(1, kChunkBytes / row_bytes));
+    chunk.end = row_;
+    return true;
+  }
+
+ private:
+  const OutputFile& file_;
+  size_t tensor_ = 0;
+  int64_t row_ = 0;
+};
+
+uint16_t half_of(float value) {
+  uint16_t half = 0;
+  convert_elements(&half, DType::kF16, &value, DType::kF32, 1);
+  return half;
+}
+
+}  // namespace
+
+Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return Storage::kF32;
+    case DType::kBf16:
+      return Storage::kBf16;
+    case DType::kF16:
+      return Storage::kF16;
+    default:
+      fail(ErrorKind::kData, "parameters of type ", name_of(dtype), " are no model's");
+  }
+}
+
+std::string_view name_of(Storage storage) {
+  return storage == Storage::kQ8 ? "q8_0" : name_of(read_as(storage));
+}
+
+uint64_t stored_bytes(Storage storage, int64_t elements) {
+  if (storage == Storage::kQ8) return static_cast<uint64_t>(elements / kBlock) * kBlockBytes;
+  return static_cast<uint64_t>(elements) * size_of(read_as(storage));
+}
+
+uint64_t bytes_of(const OutputPlan& plan) {
+  uint64_t bytes = 0;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
+int64_t elements_of(const OutputPlan& plan) {
+  int64_t elements = 0;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) elements += tensor.shape.elements();
+  return elements;
+}
+
+void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
+                 Progress& progress, uint64_t& done) {
+  Chunks chunks(file);
+  Pipeline<Chunk> pipeline({.workers = 1, .items = 3, .weight = SIZE_MAX},
+                           {.source = [&](Chunk& chunk, const auto&) { return chunks.next(chunk); },
+                            .work = [&](size_t, Chunk& chunk) { fill(source, chunk); },
+                            .sink =
+                                [&](Chunk& chunk) {
+                                  write(*chunk.tensor, chunk.bytes.data(), chunk.bytes.size());
+                                  done += chunk.bytes.size();
+                                  progress.advance_to(static_cast<int64_t>(done));
+                                }});
+  pipeline.run();
+}
+
+void quantize_q8_0(const float* values, int64_t n, std::byte* out) {
+  for (int64_t block = 0; block < n / kBlock; ++block, values += kBlock, out += kBlockBytes) {
+    float greatest = 0;
+    for (int64_t i = 0; i < kBlock; ++i) greatest = std::max(greatest, std::fabs(values[i]));
+    const float scale = greatest / 127, inverse = scale == 0 ? 0 : 1 / scale;
+    const uint16_t half = half_of(scale);
+    std::memcpy(out, &half, sizeof half);
+    auto* quantized = reinterpret_cast<int8_t*>(out + sizeof half);
+    for (int64_t i = 0; i < kBlock; ++i) quantized[i] = static_cast<int8_t>(std::round(values[i] * inverse));
+  }
+}
+
+}  // namespace megalith

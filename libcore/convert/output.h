@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "libcore/base/log.h"
+#include "libcore/convert/recipe.h"
+#include "libcore/tensor/view.h"
+
+namespace megalith {
+
+/// How the elements of a written tensor are stored. Q8_0 is GGUF's: blocks of 32 with one fp16 scale.
+enum class Storage : uint8_t { kF32, kBf16, kF16, kQ8 };
+Storage storage_of(DType dtype);
+std::string_view name_of(Storage storage);
+/// Bytes of `elements` elements; those of Q8_0 are a multiple of 32.
+uint64_t stored_bytes(Storage storage, int64_t elements);
+
+/// One tensor of an output.
+struct OutputTensor {
+  std::string name;
+  Storage storage;
+  Shape shape;
+  Recipe recipe;
+
+  uint64_t bytes() const { return stored_bytes(storage, shape.elements()); }
+};
+/// One file of an output and its tensors, in the order in which they stand there.
+struct OutputFile {
+  std::string name;  // below the output folder
+  std::vector<OutputTensor> tensors = {};
+};
+using OutputPlan = std::vector<OutputFile>;
+uint64_t bytes_of(const OutputPlan& plan);
+int64_t elements_of(const OutputPlan& plan);
+
+/// Reads the tensors of a file chunk by chunk and hands each chunk's bytes to `write`, in order, from the
+/// caller's thread; meanwhile another thread reads on. Holds a few chunks of 8 MiB (of one row, where a row
+/// is more). `done` counts the bytes of the whole output for `progress`.
+using WriteChunk = std::function<void(const OutputTensor&, const void*, size_t)>;
+void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
+                 Progress& progress, uint64_t& done);
+
+/// n floats (a multiple of 32) as Q8_0 blocks, rounded as ggml does: scale = greatest magnitude / 127, kept
+/// in fp16; element = round(x / scale), halves away from zero.
+void quantize_q8_0(const float* values, int64_t n, std::byte* out);
+
+}  // namespace megalith
