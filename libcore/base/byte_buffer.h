@@ -28,6 +28,7 @@ class ByteBuffer {
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   void clear() { size_ = 0; }
+  void truncate(size_t size) { size_ = size; }  // at most size()
 
   void append(const char* bytes, size_t n) {
     if (n > 0) std::memcpy(extend(n), bytes, n);

@@ -2,17 +2,25 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/pretokenizer.h"
+#include "libcore/text/piece_cache.h"
 
 namespace megalith {
 namespace {
 
 constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
+constexpr size_t kEnds = 2048;                 // pretokens found at once
 
 /// Size of the n-th thread's cache (PieceCache): the first get 2.25 MiB, about the second-level cache, later
 /// ones less, so that 128 of them hold 65 MiB.
 int cache_bits(size_t n) {
   return n < 8 ? 15 : n < 24 ? 14 : 12;
+}
+
+/// Where this thread looks first for its working memory.
+size_t thread_number() {
+  static std::atomic<size_t> next{0};
+  thread_local const size_t number = next++;
+  return number;
 }
 
 }  // namespace
@@ -21,48 +29,56 @@ struct ByteLevelTokenizer::Scratch {
   explicit Scratch(int bits) : cache(bits) {}
   PieceCache cache;
   std::vector<int32_t> piece;  // ids of one pretoken
+  std::array<uint32_t, kEnds> ends;
+  IdBuffer ids{sizeof(int32_t)};
 };
 
 /// A Scratch for the length of one call.
 class ByteLevelTokenizer::Lease {
  public:
   explicit Lease(const ByteLevelTokenizer& owner) : owner_(owner) {
-    const std::lock_guard lock(owner_.mutex_);
-    if (owner_.idle_.empty()) return;
-    scratch_ = std::move(owner_.idle_.back());
-    owner_.idle_.pop_back();
+    for (size_t i = 0; i < kIdle && !scratch_; ++i) {
+      std::atomic<Scratch*>& idle = slot(i);
+      if (idle.load(std::memory_order_relaxed)) scratch_ = idle.exchange(nullptr, std::memory_order_acquire);
+    }
+    if (!scratch_) scratch_ = new Scratch(cache_bits(owner_.made_++));
   }
   ~Lease() {
-    if (!scratch_) return;
-    const std::lock_guard lock(owner_.mutex_);
-    owner_.idle_.push_back(std::move(scratch_));
+    for (size_t i = 0; i < kIdle; ++i) {
+      Scratch* none = nullptr;
+      if (slot(i).compare_exchange_strong(none, scratch_, std::memory_order_release)) return;
+    }
+    delete scratch_;
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  Scratch& get() {
-    if (!scratch_) scratch_ = std::make_unique<Scratch>(cache_bits(count()));
-    return *scratch_;
-  }
+  Scratch& operator*() { return *scratch_; }
+  Scratch* operator->() { return scratch_; }
 
  private:
-  size_t count() const {
-    const std::lock_guard lock(owner_.mutex_);
-    return owner_.made_++;
-  }
+  std::atomic<Scratch*>& slot(size_t i) const { return owner_.idle_[(thread_number() + i) % kIdle]; }
+
   const ByteLevelTokenizer& owner_;
-  std::unique_ptr<Scratch> scratch_;
+  Scratch* scratch_ = nullptr;
 };
 
 ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     : name_(std::move(model.name)),
       tokens_(std::move(model.tokens)),
-      encoder_(model.byte_ids, model.merges),
+      encoder_(model.byte_ids, model.merges, model.ranks),
+      find_pretokens_(pretokenizer(model.pattern)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
-      eod_(model.eod) {}
+      eod_(model.eod) {
+  if (!model.ignore_merges) return;
+  for (size_t id = 0; id < tokens_.size(); ++id)
+    if (!tokens_[id].empty()) whole_.emplace(tokens_[id], static_cast<int32_t>(id));
+}
 
-ByteLevelTokenizer::~ByteLevelTokenizer() = default;
+ByteLevelTokenizer::~ByteLevelTokenizer() {
+  for (std::atomic<Scratch*>& idle : idle_) delete idle.load();
+}
 
 int ByteLevelTokenizer::eod() const {
   if (eod_ < 0)
@@ -73,44 +89,60 @@ int ByteLevelTokenizer::eod() const {
 }
 
 void ByteLevelTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
-  encode_to(utf8, {ids});
+  Lease scratch(*this);
+  scratch->ids.clear();
+  encode_with(*scratch, utf8, {scratch->ids});
+  const auto found = scratch->ids.ids<int32_t>();
+  ids.insert(ids.end(), found.begin(), found.end());
+}
+
+void ByteLevelTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
+  Lease scratch(*this);
+  encode_with(*scratch, utf8, {out});
 }
 
 void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
-  std::vector<int32_t> ids;
-  encode_to(utf8, {ids, &take});
-  take(ids);
-}
-
-void ByteLevelTokenizer::encode_to(std::string_view utf8, Sink sink) const {
   Lease scratch(*this);
+  scratch->ids.clear();
+  encode_with(*scratch, utf8, {scratch->ids, &take});
+  take(scratch->ids.ids<int32_t>());
+}
+
+void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  const auto special = [&](int32_t id) { sink.ids.append({&id, 1}); };
+  const auto plain = [&](std::string_view rest) { encode_plain(scratch, rest, sink); };
   raw_added_.split(
-      utf8, [&](std::string_view rest) { encode_normalized(rest, scratch.get(), sink); },
-      [&](int32_t id) { sink.ids.push_back(id); });
+      utf8, [&](std::string_view rest) { normalized_added_.split(rest, plain, special); }, special);
 }
 
-void ByteLevelTokenizer::encode_normalized(std::string_view utf8, Scratch& scratch, Sink sink) const {
-  normalized_added_.split(
-      utf8, [&](std::string_view rest) { encode_plain(rest, scratch, sink); },
-      [&](int32_t id) { sink.ids.push_back(id); });
+void ByteLevelTokenizer::encode_piece(std::string_view piece, std::vector<int32_t>& ids) const {
+  const auto whole = whole_.find(piece);
+  if (whole == whole_.end())
+    encoder_.encode(piece, ids);
+  else
+    ids.assign(1, whole->second);
 }
 
-void ByteLevelTokenizer::encode_plain(std::string_view utf8, Scratch& scratch, Sink sink) const {
-  std::vector<int32_t>& ids = sink.ids;
-  const char* const end = utf8.data() + utf8.size();
-  for_each_gpt2_pretoken(utf8, [&](std::string_view piece) {
-    if (sink.take && ids.size() >= kPieceIds) {
-      (*sink.take)(ids);
-      ids.clear();
+void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  while (!utf8.empty()) {
+    const size_t count = find_pretokens_(utf8, scratch.ends);
+    size_t at = 0;
+    for (size_t i = 0; i < count; at = scratch.ends[i++]) {
+      const std::string_view piece = utf8.substr(at, scratch.ends[i] - at);
+      std::span<const int32_t> found = scratch.cache.find(piece, utf8.size() - at);
+      if (found.empty()) {
+        encode_piece(piece, scratch.piece);
+        scratch.cache.put(piece, scratch.piece);
+        found = scratch.piece;
+      }
+      sink.ids.append(found);
     }
-    std::span<const int32_t> found = scratch.cache.find(piece, static_cast<size_t>(end - piece.data()));
-    if (found.empty()) {
-      encoder_.encode(piece, scratch.piece);
-      scratch.cache.put(piece, scratch.piece);
-      found = scratch.piece;
+    utf8.remove_prefix(at);
+    if (sink.take && sink.ids.size() >= kPieceIds) {
+      (*sink.take)(sink.ids.ids<int32_t>());
+      sink.ids.clear();
     }
-    ids.insert(ids.end(), found.begin(), found.end());
-  });
+  }
 }
 
 std::string ByteLevelTokenizer::decode(std::span<const int32_t> ids) const {

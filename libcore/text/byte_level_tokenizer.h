@@ -1,14 +1,16 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "libcore/text/added_tokens.h"
 #include "libcore/text/byte_pair_encoder.h"
-#include "libcore/text/piece_cache.h"
+#include "libcore/text/pretokenizer.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {
@@ -20,6 +22,9 @@ struct ByteLevelModel {
   std::vector<std::string> tokens;  // bytes of each id; empty: no token has this id
   std::array<int32_t, 256> byte_ids{};
   std::vector<BytePairEncoder::Merge> merges;
+  MergeRanks ranks = MergeRanks::kOrder;
+  bool ignore_merges = false;  // a pretoken that is a token is that token, whatever merging would give
+  PretokenPattern pattern = PretokenPattern::kGpt2;
   std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
   std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
   int32_t eod = -1;                          // -1: the files name none
@@ -36,6 +41,7 @@ class ByteLevelTokenizer : public Tokenizer {
   int vocab_size() const override { return static_cast<int>(tokens_.size()); }
   int eod() const override;
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode_to(std::string_view utf8, IdBuffer& out) const override;
   void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
@@ -46,23 +52,25 @@ class ByteLevelTokenizer : public Tokenizer {
 
   /// Where ids go: to the end of `ids`, which is handed to `take` (if any) and emptied whenever it is long.
   struct Sink {
-    std::vector<int32_t>& ids;
+    IdBuffer& ids;
     const TakeIds* take = nullptr;
   };
-  void encode_to(std::string_view utf8, Sink sink) const;
-  void encode_normalized(std::string_view utf8, Scratch&, Sink) const;
-  void encode_plain(std::string_view utf8, Scratch&, Sink) const;
+  void encode_with(Scratch&, std::string_view utf8, Sink) const;
+  void encode_piece(std::string_view piece, std::vector<int32_t>& ids) const;
+  void encode_plain(Scratch&, std::string_view utf8, Sink) const;
 
   std::string name_;
   std::vector<std::string> tokens_;
   BytePairEncoder encoder_;
+  std::unordered_map<std::string_view, int32_t> whole_;  // tokens that need no merging (ignore_merges)
+  FindPretokens find_pretokens_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
-  // Caches of threads that are not encoding now: a call takes one (or makes one) and gives it back, so calls
-  // share no cache.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Scratch>> idle_;
-  mutable size_t made_ = 0;
+  // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
+  // calls share no cache and wait for nobody.
+  static constexpr size_t kIdle = 64;
+  mutable std::array<std::atomic<Scratch*>, kIdle> idle_{};
+  mutable std::atomic<size_t> made_{0};
 };
 
 }  // namespace megalith

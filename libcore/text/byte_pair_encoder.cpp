@@ -11,10 +11,15 @@ constexpr size_t kShort = 64;
 
 }  // namespace
 
-BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges)
+BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
+                                 MergeRanks ranks)
     : byte_ids_(byte_ids), targets_(merges.size()) {
   uint32_t rank = 0;
-  for (const Merge& merge : merges) targets_[id_pair(merge.left, merge.right)] = {rank++, merge.merged};
+  for (const Merge& merge : merges) {
+    targets_[id_pair(merge.left, merge.right)] = {
+        ranks == MergeRanks::kToken ? static_cast<uint32_t>(merge.merged) : rank, merge.merged};
+    ++rank;
+  }
 }
 
 BytePairEncoder::Target BytePairEncoder::target(int32_t left, int32_t right) const {

@@ -11,6 +11,10 @@
 
 namespace megalith {
 
+/// What makes one merge come before another: its place in the list (merges.txt), or the id that it gives, so
+/// that all ways to one token are alike (tiktoken).
+enum class MergeRanks : uint8_t { kOrder, kToken };
+
 /// Byte-pair encoding of one pretoken: starts with one id per byte, then joins the neighbours whose pair has
 /// the lowest rank, the leftmost first, until no pair has one. Const and thread-safe.
 class BytePairEncoder {
@@ -20,7 +24,8 @@ class BytePairEncoder {
   };
   /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
   /// tokenizers).
-  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges);
+  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
+                  MergeRanks ranks = MergeRanks::kOrder);
 
   /// Replaces `ids` by those of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;

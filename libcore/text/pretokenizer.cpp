@@ -76,4 +76,12 @@ size_t gpt2_pretoken(std::string_view utf8) {
   return static_cast<size_t>(stop - begin);
 }
 
+FindPretokens pretokenizer(PretokenPattern pattern) {
+  switch (pattern) {
+    case PretokenPattern::kGpt2:
+      return find_one_by_one<gpt2_pretoken>;
+  }
+  fail(ErrorKind::kInternal, "no pretokenizer for pattern ", static_cast<int>(pattern));
+}
+
 }  // namespace megalith

@@ -1,22 +1,59 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
+
+#include "libcore/base/error.h"
 
 namespace megalith {
 
+/// The ways in which byte-level tokenizers cut a text into pretokens. Every byte belongs to exactly one.
+enum class PretokenPattern : uint8_t { kGpt2 };
+
+/// Finds the first pretokens of `utf8` (not empty): writes where each ends (bytes from the beginning) to
+/// `ends` (room for kLeastEnds at least) and returns how many there are, at least one. What comes behind the
+/// last end is found by another call, with the text from there on; `utf8` reaches to the end of the text, as
+/// the pattern may look ahead. Thread-safe. Throws kData when a pretoken has 4 GiB or more.
+using FindPretokens = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
+constexpr size_t kLeastEnds = 256;
+
+/// The fastest one for the pattern on this processor (see MEGALITH_ISA in base/isa.h).
+FindPretokens pretokenizer(PretokenPattern pattern);
+
 /// Length in bytes of the pretoken at the start of `utf8` (not empty), by GPT-2's pattern
 ///   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-/// as a regex engine finds it: the first alternative that matches. The pretokens of a text are found by
-/// calling this again after each one; every byte belongs to exactly one pretoken.
+/// as a regex engine finds it: the first alternative that matches. This is the definition that the vector
+/// kernels are held against.
 size_t gpt2_pretoken(std::string_view utf8);
+
+/// A FindPretokens made of a function that finds one.
+template <size_t (*kFirst)(std::string_view utf8)>
+size_t find_one_by_one(std::string_view utf8, std::span<uint32_t> ends) {
+  size_t count = 0, at = 0;
+  while (count < ends.size() && at < utf8.size()) {
+    const size_t end = at + kFirst(utf8.substr(at));
+    if (end > UINT32_MAX) {
+      if (count > 0) break;  // with a new beginning it fits
+      fail(ErrorKind::kData, "a text holds ", end, " bytes without a boundary between words; at most ",
+           UINT32_MAX, " can be encoded");
+    }
+    ends[count++] = static_cast<uint32_t>(at = end);
+  }
+  return count;
+}
 
 /// Calls `take(std::string_view)` for each pretoken of `utf8`, in order.
 template <class Take>
-void for_each_gpt2_pretoken(std::string_view utf8, Take&& take) {
+void for_each_pretoken(FindPretokens find, std::string_view utf8, Take&& take) {
+  std::array<uint32_t, 4 * kLeastEnds> ends;
   while (!utf8.empty()) {
-    const size_t bytes = gpt2_pretoken(utf8);
-    take(utf8.substr(0, bytes));
-    utf8.remove_prefix(bytes);
+    const size_t count = find(utf8, ends);
+    size_t at = 0;
+    for (size_t i = 0; i < count; at = ends[i++]) take(utf8.substr(at, ends[i] - at));
+    utf8.remove_prefix(at);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/text/id_buffer.h"
+
 namespace megalith {
 
 /// Text to token ids and back. Thread-safe: encode and decode may be called from several threads at once.
@@ -22,6 +24,9 @@ class Tokenizer {
   /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may
   /// not be any text (NullTokenizer).
   virtual void encode(std::string_view utf8, std::vector<int32_t>& ids) const = 0;
+  /// The same, to `out`: in the type of a dataset, and without a cost per call that short texts would feel.
+  /// Throws kData when an id does not fit out.width().
+  virtual void encode_to(std::string_view utf8, IdBuffer& out) const;
   /// The ids of a very long text, handed over in order piece by piece so that they need not all be in memory.
   /// By default all are one piece.
   using TakeIds = std::function<void(std::span<const int32_t>)>;

@@ -17,7 +17,8 @@ namespace megalith {
 namespace {
 
 void count_text(std::string_view utf8, PieceCounts& counts) {
-  for_each_gpt2_pretoken(utf8, [&](std::string_view piece) { counts.add(piece); });
+  for_each_pretoken(pretokenizer(PretokenPattern::kGpt2), utf8,
+                    [&](std::string_view piece) { counts.add(piece); });
 }
 
 struct Worker {

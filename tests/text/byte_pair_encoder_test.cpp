@@ -61,6 +61,13 @@ TEST(BytePairEncoder, TakesTheLaterRankOfAPairThatStandsTwice) {
   EXPECT_EQ(encode(encoder, "abc"), (std::vector<int32_t>{'a', 257}));
 }
 
+TEST(BytePairEncoder, TakesWaysToOneTokenFromTheLeftWhereRanksAreTokens) {
+  const std::vector<Merge> merges = {{'a', 'a', 256}, {'b', 'a', 257}, {'a', 'b', 257}};
+  EXPECT_EQ(encode(BytePairEncoder(identity(), merges), "aba"), (std::vector<int32_t>{'a', 257}));
+  EXPECT_EQ(encode(BytePairEncoder(identity(), merges, MergeRanks::kToken), "aba"),
+            (std::vector<int32_t>{257, 'a'}));
+}
+
 TEST(BytePairEncoder, EqualsTheDefinitionForShortAndLongPretokens) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
