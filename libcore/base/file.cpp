@@ -18,7 +18,6 @@ namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kBufferBytes = size_t{1} << 18;
 
 [[noreturn]] void fail_errno(const char* doing, const std::string& path) {
   const int reason = errno;
@@ -39,7 +38,7 @@ std::string temporary_name(const std::string& path) {
 void write_all(int fd, const void* data, size_t bytes, const std::string& path) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = ::write(fd, at, bytes);
+    const ssize_t n = ::write(fd, at, std::min(bytes, kWritePiece));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_write("write", path);
     at += n;
@@ -124,7 +123,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(te
   nameless_ = fd_ >= 0;
   if (!nameless_) fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_write("create", temporary_);
-  buffer_.reserve(kBufferBytes);
+  buffer_.reserve(kWritePiece);
 }
 
 AtomicFile::~AtomicFile() {
@@ -135,8 +134,8 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(const void* data, size_t bytes) {
   size_ += bytes;
-  if (buffer_.size() + bytes > kBufferBytes) flush();
-  if (bytes >= kBufferBytes)
+  if (buffer_.size() + bytes > kWritePiece) flush();
+  if (bytes >= kWritePiece)
     write_all(fd_, data, bytes, path_);
   else
     buffer_.append(static_cast<const char*>(data), bytes);
@@ -146,7 +145,7 @@ void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
   flush();
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
+    const ssize_t n = ::pwrite(fd_, at, std::min(bytes, kWritePiece), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_write("write", path_);
     at += n;

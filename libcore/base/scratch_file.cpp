@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 
 namespace megalith {
 namespace {
@@ -47,8 +48,9 @@ void ScratchFile::append(const void* data, size_t bytes) {
 void ScratchFile::flush() {
   if (descriptor_ < 0) descriptor_ = open_nameless(folder_);
   for (size_t done = 0; done < buffer_.size();) {
-    const ssize_t n = ::pwrite(descriptor_, buffer_.data() + done, buffer_.size() - done,
-                               static_cast<off_t>(written_ + done));
+    const size_t piece = std::min(buffer_.size() - done, kWritePiece);
+    const ssize_t n =
+        ::pwrite(descriptor_, buffer_.data() + done, piece, static_cast<off_t>(written_ + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::kIo, folder_, ": cannot write a temporary file: ", std::strerror(errno));
     done += static_cast<size_t>(n);
