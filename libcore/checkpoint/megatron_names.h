@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+/// How Megatron divides a parameter among tensor-parallel ranks.
+enum class TensorCut : uint8_t {
+  kWhole,    // every rank has it all: norms, biases of row-parallel layers, the position table
+  kRows,     // the vocabulary, the first MLP layer
+  kQkv,      // rows: whole groups
+  kGateUp,   // rows of the gates and of the ups, each rank [its gates; its ups]
+  kColumns,  // inputs of row-parallel layers
+};
+/// Of one of our names ("decoder.layers.3.mlp.linear_fc1.weight").
+TensorCut cut_of(std::string_view ours, bool swiglu);
+
+/// A parameter of a Megatron checkpoint under our name.
+struct MegatronName {
+  std::string ours;  // '#' stands for the layer
+  int layer = -1;    // as the file counts it; -1: belongs to no layer
+};
+/// Our name of a key of a Megatron state dict, without "model": of any generation (legacy, legacy with new
+/// norm names, the TransformerEngine flavour of either, mcore). Nothing for other keys.
+std::optional<MegatronName> our_name(std::string_view key);
+
+/// Keys that carry no parameter: "…_extra_state", rotary tables.
+bool is_skipped(std::string_view key);
+
+}  // namespace megalith

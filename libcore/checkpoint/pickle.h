@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "libcore/tensor/dtype.h"
+
+namespace megalith {
+
+/// A type of torch's tensors.
+struct TorchType {
+  std::string_view name;  // as safetensors calls it: "F32", "BOOL"
+  uint64_t bytes;         // of an element
+  std::optional<DType> dtype = {};
+};
+
+/// What a class or function may be in a pickle.
+enum class PickleRole : uint8_t {
+  kOrderedDict,
+  kDefaultDict,
+  kNamespace,         // argparse.Namespace, types.SimpleNamespace
+  kSize,              // torch.Size: a tuple
+  kSet,               // set, frozenset
+  kFactory,           // may be given to a defaultdict, not called
+  kDType,             // torch.float32
+  kStorage,           // torch.FloatStorage
+  kRebuildTensor,     // torch._utils._rebuild_tensor, _rebuild_tensor_v2
+  kRebuildParameter,  // torch._utils._rebuild_parameter
+  kRecord             // kept as it was written, never interpreted
+};
+
+using PickleRef = uint32_t;  // of a value of a PickleTree
+
+/// A value that a pickle would make, as inert data.
+struct PickleValue {
+  enum class Kind : uint8_t {
+    kNone,
+    kBool,     // whole
+    kInt,      // whole
+    kLongInt,  // text: two's complement, little endian, more than 8 bytes
+    kFloat,    // real
+    kText,     // text (as stored: UTF-8 unless the file is bad)
+    kBytes,    // text
+    kList,     // items
+    kTuple,    // items
+    kSet,      // items
+    kDict,     // items: key, value, key, value, …
+    kClass,    // whole: index of PickleTree::classes
+    kRecord,   // items: its class, its arguments, then what BUILD gave it
+    kStorage,  // whole: index of PickleTree::storages
+    kTensor    // whole: index of PickleTree::tensors
+  };
+  Kind kind = Kind::kNone;
+  std::variant<int64_t, double, std::string_view, std::vector<PickleRef>> held = int64_t{0};
+
+  int64_t whole() const { return std::get<int64_t>(held); }
+  double real() const { return std::get<double>(held); }
+  std::string_view text() const { return std::get<std::string_view>(held); }
+  const std::vector<PickleRef>& items() const { return std::get<std::vector<PickleRef>>(held); }
+};
+
+struct PickleClass {
+  std::string name;  // "argparse.Namespace"
+  PickleRole role;
+  const TorchType* type = nullptr;  // of kStorage
+};
+/// Bytes that stand outside the pickle.
+struct PickleStorage {
+  std::string_view key;
+  const TorchType* type;
+  uint64_t elements;
+};
+/// A view of a storage. All of it lies within the storage: checked.
+struct PickleTensor {
+  size_t storage;  // index of PickleTree::storages
+  int64_t offset;  // in elements, as the strides
+  std::vector<int64_t> extents, strides;
+};
+
+/// The values of one pickle. They refer to each other by number: sharing is kept, nothing is expanded, and
+/// there are no cycles. Texts point into the bytes that were parsed.
+class PickleTree {
+ public:
+  const PickleValue& operator[](PickleRef ref) const { return values_[ref]; }
+  PickleRef root() const { return root_; }
+  size_t size() const { return values_.size(); }
+  const std::deque<PickleClass>& classes() const { return classes_; }
+  const std::vector<PickleStorage>& storages() const { return storages_; }
+  const std::vector<PickleTensor>& tensors() const { return tensors_; }
+
+  /// The value of a text key of a dict or of a namespace; nullptr when there is none (or it is neither).
+  const PickleValue* find(PickleRef ref, std::string_view key) const;
+  std::optional<PickleRef> find_ref(PickleRef ref, std::string_view key) const;
+  /// The items of a dict or of a namespace's state; empty for anything else.
+  const std::vector<PickleRef>& members(PickleRef ref) const;
+  /// "argparse.Namespace" of a record; empty for anything else.
+  std::string class_name(PickleRef ref) const;
+
+ private:
+  friend class Unpickler;
+  std::deque<PickleValue> values_;
+  std::deque<PickleClass> classes_;
+  std::vector<PickleStorage> storages_;
+  std::vector<PickleTensor> tensors_;
+  PickleRef root_ = 0;
+};
+
+/// Reads one pickle (protocols 0 to 5, the opcodes that Python's pickler writes) from the front of `bytes`,
+/// and says in `used` how long it was. Nothing is ever executed. A class or function that is not on the list
+/// (see pickle_class) is refused by name with the place in the pickle, for the user will next hand the file
+/// to Python. kData, `where` in front: that, damage, nesting beyond 256, values that contain themselves,
+/// lengths beyond the end. Memory and time grow with the bytes read, never with numbers found in them.
+PickleTree parse_pickle(std::string_view bytes, const std::string& where, size_t& used);
+/// The same, of bytes that hold nothing else.
+PickleTree parse_pickle(std::string_view bytes, const std::string& where);
+
+/// What `module`.`name` may be; nothing when it is not allowed.
+std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name);
+
+}  // namespace megalith

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+/// The members of a zip archive that stores them uncompressed, as torch writes it. Opening believes the
+/// central directory only and holds everything else against it: each member's local header, plain relative
+/// names, none twice, ranges within the archive that do not overlap. Zip64 and data descriptors are
+/// understood. Not the members' bytes: their CRC is the reader's to check. `where` begins every message
+/// (kData).
+class ZipArchive {
+ public:
+  struct Member {
+    std::string_view name;
+    uint64_t begin, end;  // of its bytes in the archive
+    uint32_t crc;
+  };
+
+  /// `bytes` outlive the archive.
+  ZipArchive(std::string_view bytes, std::string where);
+
+  const std::vector<Member>& members() const { return members_; }  // sorted by name
+  const Member* find(std::string_view name) const;                 // nullptr when there is none
+  std::string_view bytes_of(const Member& member) const {
+    return bytes_.substr(member.begin, member.end - member.begin);
+  }
+  /// bytes_of(), after comparing their CRC.
+  std::string_view checked_bytes_of(const Member& member) const;
+
+  static bool is_zip(std::string_view bytes) { return bytes.starts_with("PK\x03\x04"); }
+
+ private:
+  struct Entry;
+  struct Directory;
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const;
+  Directory directory() const;
+  Directory zip64_directory(size_t locator) const;
+  Entry entry_at(size_t& at, size_t end) const;
+  void check_name(std::string_view name) const;
+  Member member_of(const Entry& entry, size_t directory) const;
+  void check_overlaps();
+
+  std::string_view bytes_;
+  std::string where_;
+  std::vector<Member> members_;
+};
+
+}  // namespace megalith
