@@ -40,11 +40,18 @@ void ConvertConfig::validate(Problems& problems) const {
                  " is no size; wanted a number with MB, GB, MiB or GiB, as 5GB");
 }
 
+SourceOptions ConvertConfig::source_options() const {
+  return {.vocab_size = vocab_size,
+          .heads = heads,
+          .tokenizer = tokenizer,
+          .crc = crc ? CrcCheck::kYes : CrcCheck::kNo};
+}
+
 void run_convert(const ConvertConfig& config) {
-  const ModelSource source(config.source);
+  if (!config.tokenizer.empty() && tokenizer_in(config.tokenizer).type.empty())
+    fail(ErrorKind::kNoInput, "--tokenizer ", quote(config.tokenizer), " holds no tokenizer's files");
+  const ModelSource source(config.source, config.source_options());
   const std::string tokenizer = config.tokenizer.empty() ? source.tokenizer_folder() : config.tokenizer;
-  if (!config.tokenizer.empty() && tokenizer_in(tokenizer).type.empty())
-    fail(ErrorKind::kNoInput, "--tokenizer-model ", quote(config.tokenizer), " holds no tokenizer's files");
   const Conversion conversion{.source = source, .tokenizer_folder = tokenizer};
   if (config.to == "hf")
     export_hf(conversion, config.output, *parse_size(config.max_shard_size));

@@ -14,21 +14,33 @@ struct ConvertConfig {
   std::string source, output, to = "hf";
   std::string max_shard_size = "5GB";
   std::string tokenizer;
+  int64_t vocab_size = 0;
+  int heads = 0;
+  bool crc = true;
 
   template <class V>
   void fields(V&& v) {
     v("source", source,
-      "Checkpoint (the folder that training saved into, or one iteration's), or Hugging Face folder.",
-      positional(), required(), metavar("DIR"));
+      "Checkpoint of Megalith or Megatron-LM (the folder that training saved into, one iteration's, one "
+      "rank's, or "
+      "a .pt file), or Hugging Face folder.",
+      positional(), required(), metavar("PATH"));
     v("output", output, "Folder to write.", required(), metavar("DIR"));
     v("to", to, "What to write: hf (a Hugging Face folder) or megalith (a checkpoint of weights).",
       one_of({"hf", "megalith"}));
     v("max-shard-size", max_shard_size,
       "Greatest size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
-    v("tokenizer-model", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",
-      metavar("DIR"));
+    v("tokenizer", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",
+      metavar("DIR"), alias({"tokenizer-model"}));
+    v("vocab-size", vocab_size,
+      "Ids of the tokenizer, without padding, of a Megatron checkpoint converted without --tokenizer.",
+      between(0, 2147483647), default_text("from the tokenizer"));
+    v("num-attention-heads", heads, "Attention heads of an old Megatron release that was saved without args.",
+      at_least(0), default_text("from the checkpoint"));
+    v("crc", crc, "Compare the checksums in torch's files when they are read.");
   }
   void validate(Problems&) const;
+  SourceOptions source_options() const;
 };
 
 /// Bytes of "500MB" (10^6), "4GiB" (2^30), "12345"; nothing when it is no size.

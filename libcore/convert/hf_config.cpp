@@ -1,63 +1,13 @@
 #include "libcore/convert/hf_config.h"
 
-#include <limits>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/convert/settings.h"
 
 namespace megalith {
 namespace {
-
-// Members of config.json, with messages that name the file and the member.
-class Settings {
- public:
-  Settings(const Json& json, std::string where)  // json outlives this
-      : json_(json), where_(std::move(where)) {}
-
-  template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(ErrorKind::kData, where_, ": ", parts...);
-  }
-  // Absent and null count the same.
-  const Json* find(const char* key) const {
-    const Json* found = json_.find(key);
-    return found && !found->is_null() ? found : nullptr;
-  }
-  int count(const char* key) const {
-    const Json* found = find(key);
-    if (!found) refuse("has no ", quote(key));
-    if (!found->is_int() || found->as_int() < 1 || found->as_int() > std::numeric_limits<int>::max())
-      refuse(quote(key), " is ", found->dump(), ", wanted a positive integer");
-    return static_cast<int>(found->as_int());
-  }
-  int count(const char* key, int otherwise) const { return find(key) ? count(key) : otherwise; }
-  double number(const char* key, double otherwise) const {
-    const Json* found = find(key);
-    if (found && !found->is_number()) refuse(quote(key), " is ", found->dump(), ", wanted a number");
-    return found ? found->as_double() : otherwise;
-  }
-  bool flag(const char* key, bool otherwise) const {
-    const Json* found = find(key);
-    if (found && !found->is_bool()) refuse(quote(key), " is ", found->dump(), ", wanted true or false");
-    return found ? found->as_bool() : otherwise;
-  }
-  std::string text(const char* key, const std::string& otherwise) const {
-    const Json* found = find(key);
-    if (found && !found->is_string()) refuse(quote(key), " is ", found->dump(), ", wanted a string");
-    return found ? found->as_string() : otherwise;
-  }
-  // Settings that only one value of is supported.
-  void only(const char* key, bool supported, bool otherwise) const {
-    if (flag(key, otherwise) != supported)
-      refuse(quote(key), " ", supported ? "false" : "true", " is not supported");
-  }
-  const std::string& where() const { return where_; }
-
- private:
-  const Json& json_;
-  std::string where_;
-};
 
 ModelConfig gpt2_config(const Settings& s) {
   ModelConfig c;

@@ -25,24 +25,21 @@ bool holds(const std::string& folder, const char* name) {
 }
 
 // Other tools' checkpoints, so that the user is told what the folder is and not only that it is wrong.
-void refuse_foreign_folder(const std::string& folder) {
+[[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("mp_rank_") || name == "model_optim_rng.pt")
-      refuse(folder,
-             concat("is a Megatron checkpoint in torch's format (", name, "); a later version reads it"));
-    if (name == ".metadata" || name.ends_with(".distcp"))
-      refuse(folder, concat("is a distributed torch checkpoint (", name, "); a later version reads it"));
     if (name.ends_with(".gguf"))
       refuse(folder, concat("holds a GGUF file (", name, "); a later version reads it"));
   }
   if (holds(folder, "adapter_config.json")) refuse(folder, "is a PEFT adapter; a later version reads it");
+  fail(ErrorKind::kNoInput, folder, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
+       " or config.json)");
 }
 
-void refuse_file(const std::string& path) {
+[[noreturn]] void refuse_file(const std::string& path) {
   if (path.ends_with(".gguf")) refuse(path, "is a GGUF file; a later version reads it");
-  if (path.ends_with(".pt") || path.ends_with(".bin") || path.ends_with(".pth"))
-    refuse(path, "is a torch checkpoint; a later version reads it");
+  if (path.ends_with(".bin") || path.ends_with(".pth") || path.ends_with(".safetensors"))
+    refuse(path, "is a file of weights without their configuration; give the folder that holds config.json");
   refuse(path, "is a file; give the folder that holds config.json, or a checkpoint folder");
 }
 
@@ -55,15 +52,6 @@ bool is_hugging_face(const std::string& folder) {
         "holds its weights as pytorch_model.bin; a later version reads it: save the model with safetensors");
   fail(ErrorKind::kNoInput, folder,
        ": holds config.json but neither model.safetensors nor model.safetensors.index.json");
-}
-
-std::string our_folder(const std::string& path) {
-  if (holds(path, kIndexFile)) return path;
-  if (const auto latest = latest_checkpoint(path)) {
-    if (fs::is_directory(*latest)) refuse_foreign_folder(*latest);
-    return path;  // CheckpointReader says what is wrong with it, if anything is
-  }
-  return {};
 }
 
 ModelConfig config_of(const CheckpointReader& reader) {
@@ -97,18 +85,31 @@ TokenizerFiles null_tokenizer(const ModelConfig& config) {
 
 }  // namespace
 
-ModelSource::ModelSource(const std::string& path) {
-  if (!file_exists(path)) fail(ErrorKind::kNoInput, path, ": there is no such folder");
-  if (!fs::is_directory(path)) refuse_file(path);
-  if (const std::string ours = our_folder(path); !ours.empty())
-    open_checkpoint(ours);
+ModelSource::ModelSource(const std::string& path, const SourceOptions& options) {
+  if (!file_exists(path)) fail(ErrorKind::kNoInput, path, ": there is no such file or folder");
+  const std::string folder = latest_checkpoint(path).value_or(path);
+  const bool ours = holds(folder, kIndexFile), found = file_exists(folder);
+  if (found && !ours && is_megatron(folder))
+    open_megatron(folder, options);
+  else if (ours || folder != path)
+    open_checkpoint(path);  // which says what is wrong with it, if anything is
+  else if (!fs::is_directory(path))
+    refuse_file(path);
   else if (is_hugging_face(path))
     open_hugging_face(path);
-  else {
+  else
     refuse_foreign_folder(path);
-    fail(ErrorKind::kNoInput, path, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
-         " or config.json)");
-  }
+}
+
+void ModelSource::open_megatron(const std::string& path, const SourceOptions& options) {
+  MegatronModel model = megalith::open_megatron(path, options);
+  path_ = model.path;
+  config_ = model.config;
+  tokenizer_folder_ = options.tokenizer;
+  if (!tokenizer_folder_.empty()) tokenizer_ = tokenizer_in(tokenizer_folder_);
+  iteration_ = model.iteration;
+  tensors_ = std::move(model.tensors);
+  dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }
 
 void ModelSource::open_checkpoint(const std::string& path) {

@@ -7,6 +7,7 @@
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
+#include "libcore/convert/megatron_source.h"
 #include "libcore/model/params.h"
 #include "libcore/tensor/device.h"
 #include "libcore/text/tokenizer.h"
@@ -16,10 +17,11 @@ namespace megalith {
 /// A trained model on disk, whoever wrote it.
 class ModelSource {
  public:
-  /// `path`: the folder that training saved into (its tracker is followed), one iter_NNNNNNN folder, or a
-  /// Hugging Face folder with safetensors (GPT-2, LLaMA). Reads and checks everything but the tensors' bytes.
-  /// kNoInput when nothing is there; kData for other kinds of checkpoints, by name, and for damage.
-  explicit ModelSource(const std::string& path);
+  /// `path`: the folder that training saved into, here or with Megatron-LM (its tracker is followed), one
+  /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, or a Hugging Face folder. Reads
+  /// and checks everything but the tensors' bytes. kNoInput when nothing is there; kData for other kinds of
+  /// checkpoints, by name, and for damage.
+  explicit ModelSource(const std::string& path, const SourceOptions& options = {});
 
   const std::string& path() const { return path_; }      // of the folder that is read
   const ModelConfig& config() const { return config_; }  // finished; vocab_size is the true vocabulary
@@ -37,6 +39,7 @@ class ModelSource {
 
  private:
   void open_checkpoint(const std::string& path);
+  void open_megatron(const std::string& path, const SourceOptions& options);
   void open_hugging_face(const std::string& path);
 
   std::string path_;

@@ -29,12 +29,12 @@ TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
   };
   for (const auto& [arguments, code, message] : {
            Case{golden("gpt2"), 64, "--output"},
-           Case{"--output " + dir / "x", 64, "DIR is missing"},
+           Case{"--output " + dir / "x", 64, "PATH is missing"},
            Case{golden("gpt2") + " --to gguf --output " + dir / "x", 64, "hf"},
            Case{golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64, "\"big\" is no size"},
            Case{golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,
                 "no tokenizer's files"},
-           Case{dir / "nowhere" + " --output " + dir / "x", 66, "no such folder"},
+           Case{dir / "nowhere" + " --output " + dir / "x", 66, "no such file or folder"},
            Case{golden("gpt2") + " --output /proc/none/x", 74, "/proc/none"},
        }) {
     const auto run = test::run_command(app + " " + arguments);
