@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include "libcore/base/isa.h"
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cpu/gemm.h"
 #include "libcore/ops/cpu/kernels.h"
@@ -30,27 +31,18 @@ Storage storage_of(DType dtype) {
   }
 }
 
-/// The best table this processor runs, or the one MEGALITH_ISA names. Throws kUsage when that is unknown or
-/// too much.
+/// The table of chosen_isa(). Throws kUsage as that does.
 const Kernels& choose_kernels() {
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  const Kernels& best = bf16     ? kAvx512Bf16Kernels
-                        : avx512 ? kAvx512Kernels
-                        : avx2   ? kAvx2Kernels
-                                 : kGenericKernels;
-  const char* const wanted = std::getenv("MEGALITH_ISA");
-  if (wanted == nullptr || *wanted == '\0') return best;
-  for (const Kernels* kernels : {&kGenericKernels, &kAvx2Kernels, &kAvx512Kernels, &kAvx512Bf16Kernels}) {
-    if (std::strcmp(wanted, kernels->name) == 0) return *kernels;
-    if (kernels == &best) break;
+  switch (chosen_isa()) {
+    case Isa::kAvx512Bf16:
+      return kAvx512Bf16Kernels;
+    case Isa::kAvx512:
+      return kAvx512Kernels;
+    case Isa::kAvx2:
+      return kAvx2Kernels;
+    default:
+      return kGenericKernels;
   }
-  fail(ErrorKind::kUsage, "MEGALITH_ISA is \"", wanted, "\"; this processor runs generic",
-       avx2 ? ", avx2" : "", avx512 ? ", avx512" : "", bf16 ? ", avx512bf16" : "");
 }
 
 /// Rows per piece of a row-wise op.
