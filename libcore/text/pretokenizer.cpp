@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "libcore/base/isa.h"
+#include "libcore/text/gpt2_scan.h"
 #include "libcore/text/unicode.h"
 
 namespace megalith {
@@ -76,10 +78,21 @@ size_t gpt2_pretoken(std::string_view utf8) {
   return static_cast<size_t>(stop - begin);
 }
 
+namespace {
+
+FindPretokens gpt2_pretokenizer() {
+  const Isa isa = chosen_isa();
+  if (isa >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2"))
+    return find_gpt2_avx512vbmi2;
+  return isa >= Isa::kAvx2 ? find_gpt2_avx2 : find_gpt2_generic;
+}
+
+}  // namespace
+
 FindPretokens pretokenizer(PretokenPattern pattern) {
   switch (pattern) {
     case PretokenPattern::kGpt2:
-      return find_one_by_one<gpt2_pretoken>;
+      return gpt2_pretokenizer();
   }
   fail(ErrorKind::kInternal, "no pretokenizer for pattern ", static_cast<int>(pattern));
 }

@@ -1,0 +1,158 @@
+#include "libcore/text/gpt2_scan.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/isa.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+using Ends = std::vector<size_t>;
+
+struct Kernel {
+  const char* name;
+  FindPretokens find;
+};
+
+/// Those that this processor runs.
+std::vector<Kernel> kernels() {
+  std::vector<Kernel> out = {{"generic", find_gpt2_generic}};
+  if (best_isa() >= Isa::kAvx2) out.push_back({"avx2", find_gpt2_avx2});
+  if (best_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi2"))
+    out.push_back({"avx512vbmi2", find_gpt2_avx512vbmi2});
+  return out;
+}
+
+Ends wanted(std::string_view text) {
+  Ends ends;
+  for (size_t at = 0; at < text.size();) ends.push_back(at += gpt2_pretoken(text.substr(at)));
+  return ends;
+}
+
+/// With room for so many ends at a time, in a block of memory of exactly the text's size, so that the address
+/// sanitizer sees a byte read too far.
+Ends found(FindPretokens find, std::string_view text, size_t room = 4096) {
+  const std::vector<char> copy(text.begin(), text.end());
+  std::vector<uint32_t> buffer(room);
+  Ends ends;
+  for (size_t from = 0; from < copy.size();) {
+    const size_t count = find({copy.data() + from, copy.size() - from}, buffer);
+    EXPECT_TRUE(count > 0 && count <= room);
+    for (size_t i = 0; i < count; ++i) ends.push_back(from + buffer[i]);
+    from = ends.back();
+  }
+  return ends;
+}
+
+void expect_all_equal(std::string_view text, size_t room = 4096) {
+  const Ends right = wanted(text);
+  for (const Kernel& kernel : kernels())
+    ASSERT_EQ(found(kernel.find, text, room), right) << kernel.name << " " << quote(text);
+}
+
+std::string utf8(uint32_t code) {
+  std::string out;
+  append_utf8(out, code);
+  return out;
+}
+
+TEST(Gpt2Scan, CutsAtEveryCodePointAsTheDefinitionDoes) {
+  std::string text;
+  for (uint32_t code = 0; code < 0x110000; ++code) {
+    if (code >= 0xD800 && code < 0xE000) continue;
+    const std::string c = utf8(code);
+    for (const char* before : {"a", "1", "!", " ", "\n", "\xE3\x80\x80", "\xC2\xA0"}) text += before + c;
+    text += c + "a" + c + "1" + c + "! " + c + c + " ";
+    if (text.size() > 60'000) {
+      expect_all_equal(text);
+      text.clear();
+    }
+  }
+  expect_all_equal(text);
+}
+
+TEST(Gpt2Scan, CutsContractionsAndSpacesAtEveryPlaceOfABlock) {
+  for (const char* piece : {"'s",
+                            "'t",
+                            "'re",
+                            "'ve",
+                            "'m",
+                            "'ll",
+                            "'d",
+                            "'sam",
+                            "''s",
+                            " 's",
+                            "'l",
+                            "'v e",
+                            "'s's'll've",
+                            "\n",
+                            "\n\n",
+                            "\t ",
+                            " \n",
+                            "  x",
+                            "   ",
+                            "\xC2\xA0",
+                            "\xE3\x80\x80\xE3\x80\x80",
+                            " \xE3\x80\x80",
+                            "\xE3\x80\x80x",
+                            "\xE2\x80\x83\xC2\xA0 y",
+                            "\xE6\x97\xA5\xE6\x9C\xAC",
+                            "\xF0\x9F\x98\x80",
+                            "\xF0\xA0\xAE\xB7",
+                            "\xF0\x9D\x9F\x98",
+                            "\xD0\xBF",
+                            "\xC3\x97"})
+    for (size_t before = 0; before < 132; ++before)
+      for (const char fill : {'x', '0', '!', ' '})
+        for (const char* after : {"", "x", " ", "1", "\n x", "\xE6\x97\xA5"})
+          expect_all_equal(std::string(before, fill) + piece + after);
+}
+
+TEST(Gpt2Scan, CutsRandomTextsAsTheDefinitionDoes) {
+  std::mt19937 random(3);
+  const auto pick = [&](uint32_t first, uint32_t last) {
+    return static_cast<uint32_t>(first + random() % (last - first));
+  };
+  for (int round = 0; round < 4000; ++round) {
+    std::string text;
+    const size_t kind = random() % 6, size = 1 + random() % 400;
+    while (text.size() < size) {
+      if (kind < 2)
+        text += "ast 'rvemlld \n\t09!.B "[random() % 20];
+      else if (kind < 3)
+        text += utf8(pick(0x20u, 0x80u));
+      else
+        text += random() % 3 == 0 ? std::string(1 + random() % 3, " 'sx1\n"[random() % 6])
+                                  : utf8(kind == 3   ? pick(0x80u, 0x800u)
+                                         : kind == 4 ? pick(0x2000u, 0xA000u)
+                                                     : pick(0x10000u, 0x20000u));
+    }
+    expect_all_equal(text, random() % 2 == 0 ? kLeastEnds : 4096);
+  }
+}
+
+TEST(Gpt2Scan, GoesOnWhereItsRoomEnds) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += i % 7 == 0 ? "a'll " : i % 5 == 0 ? "\n\n  x" : ".a";
+  expect_all_equal(text, kLeastEnds);
+  expect_all_equal(std::string(100'000, 'a') + text, kLeastEnds);
+}
+
+TEST(Gpt2Scan, GivesEveryByteOfBrokenUtf8ToOnePretoken) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 3000; ++round) {
+    std::string text(1 + random() % 200, '\0');
+    for (char& c : text) c = static_cast<char>(random() % 4 == 0 ? random() : 0xC0 + random() % 64);
+    for (const Kernel& kernel : kernels()) {
+      const Ends ends = found(kernel.find, text);
+      EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end()));
+      EXPECT_EQ(ends.back(), text.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace megalith
