@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -12,8 +11,6 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "libcore/base/error.h"
 
@@ -21,51 +18,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kRawBytes = size_t{1} << 18;
-constexpr std::string_view kGzip = "\x1f\x8b";
-constexpr std::string_view kZstd = "\x28\xb5\x2f\xfd";
-constexpr std::string_view kBzip2 = "BZh";
-constexpr std::string_view kXz{
-    "\xfd"
-    "7zXZ\0",
-    6};
-
-/// Whether more bytes are needed to know how the stream is compressed.
-bool undecided(std::string_view head) {
-  for (const std::string_view magic : {kGzip, kZstd, kBzip2, kXz})
-    if (head.size() < magic.size() && magic.starts_with(head)) return true;
-  return false;
-}
-
-[[noreturn]] void refuse(const std::string& path, const char* format, const char* command) {
-  fail(ErrorKind::kData, path, ": is ", format, "-compressed, which is read only through a pipe: ", command,
-       " -dc ", path == "-" ? "" : path + " ", "| megalith-preprocess --input - …");
-}
 
 }  // namespace
-
-struct InputStream::GzipDecoder {
-  z_stream stream{};
-  bool in_member = true;
-  bool full = false;  // the last call filled its room: more may come without more input
-  GzipDecoder() {
-    if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();  // 16: gzip header and checksum
-  }
-  ~GzipDecoder() { inflateEnd(&stream); }
-  GzipDecoder(const GzipDecoder&) = delete;
-  GzipDecoder& operator=(const GzipDecoder&) = delete;
-};
-
-struct InputStream::ZstdDecoder {
-  ZSTD_DStream* stream = ZSTD_createDStream();
-  size_t wanted = 1;  // 0: at the end of a frame
-  bool full = false;  // as above
-  ZstdDecoder() {
-    if (!stream) throw std::bad_alloc();
-  }
-  ~ZstdDecoder() { ZSTD_freeDStream(stream); }
-  ZstdDecoder(const ZstdDecoder&) = delete;
-  ZstdDecoder& operator=(const ZstdDecoder&) = delete;
-};
 
 Interrupt::Interrupt() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
   if (descriptor_ < 0) fail(ErrorKind::kIo, "cannot make an event descriptor: ", std::strerror(errno));
@@ -107,22 +61,27 @@ InputStream::~InputStream() {
 }
 
 void InputStream::sniff() {
-  while (undecided({raw_.get(), raw_end_})) {
+  while (magic_undecided({raw_.get(), raw_end_})) {
     const size_t n = read_raw(raw_.get() + raw_end_, kRawBytes - raw_end_);
     if (n == 0) break;
     raw_end_ += n;
   }
-  const std::string_view head(raw_.get(), raw_end_);
-  if (head.starts_with(kGzip)) gzip_ = std::make_unique<GzipDecoder>();
-  if (head.starts_with(kZstd)) zstd_ = std::make_unique<ZstdDecoder>();
-  if (head.starts_with(kBzip2)) refuse(path_, "bzip2", "bzip2");
-  if (head.starts_with(kXz)) refuse(path_, "xz", "xz");
+  decoder_ = make_decoder({raw_.get(), raw_end_});
+  if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // only a hint
 }
 
 size_t InputStream::read(char* out, size_t room) {
-  if (gzip_) return read_gzip(out, room);
-  if (zstd_) return read_zstd(out, room);
-  return read_plain(out, room);
+  return decoder_ ? read_decoded(out, room) : read_plain(out, room);
+}
+
+void InputStream::skip(uint64_t bytes) {
+  std::unique_ptr<char[]> waste(bytes > 0 ? new char[kRawBytes] : nullptr);
+  while (bytes > 0) {
+    const size_t n = read(waste.get(), static_cast<size_t>(std::min<uint64_t>(bytes, kRawBytes)));
+    if (n == 0)
+      fail(ErrorKind::kData, path_, ": ends ", bytes, " bytes before the place where to go on; it has changed");
+    bytes -= n;
+  }
 }
 
 /// False when the stream was interrupted. Regular files never let anybody wait.
@@ -161,62 +120,30 @@ size_t InputStream::read_plain(char* out, size_t room) {
   return n;
 }
 
-/// Behind a gzip member: another one begins, or only zeros follow (tape padding), or nothing.
-bool InputStream::next_gzip_member() {
-  while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;
-  if (!fill()) return false;
-  if (raw_[raw_begin_] != kGzip[0])
-    fail(ErrorKind::kData, path_,
-         ": damaged gzip data: something else follows the compressed data near byte ",
-         consumed_ - (raw_end_ - raw_begin_));
-  inflateReset(&gzip_->stream);
-  gzip_->in_member = true;
-  return true;
+/// Behind a member: another one begins, or only padding follows, or nothing.
+bool InputStream::next_member() {
+  if (decoder_->allows_padding())
+    while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;
+  in_member_ = fill();
+  return in_member_;
 }
 
-size_t InputStream::read_gzip(char* out, size_t room) {
-  z_stream& z = gzip_->stream;
-  const auto space = static_cast<uInt>(std::min(room, size_t{1} << 30));
-  z.next_out = reinterpret_cast<Bytef*>(out);
-  z.avail_out = space;
-  while (z.avail_out == space) {
-    if (!gzip_->in_member && !next_gzip_member()) return 0;
-    if (!fill() && !gzip_->full)
-      fail(ErrorKind::kData, path_, ": the gzip data end too early, after ", consumed_,
+size_t InputStream::read_decoded(char* out, size_t room) {
+  for (;;) {
+    if (!in_member_ && !next_member()) return 0;
+    if (!fill() && !full_)
+      fail(ErrorKind::kData, path_, ": the ", decoder_->format(), " data end too early, after ", consumed_,
            " bytes; the file was cut");
-    z.next_in = reinterpret_cast<Bytef*>(raw_.get() + raw_begin_);
-    z.avail_in = static_cast<uInt>(raw_end_ - raw_begin_);
-    const int status = inflate(&z, Z_NO_FLUSH);
-    raw_begin_ = raw_end_ - z.avail_in;
-    gzip_->full = z.avail_out == 0;
-    if (status == Z_STREAM_END)
-      gzip_->in_member = false;
-    else if (status == Z_MEM_ERROR)
-      throw std::bad_alloc();
-    else if (status != Z_OK && status != Z_BUF_ERROR)
-      fail(ErrorKind::kData, path_, ": damaged gzip data near byte ", consumed_ - z.avail_in, ": ",
-           z.msg ? z.msg : "unknown reason");
+    const Decoder::Step step =
+        decoder_->decode({raw_.get() + raw_begin_, raw_end_ - raw_begin_}, {out, room});
+    if (step.error)
+      fail(ErrorKind::kData, path_, ": damaged ", decoder_->format(), " data near byte ",
+           consumed_ - (raw_end_ - raw_begin_), ": ", step.error);
+    raw_begin_ += step.taken;
+    full_ = step.made == room && !step.member_ended;
+    if (step.member_ended) in_member_ = false;
+    if (step.made > 0) return step.made;
   }
-  return space - z.avail_out;
-}
-
-size_t InputStream::read_zstd(char* out, size_t room) {
-  ZSTD_outBuffer output{out, room, 0};
-  while (output.pos == 0) {
-    if (!fill() && !zstd_->full) {
-      if (zstd_->wanted == 0) return 0;
-      fail(ErrorKind::kData, path_, ": the zstd data end too early, after ", consumed_,
-           " bytes; the file was cut");
-    }
-    ZSTD_inBuffer input{raw_.get() + raw_begin_, raw_end_ - raw_begin_, 0};
-    zstd_->wanted = ZSTD_decompressStream(zstd_->stream, &output, &input);
-    raw_begin_ += input.pos;
-    zstd_->full = output.pos == room && zstd_->wanted != 0;
-    if (ZSTD_isError(zstd_->wanted))
-      fail(ErrorKind::kData, path_, ": damaged zstd data near byte ", consumed_ - (raw_end_ - raw_begin_),
-           ": ", ZSTD_getErrorName(zstd_->wanted));
-  }
-  return output.pos;
 }
 
 }  // namespace megalith

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "libcore/base/decoder.h"
+
 namespace megalith {
 
 /// Wakes a thread that waits for a pipe's next bytes; for another thread to call. Stays set.
@@ -21,10 +23,9 @@ class Interrupt {
   int descriptor_;
 };
 
-/// The bytes of a file, a pipe, or stdin (path "-"), from front to end. What begins with gzip's or zstd's
-/// magic number is decompressed on the way, all members or frames of it; their checksums are verified. Throws
-/// kNoInput when the file is not there, kIo when reading fails, kData for a damaged or cut stream and for
-/// bzip2 and xz, which are named with the command that helps.
+/// The bytes of a file, a pipe, or stdin (path "-"), from front to end. What begins with the magic number of
+/// gzip, zstd, bzip2 or xz is decompressed on the way, all members of it; their checksums are verified. Throws
+/// kNoInput when the file is not there, kIo when reading fails, kData for a damaged or cut stream.
 class InputStream {
  public:
   /// A read that waits for a pipe when `interrupt` is set acts as if the pipe had ended.
@@ -35,22 +36,23 @@ class InputStream {
 
   /// Up to `room` (> 0) bytes to `out`; 0 only at the end.
   size_t read(char* out, size_t room);
+  /// Passes over decompressed bytes. kData when there are fewer.
+  void skip(uint64_t bytes);
 
   const std::string& path() const { return path_; }
   uint64_t consumed() const { return consumed_; }  // bytes taken from the file, compressed ones as such
   uint64_t size() const { return size_; }          // of the file; 0 when it is a pipe
+  bool compressed() const { return decoder_ != nullptr; }
+  uint64_t decoder_memory() const { return decoder_ ? decoder_->memory() : 0; }
 
  private:
-  struct GzipDecoder;
-  struct ZstdDecoder;
   void sniff();
   bool fill();
   bool wait_for_bytes();
   size_t read_raw(char* out, size_t room);
   size_t read_plain(char* out, size_t room);
-  size_t read_gzip(char* out, size_t room);
-  size_t read_zstd(char* out, size_t room);
-  bool next_gzip_member();
+  size_t read_decoded(char* out, size_t room);
+  bool next_member();
 
   std::string path_;
   const Interrupt* interrupt_;
@@ -59,8 +61,9 @@ class InputStream {
   uint64_t consumed_ = 0, size_ = 0;
   std::unique_ptr<char[]> raw_;  // bytes of the file that nobody has taken yet: [raw_begin_, raw_end_)
   size_t raw_begin_ = 0, raw_end_ = 0;
-  std::unique_ptr<GzipDecoder> gzip_;
-  std::unique_ptr<ZstdDecoder> zstd_;
+  std::unique_ptr<Decoder> decoder_;
+  bool in_member_ = true;
+  bool full_ = false;  // the last step filled its room: more may come without more input
 };
 
 }  // namespace megalith

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace megalith {
+
+/// Decompresses one format, piece by piece. A compressed file holds one member (gzip), frame (zstd) or stream
+/// (bzip2, xz), or several behind each other.
+class Decoder {
+ public:
+  struct Step {
+    size_t taken = 0, made = 0;   // bytes of the input and of the output
+    bool member_ended = false;    // the next step begins another member
+    const char* error = nullptr;  // why the data is damaged; then nothing else counts
+  };
+
+  virtual ~Decoder() = default;
+  /// Either may be empty. std::bad_alloc when memory is lacking.
+  virtual Step decode(std::span<const char> in, std::span<char> out) = 0;
+  virtual const char* format() const = 0;  // "gzip"
+  /// Whether zero bytes may stand behind a member (tape and stream padding).
+  virtual bool allows_padding() const = 0;
+  virtual uint64_t memory() const = 0;  // bytes that the decoder holds now
+};
+
+/// The decoder for data that begins with `head`; nothing when no format's magic number stands there.
+std::unique_ptr<Decoder> make_decoder(std::string_view head);
+
+/// Whether more bytes are needed to know how the data is compressed.
+bool magic_undecided(std::string_view head);
+
+/// The largest window that an xz stream may ask for: that of xz -9 is 64 MiB.
+constexpr uint64_t kXzMemoryLimit = uint64_t{80} << 20;
+
+}  // namespace megalith
