@@ -1,5 +1,7 @@
 #include "libcore/base/document_json.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -26,40 +28,87 @@ bool is_low(uint32_t unit) {
   return (unit & 0xFC00) == 0xDC00;
 }
 
-/// The first quote, backslash or control character in [at, end), or end.
-char* find_special(char* at, char* end) {
+/// What a byte behind a backslash stands for; 'u' for itself, 0 where no escape begins so.
+constexpr std::array<char, 256> make_escapes() {
+  std::array<char, 256> table{};
+  table['"'] = '"';
+  table['\\'] = '\\';
+  table['/'] = '/';
+  table['b'] = '\b';
+  table['f'] = '\f';
+  table['n'] = '\n';
+  table['r'] = '\r';
+  table['t'] = '\t';
+  table['u'] = 'u';
+  return table;
+}
+constexpr std::array<char, 256> kEscapes = make_escapes();
+
+/// The value of a hexadecimal digit; 255 for other bytes.
+constexpr std::array<uint8_t, 256> make_hex_digits() {
+  std::array<uint8_t, 256> table{};
+  table.fill(255);
+  for (unsigned i = 0; i < 10; ++i) table['0' + i] = static_cast<uint8_t>(i);
+  for (unsigned i = 0; i < 6; ++i) table['a' + i] = table['A' + i] = static_cast<uint8_t>(10 + i);
+  return table;
+}
+constexpr std::array<uint8_t, 256> kHexDigits = make_hex_digits();
+
+size_t index_of(char c) {
+  return static_cast<unsigned char>(c);
+}
+
+/// A bit for each of 64 bytes that is a quote, a backslash or a control character.
+uint64_t specials_of(const char* at) {
   const __m128i quote_mark = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
   const __m128i last_control = _mm_set1_epi8(0x1f);
-  for (; end - at >= 16; at += 16) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  uint64_t mask = 0;
+  for (int i = 0; i < 4; ++i) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 16 * i));
     const __m128i text = _mm_or_si128(_mm_cmpeq_epi8(x, quote_mark), _mm_cmpeq_epi8(x, backslash));
     const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(x, last_control), x);
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(text, control)));
-    if (mask != 0) return at + std::countr_zero(mask);
+    mask |= uint64_t{static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(text, control)))} << (16 * i);
   }
-  while (at < end && *at != '"' && *at != '\\' && static_cast<unsigned char>(*at) > 0x1f) ++at;
+  return mask;
+}
+
+/// Passes over plain text and the usual escapes; the first quote, control character, \u or wrong escape of
+/// [at, end) (on its backslash), or end. `escaped` is set when an escape was passed.
+char* skip_plain(char* at, char* end, bool& escaped) {
+  while (end - at > 64) {
+    uint64_t mask = specials_of(at);
+    size_t place = 64;
+    while (mask != 0) {
+      place = static_cast<size_t>(std::countr_zero(mask));
+      if (at[place] != '\\') return at + place;
+      const char meant = kEscapes[index_of(at[place + 1])];
+      if (meant == 0 || meant == 'u') return at + place;
+      escaped = true;
+      place += 2;
+      mask = place < 64 ? mask & (~uint64_t{0} << place) : 0;
+    }
+    at += std::max<size_t>(place, 64);
+  }
+  while (at < end && *at != '"' && static_cast<unsigned char>(*at) > 0x1f) {
+    if (*at == '\\') {
+      const char meant = end - at > 1 ? kEscapes[index_of(at[1])] : '\0';
+      if (meant == 0 || meant == 'u') return at;
+      escaped = true;
+      ++at;
+    }
+    ++at;
+  }
   return at;
 }
 
 /// The value of the four hexadecimal digits at `at`, or nothing.
 std::optional<uint32_t> read_hex4(const char* at, const char* end) {
   if (end - at < 4) return std::nullopt;
-  uint32_t unit = 0;
-  for (int i = 0; i < 4; ++i) {
-    const char c = at[i];
-    uint32_t digit = 0;
-    if (is_digit(c))
-      digit = static_cast<uint32_t>(c - '0');
-    else if (c >= 'a' && c <= 'f')
-      digit = static_cast<uint32_t>(c - 'a' + 10);
-    else if (c >= 'A' && c <= 'F')
-      digit = static_cast<uint32_t>(c - 'A' + 10);
-    else
-      return std::nullopt;
-    unit = unit * 16 + digit;
-  }
-  return unit;
+  const auto digit = [&](size_t i) { return uint32_t{kHexDigits[index_of(at[i])]}; };
+  const uint32_t a = digit(0), b = digit(1), c = digit(2), d = digit(3);
+  if (((a | b | c | d) & 0x80) != 0) return std::nullopt;
+  return a << 12 | b << 8 | c << 4 | d;
 }
 
 /// The low half at `at` when \uDC00-\uDFFF stands there.
@@ -69,20 +118,39 @@ std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   return unit && is_low(*unit) ? unit : std::nullopt;
 }
 
-char simple_escape(char c) {
-  switch (c) {
-    case 'b':
-      return '\b';
-    case 'f':
-      return '\f';
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 't':
-      return '\t';
-    default:
-      return c;  // quote, backslash, slash
+/// Copies `n` < 16 bytes to `out` <= at in exact pieces: what stands behind them may not be touched.
+void copy_short(char* out, const char* at, size_t n) {
+  const auto piece = [&](size_t bytes) {
+    if ((n & bytes) == 0) return;
+    char word[8];
+    std::memcpy(word, at, bytes);
+    std::memcpy(out, word, bytes);
+    at += bytes;
+    out += bytes;
+  };
+  piece(8);
+  piece(4);
+  piece(2);
+  piece(1);
+}
+
+/// Decodes \uXXXX, and the low half behind it, from `at` on; moves both on.
+void decode_unit(const char*& at, const char* end, char*& out) {
+  uint32_t c = *read_hex4(at + 2, end);
+  at += 6;
+  if (is_high(c)) {
+    if (const std::optional<uint32_t> low = read_low_half(at, end)) {
+      c = 0x10000 + ((c & 0x3FF) << 10) + (*low & 0x3FF);
+      at += 6;
+    }
+  }
+  if (c - 0x800 < 0xF800) {  // three bytes: most of what is written so
+    out[0] = static_cast<char>(0xE0 | (c >> 12));
+    out[1] = static_cast<char>(0x80 | ((c >> 6) & 0x3F));
+    out[2] = static_cast<char>(0x80 | (c & 0x3F));
+    out += 3;
+  } else {
+    out = write_utf8(out, c);
   }
 }
 
@@ -90,26 +158,34 @@ char simple_escape(char c) {
 /// An escape is never shorter than what it stands for. (A lone surrogate gives three bytes that equal no
 /// UTF-8 text.)
 char* unescape(const char* at, const char* end, char* out) {
+  const __m128i backslash = _mm_set1_epi8('\\');
+  const auto decode = [&] {  // from the backslash at `at` on
+    do {
+      if (at[1] == 'u') {
+        decode_unit(at, end, out);
+      } else {
+        *out++ = kEscapes[index_of(at[1])];
+        at += 2;
+      }
+    } while (at < end && *at == '\\');
+  };
+  while (end - at >= 16) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, backslash)));
+    const auto plain = static_cast<size_t>(std::countr_zero(mask | 0x10000u));
+    if (at - out >= 16 || mask == 0)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out), x);  // ends before the next byte to be read
+    else
+      copy_short(out, at, plain);
+    at += plain;
+    out += plain;
+    if (mask != 0) decode();
+  }
   while (at < end) {
-    const void* found = std::memchr(at, '\\', static_cast<size_t>(end - at));
-    const char* stop = found ? static_cast<const char*>(found) : end;
-    std::memmove(out, at, static_cast<size_t>(stop - at));
-    out += stop - at;
-    at = stop;
-    if (at == end) break;
-    if (at[1] != 'u') {
-      *out++ = simple_escape(at[1]);
-      at += 2;
-      continue;
-    }
-    uint32_t c = *read_hex4(at + 2, end);
-    at += 6;
-    const std::optional<uint32_t> low = is_high(c) ? read_low_half(at, end) : std::nullopt;
-    if (low) {
-      c = 0x10000 + ((c & 0x3FF) << 10) + (*low & 0x3FF);
-      at += 6;
-    }
-    out = write_utf8(out, c);
+    if (*at == '\\')
+      decode();
+    else
+      *out++ = *at++;
   }
   return out;
 }
@@ -145,6 +221,10 @@ const char* name(DocumentFault fault) {
       return "value is not text";
     case DocumentFault::kLoneSurrogate:
       return "lone surrogate";
+    case DocumentFault::kTooLong:
+      return "too long";
+    case DocumentFault::kRefused:
+      return "refused by the tokenizer";
   }
   return "";
 }
@@ -302,28 +382,26 @@ bool DocumentParser::scan_string(Literal& literal) {
   char* at = at_ + 1;
   literal.begin = at;
   for (;;) {
-    at = find_special(at, end_);
+    at = skip_plain(at, end_, literal.escaped);
     if (at == end_) return reject(DocumentFault::kSyntax, opening, "the string that begins here has no end");
     if (*at == '"') break;
     if (*at != '\\')
       return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
-    if (!scan_escape(at, literal)) return false;
+    do {
+      if (!scan_escape(at, literal)) return false;
+    } while (end_ - at > 1 && at[0] == '\\' && at[1] == 'u');
   }
   literal.end = at;
   at_ = at + 1;
   return true;
 }
 
+/// \u, or what is no escape.
 bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   literal.escaped = true;
   const char* const backslash = at;
-  const char c = at + 1 < end_ ? at[1] : '\0';
-  if (c != 'u') {
-    if (c == '\0' || !std::strchr("\"\\/bfnrt", c))
-      return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
-    at += 2;
-    return true;
-  }
+  if (end_ - at < 2 || at[1] != 'u')
+    return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
   const std::optional<uint32_t> unit = read_hex4(at + 2, end_);
   if (!unit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
   at += 6;

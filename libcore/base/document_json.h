@@ -17,13 +17,15 @@ enum class DocumentFault : uint8_t {
   kSyntax,            // not JSON
   kControlCharacter,  // a raw character below U+0020 inside a string
   kTooDeep,
-  kTrailing,      // text after the JSON value
-  kNotObject,     // a JSON value, but not {...}
-  kMissingKey,    // a wanted key is absent
-  kWrongType,     // a wanted key holds neither a string nor a list of strings
-  kLoneSurrogate  // a wanted string holds half of a \uD800-\uDFFF pair
+  kTrailing,       // text after the JSON value
+  kNotObject,      // a JSON value, but not {...}
+  kMissingKey,     // a wanted key is absent
+  kWrongType,      // a wanted key holds neither a string nor a list of strings
+  kLoneSurrogate,  // a wanted string holds half of a \uD800-\uDFFF pair
+  kTooLong,        // longer than the user allows; found by the caller
+  kRefused         // the tokenizer does not take the text; found by the caller
 };
-constexpr size_t kDocumentFaults = 10;
+constexpr size_t kDocumentFaults = 12;
 const char* name(DocumentFault fault);  // "invalid UTF-8", for messages
 
 struct DocumentProblem {
@@ -43,7 +45,7 @@ constexpr size_t kMaxDocumentDepth = 1000;
 ///
 /// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
 /// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
-/// behind it for all others. This one is a single pass that looks at 16 bytes at a time inside strings,
+/// behind it for all others. This one is a single pass that looks at 64 bytes at a time inside strings,
 /// builds nothing for values that nobody asked for, and decodes the wanted strings where they lie. (UTF-8 is
 /// validated by simdjson.)
 ///

@@ -79,7 +79,8 @@ void InputStream::skip(uint64_t bytes) {
   while (bytes > 0) {
     const size_t n = read(waste.get(), static_cast<size_t>(std::min<uint64_t>(bytes, kRawBytes)));
     if (n == 0)
-      fail(ErrorKind::kData, path_, ": ends ", bytes, " bytes before the place where to go on; it has changed");
+      fail(ErrorKind::kData, path_, ": ends ", bytes,
+           " bytes before the place where to go on; it has changed");
     bytes -= n;
   }
 }

@@ -24,8 +24,8 @@ class Interrupt {
 };
 
 /// The bytes of a file, a pipe, or stdin (path "-"), from front to end. What begins with the magic number of
-/// gzip, zstd, bzip2 or xz is decompressed on the way, all members of it; their checksums are verified. Throws
-/// kNoInput when the file is not there, kIo when reading fails, kData for a damaged or cut stream.
+/// gzip, zstd, bzip2 or xz is decompressed on the way, all members of it; their checksums are verified.
+/// Throws kNoInput when the file is not there, kIo when reading fails, kData for a damaged or cut stream.
 class InputStream {
  public:
   /// A read that waits for a pipe when `interrupt` is set acts as if the pipe had ended.
