@@ -252,13 +252,24 @@ const char* DocumentParser::article_and_name(Kind kind) {
 }
 
 DocumentParser::DocumentParser(std::vector<std::string> keys) {
-  for (std::string& key : keys) slots_.emplace_back().key = std::move(key);
+  for (const std::string& key : keys) {
+    slots_.emplace_back(key, std::vector<std::string>{key});
+    chosen_.push_back(chosen_.size());
+  }
+  paths_.resize(keys.size());
+  for (size_t k = 0; k < keys.size(); ++k) {
+    std::vector<std::string> path = split(keys[k], '.');
+    if (path.size() == 1) continue;
+    paths_[k] = slots_.size();
+    deepest_ = std::max(deepest_, path.size());
+    slots_.emplace_back(std::move(keys[k]), std::move(path));
+  }
 }
 
 std::optional<DocumentProblem> DocumentParser::parse(std::span<char> line) {
   start(line);
   if (!check_bytes() || !scan() || !check_slots()) return std::move(problem_);
-  for (Slot& slot : slots_) decode(slot);
+  for (const size_t slot : chosen_) decode(slots_[slot]);
   return std::nullopt;
 }
 
@@ -272,6 +283,7 @@ void DocumentParser::start(std::span<char> line) {
   problem_.reset();
   for (Slot& slot : slots_) {
     slot.kind = slot.element = Kind::kAbsent;
+    slot.matched = 0;
     slot.literals.clear();
     slot.texts.clear();
   }
@@ -348,10 +360,8 @@ bool DocumentParser::scan_key(State& state) {
   if (at_ == end_ || *at_ != '"') return reject_unexpected("a key in double quotes");
   Literal key;
   if (!scan_string(key)) return false;
-  if (depth_ == 1) {
-    slot_ = find_slot(key);
-    if (seen_keys_.size() < kSeenKeys) seen_keys_.push_back(key);
-  }
+  if (depth_ <= deepest_) slot_ = enter_key(key);
+  if (depth_ == 1 && seen_keys_.size() < kSeenKeys) seen_keys_.push_back(key);
   skip_blanks();
   if (at_ == end_ || *at_ != ':') return reject_unexpected("':'");
   ++at_;
@@ -462,11 +472,11 @@ void DocumentParser::skip_blanks() {
 void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
   if (depth_ == 0) root_ = kind;
   if (!slot_) return;
-  if (depth_ == 1) {
+  if (depth_ == slot_depth_) {
     slot_->kind = kind;
     slot_->at = at;
     if (literal) slot_->literals.push_back(*literal);
-  } else if (depth_ == 2 && slot_->kind == Kind::kList) {
+  } else if (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList) {
     if (literal) {
       slot_->literals.push_back(*literal);
     } else if (slot_->element == Kind::kAbsent) {
@@ -476,29 +486,43 @@ void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
   }
 }
 
-/// The slot of a top-level key, emptied: a later occurrence replaces an earlier one.
-DocumentParser::Slot* DocumentParser::find_slot(const Literal& key) {
-  std::string_view text(key.begin, static_cast<size_t>(key.end - key.begin));
-  if (key.escaped) {
-    key_text_.resize(text.size());
-    key_text_.resize(static_cast<size_t>(unescape(key.begin, key.end, key_text_.data()) - key_text_.data()));
-    text = key_text_;
-  }
-  for (Slot& slot : slots_) {
-    if (slot.key != text) continue;
-    slot.element = Kind::kAbsent;
-    slot.literals.clear();
-    return &slot;
-  }
-  return nullptr;
+std::string_view DocumentParser::text_of(const Literal& key) {
+  const std::string_view text(key.begin, static_cast<size_t>(key.end - key.begin));
+  if (!key.escaped) return text;
+  key_text_.resize(text.size());
+  key_text_.resize(static_cast<size_t>(unescape(key.begin, key.end, key_text_.data()) - key_text_.data()));
+  return key_text_;
+}
+
+/// The slot whose value follows this key, emptied: a later occurrence replaces an earlier one.
+DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
+  const std::string_view text = text_of(key);
+  slot_depth_ = depth_;
+  Slot* found = nullptr;
+  for (Slot& slot : slots_)
+    if (enter_key(slot, depth_, text)) found = &slot;
+  return found;
+}
+
+/// Whether the key completes the slot's path. One that leads on replaces what an earlier one led to, too.
+bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
+  slot.matched = std::min(slot.matched, depth - 1);
+  if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;
+  slot.matched = depth;
+  slot.kind = slot.element = Kind::kAbsent;
+  slot.literals.clear();
+  return depth == slot.path.size();
 }
 
 bool DocumentParser::check_slots() {
   if (root_ != Kind::kObject)
     return reject(DocumentFault::kNotObject, begin_,
                   concat("found ", article_and_name(root_), ", wanted {…}"));
-  for (const Slot& slot : slots_)
-    if (!check_slot(slot)) return false;
+  for (size_t k = 0; k < chosen_.size(); ++k) {
+    const bool absent = slots_[k].kind == Kind::kAbsent;
+    chosen_[k] = absent && paths_[k] ? *paths_[k] : k;
+    if (!check_slot(slots_[chosen_[k]])) return false;
+  }
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace megalith {
@@ -41,7 +42,8 @@ constexpr size_t kMaxDocumentDepth = 1000;
 /// json.loads(line)[key] on strictly decoded UTF-8: of duplicate keys the last wins, escaped key names match,
 /// NaN, Infinity and numbers of any size pass, raw control characters and trailing text do not. Two things
 /// are stricter: a lone surrogate in a wanted string is refused here (in Megatron it fails in the tokenizer),
-/// and a nesting deeper than kMaxDocumentDepth.
+/// and a nesting deeper than kMaxDocumentDepth. One thing is more: where the line has no key "meta.text", the
+/// wanted key "meta.text" is key "text" of the object under key "meta".
 ///
 /// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
 /// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
@@ -60,7 +62,7 @@ class DocumentParser {
 
   /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed
   /// line.
-  std::span<const std::string_view> texts(size_t key) const { return slots_[key].texts; }
+  std::span<const std::string_view> texts(size_t key) const { return slots_[chosen_[key]].texts; }
 
  private:
   enum class Kind : uint8_t { kAbsent, kString, kList, kObject, kNumber, kTrue, kFalse, kNull };
@@ -72,7 +74,10 @@ class DocumentParser {
     const char* lone_surrogate = nullptr;  // its backslash
   };
   struct Slot {  // what the last occurrence of a wanted key holds
+    Slot(std::string name, std::vector<std::string> names) : key(std::move(name)), path(std::move(names)) {}
     std::string key;
+    std::vector<std::string> path;  // the key as it stands in the line, or the names on the way to it
+    size_t matched = 0;             // names of the path that lead to where the parser is
     Kind kind = Kind::kAbsent;
     const char* at = nullptr;      // the value
     Kind element = Kind::kAbsent;  // first element of the list that is no string, and where
@@ -97,20 +102,26 @@ class DocumentParser {
   bool skip_number();
   void skip_blanks();
   void note(Kind kind, const char* at, const Literal* literal = nullptr);
-  Slot* find_slot(const Literal& key);
+  Slot* enter_key(const Literal& key);
+  static bool enter_key(Slot& slot, size_t depth, std::string_view text);
+  std::string_view text_of(const Literal& key);
   bool check_slots();
   bool check_slot(const Slot& slot);
   void decode(Slot& slot);
   bool reject(DocumentFault fault, const char* at, std::string detail);
   bool reject_unexpected(const char* wanted);
 
-  std::vector<Slot> slots_;
-  std::string key_text_;             // an escaped key, decoded
-  std::vector<Literal> seen_keys_;   // the first few of the top level, for messages
-  bool objects_[kMaxDocumentDepth];  // whether each open level is an object
+  std::vector<Slot> slots_;                   // one per key, behind them one for each path
+  std::vector<size_t> chosen_;                // for each key, the slot that serves it in this line
+  std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path
+  size_t deepest_ = 1;                        // names of the longest path
+  std::string key_text_;                      // an escaped key, decoded
+  std::vector<Literal> seen_keys_;            // the first few of the top level, for messages
+  bool objects_[kMaxDocumentDepth];           // whether each open level is an object
   size_t depth_ = 0;
   Kind root_ = Kind::kAbsent;
-  Slot* slot_ = nullptr;  // the wanted key whose value is being read
+  Slot* slot_ = nullptr;   // the wanted key whose value is being read
+  size_t slot_depth_ = 1;  // levels open around that key
   char* begin_ = nullptr;
   char* at_ = nullptr;
   char* end_ = nullptr;

@@ -1,6 +1,7 @@
 #include "libcore/base/document_json.h"
 
 #include <chrono>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -151,6 +152,63 @@ TEST(DocumentParser, ForgetsTheLineBefore) {
   EXPECT_TRUE(parser.parse(second));
   EXPECT_FALSE(parser.parse(third));
   EXPECT_EQ(strings(parser.texts(0)), std::vector<std::string>{"c"});
+}
+
+// Escapes and runs of every length, so that they meet the ends of the blocks that are looked at together; the
+// text is known because the line is written from it.
+TEST(DocumentParser, DecodesEscapesWhereverTheyLie) {
+  const std::pair<const char*, const char*> pieces[] = {
+      {"\\n", "\n"},     {"\\\"", "\""},          {"\\\\", "\\"},       {"\\u00e9", "é"},
+      {"\\u4e2d", "中"}, {"\\ud83d\\ude00", "😀"}, {"\\u0041", "A"},     {"é", "é"},
+      {"\\/", "/"},      {"\\t", "\t"},           {"\\\\\\\\", "\\\\"},
+  };
+  std::mt19937 random(11);
+  DocumentParser parser({"text"});
+  for (int round = 0; round < 3000; ++round) {
+    std::string written, meant;
+    const size_t longest = round % 3 == 0 ? 3 : round % 3 == 1 ? 20 : 150;
+    for (size_t n = random() % 40; n > 0; --n) {
+      const std::string run(random() % longest, static_cast<char>('a' + random() % 26));
+      const auto& [escape, text] = pieces[random() % std::size(pieces)];
+      written += run + escape;
+      meant += run + text;
+    }
+    const std::string line = "{\"text\":\"" + written + "\"}";
+    std::vector<char> bytes(line.begin(), line.end());
+    ASSERT_FALSE(parse(parser, bytes)) << line;
+    ASSERT_EQ(parser.texts(0)[0], meant) << line;
+  }
+}
+
+std::string text_at(const std::string& key, std::string line) {
+  DocumentParser parser({key});
+  const std::optional<DocumentProblem> problem = parser.parse(line);
+  if (problem) return std::string(name(problem->fault)) + ": " + problem->detail;
+  std::string all;
+  for (const std::string_view text : parser.texts(0)) all += std::string(text) + '|';
+  return all;
+}
+
+TEST(DocumentParser, FollowsAPathWhereTheKeyItselfIsAbsent) {
+  EXPECT_EQ(text_at("meta.text", R"({"meta":{"text":"in"}})"), "in|");
+  EXPECT_EQ(text_at("meta.text", R"({"meta":{"text":"in"},"meta.text":"literal"})"), "literal|");
+  EXPECT_EQ(text_at("meta.text", R"({"meta":{"x":1,"text":["a","b"],"y":{"text":"no"}},"text":"no"})"),
+            "a|b|");
+  EXPECT_EQ(text_at("a.b.c", R"({"a":{"b":{"c":"deep"},"c":"no"},"b":{"c":"no"},"c":"no"})"), "deep|");
+  EXPECT_EQ(text_at("a.b", R"({"\u0061":{"b":"escaped"}})"), "escaped|");
+}
+
+TEST(DocumentParser, LetsTheLastDuplicateWinOnAPath) {
+  EXPECT_EQ(text_at("a.b", R"({"a":{"b":"1","b":"2"}})"), "2|");
+  EXPECT_EQ(text_at("a.b", R"({"a":{"b":"1"},"a":{"b":"2"}})"), "2|");
+  EXPECT_TRUE(text_at("a.b", R"({"a":{"b":"1"},"a":{"c":"2"}})").starts_with("missing key: no \"a.b\""));
+  EXPECT_TRUE(text_at("a.b", R"({"a":{"b":"1"},"a":3})").starts_with("missing key"));
+}
+
+TEST(DocumentParser, DoesNotFollowAPathThroughLists) {
+  EXPECT_TRUE(text_at("a.b", R"({"a":[{"b":"1"}]})").starts_with("missing key"));
+  EXPECT_TRUE(text_at("a.b.c", R"({"a":{"b":[{"c":"1"}]}})").starts_with("missing key"));
+  EXPECT_TRUE(text_at("a.b", R"({"a":{"b":{"b":"1"}}})").starts_with("value is not text"));
 }
 
 }  // namespace
