@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "tests/support/files.h"
 
@@ -112,6 +113,111 @@ TEST(LineReader, AsksBeforeALongLineGrows) {
   EXPECT_EQ(chunk.line(0).size(), 2'000'000U);
   ASSERT_TRUE(reader.next(chunk, grow));
   EXPECT_FALSE(reader.next(chunk, grow));
+}
+
+TEST(LineReader, TakesTheElementsOfAnArrayAsLines) {
+  EXPECT_EQ(read_lines("[1,2]").raw, (Lines{"1", "2"}));
+  EXPECT_EQ(read_lines("\xEF\xBB\xBF \n[\n {\"a\":\"],}\\\"\"} ,\r\n[1,[2]]\n]\n").raw,
+            (Lines{"{\"a\":\"],}\\\"\"} ", "[1,[2]]\n"}));
+  EXPECT_EQ(read_lines("[]").raw, Lines{});
+  EXPECT_EQ(read_lines(" [ \n ] \n").raw, Lines{});
+  EXPECT_EQ(read_lines("{\"a\":[1,2]}\n").raw, Lines{"{\"a\":[1,2]}\n"});
+}
+
+TEST(LineReader, HandsOnWhatIsWrongInAnArray) {
+  EXPECT_EQ(read_lines("[1,,2]").raw, (Lines{"1", ",", "2"}));
+  EXPECT_EQ(read_lines("[,]").raw, (Lines{",", "]"}));
+  EXPECT_EQ(read_lines("[1,]").raw, (Lines{"1", "]"}));
+  EXPECT_EQ(read_lines("[1] x\n2\n").raw, (Lines{"1", "x\n", "2\n"}));
+  EXPECT_EQ(read_lines("[1]\r\n{}\n\n[2]").raw, (Lines{"1", "{}\n", "\n", "[2]"}));
+  for (const char* cut : {"[", "[1", "[1,", "[{\"a\":\"b]", "[1\n"}) {
+    try {
+      read_lines(cut);
+      ADD_FAILURE() << cut;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(std::string(error.what()).find("ends inside its array"), std::string::npos);
+    }
+  }
+}
+
+/// An array whose elements and their places are known because they are written down with it.
+struct ArrayText {
+  std::string text;
+  Lines elements;
+  std::vector<std::pair<uint64_t, uint64_t>> places;
+};
+
+ArrayText random_array(std::mt19937& random, size_t bytes) {
+  ArrayText array;
+  uint64_t line = 1, column = 1;
+  const auto put = [&](const std::string& text) {
+    array.text += text;
+    column += text.size();
+  };
+  const auto blanks = [&] {
+    for (size_t n = random() % 4; n > 0; --n) {
+      const char* const ends[] = {"\n", "\r\n", "\r"};
+      const size_t kind = random() % 6;
+      put(kind < 3 ? ends[kind] : " ");
+      if (kind >= 3) continue;
+      ++line;
+      column = 1;
+      if (kind == 2) put(" ");  // so that no \n stands behind it
+    }
+  };
+  put("[");
+  while (array.text.size() < bytes) {
+    if (!array.elements.empty()) put(",");
+    blanks();
+    array.places.emplace_back(line, column);
+    array.elements.push_back("{\"k\":\"" + std::string(random() % 3000, "ab,]}[{ "[random() % 8]) +
+                             "\\\"\\\\\"}");
+    put(array.elements.back());
+  }
+  put("]");
+  return array;
+}
+
+TEST(LineReader, KnowsThePlacesOfElementsWhereverTheWindowEnds) {
+  std::mt19937 random(17);
+  const test::TempDir dir;
+  const ArrayText array = random_array(random, 900'000);
+  write_file(dir / "in", array.text);
+  LineReader reader(dir / "in", {.bytes = 30'000});
+  LineChunk chunk;
+  size_t n = 0;
+  while (reader.next(chunk, kNoGrowth)) {
+    for (size_t i = 0; i < chunk.lines(); ++i, ++n) {
+      EXPECT_EQ(chunk.raw_line(i).substr(0, array.elements[n].size()), array.elements[n]);
+      EXPECT_EQ(chunk.place(i, 0).line, array.places[n].first);
+      EXPECT_EQ(chunk.place(i, 2).byte, array.places[n].second + 2);
+    }
+  }
+  EXPECT_EQ(n, array.elements.size());
+}
+
+TEST(LineReader, GoesOnAtTheEndOfAnyChunk) {
+  std::mt19937 random(19);
+  const test::TempDir dir;
+  std::string lines = "\xEF\xBB\xBFx\r\n";
+  while (lines.size() < 600'000) lines += std::string(random() % 5000, 'x') + (random() % 3 ? "\n" : "\r\n");
+  for (const std::string& text : {lines, random_array(random, 600'000).text + " \r\n{\"tail\":1}\n"}) {
+    write_file(dir / "in", text);
+    LineReader reader(dir / "in", {.bytes = 20'000});
+    LineChunk chunk, next;
+    ASSERT_TRUE(reader.next(chunk, kNoGrowth));
+    for (ReaderMark mark = chunk.end(); reader.next(chunk, kNoGrowth); mark = chunk.end()) {
+      LineReader later(dir / "in", {.bytes = 20'000}, nullptr, mark);
+      ASSERT_TRUE(later.next(next, kNoGrowth));
+      ASSERT_EQ(next.lines(), chunk.lines());
+      for (size_t i = 0; i < next.lines(); ++i) ASSERT_EQ(next.raw_line(i), chunk.raw_line(i));
+      EXPECT_EQ(next.place(0, 1).line, chunk.place(0, 1).line);
+      EXPECT_EQ(next.place(0, 1).byte, chunk.place(0, 1).byte);
+      EXPECT_EQ(next.end().bytes, chunk.end().bytes);
+    }
+    EXPECT_EQ(reader.input().consumed(), text.size());
+  }
 }
 
 }  // namespace
