@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "libcore/config/vocab_padding.h"
+
 namespace megalith {
 
 void ModelConfig::finish() {
@@ -19,8 +21,7 @@ Activation ModelConfig::activation() const {
 }
 
 int64_t ModelConfig::padded_vocab(int tensor_parallel) const {
-  const int64_t multiple = int64_t{vocab_divisor} * tensor_parallel;
-  return (vocab_size + multiple - 1) / multiple * multiple;
+  return padded_vocab_size(vocab_size, int64_t{vocab_divisor} * tensor_parallel);
 }
 
 namespace {

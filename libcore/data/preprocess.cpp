@@ -12,6 +12,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/base/text.h"
+#include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess_stages.h"
 
 namespace megalith {
@@ -90,8 +91,7 @@ void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files
                                 .null_vocab_size = config.vocab_size};
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(named);
   const int64_t size = tokenizer->vocab_size();
-  const int64_t padded = (size + config.vocab_divisor - 1) / config.vocab_divisor * config.vocab_divisor;
-  log(" > padded vocab (size: ", size, ") with ", padded - size, " dummy tokens (new size: ", padded, ")");
+  log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
   log("Output prefix: ", config.output_prefix);
   if (config.dataset_impl != "mmap")

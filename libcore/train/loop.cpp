@@ -19,7 +19,7 @@
 #include "libcore/train/metrics.h"
 #include "libcore/train/report.h"
 #include "libcore/train/run_rules.h"
-#include "libcore/train/stop_signal.h"
+#include "libcore/base/stop_signal.h"
 
 namespace megalith {
 namespace {

@@ -10,6 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/config/vocab_padding.h"
 #include "libcore/data/dataset_builder.h"
 #include "libcore/data/sampler.h"
 #include "libcore/data/token_check.h"
@@ -53,12 +54,6 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   return tokenizer;
 }
 
-void log_vocabulary(const ModelConfig& model) {
-  const int64_t padded = model.padded_vocab();
-  log(" > padded vocab (size: ", model.vocab_size, ") with ", padded - model.vocab_size,
-      " dummy tokens (new size: ", padded, ")");
-}
-
 DataSet data_set_of(const std::optional<TrainingDataset>& data) {
   if (!data) return {};
   return {.read = [&data](int64_t index, const SampleView& out) { data->get(index, out); },
@@ -95,7 +90,7 @@ PretrainResult pretrain(PretrainConfig config) {
   use_threads(config.train.threads);
   log_world(config.parallel);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
-  log_vocabulary(config.model);
+  log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
   const TrainingDatasets data = open_data(config);
   return train(config,
                {.train = data_set_of(data[0]), .valid = data_set_of(data[1]), .test = data_set_of(data[2])},

@@ -1,4 +1,4 @@
-#include "libcore/train/stop_signal.h"
+#include "libcore/base/stop_signal.h"
 
 #include <csignal>
 

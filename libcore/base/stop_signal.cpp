@@ -1,4 +1,4 @@
-#include "libcore/train/stop_signal.h"
+#include "libcore/base/stop_signal.h"
 
 #include <iterator>
 
@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 volatile std::sig_atomic_t received = 0;
+const Interrupt* waker = nullptr;
 
 void on_signal(int number) {
   if (number == SIGINT && received == SIGINT) {
@@ -14,12 +15,14 @@ void on_signal(int number) {
     std::raise(SIGINT);
   }
   received = number;
+  if (waker) waker->set();  // a write(2), which a handler may do
 }
 
 }  // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal(const Interrupt* wake) {
   received = 0;
+  waker = wake;
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
@@ -29,6 +32,11 @@ StopSignal::StopSignal() {
 
 StopSignal::~StopSignal() {
   for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  waker = nullptr;
+}
+
+int StopSignal::number() const {
+  return received;
 }
 
 bool StopSignal::asked() const {
