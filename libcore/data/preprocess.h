@@ -35,7 +35,9 @@ struct PreprocessConfig {
 
   template <class V>
   void fields(V&& v) {
-    v("input", inputs, "Files of one JSON object a line, plain or compressed by gzip or zstd; - is stdin.",
+    v("input", inputs,
+      "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
+      "or xz; - is stdin.",
       required(), metavar("FILE"));
     v("output-prefix", output_prefix, "Path of the datasets: PREFIX_KEY_document.bin and .idx.", required(),
       metavar("PREFIX"));

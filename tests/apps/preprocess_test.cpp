@@ -180,8 +180,7 @@ TEST_F(PreprocessApp, NamesWrongUseWithItsExitCode) {
   const CommandResult packed =
       run("printf 'BZh91AY' > x.bz2; megalith-preprocess --input x.bz2 --output-prefix out " + kTokenizer);
   EXPECT_EQ(packed.code, 65);
-  EXPECT_NE(packed.err.find("bzip2 -dc x.bz2 | megalith-preprocess --input -"), std::string::npos)
-      << packed.err;
+  EXPECT_NE(packed.err.find("x.bz2: the bzip2 data end too early"), std::string::npos) << packed.err;
   EXPECT_EQ(files(), (std::vector<std::string>{"merges.txt", "text", "vocab.json", "x.bz2"}));
 }
 

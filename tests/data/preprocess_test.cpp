@@ -268,7 +268,7 @@ TEST_F(PreprocessTest, StopsAtTheFirstBadLineWithItsPlaceAndLeavesNothing) {
 }
 
 TEST_F(PreprocessTest, CountsTheByteOrderMarkInPlaces) {
-  const std::string path = input("a", "\xEF\xBB\xBF[]\n");
+  const std::string path = input("a", "\xEF\xBB\xBF" "7\n");
   EXPECT_TRUE(error().starts_with(path + ":1:4: not a JSON object")) << error();
 }
 
