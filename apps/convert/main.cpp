@@ -1,3 +1,5 @@
+#include <iostream>
+
 #include "apps/app.h"
 #include "libcore/config/cli.h"
 #include "libcore/convert/convert.h"
@@ -6,13 +8,15 @@ int main(int argc, char** argv) {
   using namespace megalith;
   return run_app("convert", [&] {
     ConvertConfig config;
-    Options options("convert", "Turn a checkpoint into a Hugging Face folder, or the reverse.");
+    Options options("convert", "Turn a checkpoint of one kind into one of another.");
     options.add("Conversion", config);
     options.epilog(
         "megalith-convert checkpoints --output codeparrot-small\n"
-        "megalith-convert codeparrot-small --to megalith --output weights\n");
+        "megalith-convert codeparrot-small --to megatron --tp 2 --pp 2 --output megatron\n"
+        "megalith-convert codeparrot-small --to gguf --dtype q8_0 --output codeparrot.gguf\n"
+        "megalith-convert inspect checkpoints\n");
     if (!parse_options(options, argc, argv)) return 0;
-    run_convert(config);
+    std::cout << run_convert(config);
     return 0;
   });
 }

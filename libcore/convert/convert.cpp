@@ -1,5 +1,8 @@
 #include "libcore/convert/convert.h"
 
+#include <filesystem>
+#include <functional>
+
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
@@ -9,6 +12,8 @@
 #include "libcore/convert/tokenizer_folder.h"
 
 namespace megalith {
+
+namespace fs = std::filesystem;
 
 std::optional<uint64_t> parse_size(std::string_view text) {
   struct Unit {
@@ -35,9 +40,15 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 }
 
 void ConvertConfig::validate(Problems& problems) const {
+  if (input.size() > 2 || (input.size() == 2 && input[0] != "inspect"))
+    problems.add("one input is wanted, given are ", quote(input[0]), " and ", quote(input[1]));
+  if (input.size() == 1 && input[0] == "inspect") problems.add("inspect what? give a path");
   if (!parse_size(max_shard_size))
     problems.add("--max-shard-size ", quote(max_shard_size),
                  " is no size; wanted a number with MB, GB, MiB or GiB, as 5GB");
+  if (dtype == "q8_0" && to != "gguf") problems.add("--dtype q8_0 needs --to gguf");
+  if (to != "megatron" && (tensor > 1 || pipeline > 1))
+    problems.add("--tp and --pp need --to megatron; the other formats have no parallel layout");
 }
 
 SourceOptions ConvertConfig::source_options() const {
@@ -47,17 +58,76 @@ SourceOptions ConvertConfig::source_options() const {
           .crc = crc ? CrcCheck::kYes : CrcCheck::kNo};
 }
 
-void run_convert(const ConvertConfig& config) {
-  if (!config.tokenizer.empty() && tokenizer_in(config.tokenizer).type.empty())
+namespace {
+
+std::optional<DType> dtype_of(const ConvertConfig& config) {
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16})
+    if (config.dtype == name_of(dtype)) return dtype;
+  return {};
+}
+
+std::optional<Storage> storage_of(const ConvertConfig& config) {
+  if (config.dtype == "q8_0") return Storage::kQ8;
+  if (const auto dtype = dtype_of(config)) return storage_of(*dtype);
+  return {};
+}
+
+// "checkpoint/" and "checkpoint.pt" give "checkpoint-hf".
+std::string default_output(const ConvertConfig& config) {
+  fs::path path = fs::path(config.path()).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  if (path.has_extension() && !fs::is_directory(path)) path.replace_extension();
+  return path.string() + "-" + config.to;
+}
+
+std::string checked_tokenizer(const ConvertConfig& config, const ModelSource& source) {
+  if (config.tokenizer.empty()) return source.tokenizer_folder();
+  if (tokenizer_in(config.tokenizer).type.empty())
     fail(ErrorKind::kNoInput, "--tokenizer ", quote(config.tokenizer), " holds no tokenizer's files");
-  const ModelSource source(config.source, config.source_options());
-  const std::string tokenizer = config.tokenizer.empty() ? source.tokenizer_folder() : config.tokenizer;
-  const Conversion conversion{.source = source, .tokenizer_folder = tokenizer};
+  return config.tokenizer;
+}
+
+// What a target plans and writes.
+struct Target {
+  std::function<OutputPlan()> plan;
+  std::function<void(const std::string& output)> write;
+};
+
+Target target_of(const ConvertConfig& config, const Conversion& conversion) {
+  const uint64_t shard = *parse_size(config.max_shard_size);
+  const MegatronLayout layout{.tensor = config.tensor,
+                              .pipeline = config.pipeline,
+                              .engine = config.transformer_impl == "transformer_engine"};
+  const std::optional<Storage> type = storage_of(config);
   if (config.to == "hf")
-    export_hf(conversion, config.output, *parse_size(config.max_shard_size));
-  else
-    export_checkpoint(conversion, config.output);
-  log("wrote ", config.output);
+    return {[=] { return plan_hf(conversion, shard); },
+            [=](const std::string& output) { export_hf(conversion, output, shard); }};
+  if (config.to == "megatron")
+    return {[=] { return plan_megatron(conversion, layout); },
+            [=](const std::string& output) { export_megatron(conversion, output, layout); }};
+  if (config.to == "gguf")
+    return {[=] { return plan_gguf(conversion, type); },
+            [=](const std::string& output) { export_gguf(conversion, output, type); }};
+  return {[=] { return plan_checkpoint(conversion); },
+          [=](const std::string& output) { export_checkpoint(conversion, output); }};
+}
+
+}  // namespace
+
+std::string run_convert(const ConvertConfig& config) {
+  if (config.inspects()) {
+    const Json inspected = inspect(config.path(), config.source_options());
+    return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected);
+  }
+  const ModelSource source(config.path(), config.source_options());
+  const Conversion conversion{
+      .source = source, .tokenizer_folder = checked_tokenizer(config, source), .dtype = dtype_of(config)};
+  const Target target = target_of(config, conversion);
+  if (config.dry_run) return config.json ? json_of(target.plan()).dump(2) + "\n" : table_of(target.plan());
+  const std::string output = config.output.empty() ? default_output(config) : config.output;
+  target.write(output);
+  log("wrote ", output);
+  return {};
 }
 
 OutputPlan plan_checkpoint(const Conversion& conversion) {

@@ -11,23 +11,41 @@ namespace megalith {
 
 /// Options of megalith-convert.
 struct ConvertConfig {
-  std::string source, output, to = "hf";
+  std::vector<std::string> input;  // a path, or "inspect" and a path
+  std::string output, to = "hf";
+  std::optional<std::string> dtype;
+  int tensor = 1, pipeline = 1;
+  std::string transformer_impl = "transformer_engine";
   std::string max_shard_size = "5GB";
   std::string tokenizer;
   int64_t vocab_size = 0;
   int heads = 0;
   bool crc = true;
+  bool dry_run = false, json = false;
 
   template <class V>
   void fields(V&& v) {
-    v("source", source,
+    v("input", input,
       "Checkpoint of Megalith or Megatron-LM (the folder that training saved into, one iteration's, one "
-      "rank's, or "
-      "a .pt file), or Hugging Face folder.",
-      positional(), required(), metavar("PATH"));
-    v("output", output, "Folder to write.", required(), metavar("DIR"));
-    v("to", to, "What to write: hf (a Hugging Face folder) or megalith (a checkpoint of weights).",
-      one_of({"hf", "megalith"}));
+      "rank's, "
+      "or a .pt file), or Hugging Face folder. `inspect PATH` lists what is there and converts nothing.",
+      positional(), required(), metavar("[inspect] PATH"));
+    v("output", output, "Folder to write; for gguf also a file that ends in .gguf.", metavar("DIR"),
+      default_text("the input's path with -hf, -megatron, … after it"));
+    v("to", to,
+      "What to write: hf (a Hugging Face folder), megatron (Megatron's format torch), megalith (a checkpoint "
+      "of "
+      "weights) or gguf (for llama.cpp).",
+      one_of({"hf", "megatron", "megalith", "gguf"}));
+    v("dtype", dtype, "Type of the written parameters; q8_0 with gguf alone.",
+      one_of({"fp32", "bf16", "fp16", "q8_0"}), default_text("as stored"));
+    v("tp", tensor, "Tensor-parallel size of a Megatron checkpoint.", between(1, 1024),
+      alias({"target-tensor-parallel-size", "tensor-model-parallel-size"}));
+    v("pp", pipeline, "Pipeline-parallel size of a Megatron checkpoint.", between(1, 1024),
+      alias({"target-pipeline-parallel-size", "pipeline-model-parallel-size"}));
+    v("transformer-impl", transformer_impl,
+      "Whose names a Megatron checkpoint has: Transformer Engine's layers, or Megatron's own (local).",
+      one_of({"transformer_engine", "local"}));
     v("max-shard-size", max_shard_size,
       "Greatest size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
     v("tokenizer", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",
@@ -38,16 +56,21 @@ struct ConvertConfig {
     v("num-attention-heads", heads, "Attention heads of an old Megatron release that was saved without args.",
       at_least(0), default_text("from the checkpoint"));
     v("crc", crc, "Compare the checksums in torch's files when they are read.");
+    v("dry-run", dry_run, "Print what would be written, tensor by tensor, and write nothing.");
+    v("json", json, "Print the table of inspect or --dry-run as JSON.");
   }
   void validate(Problems&) const;
   SourceOptions source_options() const;
+  bool inspects() const { return input.size() == 2; }
+  const std::string& path() const { return input.back(); }
 };
 
 /// Bytes of "500MB" (10^6), "4GiB" (2^30), "12345"; nothing when it is no size.
 std::optional<uint64_t> parse_size(std::string_view text);
 
-/// Does what the options say. The output appears complete or not at all.
-void run_convert(const ConvertConfig& config);
+/// Does what the options say and returns what belongs on stdout (of inspect and --dry-run). The output
+/// appears complete or not at all.
+std::string run_convert(const ConvertConfig& config);
 
 /// What a target writes, and from what.
 struct Conversion {
@@ -71,5 +94,31 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
 /// holds checkpoints already. Holds one copy of the largest tensor.
 OutputPlan plan_checkpoint(const Conversion& conversion);
 void export_checkpoint(const Conversion& conversion, const std::string& root);
+
+/// How Megatron's ranks cut a model, and which of its layers hold it.
+struct MegatronLayout {
+  int tensor = 1, pipeline = 1;
+  bool engine = true;  // names of Transformer Engine's layers; else of Megatron's own ("local")
+};
+/// Writes DIR/release/mp_rank_…/model_optim_rng.pt for each rank, in Megatron's format "torch" with the names
+/// of megatron-core, and the tracker; the tokenizer's files in DIR/tokenizer. kUsage when the model cannot be
+/// cut so, or DIR is not new.
+OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout);
+void export_megatron(const Conversion& conversion, const std::string& output, const MegatronLayout& layout);
+
+/// Writes a .gguf file for llama.cpp: GPT-2, LLaMA and Qwen2. Matrices have the type of `type` (empty: as
+/// they are stored); what llama.cpp wants in fp32 (norms, biases, positions) is fp32. The tokenizer stands in
+/// it. `output` ends in .gguf, or is a folder for model.gguf.
+OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type);
+void export_gguf(const Conversion& conversion, const std::string& output, std::optional<Storage> type);
+
+/// A plan as a table: name, source, shape, type, bytes, how it comes about.
+std::string table_of(const OutputPlan& plan);
+Json json_of(const OutputPlan& plan);
+
+/// What stands in a checkpoint of any kind that can be read, a .safetensors or a .gguf file: its kind,
+/// configuration, iteration and tensors.
+Json inspect(const std::string& path, const SourceOptions& options = {});
+std::string inspect_text(const Json& inspected);
 
 }  // namespace megalith

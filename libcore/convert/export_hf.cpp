@@ -21,33 +21,6 @@ namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
                                      "model.safetensors", "model.safetensors.index.json"};
 
-std::string how_of(const NameRow& row, size_t part) {
-  switch (row.transform) {
-    case Transform::kCopy:
-      return "copy";
-    case Transform::kTranspose:
-      return "transpose";
-    case Transform::kSplitQkv:
-      return concat("qkv[", "qkv"[part], ']');
-    case Transform::kJoinQkv:
-      return "q | k | v, transpose";
-    case Transform::kSplitGateUp:
-      return part == 0 ? "gate of fc1" : "up of fc1";
-  }
-  return {};
-}
-
-Recipe recipe_of(const MappedTensor& mapped, size_t part) {
-  const PartRows rows = part_rows(mapped, part);
-  Recipe recipe{.source = mapped.absent ? std::string() : mapped.ours,
-                .form = {mapped.shape, rows.columns == 1},
-                .columns = rows.columns,
-                .transposed = rows.transposed,
-                .how = mapped.absent ? "zeros" : how_of(*mapped.row, part)};
-  for (const RowRun& run : rows.runs) recipe.runs.push_back({run.ours, run.rows});
-  return recipe;
-}
-
 // All tensors of the model in the order of depth.
 std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
@@ -61,7 +34,7 @@ std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
            ", but the options say ", m.shape);
     const DType dtype = stored ? conversion.dtype_of(*stored) : conversion.main_dtype();
     for (size_t part = 0; part < m.theirs.size(); ++part)
-      out.push_back({m.theirs[part].name, storage_of(dtype), m.theirs[part].shape, recipe_of(m, part)});
+      out.push_back({m.theirs[part].name, storage_of(dtype), m.theirs[part].shape, part_recipe(m, part)});
   }
   for (const StoredTensor& tensor : conversion.file().tensors())
     if (!known.contains(tensor.name) && !tensor.name.starts_with(kOptimizerPrefix))
@@ -75,10 +48,6 @@ std::string shard_name(size_t shard, size_t shards) {
   char name[64];
   std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", shard + 1, shards);
   return name;
-}
-
-DType plain_type(Storage storage) {
-  return storage == Storage::kBf16 ? DType::kBf16 : storage == Storage::kF16 ? DType::kF16 : DType::kF32;
 }
 
 std::vector<TensorSpec> specs_of(const OutputFile& file) {

@@ -1,31 +1,15 @@
 #include "libcore/convert/output.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "libcore/base/error.h"
 #include "libcore/base/pipeline.h"
-#include "libcore/checkpoint/elements.h"
+#include "libcore/checkpoint/gguf.h"
 
 namespace megalith {
 namespace {
 
 constexpr int64_t kChunkBytes = int64_t{8} << 20;
-constexpr int64_t kBlock = 32;                           // elements of a Q8_0 block
-constexpr uint64_t kBlockBytes = sizeof(uint16_t) + 32;  // its scale and its elements
-
-// What is read before it is stored.
-DType read_as(Storage storage) {
-  switch (storage) {
-    case Storage::kBf16:
-      return DType::kBf16;
-    case Storage::kF16:
-      return DType::kF16;
-    default:
-      return DType::kF32;
-  }
-}
 
 struct Chunk {
   const OutputTensor* tensor = nullptr;
@@ -35,7 +19,7 @@ struct Chunk {
 
 void fill(const TensorFile& source, Chunk& chunk) {
   const Recipe& recipe = chunk.tensor->recipe;
-  const DType dtype = read_as(chunk.tensor->storage);
+  const DType dtype = plain_type(chunk.tensor->storage);
   const Shape shape{chunk.end - chunk.begin, recipe.result_columns()};
   chunk.bytes.resize(static_cast<size_t>(shape.elements()) * size_of(dtype));
   read_recipe(source, recipe, chunk.begin, chunk.end, {chunk.bytes.data(), dtype, shape});
@@ -57,7 +41,7 @@ class Chunks {
     if (tensor_ == file_.tensors.size()) return false;
     const OutputTensor& tensor = file_.tensors[tensor_];
     const auto row_bytes =
-        tensor.recipe.result_columns() * static_cast<int64_t>(size_of(read_as(tensor.storage)));
+        tensor.recipe.result_columns() * static_cast<int64_t>(size_of(plain_type(tensor.storage)));
     chunk.tensor = &tensor;
     chunk.begin = row_;
     row_ = std::min(tensor.recipe.result_rows(), row_ + std::max<int64_t>(1, kChunkBytes / row_bytes));
@@ -70,12 +54,6 @@ class Chunks {
   size_t tensor_ = 0;
   int64_t row_ = 0;
 };
-
-uint16_t half_of(float value) {
-  uint16_t half = 0;
-  convert_elements(&half, DType::kF16, &value, DType::kF32, 1);
-  return half;
-}
 
 }  // namespace
 
@@ -92,13 +70,24 @@ Storage storage_of(DType dtype) {
   }
 }
 
+DType plain_type(Storage storage) {
+  switch (storage) {
+    case Storage::kBf16:
+      return DType::kBf16;
+    case Storage::kF16:
+      return DType::kF16;
+    default:
+      return DType::kF32;
+  }
+}
+
 std::string_view name_of(Storage storage) {
-  return storage == Storage::kQ8 ? "q8_0" : name_of(read_as(storage));
+  return storage == Storage::kQ8 ? "q8_0" : name_of(plain_type(storage));
 }
 
 uint64_t stored_bytes(Storage storage, int64_t elements) {
-  if (storage == Storage::kQ8) return static_cast<uint64_t>(elements / kBlock) * kBlockBytes;
-  return static_cast<uint64_t>(elements) * size_of(read_as(storage));
+  if (storage == Storage::kQ8) return gguf_bytes(GgufType::kQ8, elements);
+  return static_cast<uint64_t>(elements) * size_of(plain_type(storage));
 }
 
 uint64_t bytes_of(const OutputPlan& plan) {
@@ -128,18 +117,6 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteCh
                                   progress.advance_to(static_cast<int64_t>(done));
                                 }});
   pipeline.run();
-}
-
-void quantize_q8_0(const float* values, int64_t n, std::byte* out) {
-  for (int64_t block = 0; block < n / kBlock; ++block, values += kBlock, out += kBlockBytes) {
-    float greatest = 0;
-    for (int64_t i = 0; i < kBlock; ++i) greatest = std::max(greatest, std::fabs(values[i]));
-    const float scale = greatest / 127, inverse = scale == 0 ? 0 : 1 / scale;
-    const uint16_t half = half_of(scale);
-    std::memcpy(out, &half, sizeof half);
-    auto* quantized = reinterpret_cast<int8_t*>(out + sizeof half);
-    for (int64_t i = 0; i < kBlock; ++i) quantized[i] = static_cast<int8_t>(std::round(values[i] * inverse));
-  }
 }
 
 }  // namespace megalith

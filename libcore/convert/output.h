@@ -13,6 +13,7 @@ namespace megalith {
 /// How the elements of a written tensor are stored. Q8_0 is GGUF's: blocks of 32 with one fp16 scale.
 enum class Storage : uint8_t { kF32, kBf16, kF16, kQ8 };
 Storage storage_of(DType dtype);
+DType plain_type(Storage storage);  // Q8_0: fp32, from which it is made
 std::string_view name_of(Storage storage);
 /// Bytes of `elements` elements; those of Q8_0 are a multiple of 32.
 uint64_t stored_bytes(Storage storage, int64_t elements);
@@ -41,9 +42,5 @@ int64_t elements_of(const OutputPlan& plan);
 using WriteChunk = std::function<void(const OutputTensor&, const void*, size_t)>;
 void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
                  Progress& progress, uint64_t& done);
-
-/// n floats (a multiple of 32) as Q8_0 blocks, rounded as ggml does: scale = greatest magnitude / 127, kept
-/// in fp16; element = round(x / scale), halves away from zero.
-void quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
 }  // namespace megalith

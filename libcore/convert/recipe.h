@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/checkpoint/name_map.h"
 #include "libcore/checkpoint/rows.h"
 #include "libcore/checkpoint/tensor_file.h"
 
@@ -22,7 +23,10 @@ struct Recipe {
   int64_t column = 0, columns = 1;
   int64_t repeated = 0;     // more rows at the end, each like the last one of `runs` (a padded vocabulary)
   bool transposed = false;  // the result is [columns, rows]
-  std::string how = {};     // for people: "copy", "rows 0 to 63 of 128, transposed"
+  /// Not 0: the rows of each `head` rows are dealt out, one of the first half, one of the second (llama.cpp
+  /// turns neighbours of a head by the rotary angle, Megatron and transformers its halves). Not transposed.
+  int64_t head = 0;
+  std::string how = {};  // for people: "copy", "rows 0 to 63 of 128, transposed"
 
   int64_t rows() const;  // before the transposition
   /// Outermost extent of the result, and elements of one step along it.
@@ -32,6 +36,9 @@ struct Recipe {
 
 /// The whole of a tensor, row by row.
 Recipe copy_recipe(const std::string& source, const MatrixForm& form);
+
+/// Part `part` of mapped.theirs, as it stands in a Hugging Face file; zeros where our model lacks the tensor.
+Recipe part_recipe(const MappedTensor& mapped, size_t part);
 
 /// Fills out with rows [begin, end) of the result, converted to its type. Holds as much again where it
 /// transposes. Throws what TensorFile::read throws.

@@ -28,9 +28,12 @@ TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
     const char* message;
   };
   for (const auto& [arguments, code, message] : {
-           Case{golden("gpt2"), 64, "--output"},
-           Case{"--output " + dir / "x", 64, "PATH is missing"},
-           Case{golden("gpt2") + " --to gguf --output " + dir / "x", 64, "hf"},
+           Case{"--output " + dir / "x", 64, "PATH ... is missing"},
+           Case{golden("gpt2") + " --to onnx --output " + dir / "x", 64, "hf"},
+           Case{golden("gpt2") + " more --output " + dir / "x", 64, "one input is wanted"},
+           Case{golden("gpt2") + " --dtype q8_0 --output " + dir / "x", 64, "needs --to gguf"},
+           Case{golden("gpt2") + " --tp 2 --output " + dir / "x", 64, "need --to megatron"},
+           Case{golden("gpt2") + " --to megatron --tp 2 --output " + dir / "x", 64, "is not a multiple of"},
            Case{golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64, "\"big\" is no size"},
            Case{golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,
                 "no tokenizer's files"},

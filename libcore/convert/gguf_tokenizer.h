@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/checkpoint/gguf.h"
+#include "libcore/convert/tokenizer_folder.h"
+
+namespace megalith {
+
+/// Adds "tokenizer.ggml.…": kind, tokens, their types, merges or scores, the ids of special tokens and the
+/// name that llama.cpp has for the splitting of texts. Ids of the model that the tokenizer lacks are unused
+/// tokens. kData for a tokenizer that llama.cpp does not know, by name.
+void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizer& tokenizer, const std::string& where,
+                        int64_t vocabulary);
+
+}  // namespace megalith

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/gguf.h"
+#include "libcore/checkpoint/safetensors.h"
+#include "libcore/convert/convert.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using Line = std::vector<std::string>;
+
+// Columns as wide as their widest cell; numbers to the right.
+std::string aligned(const std::vector<Line>& lines, const std::vector<size_t>& right) {
+  std::vector<size_t> widths(lines.front().size());
+  for (const Line& line : lines)
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string text;
+  for (const Line& line : lines) {
+    std::string row;
+    for (size_t i = 0; i < line.size(); ++i) {
+      const std::string blanks(widths[i] - line[i].size(), ' ');
+      const bool number = std::find(right.begin(), right.end(), i) != right.end();
+      row += (number ? blanks + line[i] : line[i] + blanks) + "  ";
+    }
+    row.resize(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+Json extents_of(const Shape& shape) {
+  Json extents = Json::array();
+  for (int axis = 0; axis < shape.rank; ++axis) extents.push_back(shape[axis]);
+  return extents;
+}
+
+Json tensors_of(const TensorFile& file) {
+  Json tensors = Json::array();
+  for (const StoredTensor& tensor : file.tensors()) {
+    int64_t elements = 1;
+    Json extents = Json::array();
+    for (const int64_t extent : tensor.extents) {
+      elements *= extent;
+      extents.push_back(extent);
+    }
+    tensors.push_back(Json::Object{
+        {"name", tensor.name}, {"dtype", tensor.dtype_name}, {"shape", extents}, {"elements", elements}});
+  }
+  return tensors;
+}
+
+Json summary(const std::string& kind, const std::string& path, const TensorFile& file) {
+  Json tensors = tensors_of(file);
+  int64_t elements = 0;
+  for (const Json& tensor : tensors.as_array()) elements += tensor["elements"].as_int();
+  return Json::Object{{"kind", kind}, {"path", path}, {"elements", elements}, {"tensors", tensors}};
+}
+
+Json inspect_file(const std::string& path) {
+  if (path.ends_with(".gguf")) {
+    const GgufFile file(path);
+    Json out = summary("GGUF", path, file);
+    Json config = Json::object();  // without the vocabulary, which is long
+    for (const auto& [key, value] : file.metadata().as_object())
+      config.set(key, value.is_array() ? Json(concat(value.as_array().size(), " values")) : value);
+    out.set("config", config);
+    return out;
+  }
+  return summary("safetensors", path, SafetensorsFile(path));
+}
+
+Json inspect_model(const std::string& path, const SourceOptions& options) {
+  const ModelSource source(path, options);
+  Json out = summary("model", source.path(), source.tensors());
+  out.set("config", to_json(source.config()));
+  out.set("dtype", std::string(name_of(source.dtype())));
+  out.set("tokenizer", source.tokenizer().type);
+  if (source.iteration() != kRelease) out.set("iteration", source.iteration());
+  return out;
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.as_string() : value.dump();
+}
+
+}  // namespace
+
+std::string table_of(const OutputPlan& plan) {
+  std::vector<Line> lines{{"tensor", "from", "shape", "type", "bytes", "how"}};
+  std::string text;
+  for (const OutputFile& file : plan) {
+    lines.resize(1);
+    for (const OutputTensor& t : file.tensors)
+      lines.push_back({t.name, t.recipe.source.empty() ? "-" : t.recipe.source, concat(t.shape),
+                       std::string(name_of(t.storage)), format_count(static_cast<int64_t>(t.bytes())),
+                       t.recipe.how});
+    text += file.name + "\n" + aligned(lines, {4});
+  }
+  return text + concat(format_count(elements_of(plan)), " elements, ",
+                       format_count(static_cast<int64_t>(bytes_of(plan))), " bytes\n");
+}
+
+Json json_of(const OutputPlan& plan) {
+  Json files = Json::array();
+  for (const OutputFile& file : plan) {
+    Json tensors = Json::array();
+    for (const OutputTensor& t : file.tensors)
+      tensors.push_back(Json::Object{{"name", t.name},
+                                     {"from", t.recipe.source},
+                                     {"shape", extents_of(t.shape)},
+                                     {"dtype", std::string(name_of(t.storage))},
+                                     {"bytes", t.bytes()},
+                                     {"how", t.recipe.how}});
+    files.push_back(Json::Object{{"file", file.name}, {"tensors", tensors}});
+  }
+  return Json::Object{{"elements", elements_of(plan)}, {"bytes", bytes_of(plan)}, {"files", files}};
+}
+
+Json inspect(const std::string& path, const SourceOptions& options) {
+  const bool container = path.ends_with(".gguf") || path.ends_with(".safetensors");
+  if (container && !fs::is_directory(path)) return inspect_file(path);
+  return inspect_model(path, options);
+}
+
+std::string inspect_text(const Json& inspected) {
+  std::vector<Line> facts, lines{{"tensor", "shape", "type", "elements"}};
+  for (const auto& [name, value] : inspected.as_object()) {
+    if (name == "tensors" || name == "config") continue;
+    facts.push_back({name, text_of(value)});
+  }
+  if (const Json* config = inspected.find("config"))
+    for (const auto& [name, value] : config->as_object()) facts.push_back({name, text_of(value)});
+  for (const Json& tensor : inspected["tensors"].as_array())
+    lines.push_back({tensor["name"].as_string(), tensor["shape"].dump(), tensor["dtype"].as_string(),
+                     format_count(tensor["elements"].as_int())});
+  return aligned(facts, {}) + "\n" + aligned(lines, {3});
+}
+
+}  // namespace megalith

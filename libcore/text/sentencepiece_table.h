@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+/// The vocabulary of a SentencePiece model as its file holds it (sentencepiece_model.proto:
+/// ModelProto.pieces).
+struct SentencePieceTable {
+  enum Type : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+  struct Piece {
+    std::string text;
+    float score = 0;
+    int32_t type = kNormal;
+  };
+  std::vector<Piece> pieces;  // by id
+};
+
+/// `bytes` is the contents of a .model file, `where` begins every message. Throws kData.
+SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::string& where);
+
+}  // namespace megalith
