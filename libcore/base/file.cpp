@@ -5,10 +5,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +52,62 @@ void write_all(int fd, const void* data, size_t bytes, const std::string& path) 
 fs::path parent_or_here(const fs::path& path) {
   const fs::path parent = path.parent_path();
   return parent.empty() ? fs::path(".") : parent;
+}
+
+struct ReadWish {
+  uint64_t offset;
+  void* out;
+  size_t bytes;
+};
+
+/// Bytes read: fewer than wished at the end of the file.
+size_t read_all(int fd, const ReadWish& wish, const std::string& path) {
+  size_t done = 0;
+  while (done < wish.bytes) {
+    const ssize_t n = ::pread(fd, static_cast<char*>(wish.out) + done, wish.bytes - done,
+                              static_cast<off_t>(wish.offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(errno));
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+[[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size) {
+  fail(ErrorKind::kData, path, ": ends at byte ", end, ", it had ", size,
+       " when it was opened; it was changed meanwhile");
+}
+
+/// Bytes [offset, offset + bytes) of a file, and the descriptor that gets them at its end.
+struct KernelCopy {
+  const ReadableFile& source;
+  uint64_t offset, bytes;
+  int out;
+};
+
+/// Whether the error says that this call cannot copy between these files, rather than that copying failed.
+bool cannot_copy(int error) {
+  return error == EXDEV || error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
+}
+
+/// What the first of the kernel's ways that can do it has copied, at most 64 MiB at once: copy_file_range,
+/// which shares the blocks where both files' file system can, then sendfile, which also goes from one file
+/// system to another. Nothing: neither can. 0: the source ended.
+std::optional<size_t> copy_some(const KernelCopy& copy, const std::string& out_path) {
+  const size_t most = std::min<uint64_t>(copy.bytes, uint64_t{1} << 26);
+  for (const bool by_range : {true, false}) {
+    auto from = static_cast<off_t>(copy.offset);
+    const ssize_t n = by_range
+                          ? ::copy_file_range(copy.source.descriptor(), &from, copy.out, nullptr, most, 0)
+                          : ::sendfile(copy.out, copy.source.descriptor(), &from, most);
+    if (n > 0) return static_cast<size_t>(n);
+    if (n < 0 && errno == EINTR) return copy_some(copy, out_path);
+    if (n < 0 && !cannot_copy(errno))
+      fail(ErrorKind::kIo, out_path, ": cannot copy ", copy.source.path(), ": ", std::strerror(errno));
+    if (n == 0 && !by_range) return 0;  // some file systems say 0 to copy_file_range where they cannot copy
+  }
+  return std::nullopt;
 }
 
 /// Through which a nameless file gets a name.
@@ -118,6 +177,39 @@ void MappedFile::forget(size_t offset, size_t bytes) const {
   if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
+ReadableFile::ReadableFile(std::string path) : path_(std::move(path)) {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) fail_errno("open", path_);
+  struct stat info {};
+  const bool ok = ::fstat(fd_, &info) == 0;
+  if (!ok || !S_ISREG(info.st_mode)) {
+    const int reason = errno;
+    ::close(fd_);
+    errno = reason;
+    if (!ok) fail_errno("inspect", path_);
+    fail(ErrorKind::kNoInput, path_, ": is not a regular file");
+  }
+  size_ = static_cast<uint64_t>(info.st_size);
+}
+
+ReadableFile::~ReadableFile() {
+  ::close(fd_);
+}
+
+void ReadableFile::read_at(uint64_t offset, void* out, size_t bytes) const {
+  const size_t done = read_all(fd_, {offset, out, bytes}, path_);
+  if (done < bytes) fail_cut(path_, offset + done, size_);
+}
+
+void ReadableFile::stream(const std::function<void(std::span<const std::byte>)>& take) const {
+  std::vector<std::byte> block(size_t{1} << 16);
+  for (uint64_t at = 0; at < size_; at += block.size()) {
+    const size_t n = std::min<uint64_t>(block.size(), size_ - at);
+    read_at(at, block.data(), n);
+    take({block.data(), n});
+  }
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
   fd_ = open_nameless(parent_or_here(path_));
   nameless_ = fd_ >= 0;
@@ -152,6 +244,32 @@ void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
     offset += static_cast<uint64_t>(n);
     bytes -= static_cast<size_t>(n);
   }
+}
+
+void AtomicFile::append(const ReadableFile& source, uint64_t offset, uint64_t bytes,
+                        const std::function<void(uint64_t)>& progress) {
+  flush();
+  size_ += bytes;
+  std::string buffer;
+  for (uint64_t done = 0; done < bytes;) {
+    const KernelCopy copy{source, offset + done, bytes - done, fd_};
+    if (const std::optional<size_t> n = copy_some(copy, path_)) {
+      if (*n == 0) fail_cut(source.path(), copy.offset, source.size());
+      done += *n;
+    } else {
+      buffer.resize(std::min<uint64_t>(copy.bytes, kWritePiece));
+      source.read_at(copy.offset, buffer.data(), buffer.size());
+      write_all(fd_, buffer.data(), buffer.size(), path_);
+      done += buffer.size();
+    }
+    if (progress) progress(done);
+  }
+}
+
+void AtomicFile::read_back(uint64_t offset, void* out, size_t bytes) {
+  flush();
+  if (read_all(fd_, {offset, out, bytes}, path_) < bytes)
+    fail(ErrorKind::kIo, path_, ": holds less than was written to it");
 }
 
 void AtomicFile::flush() {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,30 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+/// A file read at any place by calls, not by mapping: memory is the caller's buffer, and a file that is cut
+/// meanwhile is an error, not a signal. kNoInput when it is not there or no regular file, kIo when it cannot
+/// be read.
+class ReadableFile {
+ public:
+  explicit ReadableFile(std::string path);
+  ~ReadableFile();
+  ReadableFile(const ReadableFile&) = delete;
+  ReadableFile& operator=(const ReadableFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }  // when it was opened
+  int descriptor() const { return fd_; }
+  /// Fills all of [out, out + bytes) from `offset`. kData when the file ends before.
+  void read_at(uint64_t offset, void* out, size_t bytes) const;
+  /// All bytes in order, in blocks of 64 KiB.
+  void stream(const std::function<void(std::span<const std::byte>)>& take) const;
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
 /// A file that appears under its name only when complete: written beside it without a name (under a temporary
 /// one where the file system knows no other way), then fsync and rename in commit(). Destroyed without
 /// commit(): nothing is left. Throws kIo with the path and the system's reason.
@@ -51,9 +76,15 @@ class AtomicFile {
   void write(const void* data, size_t bytes);  // buffered
   void write(std::string_view text) { write(text.data(), text.size()); }
   void write_at(uint64_t offset, const void* data,
-                size_t bytes);             // flushes, then writes at an absolute place
-  uint64_t size() const { return size_; }  // bytes appended so far by write()
-  int descriptor() const { return fd_; }   // flush() first; for copy_file_range
+                size_t bytes);  // flushes, then writes at an absolute place
+  /// Appends bytes [offset, offset + bytes) of another file inside the kernel: shared with it where the file
+  /// system can (XFS, btrfs), else copied there; through a buffer where the kernel cannot. kData when the
+  /// source ends before. `progress` gets the bytes done so far, every 64 MiB or less.
+  void append(const ReadableFile& source, uint64_t offset, uint64_t bytes,
+              const std::function<void(uint64_t)>& progress = {});
+  /// Fills all of [out, out + bytes) with what was written at `offset`.
+  void read_back(uint64_t offset, void* out, size_t bytes);
+  uint64_t size() const { return size_; }  // bytes appended so far
   void flush();
   void commit();
   const std::string& path() const { return path_; }

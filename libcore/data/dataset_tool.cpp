@@ -2,33 +2,26 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/xxh64.h"
+#include "libcore/data/content.h"
 #include "libcore/data/sidecar.h"
 
 namespace megalith {
 namespace {
 
-/// Bytes of a file through `update`, in pieces, with progress.
-template <class Update>
-void read_all(const MappedFile& file, const Update& update) {
-  constexpr size_t kPiece = size_t{1} << 24;
-  Progress progress("verifying " + file.path(), static_cast<int64_t>(file.size()), "B");
-  for (size_t at = 0; at < file.size(); at += kPiece) {
-    update(file.data() + at, std::min(kPiece, file.size() - at));
-    progress.advance_to(static_cast<int64_t>(std::min(at + kPiece, file.size())));
-  }
-}
-
-void verify_content(const MappedFile& file, const std::string& wanted) {
-  Xxh64 hash;
-  read_all(file, [&](const std::byte* data, size_t bytes) { hash.update(data, bytes); });
-  if (hex64(hash.digest()) != wanted)
-    fail(ErrorKind::kData, file.path(), ": its XXH64 is ", hex64(hash.digest()), ", when written it was ",
-         wanted, "; the file changed or is damaged: run preprocess again, or restore it");
+void verify_content(const std::string& path, const std::vector<ContentPart>& parts) {
+  const ReadableFile file(path);
+  ContentChecker checker(path, parts, file.size());
+  Progress progress("verifying " + path, static_cast<int64_t>(file.size()), "B");
+  int64_t done = 0;
+  file.stream([&](std::span<const std::byte> block) {
+    checker.update(block.data(), block.size());
+    progress.advance_to(done += static_cast<int64_t>(block.size()));
+  });
 }
 
 Json lengths_summary(std::vector<int64_t> lengths) {
@@ -116,9 +109,9 @@ Json describe_dataset(const std::string& prefix) {
 Verified verify_dataset(const std::string& prefix) {
   const IndexedDataset data(prefix);
   const auto sidecar = read_sidecar(prefix);
-  if (!sidecar || sidecar->bin_hash.empty() || sidecar->idx_hash.empty()) return Verified::kStructure;
-  verify_content(data.idx(), sidecar->idx_hash);
-  verify_content(data.bin(), sidecar->bin_hash);
+  if (!sidecar || sidecar->idx_hash.empty()) return Verified::kStructure;
+  verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
+  verify_content(data.bin().path(), sidecar->bin_parts);
   return Verified::kContent;
 }
 

@@ -12,7 +12,6 @@
 
 namespace megalith {
 
-class IndexedDataset;
 struct Sidecar;
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
@@ -44,13 +43,7 @@ class IndexedDatasetWriter {
   void add_documents(std::span<const char> tokens, std::span<const int32_t> lengths,
                      std::span<const int32_t> sequences);
 
-  /// Everything of another dataset behind what is there: lengths, documents shifted, .bin bytes copied inside
-  /// the kernel. kData when the dtypes differ; kIo.
-  void append(const IndexedDataset& other);
-
-  /// Puts both files in place. What PREFIX named before (.idx, and a sidecar of ours, see sidecar.h) is
-  /// removed first, then the .bin appears, then the .idx: at no moment is there an .idx without its complete
-  /// .bin.
+  /// Puts both files in place, see DatasetPair::commit().
   void finish();
 
   /// After finish(): fills in the counts, and the hashes of both files.

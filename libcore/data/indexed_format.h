@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace megalith {
 
@@ -40,6 +42,16 @@ constexpr bool is_floating(IndexedDType dtype) {
 constexpr size_t size_of(IndexedDType dtype) {
   constexpr size_t kSizes[] = {0, 1, 1, 2, 4, 8, 8, 4, 2};
   return kSizes[static_cast<size_t>(dtype)];
+}
+
+static_assert(std::endian::native == std::endian::little, "the .idx and .bin bytes are used in place");
+
+/// Element i of an array of T that begins anywhere.
+template <class T>
+T load_unaligned(const std::byte* array, int64_t i) {
+  T value;
+  std::memcpy(&value, array + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+  return value;
 }
 
 /// Megatron's DType.optimal_dtype: 16 bits when the unpadded vocabulary has fewer than 65,500 ids.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -10,14 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/scratch_file.h"
 #include "libcore/base/xxh64.h"
+#include "libcore/data/dataset_pair.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/sidecar.h"
 
@@ -26,21 +22,14 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 16;  // tokens narrowed at a time
 
-std::string with_folder(std::string prefix) {
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
-  if (!folder.empty()) make_directories(folder);
-  return prefix;
-}
-
 /// A file of the pair and the hash of what was written to it.
 struct HashedFile {
-  explicit HashedFile(std::string path) : file(std::move(path)) {}
   void write(const void* data, size_t bytes) {
     file.write(data, bytes);
     hash.update(data, bytes);
   }
-  AtomicFile file;
-  Xxh64 hash;
+  AtomicFile& file;
+  Xxh64 hash = {};
 };
 
 template <class T>
@@ -57,50 +46,22 @@ std::string folder_of(const std::string& prefix) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// An open file, for the kernel's copy.
-struct Descriptor {
-  explicit Descriptor(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd < 0) fail(ErrorKind::kIo, path, ": cannot open: ", std::strerror(errno));
-  }
-  ~Descriptor() { ::close(fd); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int fd;
-};
-
-/// Bytes of `source` that the kernel copied to the end of `out`: all of them, or fewer where it cannot copy
-/// between these two places.
-size_t copy_in_kernel(const MappedFile& source, AtomicFile& out) {
-  out.flush();
-  const Descriptor in(source.path());
-  size_t done = 0;
-  while (done < source.size()) {
-    const ssize_t n = ::copy_file_range(in.fd, nullptr, out.descriptor(), nullptr, source.size() - done, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) break;
-    if (n < 0) fail(ErrorKind::kIo, out.path(), ": cannot copy ", source.path(), ": ", std::strerror(errno));
-    if (n == 0) break;  // some file systems say so where they cannot copy
-    done += static_cast<size_t>(n);
-  }
-  return done;
-}
-
 }  // namespace
 
 struct IndexedDatasetWriter::State {
   State(std::string name, IndexedDType type)
-      : prefix(with_folder(std::move(name))),
+      : files(std::move(name)),
+        prefix(files.prefix),
         dtype(type),
-        bin(prefix + ".bin"),
-        idx(prefix + ".idx"),
         lengths(folder_of(prefix)),
         boundaries(folder_of(prefix)) {
     boundaries.append(&sequences, sizeof sequences);
   }
 
-  std::string prefix;
+  DatasetPair files;
+  const std::string& prefix;
   IndexedDType dtype;
-  HashedFile bin, idx;
+  HashedFile bin{files.bin}, idx{files.idx};
   ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
   int64_t sequences = 0, documents = 0, tokens = 0;
   int64_t open_tokens = 0;  // of the sequence that is not ended
@@ -208,30 +169,6 @@ std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dty
   });
 }
 
-void IndexedDatasetWriter::append(const IndexedDataset& other) {
-  State& s = *state_;
-  if (other.dtype() != s.dtype)
-    fail(ErrorKind::kData, other.prefix(), ": tokens are ", name_of(other.dtype()),
-         ", those of the datasets before it ", name_of(s.dtype),
-         "; they were made with different tokenizers: preprocess them with the same one");
-  const MappedFile& bytes = other.bin();
-  const size_t copied = copy_in_kernel(bytes, s.bin.file);
-  if (copied < bytes.size()) s.bin.file.write(bytes.data() + copied, bytes.size() - copied);
-  s.bin.hash.update(bytes.data(), bytes.size());
-  const int64_t base = sequences();
-  for (int64_t i = 0; i < other.sequences(); ++i) {
-    const int32_t length = other.sequence_length(i);
-    s.lengths.append(&length, sizeof length);
-  }
-  for (int64_t i = 1; i <= other.documents(); ++i) {
-    const int64_t boundary = base + other.document_begin(i);
-    s.boundaries.append(&boundary, sizeof boundary);
-  }
-  s.sequences += other.sequences();
-  s.documents += other.documents();
-  s.tokens += other.tokens();
-}
-
 void IndexedDatasetWriter::finish() {
   State& s = *state_;
   s.idx.write(kIndexedMagic.data(), kIndexedMagic.size());
@@ -250,21 +187,14 @@ void IndexedDatasetWriter::finish() {
     }
   });
   copy_scratch(s.boundaries, s.idx);
-  s.bin.file.flush();  // a full disk shows here, while the old files are still in place
-  s.idx.file.flush();
-  remove_sidecar(s.prefix);
-  const std::string& idx = s.idx.file.path();
-  if (::unlink(idx.c_str()) != 0 && errno != ENOENT)
-    fail(ErrorKind::kIo, idx, ": cannot replace: ", std::strerror(errno));
-  s.bin.file.commit();
-  s.idx.file.commit();
+  s.files.commit();
 }
 
 void IndexedDatasetWriter::describe(Sidecar& sidecar) const {
   sidecar.documents = documents();
   sidecar.sequences = sequences();
   sidecar.tokens = tokens();
-  sidecar.bin_hash = hex64(state_->bin.hash.digest());
+  sidecar.bin_parts = {{state_->bin.file.size(), hex64(state_->bin.hash.digest())}};
   sidecar.idx_hash = hex64(state_->idx.hash.digest());
 }
 

@@ -1,6 +1,7 @@
 #include "libcore/data/sidecar.h"
 
 #include <fstream>
+#include <utility>
 
 #include <unistd.h>
 
@@ -44,8 +45,13 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   s.sequences = json["sequences"].as_int();
   s.tokens = json["tokens"].as_int();
   s.max_token_id = json["max_token_id"].as_int();
-  if (const Json* hash = json.find("bin_xxh64")) s.bin_hash = hash->as_string();
-  if (const Json* hash = json.find("idx_xxh64")) s.idx_hash = hash->as_string();
+  s.idx_hash = json["idx_xxh64"].as_string();
+  for (const Json& part : json["bin_parts"].as_array()) {
+    const int64_t bytes = part["bytes"].as_int();
+    if (bytes < 0)
+      fail(ErrorKind::kData, path, ": a part of ", bytes, " bytes; remove the file to go on without it");
+    s.bin_parts.push_back({static_cast<uint64_t>(bytes), part["xxh64"].as_string()});
+  }
   s.options = json["options"];
   return s;
 }
@@ -67,8 +73,15 @@ void write_sidecar(const std::string& prefix, const Sidecar& s) {
   json.set("sequences", s.sequences);
   json.set("tokens", s.tokens);
   json.set("max_token_id", s.max_token_id);
-  json.set("bin_xxh64", s.bin_hash);
   json.set("idx_xxh64", s.idx_hash);
+  Json parts = Json::array();
+  for (const ContentPart& part : s.bin_parts) {
+    Json entry = Json::object();
+    entry.set("bytes", static_cast<int64_t>(part.bytes));
+    entry.set("xxh64", part.xxh64);
+    parts.push_back(std::move(entry));
+  }
+  json.set("bin_parts", std::move(parts));
   json.set("options", s.options);
   write_file(path, json.dump(2) + "\n");
 }

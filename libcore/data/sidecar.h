@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/base/json.h"
+#include "libcore/data/content.h"
 
 namespace megalith {
 
@@ -16,9 +18,13 @@ struct Sidecar {
       {};                  // of its vocabulary and rules; equal hashes encode alike. Empty: not known
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
-  int64_t max_token_id = -1;                 // -1: no token at all
-  std::string bin_hash = {}, idx_hash = {};  // XXH64 of the files, 16 hexadecimal digits; empty: not known
-  Json options = Json::object();             // how it was made; for people
+  int64_t max_token_id = -1;  // -1: no token at all
+  // XXH64 of the .idx, 16 hexadecimal digits, and of the .bin in the runs in which it was written: one for a
+  // preprocessed dataset, those of its sources, in order, for a joined one. idx_hash empty: both are not
+  // known.
+  std::string idx_hash = {};
+  std::vector<ContentPart> bin_parts = {};
+  Json options = Json::object();  // how it was made; for people
 };
 
 std::string sidecar_path(const std::string& prefix);

@@ -2,7 +2,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -28,6 +30,68 @@ TEST(AtomicFile, AppearsOnlyInCommit) {
     file.commit();
   }
   EXPECT_EQ(read_file(dir / "x"), "ab" + std::string(299'998, 'a') + "end");
+}
+
+TEST(AtomicFile, AppendsPartsOfOtherFilesAndReadsBack) {
+  const test::TempDir dir;
+  std::string text(200'001, 'a');
+  text[5] = 'x';
+  text[150'000] = 'y';
+  write_file(dir / "from", text);
+  const ReadableFile from(dir / "from");
+  AtomicFile file(dir / "to");
+  file.write("head ");
+  file.append(from, 5, 150'000);
+  file.append(from, 200'001, 0);
+  std::vector<uint64_t> progress;
+  file.append(from, 0, 200'001, [&](uint64_t done) { progress.push_back(done); });
+  file.write(" tail");
+  EXPECT_EQ(file.size(), 350'011U);
+  EXPECT_EQ(progress.back(), 200'001U);
+  std::string middle(5, ' ');
+  file.read_back(350'006, middle.data(), 5);
+  EXPECT_EQ(middle, " tail");
+  file.commit();
+  EXPECT_TRUE(read_file(dir / "to") == "head " + text.substr(5, 150'000) + text + " tail");
+}
+
+TEST(AtomicFile, NamesASourceThatEndsBefore) {
+  const test::TempDir dir;
+  write_file(dir / "from", "abcdef");
+  const ReadableFile from(dir / "from");
+  std::filesystem::resize_file(dir / "from", 4);
+  AtomicFile file(dir / "to");
+  try {
+    file.append(from, 0, 6);
+    FAIL() << "appended";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what()).find("from: ends at byte 4, it had 6 when it was opened"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ReadableFile, ReadsAnywhereAndInBlocks) {
+  const test::TempDir dir;
+  std::string text(131'073, 'a');
+  text[65'536] = 'b';
+  write_file(dir / "x", text);
+  const ReadableFile file(dir / "x");
+  char two[2];
+  file.read_at(65'535, two, 2);
+  EXPECT_EQ(std::string(two, 2), "ab");
+  EXPECT_THROW(file.read_at(131'072, two, 2), Error);
+  std::string read;
+  std::vector<size_t> sizes;
+  file.stream([&](std::span<const std::byte> block) {
+    sizes.push_back(block.size());
+    read.append(reinterpret_cast<const char*>(block.data()), block.size());
+  });
+  EXPECT_TRUE(read == text);
+  EXPECT_EQ(sizes, (std::vector<size_t>{65'536, 65'536, 1}));
+  EXPECT_THROW(ReadableFile(dir / "absent"), Error);
+  EXPECT_THROW(ReadableFile(dir.path().string()), Error);
 }
 
 TEST(AtomicFile, LeavesNothingWithoutCommit) {

@@ -347,45 +347,6 @@ TEST(IndexedDatasetWriter, ReadsBackEveryIntegerType) {
   }
 }
 
-TEST(IndexedDatasetWriter, AppendsLengthsShiftedDocumentsAndBytes) {
-  const TempDir dir;
-  HandMade().write(dir / "a");
-  HandMade second;
-  second.tokens = {9, 8, 7, 6, 5, 4};
-  second.write(dir / "b");
-  IndexedDatasetWriter writer(dir / "all", IndexedDType::kU16);
-  writer.add_document(std::array<int32_t, 1>{11},
-                      std::array<int32_t, 1>{1});  // still buffered when append() copies
-  writer.append(IndexedDataset(dir / "a"));
-  writer.append(IndexedDataset(dir / "b"));
-  writer.add_document(std::array<int32_t, 1>{12}, std::array<int32_t, 1>{1});
-  writer.finish();
-  HandMade wanted;
-  wanted.sequences = 10;
-  wanted.entries = 11;
-  wanted.lengths = {1, 3, 0, 2, 1, 3, 0, 2, 1, 1};
-  wanted.pointers = {0, 2, 8, 8, 12, 14, 20, 20, 24, 26};
-  wanted.documents = {0, 1, 2, 2, 4, 5, 6, 6, 8, 9, 10};
-  wanted.tokens = {11, 1, 2, 3, 40000, 50256, 65499, 9, 8, 7, 6, 5, 4, 12};
-  EXPECT_EQ(read_file(dir / "all.idx"), wanted.idx());
-  EXPECT_EQ(read_file(dir / "all.bin"), wanted.bin());
-}
-
-TEST(IndexedDatasetWriter, RefusesToAppendAnotherType) {
-  const TempDir dir;
-  HandMade().write(dir / "a");
-  IndexedDatasetWriter writer(dir / "all", IndexedDType::kI32);
-  try {
-    writer.append(IndexedDataset(dir / "a"));
-    FAIL() << "appended";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kData);
-    EXPECT_NE(std::string(error.what()).find("a: tokens are uint16, those of the datasets before it int32"),
-              std::string::npos)
-        << error.what();
-  }
-}
-
 TEST(IndexedDatasetWriter, ReplacesADatasetAndItsSidecar) {
   const TempDir dir;
   HandMade().write(dir / "c");
@@ -407,6 +368,8 @@ TEST(Sidecar, ComesBackAsWritten) {
                             .sequences = 2,
                             .tokens = 10,
                             .max_token_id = 50256,
+                            .idx_hash = "0123456789abcdef",
+                            .bin_parts = {{8, "00000000000000ff"}, {12, "fedcba9876543210"}},
                             .options = options});
   const auto s = read_sidecar(dir / "c");
   ASSERT_TRUE(s.has_value());
@@ -417,6 +380,8 @@ TEST(Sidecar, ComesBackAsWritten) {
   EXPECT_EQ(s->sequences, 2);
   EXPECT_EQ(s->tokens, 10);
   EXPECT_EQ(s->max_token_id, 50256);
+  EXPECT_EQ(s->idx_hash, "0123456789abcdef");
+  EXPECT_EQ(s->bin_parts, (std::vector<ContentPart>{{8, "00000000000000ff"}, {12, "fedcba9876543210"}}));
   EXPECT_EQ(s->options, options);
 }
 

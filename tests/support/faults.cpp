@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,8 +36,14 @@ std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path an
 
 // Counts a call; whether the fault is this one's.
 bool hit(const char* call) {
-  if (!shared || ++shared->calls != fault.at || fault.mode == Fault::kNone) return false;
-  const bool can_be_short = std::strcmp(call, "write") == 0 || std::strcmp(call, "copy_file_range") == 0;
+  if (!shared) return false;
+  ++shared->calls;
+  const bool chosen = fault.every.empty()
+                          ? shared->calls == fault.at
+                          : std::find(fault.every.begin(), fault.every.end(), call) != fault.every.end();
+  if (!chosen || fault.mode == Fault::kNone) return false;
+  const bool can_be_short = std::strcmp(call, "write") == 0 || std::strcmp(call, "pwrite") == 0 ||
+                            std::strcmp(call, "copy_file_range") == 0 || std::strcmp(call, "sendfile") == 0;
   if (fault.mode == Fault::kShort && !can_be_short) return false;
   shared->fired = true;
   std::snprintf(shared->call, sizeof shared->call, "%s", call);
@@ -70,14 +77,19 @@ void note_open(int fd, const char* path, int flags) {
   if ((flags & O_CREAT) || is_nameless(flags)) note({FileCall::kCreate, name, {}, {}, 0});
 }
 
-void note_write(int fd, const void* data, ssize_t bytes) {
+void note_write_at(int fd, const void* data, ssize_t bytes, size_t place) {
   if (!call_log || bytes <= 0 || !open_files->contains(fd)) return;
-  auto& [path, place] = open_files->at(fd);
   note({FileCall::kWrite,
-        path,
+        open_files->at(fd).first,
         {},
         std::string(static_cast<const char*>(data), static_cast<size_t>(bytes)),
         place});
+}
+
+void note_write(int fd, const void* data, ssize_t bytes) {
+  if (!call_log || bytes <= 0 || !open_files->contains(fd)) return;
+  size_t& place = open_files->at(fd).second;
+  note_write_at(fd, data, bytes, place);
   place += static_cast<size_t>(bytes);
 }
 
@@ -179,6 +191,34 @@ ssize_t write(int fd, const void* data, size_t bytes) {
   const ssize_t written = next(fd, data, bytes);
   note_write(fd, data, written);
   return written;
+}
+
+ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
+  auto* next = real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  if (hit("pwrite")) {
+    if (fault.mode == Fault::kFail) {
+      errno = fault.error;
+      return -1;
+    }
+    const ssize_t written = next(fd, data, std::max<size_t>(bytes / 2, 1), offset);
+    if (fault.mode == Fault::kKill) raise(SIGKILL);
+    return written;
+  }
+  const ssize_t written = next(fd, data, bytes, offset);
+  note_write_at(fd, data, written, static_cast<size_t>(offset));
+  return written;
+}
+
+ssize_t sendfile(int to, int from, off_t* place, size_t bytes) noexcept {
+  auto* next = real<ssize_t(int, int, off_t*, size_t)>("sendfile");
+  if (!hit("sendfile")) return next(to, from, place, bytes);
+  if (fault.mode == Fault::kFail) {
+    errno = fault.error;
+    return -1;
+  }
+  const ssize_t copied = next(to, from, place, std::max<size_t>(bytes / 2, 1));
+  if (fault.mode == Fault::kKill) raise(SIGKILL);
+  return copied;
 }
 
 ssize_t copy_file_range(int from, off64_t* from_place, int to, off64_t* to_place, size_t bytes,

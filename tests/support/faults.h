@@ -17,6 +17,7 @@ struct Fault {
   } mode = kNone;
   int at = 0;  // which call, from 1
   int error = 0;
+  std::vector<std::string> every = {};  // instead of `at`: each call of these functions
 };
 
 struct FaultRun {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/base/file.h"
+
+namespace megalith {
+
+/// PREFIX.bin and PREFIX.idx while they are written. Destroyed without commit(): nothing is left.
+struct DatasetPair {
+  /// Creates the folder of `prefix` when it is not there. kIo.
+  explicit DatasetPair(std::string prefix);
+
+  /// Puts both files in place. What the prefix named before (.idx, and a sidecar of ours, see sidecar.h) is
+  /// removed first, then the .bin appears, then the .idx: at no moment is there an .idx without its complete
+  /// .bin.
+  void commit();
+
+  std::string prefix;
+  AtomicFile bin, idx;
+};
+
+}  // namespace megalith
