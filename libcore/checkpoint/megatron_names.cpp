@@ -8,6 +8,8 @@
 namespace megalith {
 namespace {
 
+constexpr int64_t kGreatestLayer = 99999;
+
 struct Spelling {
   std::string_view theirs, ours;  // what stands before "weight" or "bias"
 };
@@ -79,7 +81,7 @@ std::optional<MegatronName> our_name(std::string_view key) {
   if (point == std::string_view::npos) return {};
   const auto layer = parse_int(rest.substr(0, point));
   const auto ours = spelled(kLayerNames, rest.substr(point + 1));
-  if (!layer || *layer < 0 || *layer > INT32_MAX || !ours) return {};
+  if (!layer || *layer < 0 || *layer > kGreatestLayer || !ours) return {};
   return MegatronName{concat(kLayers, "#.", *ours), static_cast<int>(*layer)};
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -185,75 +183,6 @@ void SafetensorsFile::read(const Box& box, View out) const {
   const ConstView stored{file_.data() + bytes.begin, *tensor.dtype, box.global};
   copy_in_parts({stored, box.offset, out, Box::whole({}, out.shape).offset, out.shape},
                 [&] { file_.forget(bytes.begin, bytes.end - bytes.begin); });
-}
-
-namespace {
-
-// File of each tensor, from model.safetensors.index.json.
-using WeightMap = std::map<std::string, std::string>;
-
-WeightMap weight_map(const std::string& index) {
-  const Json json = Json::load(index);
-  const Json* map = json.find("weight_map");
-  if (!map || !map->is_object()) fail(ErrorKind::kData, index, ": has no object \"weight_map\"");
-  WeightMap out;
-  for (const auto& [tensor, file] : map->as_object()) {
-    if (!file.is_string() || file.as_string().empty() || file.as_string()[0] == '.' ||
-        file.as_string().find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
-      fail(ErrorKind::kData, index, ": tensor ", quote(tensor), " is said to be in ", file.dump(),
-           ", wanted the plain name of a file in the same folder");
-    out[tensor] = file.as_string();
-  }
-  return out;
-}
-
-std::vector<std::string> files_of(const WeightMap& map) {
-  std::set<std::string> names;
-  for (const auto& [tensor, file] : map) names.insert(file);
-  return {names.begin(), names.end()};
-}
-
-void refuse_unlisted(const SafetensorsFile& file, const std::string& name, const WeightMap& map) {
-  for (const StoredTensor& tensor : file.tensors()) {
-    const auto listed = map.find(tensor.name);
-    if (listed == map.end() || listed->second != name)
-      fail(ErrorKind::kData, file.path(), ": holds tensor ", quote(tensor.name), ", which the index ",
-           listed == map.end() ? "does not list" : "places in " + quote(listed->second));
-  }
-}
-
-struct Owned {
-  StoredTensor tensor;
-  size_t file;
-};
-
-}  // namespace
-
-SafetensorsFolder::SafetensorsFolder(std::string folder) : folder_(std::move(folder)) {
-  const std::string single = "model.safetensors", index = folder_ + "/model.safetensors.index.json";
-  const bool sharded = file_exists(index) && !file_exists(folder_ + "/" + single);
-  const WeightMap map = sharded ? weight_map(index) : WeightMap{};
-  std::vector<Owned> all;
-  for (const std::string& name : sharded ? files_of(map) : std::vector<std::string>{single}) {
-    if (sharded && !file_exists(folder_ + "/" + name))
-      fail(ErrorKind::kData, index, ": lists ", quote(name), ", which is not in the folder");
-    files_.emplace_back(folder_ + "/" + name);
-    if (sharded) refuse_unlisted(files_.back(), name, map);
-    for (const StoredTensor& tensor : files_.back().tensors()) all.push_back({tensor, files_.size() - 1});
-  }
-  std::sort(all.begin(), all.end(),
-            [](const Owned& a, const Owned& b) { return a.tensor.name < b.tensor.name; });
-  for (Owned& owned : all) {
-    tensors_.push_back(std::move(owned.tensor));
-    owners_.push_back(owned.file);
-  }
-  for (const auto& [tensor, name] : map)
-    if (!find(tensor)) fail(ErrorKind::kData, index, ": tensor ", quote(tensor), " is not in ", quote(name));
-}
-
-void SafetensorsFolder::read(const Box& box, View out) const {
-  const StoredTensor& tensor = at(box.name);
-  files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]].read(box, out);
 }
 
 namespace {

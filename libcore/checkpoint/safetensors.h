@@ -33,24 +33,6 @@ class SafetensorsFile final : public TensorFile {
   std::vector<Range> ranges_;          // beside tensors_
 };
 
-/// The tensors of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
-/// lists. The index may name only files of this folder; each must be there and hold exactly the tensors that
-/// the index gives it.
-class SafetensorsFolder final : public TensorFile {
- public:
-  explicit SafetensorsFolder(std::string folder);
-
-  const std::string& path() const override { return folder_; }
-  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  void read(const Box& box, View out) const override;
-
- private:
-  std::string folder_;
-  std::vector<SafetensorsFile> files_;
-  std::vector<StoredTensor> tensors_;  // sorted by name
-  std::vector<size_t> owners_;         // beside tensors_: index of files_
-};
-
 struct TensorSpec {
   std::string name;
   DType dtype;

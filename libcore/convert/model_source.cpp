@@ -8,7 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/mapped_file.h"
 #include "libcore/checkpoint/reader.h"
-#include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/tokenizer_folder.h"
 
 namespace megalith {
@@ -41,17 +41,6 @@ bool holds(const std::string& folder, const char* name) {
   if (path.ends_with(".bin") || path.ends_with(".pth") || path.ends_with(".safetensors"))
     refuse(path, "is a file of weights without their configuration; give the folder that holds config.json");
   refuse(path, "is a file; give the folder that holds config.json, or a checkpoint folder");
-}
-
-bool is_hugging_face(const std::string& folder) {
-  if (!holds(folder, "config.json")) return false;
-  if (holds(folder, "model.safetensors") || holds(folder, "model.safetensors.index.json")) return true;
-  if (holds(folder, "pytorch_model.bin") || holds(folder, "pytorch_model.bin.index.json"))
-    refuse(
-        folder,
-        "holds its weights as pytorch_model.bin; a later version reads it: save the model with safetensors");
-  fail(ErrorKind::kNoInput, folder,
-       ": holds config.json but neither model.safetensors nor model.safetensors.index.json");
 }
 
 ModelConfig config_of(const CheckpointReader& reader) {
@@ -95,8 +84,8 @@ ModelSource::ModelSource(const std::string& path, const SourceOptions& options) 
     open_checkpoint(path);  // which says what is wrong with it, if anything is
   else if (!fs::is_directory(path))
     refuse_file(path);
-  else if (is_hugging_face(path))
-    open_hugging_face(path);
+  else if (holds(path, "config.json"))
+    open_hugging_face(path, options.crc);
   else
     refuse_foreign_folder(path);
 }
@@ -126,14 +115,17 @@ void ModelSource::open_checkpoint(const std::string& path) {
   tensors_ = std::move(reader);
 }
 
-void ModelSource::open_hugging_face(const std::string& path) {
+void ModelSource::open_hugging_face(const std::string& path, CrcCheck crc) {
   const HfModel model = parse_hf_config(Json::load(path + "/config.json"), path + "/config.json");
   path_ = path;
   config_ = model.config;
   tokenizer_ = tokenizer_in(path);
   if (!tokenizer_.type.empty()) tokenizer_folder_ = path;
-  tensors_ =
-      std::make_unique<MappedTensorFile>(std::make_unique<SafetensorsFolder>(path), *model.names, config_);
+  auto weights = std::make_unique<WeightsFolder>(path, crc);
+  if (static_cast<size_t>(config_.layers) > weights->tensors().size())
+    refuse(path, concat("config.json says ", config_.layers, " layers, but there are ",
+                        weights->tensors().size(), " tensors in all"));
+  tensors_ = std::make_unique<MappedTensorFile>(std::move(weights), *model.names, config_);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }
 

@@ -40,7 +40,7 @@ class ModelSource {
  private:
   void open_checkpoint(const std::string& path);
   void open_megatron(const std::string& path, const SourceOptions& options);
-  void open_hugging_face(const std::string& path);
+  void open_hugging_face(const std::string& path, CrcCheck crc);
 
   std::string path_;
   ModelConfig config_;

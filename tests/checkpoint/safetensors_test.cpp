@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -229,7 +230,7 @@ class Folder : public testing::Test {
   }
   std::string open() {
     try {
-      const SafetensorsFolder folder(dir_.path().string());
+      const WeightsFolder folder(dir_.path().string());
       return {};
     } catch (const Error& error) {
       return error.what();
@@ -242,7 +243,7 @@ TEST_F(Folder, ReadsWhatTheIndexLists) {
   shard("1.safetensors", "b");
   shard("2.safetensors", "a");
   index(R"("b":"1.safetensors","a":"2.safetensors")");
-  const SafetensorsFolder folder(dir_.path().string());
+  const WeightsFolder folder(dir_.path().string());
   ASSERT_EQ(folder.tensors().size(), 2u);
   EXPECT_EQ(folder.tensors()[0].name, "a");
   uint8_t value = 0;

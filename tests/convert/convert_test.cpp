@@ -13,6 +13,7 @@
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "libcore/checkpoint/writer.h"
 #include "libcore/convert/tokenizer_folder.h"
 #include "tests/support/files.h"
@@ -173,7 +174,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   const ModelSource ours(dir / "ours");
   EXPECT_EQ(ours.iteration(), 3);
   export_hf({.source = ours}, dir / "theirs");
-  const SafetensorsFolder folder(dir / "theirs");
+  const WeightsFolder folder(dir / "theirs");
   std::vector<float> bias(60, 1);
   folder.read(Box::whole("transformer.h.1.attn.c_attn.bias", {60}), {bias.data(), DType::kF32, {60}});
   EXPECT_EQ(bias, std::vector<float>(60, 0));
@@ -273,10 +274,11 @@ TEST(ModelSource, RefusesOtherKindsByName) {
   put("peft/adapter_config.json", "{}");
   put("empty/x");
   put("gguf/model.gguf");
-  put("noweights/config.json", "{}");
+  put("noweights/config.json",
+      R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 1, "vocab_size": 8})");
   EXPECT_NE(refusal(dir / "megatron").find("model_optim_rng.pt: is no file of torch.save"),
             std::string::npos);
-  EXPECT_NE(refusal(dir / "bin").find("pytorch_model.bin; a later version"), std::string::npos);
+  EXPECT_NE(refusal(dir / "bin").find("config.json: \"model_type\" is"), std::string::npos);
   EXPECT_NE(refusal(dir / "peft").find("a PEFT adapter"), std::string::npos);
   EXPECT_NE(refusal(dir / "gguf").find("GGUF"), std::string::npos);
   EXPECT_NE(refusal(dir / "gguf/model.gguf").find("GGUF"), std::string::npos);

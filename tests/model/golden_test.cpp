@@ -12,6 +12,7 @@
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "libcore/train/generate.h"
 #include "tests/support/files.h"
 #include "tests/support/name_maps.h"
@@ -50,7 +51,7 @@ class GoldenTest : public testing::TestWithParam<const char*> {
   }
   std::unique_ptr<test::TinyModel> model() const {
     auto model = std::make_unique<test::TinyModel>(config());
-    const MappedTensorFile file(std::make_unique<SafetensorsFolder>(folder()), names(), config());
+    const MappedTensorFile file(std::make_unique<WeightsFolder>(folder()), names(), config());
     load_params(file, model->table, model->stream);
     return model;
   }

@@ -12,6 +12,7 @@
 #include "libcore/checkpoint/mapped_file.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/ops/backend.h"
 #include "libcore/train/trainer.h"
@@ -86,7 +87,7 @@ class TrainingParity : public testing::TestWithParam<const char*> {};
 void expect_curve(const Golden& golden, const PretrainConfig& config) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer(config.model, config.parallel, config.train, *backend);
-  load_params(MappedTensorFile(std::make_unique<SafetensorsFolder>(golden.folder),
+  load_params(MappedTensorFile(std::make_unique<WeightsFolder>(golden.folder),
                                golden.llama() ? llama_names() : gpt2_names(), config.model),
               trainer.params(), trainer.stream());
   trainer.optimizer().take_values(trainer.stream());
