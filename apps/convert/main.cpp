@@ -5,7 +5,7 @@
 #include "libcore/convert/convert.h"
 
 int main(int argc, char** argv) {
-  using namespace megalith;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("convert", [&] {
     ConvertConfig config;
     Options options("convert", "Turn a checkpoint of one kind into one of another.");

@@ -2,12 +2,16 @@
 #include <memory>
 #include <optional>
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include "apps/app.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/data/dataset_tool.h"
+#include "libcore/data/sidecar.h"
 
 namespace megalith {
 namespace {
@@ -15,37 +19,73 @@ namespace {
 struct DataToolConfig {
   std::string command;
   std::vector<std::string> prefixes;
-  int64_t from = 0, count = 10, frequent = 10;
+  int64_t from = 0, frequent = 10;
+  std::optional<int64_t> count;
+  bool json = false;
 
   template <class V>
   void fields(V&& v) {
     v("command", command,
-      "What to do: inspect (type, counts, sidecar), verify (structure and hashes), cat (documents), stats.",
+      "What to do: inspect (counts, histogram of lengths, first documents), verify (structure and hashes), "
+      "cat "
+      "(documents), stats (inspect's figures and the frequencies of ids).",
       positional(), required(), one_of({"inspect", "verify", "cat", "stats"}));
     v("prefix", prefixes, "Datasets, without .bin and .idx.", positional(), required(), metavar("PREFIX"));
+    v("json", json, "Print inspect, stats and verify as one JSON object a line.");
     v("from", from, "First document of cat.", at_least(0));
-    v("count", count, "Documents of cat.", at_least(0));
+    v("count", count, "Documents of cat and inspect.", at_least(0), default_text("10, of inspect 3"));
     v("frequent", frequent, "Most frequent ids of stats.", at_least(0));
   }
 };
 
-/// The tokenizer whose text cat prints; none given: ids are printed.
-std::unique_ptr<Tokenizer> tokenizer_of(const TokenizerConfig& config) {
-  if (config.type.empty()) return nullptr;
-  return make_tokenizer(
-      {.type = config.type, .vocab = config.vocab, .merges = config.merges, .model = config.model});
+/// The tokenizer whose text is printed; none given: ids are.
+class TextOf {
+ public:
+  explicit TextOf(const TokenizerConfig& config) {
+    if (config.type.empty()) return;
+    const TokenizerFiles files{
+        .type = config.type, .vocab = config.vocab, .merges = config.merges, .model = config.model};
+    tokenizer_ = make_tokenizer(files);
+    hash_ = tokenizer_hash(files);
+  }
+
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+
+  void warn_of_another(const std::string& prefix) const {
+    const auto sidecar = tokenizer_ ? read_sidecar(prefix) : std::nullopt;
+    if (sidecar && !sidecar->tokenizer_hash.empty() && sidecar->tokenizer_hash != hash_)
+      warn(prefix, ": was made with another tokenizer (", sidecar->tokenizer, " of ", sidecar->vocab_size,
+           " ids); its text may be wrong");
+  }
+
+ private:
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::string hash_;
+};
+
+Terminal terminal() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
+  return {size.ws_col};
+}
+
+std::string verified_text(const std::string& prefix, Verified what, bool as_json) {
+  const bool content = what == Verified::kContent;
+  if (!as_json)
+    return prefix +
+           (content ? ": content as written" : ": structure sound; no hashes to compare content with");
+  Json line = Json::object();
+  line.set("prefix", prefix);
+  line.set("verified", content ? "content" : "structure");
+  return line.dump();
 }
 
 /// Verifies all; the exit code is that of the first failure.
-int verify(const std::vector<std::string>& prefixes) {
+int verify(const DataToolConfig& config) {
   int code = 0;
-  for (const std::string& prefix : prefixes) {
+  for (const std::string& prefix : config.prefixes) {
     try {
-      const Verified what = verify_dataset(prefix);
-      std::cout << prefix << ": "
-                << (what == Verified::kContent ? "content as written"
-                                               : "structure sound; no hashes to compare content with")
-                << '\n';
+      std::cout << verified_text(prefix, verify_dataset(prefix), config.json) << '\n';
     } catch (const Error& error) {
       log("data: error: ", error.what());
       if (code == 0) code = exit_code(error.kind());
@@ -54,17 +94,35 @@ int verify(const std::vector<std::string>& prefixes) {
   return code;
 }
 
+void show_json(const IndexedDataset& data, const DataToolConfig& config, const Tokenizer* tokenizer) {
+  Json json = dataset_json(data);
+  json.set("tokens_per_document", lengths_json(document_lengths(data)));
+  if (config.command == "stats")
+    json.set("ids", ids_json(count_ids(data), static_cast<size_t>(config.frequent), tokenizer));
+  std::cout << json.dump() << '\n';
+}
+
+void show(const IndexedDataset& data, const DataToolConfig& config, const Tokenizer* tokenizer) {
+  print_dataset(data, std::cout);
+  print_lengths(document_lengths(data), terminal(), std::cout);
+  if (config.command == "stats")
+    print_ids(count_ids(data), static_cast<size_t>(config.frequent), tokenizer, std::cout);
+  else
+    print_beginnings(data, config.count.value_or(3), tokenizer, terminal(), std::cout);
+}
+
 int run(const DataToolConfig& config, const TokenizerConfig& tokenizer_config) {
-  if (config.command == "verify") return verify(config.prefixes);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(tokenizer_config);
+  if (config.command == "verify") return verify(config);
+  const TextOf text(tokenizer_config);
   for (const std::string& prefix : config.prefixes) {
-    if (config.command == "inspect")
-      std::cout << describe_dataset(prefix).dump(2) << '\n';
-    else if (config.command == "stats")
-      std::cout << dataset_statistics(IndexedDataset(prefix), static_cast<size_t>(config.frequent)).dump(2)
-                << '\n';
+    const IndexedDataset data(prefix);
+    text.warn_of_another(prefix);
+    if (config.command == "cat")
+      print_documents(data, config.from, config.count.value_or(10), text.tokenizer(), std::cout);
+    else if (config.json)
+      show_json(data, config, text.tokenizer());
     else
-      print_documents(IndexedDataset(prefix), config.from, config.count, tokenizer.get(), std::cout);
+      show(data, config, text.tokenizer());
   }
   return 0;
 }
@@ -73,12 +131,12 @@ int run(const DataToolConfig& config, const TokenizerConfig& tokenizer_config) {
 }  // namespace megalith
 
 int main(int argc, char** argv) {
-  using namespace megalith;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("data", [&] {
     DataToolConfig config;
     TokenizerConfig tokenizer;
     Options options("data", "Look into indexed datasets.");
-    options.add("Datasets", config).add("Tokenizer, for the text of cat", tokenizer);
+    options.add("Datasets", config).add("Tokenizer, for text in place of ids", tokenizer);
     options.epilog("megalith-data verify corpus_text_document\n");
     if (!parse_options(options, argc, argv)) return 0;
     return run(config, tokenizer);

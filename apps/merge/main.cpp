@@ -3,7 +3,7 @@
 #include "libcore/data/merge.h"
 
 int main(int argc, char** argv) {
-  using namespace megalith;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("merge", [&] {
     MergeConfig config;
     Options options("merge", "Join indexed datasets into one.");

@@ -12,7 +12,7 @@ constexpr megalith::IgnoredOption kIgnored[] = {{"partitions", megalith::Ignored
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace megalith;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("preprocess", [&] {
     PreprocessConfig config;
     TokenizerConfig tokenizer;

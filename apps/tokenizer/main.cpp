@@ -55,7 +55,7 @@ void train(const TokenizerTrainConfig& config) {
 }  // namespace megalith
 
 int main(int argc, char** argv) {
-  using namespace megalith;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("tokenizer", [&] {
     TokenizerTrainConfig config;
     Options options("tokenizer", "Train a byte-level BPE tokenizer.");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -20,10 +21,13 @@ CommandResult data(const std::string& arguments) {
 TEST(DataApp, InspectsPrintsAndCounts) {
   const CommandResult inspect = data("inspect " + golden("mixed"));
   EXPECT_EQ(inspect.code, 0) << inspect.err;
-  EXPECT_NE(inspect.out.find("\"documents\": 90"), std::string::npos) << inspect.out;
-  const CommandResult stats = data("stats " + golden("long"));
+  EXPECT_NE(inspect.out.find("  documents  90\n"), std::string::npos) << inspect.out;
+  EXPECT_NE(inspect.out.find("tokens a document: least "), std::string::npos) << inspect.out;
+  const CommandResult stats = data("stats --json " + golden("long") + " " + golden("mixed"));
   EXPECT_EQ(stats.code, 0) << stats.err;
   EXPECT_NE(stats.out.find("\"tokens\": 4533"), std::string::npos) << stats.out;
+  EXPECT_NE(stats.out.find("\"most_frequent\": ["), std::string::npos) << stats.out;
+  EXPECT_EQ(std::count(stats.out.begin(), stats.out.end(), '\n'), 2) << "one line a dataset";
   const CommandResult cat = data("cat " + golden("wide") + " --from 39 --count 5");
   EXPECT_EQ(cat.code, 0) << cat.err;
   EXPECT_EQ(cat.out.find("{\"document\": 39"), 0u) << cat.out;
