@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -9,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/convert/adapter.h"
 #include "libcore/convert/tokenizer_folder.h"
 
 namespace megalith {
@@ -80,11 +83,8 @@ std::string default_output(const ConvertConfig& config) {
   return path.string() + "-" + config.to;
 }
 
-std::string checked_tokenizer(const ConvertConfig& config, const ModelSource& source) {
-  if (config.tokenizer.empty()) return source.tokenizer_folder();
-  if (tokenizer_in(config.tokenizer).type.empty())
-    fail(ErrorKind::kNoInput, "--tokenizer ", quote(config.tokenizer), " holds no tokenizer's files");
-  return config.tokenizer;
+std::string text_of(const OutputPlan& plan, const ConvertConfig& config) {
+  return config.json ? json_of(plan).dump(2) + "\n" : table_of(plan);
 }
 
 // What a target plans and writes.
@@ -112,6 +112,42 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
+std::string finish(const ConvertConfig& config, const Target& target) {
+  if (config.dry_run) return text_of(target.plan(), config);
+  const std::string output = config.output.empty() ? default_output(config) : config.output;
+  target.write(output);
+  log("wrote ", output);
+  return {};
+}
+
+std::string convert_adapter(const ConvertConfig& config) {
+  if (config.to != "hf" || !config.adapter.empty())
+    fail(ErrorKind::kUsage, config.path(),
+         " is an adapter, which can only be written as one; to merge it, give the model as the input and "
+         "--merge-adapter ",
+         config.path());
+  const Adapter adapter(config.path());
+  const auto dtype = dtype_of(config);
+  return finish(config, {[&] { return plan_adapter(adapter, dtype); },
+                         [&](const std::string& output) { export_adapter(adapter, output, dtype); }});
+}
+
+std::string convert_model(const ConvertConfig& config) {
+  if (!config.tokenizer.empty() && tokenizer_in(config.tokenizer).type.empty())
+    fail(ErrorKind::kNoInput, "--tokenizer ", quote(config.tokenizer), " holds no tokenizer's files");
+  const ModelSource source(config.path(), config.source_options());
+  std::optional<Adapter> adapter;
+  std::unique_ptr<TensorFile> merged;
+  if (!config.adapter.empty())
+    merged = merge_adapter(source.tensors(), source.config(), adapter.emplace(config.adapter));
+  const Conversion conversion{
+      .source = source,
+      .tokenizer_folder = config.tokenizer.empty() ? source.tokenizer_folder() : config.tokenizer,
+      .dtype = dtype_of(config),
+      .tensors = merged.get()};
+  return finish(config, target_of(config, conversion));
+}
+
 }  // namespace
 
 std::string run_convert(const ConvertConfig& config) {
@@ -119,15 +155,7 @@ std::string run_convert(const ConvertConfig& config) {
     const Json inspected = inspect(config.path(), config.source_options());
     return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected);
   }
-  const ModelSource source(config.path(), config.source_options());
-  const Conversion conversion{
-      .source = source, .tokenizer_folder = checked_tokenizer(config, source), .dtype = dtype_of(config)};
-  const Target target = target_of(config, conversion);
-  if (config.dry_run) return config.json ? json_of(target.plan()).dump(2) + "\n" : table_of(target.plan());
-  const std::string output = config.output.empty() ? default_output(config) : config.output;
-  target.write(output);
-  log("wrote ", output);
-  return {};
+  return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);
 }
 
 OutputPlan plan_checkpoint(const Conversion& conversion) {

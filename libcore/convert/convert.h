@@ -17,7 +17,7 @@ struct ConvertConfig {
   int tensor = 1, pipeline = 1;
   std::string transformer_impl = "transformer_engine";
   std::string max_shard_size = "5GB";
-  std::string tokenizer;
+  std::string tokenizer, adapter;
   int64_t vocab_size = 0;
   int heads = 0;
   bool crc = true;
@@ -46,6 +46,11 @@ struct ConvertConfig {
     v("transformer-impl", transformer_impl,
       "Whose names a Megatron checkpoint has: Transformer Engine's layers, or Megatron's own (local).",
       one_of({"transformer_engine", "local"}));
+    v("merge-adapter", adapter,
+      "LoRA adapter (a folder of peft) that is added to the weights: W + alpha / r * B A, in fp32, rounded "
+      "once. "
+      "An adapter given as PATH is written as an adapter.",
+      metavar("DIR"));
     v("max-shard-size", max_shard_size,
       "Greatest size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
     v("tokenizer", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",

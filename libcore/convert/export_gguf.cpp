@@ -144,9 +144,9 @@ void add_model(GgufMetadata& metadata, const Family& family, const ModelConfig& 
   metadata.u32(key("vocab_size"), c.vocab_size);
 }
 
-std::string title_of(const fs::path& file) {
+std::string title_of_file(const fs::path& file) {
   const std::string stem = file.stem().string();
-  return stem == "model" ? fs::absolute(file).parent_path().filename().string() : stem;
+  return stem == "model" ? title_of(fs::absolute(file).parent_path().string()) : stem;
 }
 
 GgufMetadata metadata_of(const Conversion& conversion, const Family& family, const fs::path& file,
@@ -155,7 +155,7 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
   const ModelConfig& config = conversion.source.config();
   metadata.text("general.architecture", family.arch);
   metadata.text("general.type", "model");
-  metadata.text("general.name", title_of(file));
+  metadata.text("general.name", title_of_file(file));
   metadata.u32("general.file_type", file_type(storage));
   if (storage == Storage::kQ8) metadata.u32("general.quantization_version", 2);
   add_model(metadata, family, config);

@@ -50,13 +50,6 @@ std::string shard_name(size_t shard, size_t shards) {
   return name;
 }
 
-std::vector<TensorSpec> specs_of(const OutputFile& file) {
-  std::vector<TensorSpec> specs;
-  for (const OutputTensor& tensor : file.tensors)
-    specs.push_back({tensor.name, plain_type(tensor.storage), tensor.shape});
-  return specs;
-}
-
 // The tensors as they stand in a file.
 void put_in_order(OutputFile& file) {
   std::map<std::string, size_t> place;
@@ -94,12 +87,6 @@ std::string model_card(const Conversion& conversion, const std::string& title, i
          "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
          "\"PATH_OF_THIS_FOLDER\")\n"
          "print(generate(\"def hello_world():\")[0][\"generated_text\"])\n```\n";
-}
-
-// The output folder's own name ("out/" is "out").
-std::string title_of(const std::string& output) {
-  const fs::path path = fs::absolute(output).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 bool is_own_file(const std::string& name) {
@@ -159,18 +146,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
   write("README.md", model_card(conversion, title_of(output), elements_of(plan)));
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
-  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
-  uint64_t done = 0;
-  for (const OutputFile& file : plan) {
-    SafetensorsWriter writer((folder.path() / file.name).string(), specs_of(file));
-    stream_file(
-        conversion.file(), file,
-        [&](const OutputTensor& tensor, const void* data, size_t bytes) {
-          writer.write(tensor.name, data, bytes);
-        },
-        progress, done);
-    writer.finish();
-  }
+  write_safetensors(conversion.file(), plan, folder.path().string());
   if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");
   folder.commit();
 }

@@ -276,11 +276,6 @@ std::string pickle_of(const OutputFile& file, const Conversion& conversion, cons
   return pickle.finish();
 }
 
-void refuse_used(const std::string& output) {
-  if (file_exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
-    fail(ErrorKind::kUsage, "--output ", output, " exists already; give a new folder");
-}
-
 }  // namespace
 
 OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout) {

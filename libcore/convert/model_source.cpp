@@ -31,7 +31,8 @@ bool holds(const std::string& folder, const char* name) {
     if (name.ends_with(".gguf"))
       refuse(folder, concat("holds a GGUF file (", name, "); a later version reads it"));
   }
-  if (holds(folder, "adapter_config.json")) refuse(folder, "is a PEFT adapter; a later version reads it");
+  if (holds(folder, "adapter_config.json"))
+    refuse(folder, "is an adapter of peft, not a model; give the model that it belongs to");
   fail(ErrorKind::kNoInput, folder, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
        " or config.json)");
 }

@@ -1,12 +1,16 @@
 #include "libcore/convert/output.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/checkpoint/gguf.h"
 
 namespace megalith {
+
+namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kChunkBytes = int64_t{8} << 20;
@@ -117,6 +121,38 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteCh
                                   progress.advance_to(static_cast<int64_t>(done));
                                 }});
   pipeline.run();
+}
+
+std::vector<TensorSpec> specs_of(const OutputFile& file) {
+  std::vector<TensorSpec> specs;
+  for (const OutputTensor& tensor : file.tensors)
+    specs.push_back({tensor.name, plain_type(tensor.storage), tensor.shape});
+  return specs;
+}
+
+void write_safetensors(const TensorFile& source, const OutputPlan& plan, const std::string& folder) {
+  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
+  uint64_t done = 0;
+  for (const OutputFile& file : plan) {
+    SafetensorsWriter writer(folder + "/" + file.name, specs_of(file));
+    stream_file(
+        source, file,
+        [&](const OutputTensor& tensor, const void* data, size_t bytes) {
+          writer.write(tensor.name, data, bytes);
+        },
+        progress, done);
+    writer.finish();
+  }
+}
+
+void refuse_used(const std::string& output) {
+  if (file_exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
+    fail(ErrorKind::kUsage, "--output ", output, " exists already; give a new folder");
+}
+
+std::string title_of(const std::string& output) {
+  const fs::path path = fs::absolute(output).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 }  // namespace megalith

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/log.h"
+#include "libcore/checkpoint/safetensors.h"
 #include "libcore/convert/recipe.h"
 #include "libcore/tensor/view.h"
 
@@ -42,5 +43,15 @@ int64_t elements_of(const OutputPlan& plan);
 using WriteChunk = std::function<void(const OutputTensor&, const void*, size_t)>;
 void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
                  Progress& progress, uint64_t& done);
+
+/// The tensors of a file as a safetensors writer takes them.
+std::vector<TensorSpec> specs_of(const OutputFile& file);
+/// Writes all files of a plan, below `folder`, as safetensors; their tensors stand in that format's order.
+void write_safetensors(const TensorFile& source, const OutputPlan& plan, const std::string& folder);
+
+/// kUsage when an output folder exists and holds anything.
+void refuse_used(const std::string& output);
+/// The output's own name ("out/" is "out").
+std::string title_of(const std::string& output);
 
 }  // namespace megalith
