@@ -12,6 +12,7 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/data/dataset_tool.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/data/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -43,10 +44,8 @@ class TextOf {
  public:
   explicit TextOf(const TokenizerConfig& config) {
     if (config.type.empty()) return;
-    const TokenizerFiles files{
-        .type = config.type, .vocab = config.vocab, .merges = config.merges, .model = config.model};
-    tokenizer_ = make_tokenizer(files);
-    hash_ = tokenizer_hash(files);
+    tokenizer_ = make_tokenizer(tokenizer_files(config, 0));
+    hash_ = tokenizer_->hash();
   }
 
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }

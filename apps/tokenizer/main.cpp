@@ -1,54 +1,89 @@
 #include <algorithm>
+#include <iostream>
+#include <optional>
 #include <thread>
 
 #include "apps/app.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/cli.h"
+#include "libcore/config/problems.h"
+#include "libcore/data/tokenizer_files.h"
 #include "libcore/text/bpe_trainer.h"
+#include "libcore/text/tokenizer_lines.h"
 #include "libcore/text/tokenizer_writer.h"
 #include "libcore/text/training_corpus.h"
 
 namespace megalith {
 namespace {
 
-struct TokenizerTrainConfig {
+struct TokenizerAppConfig {
   std::string command, output;
   std::vector<std::string> input, json_keys = {"text"};
-  bool text = false;
-  int vocab_size = 32000, workers = 0;
+  bool text = false, json = false;
+  std::optional<int> vocab_size;
+  int workers = 0;
 
   template <class V>
   void fields(V&& v) {
-    v("command", command, "What to do: train.", positional(), required(), one_of({"train"}));
-    v("input", input, "Loose JSON, one document a line; also compressed with gzip or zstd; - is stdin.",
-      required(), metavar("FILE"));
-    v("json-keys", json_keys, "Keys whose texts are read.", metavar("KEY"));
-    v("text", text, "The input is plain text: each file is one document.");
-    v("vocab-size", vocab_size, "Number of tokens, <|endoftext|> and the 256 bytes included.", at_least(257));
+    v("command", command,
+      "What to do: train; encode (a line of text becomes a line of ids); decode (the way back).",
+      positional(), required(), one_of({"train", "encode", "decode"}));
+    v("input", input,
+      "Files to read; also compressed with gzip or zstd; - is stdin. For train: loose JSON, one document a "
+      "line.",
+      metavar("FILE"), default_text("stdin, for encode and decode"));
+    v("json-keys", json_keys, "Keys whose texts train reads.", metavar("KEY"));
+    v("text", text, "What train reads is plain text: each file is one document.");
+    v("json", json, "A line of text is a JSON string, for encode and decode.");
+    v("vocab-size", vocab_size,
+      "Number of tokens to train, <|endoftext|> and the 256 bytes included; for NullTokenizer and "
+      "TikTokenizer the size of the vocabulary.",
+      at_least(1), default_text("32000 for train"));
     v("output", output,
       "Folder for vocab.json, merges.txt, tokenizer.json and what transformers wants beside them.",
-      required(), metavar("DIR"));
+      metavar("DIR"));
     v("workers", workers, "Threads that read and count.", at_least(1),
       default_text("all cores that the process may use"));
   }
   void finish() {
     if (workers == 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   }
+  void validate(Problems& problems) const {
+    constexpr int kLeast = 257;
+    if (command == "train") {
+      if (input.empty()) problems.add("train needs --input FILE");
+      if (output.empty()) problems.add("train needs --output DIR");
+      if (vocab_size && *vocab_size < kLeast)
+        problems.add(concat("--vocab-size ", *vocab_size, ", wanted at least ", kLeast, " to train"));
+      if (json) problems.add("--json is for encode and decode");
+    } else if (!output.empty() || text) {
+      problems.add(concat(output.empty() ? "--text" : "--output", " is for train"));
+    }
+  }
 };
 
-void train(const TokenizerTrainConfig& config) {
+void train(const TokenizerAppConfig& config) {
   TrainingCorpus corpus{
       .files = config.input, .json_keys = {}, .workers = static_cast<size_t>(config.workers)};
   if (!config.text) corpus.json_keys = config.json_keys;
   const PieceCounts pieces = count_pretokens(corpus);
   log("counted ", format_count(static_cast<int64_t>(pieces.size())), " different pretokens");
-  const TrainedBpe trained = train_bpe(pieces, config.vocab_size, {"<|endoftext|>"});
-  if (trained.tokens.size() < static_cast<size_t>(config.vocab_size))
-    warn("the input gives only ", trained.tokens.size(), " tokens of --vocab-size ", config.vocab_size,
+  const int wanted = config.vocab_size.value_or(32000);
+  const TrainedBpe trained = train_bpe(pieces, wanted, {"<|endoftext|>"});
+  if (trained.tokens.size() < static_cast<size_t>(wanted))
+    warn("the input gives only ", trained.tokens.size(), " tokens of --vocab-size ", wanted,
          ": every pretoken is one token already");
   write_tokenizer(config.output, trained);
   log("wrote ", config.output, ": ", trained.tokens.size(), " tokens, ", trained.merges.size(), " merges");
+}
+
+void run_lines(const TokenizerAppConfig& config, const TokenizerConfig& files) {
+  const auto tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size.value_or(0)));
+  const TokenizerLines lines{*tokenizer, config.json};
+  const std::vector<std::string> inputs = config.input.empty() ? std::vector<std::string>{"-"} : config.input;
+  for (const std::string& input : inputs)
+    config.command == "encode" ? lines.encode(input, std::cout) : lines.decode(input, std::cout);
 }
 
 }  // namespace
@@ -57,14 +92,17 @@ void train(const TokenizerTrainConfig& config) {
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("tokenizer", [&] {
-    TokenizerTrainConfig config;
-    Options options("tokenizer", "Train a byte-level BPE tokenizer.");
-    options.add("Training", config);
+    TokenizerAppConfig config;
+    TokenizerConfig files;
+    Options options("tokenizer", "Train a byte-level BPE tokenizer, or see what a tokenizer does.");
+    options.add("Input and output", config).add("Tokenizer of encode and decode", files);
     options.epilog(
         "megalith-tokenizer train --input code.jsonl --json-keys content --vocab-size 32000 --output "
-        "tokenizer\n");
+        "tokenizer\n"
+        "echo 'Hello world' | megalith-tokenizer encode --tokenizer-model tokenizer\n"
+        "echo '15496 995' | megalith-tokenizer decode --vocab-file vocab.json --merge-file merges.txt\n");
     if (!parse_options(options, argc, argv)) return 0;
-    train(config);
+    config.command == "train" ? train(config) : run_lines(config, files);
     return 0;
   });
 }

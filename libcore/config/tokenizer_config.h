@@ -10,16 +10,27 @@ namespace megalith {
 /// own field).
 struct TokenizerConfig {
   std::string type, vocab, merges, model;
+  bool hf_special_tokens = true;
+  std::string tiktoken_pattern = "v2";
+  int tiktoken_special_tokens = 1000;
 
   template <class V>
   void fields(V&& v) {
-    v("tokenizer-type", type, "Kind of tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, NullTokenizer, ...",
+    v("tokenizer-type", type,
+      "Kind of tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, TikTokenizer, Llama2Tokenizer, ...",
       default_text("by the files given"));
     v("vocab-file", vocab, "vocab.json of a GPT-2 tokenizer.", metavar("FILE"), alias({"vocab"}));
     v("merge-file", merges, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
     v("tokenizer-model", model,
       "tokenizer.json, or the folder that holds it, or a SentencePiece or tiktoken file.", metavar("FILE"),
       alias({"tokenizer-name-or-path"}));
+    v("tokenizer-hf-include-special-tokens", hf_special_tokens,
+      "HuggingFaceTokenizer: with the tokens that its post-processor puts around a text, such as <s>.",
+      opposite({"tokenizer-hf-no-include-special-tokens"}));
+    v("tiktoken-pattern", tiktoken_pattern, "TikTokenizer: which of Megatron's two patterns cuts a text.",
+      one_of({"v1", "v2"}));
+    v("tiktoken-num-special-tokens", tiktoken_special_tokens,
+      "TikTokenizer: ids of special tokens, which come before those of the file.", at_least(7));
   }
   void finish();  // fills the type when the files leave one choice
   void validate(Problems&) const;

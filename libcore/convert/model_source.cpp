@@ -69,7 +69,7 @@ std::string tokenizer_type(const Json& args) {
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
   files.type = "NullTokenizer";
-  files.null_vocab_size = static_cast<int>(config.vocab_size) - 1;
+  files.vocab_size = static_cast<int>(config.vocab_size) - 1;
   return files;
 }
 

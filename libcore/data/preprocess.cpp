@@ -14,6 +14,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess_stages.h"
+#include "libcore/data/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -84,12 +85,7 @@ void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files
   const auto start = std::chrono::steady_clock::now();
   std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
-  const TokenizerFiles named = {.type = files.type,
-                                .vocab = files.vocab,
-                                .merges = files.merges,
-                                .model = files.model,
-                                .null_vocab_size = config.vocab_size};
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(named);
+  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   const int64_t size = tokenizer->vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
@@ -99,7 +95,7 @@ void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files
          ": the mmap layout is written, which every current reader takes");
   const std::chrono::duration<double> startup = std::chrono::steady_clock::now() - start;
   log("Time to startup: ", format_double(startup.count()));
-  run_pipeline(config, std::move(inputs), *tokenizer, tokenizer_hash(named));
+  run_pipeline(config, std::move(inputs), *tokenizer, tokenizer->hash());
 }
 
 }  // namespace megalith

@@ -81,7 +81,7 @@ struct PreprocessSummary {
 /// Memory stays below 128 MiB plus twice the longest line, whatever the number of lines and workers, with a
 /// tokenizer that keeps no more than that itself (a byte-level BPE does, unless one pretoken is megabytes
 /// long).
-/// `hash` names the tokenizer in the sidecar (tokenizer_hash()); empty: not known.
+/// `hash` names the tokenizer in the sidecar (Tokenizer::hash()); empty: not known.
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
                              const std::string& hash = {});
 

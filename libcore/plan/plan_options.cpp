@@ -7,6 +7,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/data/tokenizer_files.h"
 #include "libcore/plan/plan_text.h"
 #include "libcore/text/tokenizer.h"
 
@@ -26,8 +27,7 @@ std::optional<double> memory_from_environment() {
 int64_t vocabulary(const TokenizerConfig& t) {
   const std::string& file = t.vocab.empty() ? t.model : t.vocab;
   if (!file.empty() && file_exists(file))
-    return make_tokenizer({.type = t.type, .vocab = t.vocab, .merges = t.merges, .model = t.model})
-        ->vocab_size();
+    return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
   log(file.empty() ? "no tokenizer given" : file + " is not on this machine",
       ": vocabulary of 50,257 ids assumed (GPT-2's); ", "give --vocab-size for another");
   return 50257;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/text/identity_hash.h"
+
 namespace megalith {
 
 /// A token that is found as literal text before anything else happens, such as <|endoftext|>.
@@ -15,13 +17,17 @@ struct AddedToken {
   int32_t id = 0;
   bool takes_space_before = false;  // "lstrip": white space before it belongs to it
   bool takes_space_after = false;   // "rstrip"
+  bool only_alone = false;          // "single_word": not beside a letter, a digit or the like
 };
 
-/// Finds added tokens in a text: the leftmost first, of those that start at one place the longest.
+/// Finds added tokens in a text: the leftmost first, of those that start at one place the longest. (One that
+/// may not stand where it is hides others that begin in it, as in Hugging Face tokenizers.)
 class AddedTokens {
  public:
   AddedTokens() = default;
   explicit AddedTokens(std::vector<AddedToken> tokens);
+
+  bool empty() const { return tokens_.empty(); }
 
   /// Calls `plain(std::string_view)` for the text between added tokens (never empty) and `special(int32_t
   /// id)` for each of them, in order. As in Hugging Face tokenizers, white space that one token took along
@@ -30,6 +36,7 @@ class AddedTokens {
   void split(std::string_view utf8, Plain&& plain, Special&& special) const {
     size_t from = 0;
     for (std::optional<Found> found = find(utf8, 0); found; found = find(utf8, found->end)) {
+      if (found->token->only_alone && !alone(utf8, *found)) continue;
       const size_t begin = before(utf8, *found, from);
       if (begin > from) plain(utf8.substr(from, begin - from));
       special(found->token->id);
@@ -37,6 +44,9 @@ class AddedTokens {
     }
     if (from < utf8.size()) plain(utf8.substr(from));
   }
+
+  /// Everything that decides what is found.
+  void add_to(IdentityHash& hash) const;
 
  private:
   struct Found {
@@ -50,7 +60,11 @@ class AddedTokens {
   static size_t before(std::string_view utf8, const Found& found, size_t from);
   static size_t behind(std::string_view utf8, const Found& found);
 
-  std::vector<AddedToken> tokens_;  // longest first
+  /// The longest token with which `utf8` begins, or nullptr.
+  const AddedToken* longest(std::string_view utf8) const;
+  static bool alone(std::string_view utf8, const Found& found);
+
+  std::vector<AddedToken> tokens_;  // sorted by text
   std::array<bool, 256> starts_{};  // bytes with which one begins
   std::optional<char> only_start_;  // when all begin with the same byte
 };

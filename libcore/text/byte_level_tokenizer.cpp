@@ -2,6 +2,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/text/identity_hash.h"
 #include "libcore/text/piece_cache.h"
 
 namespace megalith {
@@ -66,14 +67,19 @@ class ByteLevelTokenizer::Lease {
 ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     : name_(std::move(model.name)),
       tokens_(std::move(model.tokens)),
-      encoder_(model.byte_ids, model.merges, model.ranks),
-      find_pretokens_(pretokenizer(model.pattern)),
+      encoder_(model.byte_ids, model.merges, model.ranks, std::move(model.characters)),
+      find_pretokens_(std::move(model.find_pretokens)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
-      eod_(model.eod) {
+      eod_(model.eod),
+      rules_(std::move(model.rules)) {
+  // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
+  if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
+  if (model.ignore_merges) rules_ += "; whole tokens first";
   if (!model.ignore_merges) return;
   for (size_t id = 0; id < tokens_.size(); ++id)
-    if (!tokens_[id].empty()) whole_.emplace(tokens_[id], static_cast<int32_t>(id));
+    if (!tokens_[id].empty() && !(id < model.literal.size() && model.literal[id]))
+      whole_.emplace(tokens_[id], static_cast<int32_t>(id));
 }
 
 ByteLevelTokenizer::~ByteLevelTokenizer() {
@@ -143,6 +149,19 @@ void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, S
       sink.ids.clear();
     }
   }
+}
+
+std::string ByteLevelTokenizer::hash() const {
+  IdentityHash hash;
+  hash.add("BPE 2");
+  hash.add(rules_);
+  hash.add(static_cast<int64_t>(tokens_.size()));
+  for (const std::string& token : tokens_) hash.add(token);
+  encoder_.add_to(hash);
+  raw_added_.add_to(hash);
+  normalized_added_.add_to(hash);
+  hash.add(int64_t{eod_});
+  return hash.hex();
 }
 
 std::string ByteLevelTokenizer::decode(std::span<const int32_t> ids) const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 
 #include "libcore/text/added_tokens.h"
 #include "libcore/text/byte_pair_encoder.h"
+#include "libcore/text/character_ids.h"
 #include "libcore/text/pretokenizer.h"
 #include "libcore/text/tokenizer.h"
 
@@ -18,13 +20,16 @@ namespace megalith {
 /// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
 /// hf_json.h).
 struct ByteLevelModel {
-  std::string name;                 // Megatron's --tokenizer-type
-  std::vector<std::string> tokens;  // bytes of each id; empty: no token has this id
-  std::array<int32_t, 256> byte_ids{};
+  std::string name;                        // Megatron's --tokenizer-type
+  std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
+  std::array<int32_t, 256> byte_ids{};     // with which a pretoken begins
+  std::optional<CharacterIds> characters;  // instead, where tokens are text and not bytes
   std::vector<BytePairEncoder::Merge> merges;
   MergeRanks ranks = MergeRanks::kOrder;
   bool ignore_merges = false;  // a pretoken that is a token is that token, whatever merging would give
-  PretokenPattern pattern = PretokenPattern::kGpt2;
+  std::vector<bool> literal;   // tokens not written in the byte alphabet: no pretoken is one; empty: none is
+  FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
+  std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
   std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
   std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
   int32_t eod = -1;                          // -1: the files name none
@@ -45,6 +50,7 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
+  std::string hash() const override;
 
  private:
   struct Scratch;
@@ -66,6 +72,7 @@ class ByteLevelTokenizer : public Tokenizer {
   FindPretokens find_pretokens_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
+  std::string rules_;
   // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
   // calls share no cache and wait for nobody.
   static constexpr size_t kIdle = 64;

@@ -12,8 +12,8 @@ constexpr size_t kShort = 64;
 }  // namespace
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
-                                 MergeRanks ranks)
-    : byte_ids_(byte_ids), targets_(merges.size()) {
+                                 MergeRanks ranks, std::optional<CharacterIds> characters)
+    : byte_ids_(byte_ids), characters_(std::move(characters)), targets_(merges.size()) {
   uint32_t rank = 0;
   for (const Merge& merge : merges) {
     targets_[id_pair(merge.left, merge.right)] = {
@@ -27,10 +27,28 @@ BytePairEncoder::Target BytePairEncoder::target(int32_t left, int32_t right) con
   return found ? *found : Target{};
 }
 
+void BytePairEncoder::add_to(IdentityHash& hash) const {
+  std::vector<std::array<uint32_t, 4>> merges;
+  targets_.for_each([&](IdPair pair, const Target& target) {
+    merges.push_back({target.rank, static_cast<uint32_t>(left_of(pair)),
+                      static_cast<uint32_t>(right_of(pair)), static_cast<uint32_t>(target.merged)});
+  });
+  std::sort(merges.begin(), merges.end());
+  hash.add(static_cast<int64_t>(merges.size()));
+  for (const auto& [rank, left, right, merged] : merges) {
+    hash.add(static_cast<int64_t>(id_pair(static_cast<int32_t>(left), static_cast<int32_t>(right))));
+    hash.add(int64_t{merged});
+  }
+}
+
 void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) const {
-  ids.resize(bytes.size());
-  std::transform(bytes.begin(), bytes.end(), ids.begin(),
-                 [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; });
+  if (characters_) {
+    characters_->start(bytes, ids);
+  } else {
+    ids.resize(bytes.size());
+    std::transform(bytes.begin(), bytes.end(), ids.begin(),
+                   [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; });
+  }
   if (ids.size() <= kShort)
     merge_short(ids);
   else

@@ -3,10 +3,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "libcore/text/character_ids.h"
+#include "libcore/text/identity_hash.h"
 #include "libcore/text/pair_map.h"
 
 namespace megalith {
@@ -25,7 +28,11 @@ class BytePairEncoder {
   /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
   /// tokenizers).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
-                  MergeRanks ranks = MergeRanks::kOrder);
+                  MergeRanks ranks = MergeRanks::kOrder,
+                  std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
+
+  /// The merges, in the order of their ranks.
+  void add_to(IdentityHash& hash) const;
 
   /// Replaces `ids` by those of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
@@ -42,6 +49,7 @@ class BytePairEncoder {
   void merge_long(std::vector<int32_t>& ids) const;
 
   std::array<int32_t, 256> byte_ids_;
+  std::optional<CharacterIds> characters_;
   PairMap<Target> targets_;
 };
 

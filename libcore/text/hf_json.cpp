@@ -1,172 +1,197 @@
 #include "libcore/text/hf_json.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/text/hf_place.h"
+#include "libcore/text/hf_stages.h"
+#include "libcore/text/hf_tokenizer.h"
 #include "libcore/text/vocabulary.h"
 
 namespace megalith {
 namespace {
 
-/// Reads one tokenizer.json; every complaint begins with its path.
+constexpr const char* kEndOfText = "<|endoftext|>";
+constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, SentencePiece's blank
+
+/// "eos_token" of tokenizer_config.json beside the file, else the usual text.
+std::string end_of_text(const std::string& tokenizer_json) {
+  const auto path = std::filesystem::path(tokenizer_json).parent_path() / "tokenizer_config.json";
+  if (!file_exists(path.string())) return kEndOfText;
+  const Json config = Json::load(path.string());
+  const Json* token = config.find("eos_token");
+  if (token && token->is_object()) token = token->find("content");
+  return token && token->is_string() ? token->as_string() : kEndOfText;
+}
+
+void check_model(const HfPlace& model) {
+  // Files of tokenizers before 0.5 have no "type".
+  if (const auto type = model.find("type"); type && type->text() != "BPE") type->refuse("\"BPE\"");
+  if (const auto dropout = model.find("dropout"))
+    if (!dropout->json().is_number() || dropout->json().as_double() != 0)
+      dropout->refuse("none (null): ids would be random");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (const auto affix = model.find(key); affix && !affix->text().empty()) affix->refuse("none (null)");
+}
+
+/// Each is "left right" (until tokenizers 0.19) or ["left", "right"].
+std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Vocabulary& vocabulary) {
+  if (!merges.json().is_array()) merges.refuse("a list");
+  std::vector<BytePairEncoder::Merge> out;
+  out.reserve(merges.json().as_array().size());
+  for (const Json& merge : merges.json().as_array()) {
+    const std::string where = concat(merges.file(), ": model.merges[", out.size(), "]");
+    if (merge.is_array() && merge.as_array().size() == 2 && merge.as_array()[0].is_string() &&
+        merge.as_array()[1].is_string()) {
+      out.push_back(
+          vocabulary.merge(merge.as_array()[0].as_string(), merge.as_array()[1].as_string(), where));
+      continue;
+    }
+    const std::vector<std::string> sides =
+        merge.is_string() ? split(merge.as_string(), ' ') : std::vector<std::string>();
+    if (sides.size() != 2)
+      fail(ErrorKind::kData, where, " is ", merge.dump(),
+           ", wanted two tokens, \"left right\" or [\"left\", \"right\"]");
+    out.push_back(vocabulary.merge(sides[0], sides[1], where));
+  }
+  return out;
+}
+
+/// Hugging Face takes the id of the vocabulary, or the next free one, whatever the entry says: files where
+/// that differs would mean one thing here and another there.
+int32_t place_added(Vocabulary& vocabulary, const HfPlace& entry) {
+  const std::string& text = entry.at("content").text();
+  const int64_t id = entry.at("id").integer();
+  if (text.empty()) entry.at("content").refuse("a text");
+  const auto known = vocabulary.find(text);
+  if (!known && id == static_cast<int64_t>(vocabulary.size())) {
+    vocabulary.add(text, id);
+  } else if (known.value_or(static_cast<int32_t>(vocabulary.size())) != id) {
+    fail(ErrorKind::kData, entry.file(), ": added token ", quote(text), " has id ", id, ", wanted ",
+         known ? concat(*known, " as in the vocabulary") : concat(vocabulary.size(), ", the next free one"));
+  }
+  return static_cast<int32_t>(id);
+}
+
+void read_added(const HfPlace& root, Vocabulary& vocabulary, ByteLevelModel& out) {
+  const auto list = root.find("added_tokens");
+  if (!list) return;
+  for (const HfPlace& entry : list->list()) {
+    const AddedToken token = {.text = entry.at("content").text(),
+                              .id = place_added(vocabulary, entry),
+                              .takes_space_before = entry.flag("lstrip", false),
+                              .takes_space_after = entry.flag("rstrip", false),
+                              .only_alone = entry.flag("single_word", false)};
+    for (auto* group : {&out.raw_added, &out.normalized_added})  // of two entries the later one counts
+      std::erase_if(*group, [&](const AddedToken& t) { return t.id == token.id; });
+    (entry.flag("normalized", false) ? out.normalized_added : out.raw_added).push_back(token);
+  }
+}
+
+CharacterIds::Unknown read_unknown(const HfPlace& model, const Vocabulary& vocabulary) {
+  CharacterIds::Unknown out;
+  out.byte_fallback = model.flag("byte_fallback", false);
+  out.fuse = model.flag("fuse_unk", false);
+  const auto token = model.find("unk_token");
+  if (!token) return out;
+  out.id = vocabulary.find(token->text());
+  if (!out.id) token->refuse("a token of the vocabulary");
+  return out;
+}
+
+/// Whether no merge goes from another character on to a mark: then a text may be cut before each run of
+/// marks.
+bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& texts) {
+  const std::string mark = kMark;
+  if (model.ignore_merges || std::find(texts.begin(), texts.end(), mark) == texts.end()) return false;
+  return std::none_of(model.merges.begin(), model.merges.end(), [&](const BytePairEncoder::Merge& merge) {
+    const std::string& text = texts[static_cast<size_t>(merge.merged)];
+    size_t at = 0;
+    while (text.compare(at, mark.size(), mark) == 0) at += mark.size();
+    return text.find(mark, at) != std::string::npos;
+  });
+}
+
+/// Reads one tokenizer.json.
 class HfReader {
  public:
-  explicit HfReader(std::string path) : path_(std::move(path)), root_(Json::load(path_)) {}
+  explicit HfReader(std::string path)
+      : path_(std::move(path)), json_(Json::load(path_)), root_(json_, path_) {}
 
-  ByteLevelModel read() {
-    if (!root_.is_object()) refuse("the file", root_, "wanted an object");
-    check_stages();
-    const Json& model = member(root_, "model");
-    check_model(model);
-    Vocabulary vocabulary(member(model, "vocab"), path_);
-    ByteLevelModel out;
-    out.name = "HuggingFaceTokenizer";
-    out.merges = read_merges(member(model, "merges"), vocabulary);
-    read_added(vocabulary, out);
-    vocabulary.fill(out);
-    out.eod = vocabulary.find(end_of_text()).value_or(-1);
-    return out;
+  std::unique_ptr<Tokenizer> read(bool special_tokens) {
+    if (!json_.is_object()) root_.refuse("an object");
+    root_.at("pre_tokenizer");
+    pretokenizer_ = read_hf_pretokenizer(root_);
+    parts_.normalizer = read_hf_normalizer(root_);
+    parts_.metaspace = pretokenizer_.metaspace;
+    parts_.decoder = read_hf_decoder(root_);
+    read_model();
+    const HfTemplate around = read_hf_post_processor(root_);
+    if (special_tokens) parts_.around = around;
+    if (needs_only_its_model()) return std::make_unique<ByteLevelTokenizer>(std::move(parts_.model));
+    return std::make_unique<HfTokenizer>(std::move(parts_));
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what, const Json& found, const std::string& wanted) const {
-    fail(ErrorKind::kData, path_, ": ", what, " is ", found.dump().substr(0, 200),
-         ", which is not supported; ", wanted);
-  }
-
-  const Json& member(const Json& object, const char* key) const {
-    const Json* value = object.find(key);
-    if (!value) fail(ErrorKind::kData, path_, ": no ", quote(key), "; this is not a whole tokenizer.json");
-    return *value;
-  }
-
-  bool flag(const Json& object, const char* key) const {
-    const Json* value = object.find(key);
-    if (!value || value->is_null()) return false;
-    if (!value->is_bool()) refuse(quote(key), *value, "wanted true or false");
-    return value->as_bool();
-  }
-
-  static bool absent(const Json* value) { return !value || value->is_null(); }
-
-  static bool is_of_type(const Json& value, const char* type) {
-    const Json* found = value.find("type");
-    return found && found->is_string() && found->as_string() == type;
-  }
-
-  /// A template without special tokens leaves a single text as it is; transformers 5 writes one.
-  static bool adds_nothing(const Json& processor) {
-    const Json* tokens = processor.find("special_tokens");
-    return is_of_type(processor, "TemplateProcessing") && tokens && tokens->is_object() &&
-           tokens->as_object().empty();
-  }
-
-  /// What stands around the model: none of it may change the ids in a way that is not done here.
-  void check_stages() const {
-    const Json* normalizer = root_.find("normalizer");
-    if (!absent(normalizer)) refuse("\"normalizer\"", *normalizer, "wanted none (null)");
-    const Json& pre = member(root_, "pre_tokenizer");
-    if (!is_of_type(pre, "ByteLevel")) refuse("\"pre_tokenizer\"", pre, "wanted type \"ByteLevel\"");
-    // Both are true where the file leaves them out.
-    const Json* prefix = pre.find("add_prefix_space");
-    if (!prefix || *prefix != Json(false))
-      refuse("\"pre_tokenizer\"", pre, "wanted \"add_prefix_space\": false");
-    const Json* regex = pre.find("use_regex");
-    if (regex && *regex != Json(true)) refuse("\"pre_tokenizer\"", pre, "wanted \"use_regex\": true");
-    for (const char* stage : {"post_processor", "decoder"}) {
-      const Json* value = root_.find(stage);
-      if (!absent(value) && !is_of_type(*value, "ByteLevel") && !adds_nothing(*value))
-        refuse(quote(stage), *value, "wanted none (null) or type \"ByteLevel\"");
+  void read_model() {
+    const HfPlace model = root_.at("model");
+    check_model(model);
+    Vocabulary vocabulary(model.at("vocab").json(), path_);
+    ByteLevelModel& out = parts_.model;
+    out.name = "HuggingFaceTokenizer";
+    out.merges = read_merges(model.at("merges"), vocabulary);
+    out.ignore_merges = model.flag("ignore_merges", false);
+    read_added(root_, vocabulary, out);
+    parts_.texts = vocabulary.texts();
+    if (pretokenizer_.byte_level) {
+      vocabulary.fill(out);
+      out.rules.clear();
+    } else {
+      out.tokens = parts_.texts;
+      const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
+      out.characters.emplace(out.tokens, unknown);
+      out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
+                         unknown.byte_fallback ? " or bytes" : "");
     }
+    choose_pretokens(out);
+    out.eod = vocabulary.find(end_of_text(path_)).value_or(-1);
   }
 
-  void check_model(const Json& model) const {
-    const Json* type = model.find("type");
-    if (type && *type != Json("BPE")) refuse("model \"type\"", *type, "wanted \"BPE\"");
-    const Json* dropout = model.find("dropout");
-    if (!absent(dropout) && !(dropout->is_number() && dropout->as_double() == 0))
-      refuse("model \"dropout\"", *dropout, "wanted none (null): ids would be random");
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      const Json* value = model.find(key);
-      if (!absent(value) && *value != Json(""))
-        refuse(concat("model ", quote(key)), *value, "wanted none (null)");
-    }
-    for (const char* key : {"byte_fallback", "ignore_merges"})
-      if (flag(model, key)) refuse(concat("model ", quote(key)), Json(true), "wanted false");
+  void choose_pretokens(ByteLevelModel& out) {
+    std::vector<SplitPattern> patterns = pretokenizer_.patterns;
+    if (pretokenizer_.metaspace && pretokenizer_.metaspace->split)
+      patterns.push_back(mark_pattern(pretokenizer_.metaspace->mark, true));
+    for (const SplitPattern& pattern : patterns) out.rules += (out.rules.empty() ? "" : "; ") + pattern.name;
+    // Not a rule of the file: merging gives the same ids for the parts.
+    if (patterns.empty() && !pretokenizer_.byte_level && cut_at_marks(out, parts_.texts))
+      patterns.push_back(mark_pattern(kMark, false));
+    out.find_pretokens = pretokenizer(std::move(patterns));
   }
 
-  /// Each is "left right" (until tokenizers 0.19) or ["left", "right"].
-  std::vector<BytePairEncoder::Merge> read_merges(const Json& merges, const Vocabulary& vocabulary) const {
-    if (!merges.is_array()) refuse("model \"merges\"", merges, "wanted a list");
-    std::vector<BytePairEncoder::Merge> out;
-    out.reserve(merges.as_array().size());
-    for (const Json& merge : merges.as_array()) {
-      const std::string where = concat(path_, ": merge ", out.size());
-      std::vector<std::string> sides;
-      if (merge.is_string()) sides = split(merge.as_string(), ' ');
-      if (merge.is_array())
-        for (const Json& side : merge.as_array())
-          sides.push_back(side.is_string() ? side.as_string() : std::string());
-      if (sides.size() != 2)
-        fail(ErrorKind::kData, where, " is ", merge.dump(),
-             ", wanted two tokens, \"left right\" or [\"left\", \"right\"]");
-      out.push_back(vocabulary.merge(sides[0], sides[1], where));
-    }
-    return out;
-  }
-
-  void read_added(Vocabulary& vocabulary, ByteLevelModel& out) const {
-    const Json* list = root_.find("added_tokens");
-    if (absent(list)) return;
-    if (!list->is_array()) refuse("\"added_tokens\"", *list, "wanted a list");
-    for (const Json& entry : list->as_array()) {
-      const Json& text = member(entry, "content");
-      const Json& id = member(entry, "id");
-      if (!text.is_string() || text.as_string().empty() || !id.is_int())
-        refuse("an added token", entry, "wanted a \"content\" and an integer \"id\"");
-      if (flag(entry, "single_word")) refuse("an added token", entry, "wanted \"single_word\": false");
-      place_added(vocabulary, text.as_string(), id.as_int());
-      auto& group = flag(entry, "normalized") ? out.normalized_added : out.raw_added;
-      group.push_back({.text = text.as_string(),
-                       .id = static_cast<int32_t>(id.as_int()),
-                       .takes_space_before = flag(entry, "lstrip"),
-                       .takes_space_after = flag(entry, "rstrip")});
-    }
-  }
-
-  /// Hugging Face takes the id of the vocabulary, or the next free one, whatever the entry says: files where
-  /// that differs would mean one thing here and another there.
-  void place_added(Vocabulary& vocabulary, const std::string& text, int64_t id) const {
-    const auto known = vocabulary.find(text);
-    if (!known && id == static_cast<int64_t>(vocabulary.size())) {
-      vocabulary.add(text, id);
-    } else if (known.value_or(static_cast<int32_t>(vocabulary.size())) != id) {
-      fail(
-          ErrorKind::kData, path_, ": added token ", quote(text), " has id ", id, ", wanted ",
-          known ? concat(*known, " as in the vocabulary") : concat(vocabulary.size(), ", the next free one"));
-    }
-  }
-
-  std::string end_of_text() const {
-    const auto config_path = std::filesystem::path(path_).parent_path() / "tokenizer_config.json";
-    if (!file_exists(config_path.string())) return "<|endoftext|>";
-    const Json config = Json::load(config_path.string());
-    const Json* token = config.find("eos_token");
-    if (token && token->is_object()) token = token->find("content");
-    return token && token->is_string() ? token->as_string() : "<|endoftext|>";
+  /// GPT-2's way, where a ByteLevelTokenizer does everything.
+  bool needs_only_its_model() const {
+    const auto& steps = parts_.decoder.steps();
+    return parts_.normalizer.empty() && !parts_.metaspace && parts_.around.before.empty() &&
+           parts_.around.after.empty() && steps.size() == 1 &&
+           std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
   }
 
   std::string path_;
-  Json root_;
+  Json json_;
+  HfPlace root_;
+  HfPretokenizer pretokenizer_;
+  HfParts parts_;
 };
 
 }  // namespace
 
-ByteLevelModel read_hf_tokenizer(const std::string& path) {
+std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, bool special_tokens) {
   const bool is_folder = std::filesystem::is_directory(path);
-  return HfReader(is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path).read();
+  return HfReader(is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path)
+      .read(special_tokens);
 }
 
 }  // namespace megalith

@@ -1,16 +1,18 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "libcore/text/byte_level_tokenizer.h"
+#include "libcore/text/tokenizer.h"
 
 namespace megalith {
 
-/// Reads a Hugging Face tokenizer.json (`path` is the file, or the folder that holds it): byte-level BPE with
-/// the ByteLevel pre-tokenizer and added tokens. Whatever else the file asks for is refused by its name,
-/// never left out silently. The end of a document is "eos_token" of tokenizer_config.json beside it, else
-/// "<|endoftext|>" when there is such a token. Form and rules: docs/formats/tokenizer.md. Throws kNoInput,
-/// kData.
-ByteLevelModel read_hf_tokenizer(const std::string& path);
+/// Reads a Hugging Face tokenizer.json (`path` is the file, or the folder that holds it) with a BPE model, of
+/// bytes or of characters. Whatever the file asks for and is not done here is refused with its place in the
+/// file, never left out silently. From tokenizer_config.json beside it come "eos_token", which ends a
+/// document (else "<|endoftext|>" when there is such a token), and "add_bos_token" and "add_eos_token", which
+/// stand for the file's post-processor as in transformers. `special_tokens`: with what the post-processor
+/// puts around a text. Form and rules: docs/formats/tokenizer.md. Throws kNoInput, kData.
+std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, bool special_tokens = true);
 
 }  // namespace megalith

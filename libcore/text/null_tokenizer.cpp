@@ -2,6 +2,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/text/identity_hash.h"
 
 namespace megalith {
 
@@ -23,6 +24,13 @@ std::string NullTokenizer::decode(std::span<const int32_t> ids) const {
     out += std::to_string(id);
   }
   return out;
+}
+
+std::string NullTokenizer::hash() const {
+  IdentityHash hash;
+  hash.add("ids");
+  hash.add(int64_t{size_});
+  return hash.hex();
 }
 
 }  // namespace megalith

@@ -14,6 +14,7 @@ class NullTokenizer : public Tokenizer {
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return "NullTokenizer"; }
+  std::string hash() const override;
 
  private:
   int size_;

@@ -55,6 +55,11 @@ class PairMap {
     for (Slot& slot : slots_)
       if (slot.pair != kNoPair) take(slot.pair, slot.value);
   }
+  template <class Take>
+  void for_each(Take&& take) const {
+    for (const Slot& slot : slots_)
+      if (slot.pair != kNoPair) take(slot.pair, slot.value);
+  }
 
  private:
   struct Slot {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -17,7 +18,7 @@ enum class PretokenPattern : uint8_t { kGpt2 };
 /// `ends` (room for kLeastEnds at least) and returns how many there are, at least one. What comes behind the
 /// last end is found by another call, with the text from there on; `utf8` reaches to the end of the text, as
 /// the pattern may look ahead. Thread-safe. Throws kData when a pretoken has 4 GiB or more.
-using FindPretokens = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
+using FindPretokens = std::function<size_t(std::string_view utf8, std::span<uint32_t> ends)>;
 constexpr size_t kLeastEnds = 256;
 
 /// The fastest one for the pattern on this processor (see MEGALITH_ISA in base/isa.h).
@@ -29,12 +30,12 @@ FindPretokens pretokenizer(PretokenPattern pattern);
 /// kernels are held against.
 size_t gpt2_pretoken(std::string_view utf8);
 
-/// A FindPretokens made of a function that finds one.
-template <size_t (*kFirst)(std::string_view utf8)>
-size_t find_one_by_one(std::string_view utf8, std::span<uint32_t> ends) {
+/// A FindPretokens made of a function that finds one, `first(std::string_view utf8)`.
+template <class First>
+size_t find_one_by_one(const First& first, std::string_view utf8, std::span<uint32_t> ends) {
   size_t count = 0, at = 0;
   while (count < ends.size() && at < utf8.size()) {
-    const size_t end = at + kFirst(utf8.substr(at));
+    const size_t end = at + first(utf8.substr(at));
     if (end > UINT32_MAX) {
       if (count > 0) break;  // with a new beginning it fits
       fail(ErrorKind::kData, "a text holds ", end, " bytes without a boundary between words; at most ",
@@ -45,9 +46,14 @@ size_t find_one_by_one(std::string_view utf8, std::span<uint32_t> ends) {
   return count;
 }
 
+template <size_t (*kFirst)(std::string_view utf8)>
+size_t find_one_by_one(std::string_view utf8, std::span<uint32_t> ends) {
+  return find_one_by_one([](std::string_view rest) { return kFirst(rest); }, utf8, ends);
+}
+
 /// Calls `take(std::string_view)` for each pretoken of `utf8`, in order.
 template <class Take>
-void for_each_pretoken(FindPretokens find, std::string_view utf8, Take&& take) {
+void for_each_pretoken(const FindPretokens& find, std::string_view utf8, Take&& take) {
   std::array<uint32_t, 4 * kLeastEnds> ends;
   while (!utf8.empty()) {
     const size_t count = find(utf8, ends);

@@ -5,6 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/text/identity_hash.h"
 
 namespace megalith {
 namespace {
@@ -43,6 +44,13 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   std::string name() const override { return type_; }
+
+  std::string hash() const override {
+    IdentityHash hash;
+    hash.add("SentencePiece");
+    hash.add(processor_.serialized_model_proto());
+    return hash.hex();
+  }
 
  private:
   std::string type_, path_;

@@ -1,16 +1,14 @@
 #include "libcore/text/tokenizer.h"
 
-#include <filesystem>
-
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/text/byte_level_tokenizer.h"
 #include "libcore/text/gpt2_files.h"
 #include "libcore/text/hf_json.h"
 #include "libcore/text/null_tokenizer.h"
 #include "libcore/text/sentencepiece_tokenizer.h"
+#include "libcore/text/tiktoken_files.h"
 
 namespace megalith {
 namespace {
@@ -29,7 +27,7 @@ std::unique_ptr<Tokenizer> make_gpt2(const TokenizerFiles& files) {
 
 std::unique_ptr<Tokenizer> make_hf(const TokenizerFiles& files) {
   need(files.model, files, "--tokenizer-model", "a tokenizer.json, or the folder that holds it");
-  return std::make_unique<ByteLevelTokenizer>(read_hf_tokenizer(files.model));
+  return read_hf_tokenizer(files.model, files.hf_special_tokens);
 }
 
 std::unique_ptr<Tokenizer> make_sentencepiece(const TokenizerFiles& files) {
@@ -37,11 +35,19 @@ std::unique_ptr<Tokenizer> make_sentencepiece(const TokenizerFiles& files) {
   return make_sentencepiece_tokenizer(files.type, files.model);
 }
 
+std::unique_ptr<Tokenizer> make_tiktoken(const TokenizerFiles& files) {
+  need(files.model, files, "--tokenizer-model", "tiktoken's ranks, a JSON list or base64");
+  return std::make_unique<ByteLevelTokenizer>(
+      read_tiktoken(files.model, {.pattern = files.tiktoken_pattern,
+                                  .special_tokens = files.tiktoken_special_tokens,
+                                  .vocab_size = files.vocab_size}));
+}
+
 std::unique_ptr<Tokenizer> make_null(const TokenizerFiles& files) {
-  if (files.null_vocab_size < 1)
+  if (files.vocab_size < 1)
     fail(ErrorKind::kUsage, "--tokenizer-type NullTokenizer needs --vocab-size of at least 1, found ",
-         files.null_vocab_size);
-  return std::make_unique<NullTokenizer>(files.null_vocab_size);
+         files.vocab_size);
+  return std::make_unique<NullTokenizer>(files.vocab_size);
 }
 
 struct Kind {
@@ -51,7 +57,7 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {"GPT2BPETokenizer", make_gpt2},   {"GPTSentencePieceTokenizer", make_sentencepiece},
     {"HuggingFaceTokenizer", make_hf}, {"Llama2Tokenizer", make_sentencepiece},
-    {"NullTokenizer", make_null},
+    {"NullTokenizer", make_null},      {"TikTokenizer", make_tiktoken},
 };
 
 }  // namespace
@@ -77,22 +83,6 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
   const auto close = nearest(files.type, names);
   fail(ErrorKind::kUsage, "--tokenizer-type ", quote(files.type), " is not known",
        close ? "; did you mean " + *close : "", "; there are ", join(names, ", "));
-}
-
-std::string tokenizer_hash(const TokenizerFiles& files) {
-  Sha256 hash;
-  const auto add = [&](const std::string& text) {
-    const uint64_t size = text.size();  // so that no two lists of texts run together alike
-    hash.update(&size, sizeof size);
-    hash.update(text.data(), text.size());
-  };
-  add(files.type);
-  if (files.type == "NullTokenizer") add(std::to_string(files.null_vocab_size));
-  for (const std::string& path : {files.vocab, files.merges, files.model}) {
-    const bool folder = std::filesystem::is_directory(path);
-    add(path.empty() ? path : read_file(folder ? path + "/tokenizer.json" : path));
-  }
-  return hash.hex();
 }
 
 }  // namespace megalith

@@ -36,24 +36,26 @@ class Tokenizer {
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
+  /// SHA-256 of all that decides the ids of a text and the end of a document: equal for the forms in which
+  /// one tokenizer may be written (vocab.json with merges.txt, or tokenizer.json). For a dataset's sidecar.
+  virtual std::string hash() const = 0;
 };
 
 /// Where a tokenizer comes from; filled from the options --tokenizer-type, --vocab-file, --merge-file,
 /// --tokenizer-model.
 struct TokenizerFiles {
-  std::string type;         // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
-  std::string vocab;        // vocab.json (GPT2BPETokenizer)
-  std::string merges;       // merges.txt (GPT2BPETokenizer)
-  std::string model;        // tokenizer.json, or the folder that holds it (HuggingFaceTokenizer)
-  int null_vocab_size = 0;  // NullTokenizer: --vocab-size
+  std::string type;               // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
+  std::string vocab;              // vocab.json (GPT2BPETokenizer)
+  std::string merges;             // merges.txt (GPT2BPETokenizer)
+  std::string model;              // tokenizer.json or its folder, a SentencePiece model, tiktoken's ranks
+  int vocab_size = 0;             // --vocab-size: NullTokenizer; TikTokenizer, where 0 is Megatron's 131072
+  bool hf_special_tokens = true;  // HuggingFaceTokenizer: what the post-processor adds, such as <s>
+  std::string tiktoken_pattern = "v2";
+  int tiktoken_special_tokens = 1000;
 };
 
 /// Reads the files and makes the tokenizer. Throws kUsage for an unknown type (with the nearest known one) or
 /// a missing option, kNoInput for a missing file, kData for a malformed one.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles&);
-
-/// SHA-256 of the type and of the contents of the files, for a dataset's sidecar: equal hashes encode alike.
-/// (Tokenizers that encode alike may differ in it, when their files are written differently.) kNoInput, kIo.
-std::string tokenizer_hash(const TokenizerFiles&);
 
 }  // namespace megalith

@@ -50,14 +50,25 @@ BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::str
           need(left + right, where, "the joined token")};
 }
 
-void Vocabulary::fill(ByteLevelModel& model) const {
-  model.tokens.resize(size());
+std::vector<std::string> Vocabulary::texts() const {
+  std::vector<std::string> texts(size());
   for (int32_t id = 0; id < static_cast<int32_t>(size()); ++id) {
     const auto token = tokens_.find(id);
     if (token == tokens_.end())
       fail(ErrorKind::kData, place_, ": no token has id ", id, ", but there are ", size(),
            " tokens; wanted every id from 0 to ", size() - 1, " once");
-    model.tokens[static_cast<size_t>(id)] = from_byte_alphabet(*token->second).value_or(*token->second);
+    texts[static_cast<size_t>(id)] = *token->second;
+  }
+  return texts;
+}
+
+void Vocabulary::fill(ByteLevelModel& model) const {
+  model.tokens = texts();
+  model.literal.resize(size());
+  for (size_t id = 0; id < size(); ++id) {
+    auto bytes = from_byte_alphabet(model.tokens[id]);
+    model.literal[id] = !bytes;
+    if (bytes) model.tokens[id] = std::move(*bytes);
   }
   for (size_t byte = 0; byte < 256; ++byte) {
     const std::string token = to_byte_alphabet(std::string(1, static_cast<char>(byte)));

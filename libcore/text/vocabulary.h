@@ -31,8 +31,11 @@ class Vocabulary {
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right,
                                const std::string& where) const;
 
-  /// Fills tokens and byte_ids of `model`. Throws kData: ids are not 0..size-1, or one of the 256 bytes has
-  /// no token.
+  /// The text of each id. Throws kData: ids are not 0..size-1.
+  std::vector<std::string> texts() const;
+
+  /// Fills tokens, literal and byte_ids of `model`. Throws kData: ids are not 0..size-1, or one of the 256
+  /// bytes has no token.
   void fill(ByteLevelModel& model) const;
 
  private:

@@ -14,6 +14,7 @@
 #include "libcore/data/dataset_builder.h"
 #include "libcore/data/sampler.h"
 #include "libcore/data/token_check.h"
+#include "libcore/data/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -40,12 +41,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   const TokenizerConfig& files = config.tokenizer;
   if (files.type.empty()) return nullptr;
   log("> building ", files.type, " tokenizer ...");
-  std::unique_ptr<Tokenizer> tokenizer =
-      make_tokenizer({.type = files.type,
-                      .vocab = files.vocab,
-                      .merges = files.merges,
-                      .model = files.model,
-                      .null_vocab_size = static_cast<int>(config.model.vocab_size)});
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.model.vocab_size));
   const int64_t size = tokenizer->vocab_size();
   if (config.model.vocab_size > 0 && config.model.vocab_size != size && tokenizer->name() != "NullTokenizer")
     fail(ErrorKind::kUsage, "--vocab-size ", config.model.vocab_size, " is not the tokenizer's, ", size,

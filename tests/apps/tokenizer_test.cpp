@@ -57,5 +57,35 @@ TEST_F(TokenizerApp, LeavesNothingBehindWhenItFails) {
   expect_refusal(run_command(app("tokenizer") + " tarin --input " + corpus() + output), 64, "train");
 }
 
+TEST_F(TokenizerApp, EncodesLinesAndDecodesThem) {
+  const std::string files = " --vocab-file " + test_data("text/goldens/trained/vocab.json") +
+                            " --merge-file " + test_data("text/goldens/trained/merges.txt");
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  const CommandResult ids =
+      run_command("printf 'They kept\\n\\nthe books' | " + app("tokenizer") + " encode" + files);
+  EXPECT_EQ(ids.code, 0) << ids.err;
+  EXPECT_EQ(std::count(ids.out.begin(), ids.out.end(), '\n'), 3);
+  write_file(dir_ / "ids", ids.out);
+  const CommandResult text = run_command(app("tokenizer") + " decode --input " + dir_ / "ids" + model);
+  EXPECT_EQ(text.out, "They kept\n\nthe books\n") << text.err;
+  write_file(dir_ / "texts", "\"a\\nb\"\n\"\"\n");
+  const CommandResult json = run_command(app("tokenizer") + " encode --json --input " + dir_ / "texts" +
+                                         model + " | " + app("tokenizer") + " decode --json" + model);
+  EXPECT_EQ(json.out, "\"a\\nb\"\n\"\"\n") << json.err;
+}
+
+TEST_F(TokenizerApp, NamesTheLineThatIsNoTextOrNoIds) {
+  const std::string model = " --tokenizer-model " + test_data("text/goldens/trained/tokenizer.json");
+  expect_refusal(run_command("printf '\\377' | " + app("tokenizer") + " encode" + model), 65,
+                 "-:1: byte 1 is not UTF-8");
+  expect_refusal(run_command("echo 5 x | " + app("tokenizer") + " decode" + model), 65,
+                 "-:1: \"x\" is no token id");
+  expect_refusal(run_command("echo 5000 | " + app("tokenizer") + " decode" + model), 65,
+                 "-:1: token id 5000");
+  expect_refusal(run_command("echo 7 | " + app("tokenizer") + " encode --json" + model), 65,
+                 "wanted a JSON string");
+  expect_refusal(run_command(app("tokenizer") + " encode --output x" + model), 64, "--output is for train");
+}
+
 }  // namespace
 }  // namespace megalith::test

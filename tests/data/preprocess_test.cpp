@@ -28,6 +28,7 @@ class ByteTokenizer : public Tokenizer {
   }
   std::string decode(std::span<const int32_t>) const override { return {}; }
   std::string name() const override { return "ByteTokenizer"; }
+  std::string hash() const override { return "of a test"; }
 };
 
 using Document = std::vector<std::string>;  // its sequences

@@ -27,6 +27,21 @@ TEST(AddedTokens, FindsThoseThatBeginDifferently) {
   EXPECT_EQ(parts(added, "<X>\u00e9[X]\u00e8"), "2|3|1|\u00e8|");
 }
 
+TEST(AddedTokens, FindsSomeOnlyWhereTheyStandAlone) {
+  const AddedTokens added({{.text = "ab", .id = 1, .only_alone = true}, {.text = "b", .id = 2}});
+  EXPECT_EQ(parts(added, "ab ab,ab"), "1| |1|,|1|");
+  EXPECT_EQ(parts(added, "xab abx \u00e9ab ab\u0301 ab_ 1ab"), "xab abx \u00e9ab ab\u0301 ab_ 1ab|");
+  EXPECT_EQ(parts(added, "xabb \u2014ab\u2014"), "xab|2| \u2014|1|\u2014|");
+}
+
+TEST(AddedTokens, TellsManyThatBeginAlikeApart) {
+  std::vector<AddedToken> tokens;
+  for (int id = 0; id < 300; ++id) tokens.push_back({.text = "<" + std::to_string(id) + ">", .id = id});
+  tokens.push_back({.text = "<", .id = 300});
+  tokens.push_back({.text = "<1", .id = 301});
+  EXPECT_EQ(parts(AddedTokens(tokens), "<17><299><300><1"), "17|299|300|300>|301|");
+}
+
 TEST(AddedTokens, TakesWhiteSpaceAlong) {
   const AddedTokens before({{.text = "M", .id = 1, .takes_space_before = true}});
   EXPECT_EQ(parts(before, "a \u00a0\tM M "), "a|1|1| |");

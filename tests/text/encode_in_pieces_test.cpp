@@ -20,7 +20,7 @@ TEST(Tokenizer, EncodesInPiecesWhatItEncodesAtOnce) {
   files.merges = folder + "merges.txt";
   const std::unique_ptr<Tokenizer> gpt2 = make_tokenizer(files);
   files.type = "NullTokenizer";
-  files.null_vocab_size = 10;
+  files.vocab_size = 10;
   const std::unique_ptr<Tokenizer> null = make_tokenizer(files);
   std::string text, digits;
   for (int i = 0; i < 30'000; ++i) text += "A bridge's road over the  river,<|endoftext|> naïve\n\n 中文 ";

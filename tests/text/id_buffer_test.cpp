@@ -52,7 +52,7 @@ TEST(IdBuffer, TakesWhatWasWrittenOfTheRoomGiven) {
 TEST(Tokenizer, EncodesToBuffersWhatItEncodesToAVector) {
   const auto gpt2 = test::trained_gpt2();
   const auto null =
-      make_tokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .null_vocab_size = 9});
+      make_tokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 9});
   for (const auto& [tokenizer, text] :
        {std::pair(gpt2.get(), "a<|endoftext|>b  naïve"), std::pair(null.get(), "3 1 4")}) {
     const std::vector<int32_t> wanted = test::encode(*tokenizer, text);

@@ -11,7 +11,8 @@ namespace {
 
 std::vector<std::string> pretokens(std::string_view text) {
   std::vector<std::string> out;
-  for_each_pretoken(find_one_by_one<gpt2_pretoken>, text, [&](std::string_view piece) { out.emplace_back(piece); });
+  for_each_pretoken(find_one_by_one<gpt2_pretoken>, text,
+                    [&](std::string_view piece) { out.emplace_back(piece); });
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "libcore/text/tokenizer.h"
 
 #include <random>
+#include <set>
 #include <thread>
 
 #include "libcore/base/file.h"
@@ -104,8 +105,8 @@ TEST(ByteLevelTokenizer, EncodesFromSeveralThreads) {
 }
 
 TEST(NullTokenizer, ReadsAndWritesIds) {
-  const auto tokenizer = make_tokenizer(
-      {.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .null_vocab_size = 100});
+  const auto tokenizer =
+      make_tokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 100});
   EXPECT_EQ(tokenizer->vocab_size(), 101);
   EXPECT_EQ(tokenizer->eod(), 100);
   EXPECT_EQ(encode(*tokenizer, "5 0 100"), (std::vector<int32_t>{5, 0, 100}));
@@ -130,6 +131,48 @@ TEST(SentencePieceTokenizer, EncodesAndDecodesAsTheLibraryInPython) {
     }
     expect_error(ErrorKind::kData, {"token id 800"}, [&] { tokenizer->decode(std::vector<int32_t>{800}); });
   }
+}
+
+TEST(TokenizerHash, IsOneForTheFormsOfAVocabulary) {
+  const std::string hash = trained_gpt2()->hash();
+  EXPECT_EQ(hash.size(), 64u);
+  EXPECT_EQ(trained_hf()->hash(), hash);
+  EXPECT_EQ(trained_hf(trained(""))->hash(), hash);
+  const auto sentencepiece = [](const char* type) {
+    return make_tokenizer(
+        {.type = type, .vocab = {}, .merges = {}, .model = test::test_data("text/goldens/pieces.model")});
+  };
+  EXPECT_EQ(sentencepiece("Llama2Tokenizer")->hash(), sentencepiece("GPTSentencePieceTokenizer")->hash());
+}
+
+TEST(TokenizerHash, DiffersWithWhatDecidesTheIds) {
+  const test::TempDir dir;
+  std::set<std::string> hashes = {trained_hf()->hash()};
+  const auto add = [&](const std::string& from, const std::string& to) {
+    std::string text = read_file(trained("tokenizer.json"));
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    test::write_quickly(dir / "tokenizer.json", text.replace(at, from.size(), to));
+    EXPECT_TRUE(hashes.insert(trained_hf(dir / "tokenizer.json")->hash()).second) << to;
+  };
+  add("\"ignore_merges\": false", "\"ignore_merges\": true");
+  add("\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}");
+  add("\"rstrip\": false", "\"rstrip\": true");
+  add("\"pre_tokenizer\": {",
+      "\"pre_tokenizer\": {\"type\": \"Digits\", \"individual_digits\": true}, \"x\": {");
+  const Json root = Json::load(trained("tokenizer.json"));
+  Json swapped = root;
+  Json& merges = swapped.set("model", root["model"]).set("merges", root["model"]["merges"]);
+  std::swap(merges.as_array()[3], merges.as_array()[4]);
+  test::write_quickly(dir / "tokenizer.json", swapped.dump());
+  EXPECT_TRUE(hashes.insert(trained_hf(dir / "tokenizer.json")->hash()).second);
+  write_file(dir / "tokenizer_config.json", "{\"eos_token\": \"a\"}");
+  EXPECT_TRUE(hashes.insert(trained_hf(dir / "tokenizer.json")->hash()).second);
+  for (const int size : {10, 11})
+    hashes.insert(
+        make_tokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = size})
+            ->hash());
+  EXPECT_EQ(hashes.size(), 9u);
 }
 
 TEST(SentencePieceTokenizer, RefusesWhatIsNoModel) {

@@ -118,6 +118,7 @@ class Letters final : public Tokenizer {
     return out;
   }
   std::string name() const override { return "Letters"; }
+  std::string hash() const override { return "of a test"; }
 };
 
 TEST(GenerateText, ContinuesThePrompt) {

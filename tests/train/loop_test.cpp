@@ -378,6 +378,7 @@ class LetterTokenizer final : public Tokenizer {
     return text;
   }
   std::string name() const override { return "LetterTokenizer"; }
+  std::string hash() const override { return "of a test"; }
 };
 
 TEST_F(Loop, SamplesTextAtEachEvaluation) {

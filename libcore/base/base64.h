@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+/// The bytes of `text` in base64 (RFC 4648: the standard alphabet, padded); nothing when it is no such text.
+std::optional<std::string> decode_base64(std::string_view text);
+
+}  // namespace megalith

@@ -1,0 +1,7 @@
+#include "libcore/text/char_traits.h"
+
+namespace megalith {
+
+#include "libcore/text/char_traits.inc"
+
+}  // namespace megalith

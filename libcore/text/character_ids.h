@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith {
+
+/// The ids with which a pretoken begins where a vocabulary is one of characters (SentencePiece's way): the
+/// character's own, else those of its bytes, else the unknown token, else none. Same as Hugging Face
+/// tokenizers' BPE with "byte_fallback" and "unk_token".
+class CharacterIds {
+ public:
+  struct Unknown {
+    std::optional<int32_t> id;   // "unk_token"; without one, unknown characters are left out
+    bool fuse = false;           // one for several unknown characters in a row
+    bool byte_fallback = false;  // tokens "<0x00>" to "<0xFF>" come first
+  };
+  /// `tokens`: the text of each id.
+  CharacterIds(const std::vector<std::string>& tokens, Unknown unknown);
+
+  /// Replaces `ids` by those of the characters of `utf8` (valid).
+  void start(std::string_view utf8, std::vector<int32_t>& ids) const;
+
+ private:
+  int32_t id_of(uint32_t code_point) const;
+  /// Appends the ids of the bytes and is true, when each byte has one.
+  bool take_bytes(std::string_view character, std::vector<int32_t>& ids) const;
+
+  std::vector<int32_t> of_character_;  // by code point; -1: none
+  std::array<int32_t, 256> of_byte_;   // -1: none
+  Unknown unknown_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,92 @@
+#include "libcore/text/hf_tokenizer.h"
+
+#include "libcore/text/hf_json.h"
+#include "tests/text/fixtures.h"
+
+namespace megalith {
+namespace {
+
+std::string hf_golden(const std::string& name) {
+  return test::test_data("text/goldens/hf/" + name);
+}
+
+/// [text, ids, decoded] of Hugging Face tokenizers (tools/golden/make_tokenizers.py).
+class HfGoldens : public testing::TestWithParam<const char*> {};
+
+TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
+  const std::string name = GetParam();
+  const std::string path = hf_golden(name == "deepseek-v3" ? name : name + ".json");
+  const auto tokenizer = read_hf_tokenizer(path);
+  EXPECT_EQ(tokenizer->name(), "HuggingFaceTokenizer");
+  const Json golden = Json::load(hf_golden(name + ".ids.json"));
+  ASSERT_GT(golden.as_array().size(), 250u);
+  for (const Json& entry : golden.as_array()) {
+    const std::string& text = entry.as_array()[0].as_string();
+    const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[1]);
+    EXPECT_EQ(test::encode(*tokenizer, text), wanted) << quote(text);
+    EXPECT_EQ(tokenizer->decode(wanted), entry.as_array()[2].as_string()) << quote(text);
+    IdBuffer buffer(sizeof(uint16_t));
+    tokenizer->encode_to(text, buffer);
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), buffer.ids<uint16_t>().begin(),
+                           buffer.ids<uint16_t>().end()))
+        << quote(text);
+    std::vector<int32_t> pieces;
+    tokenizer->encode_in_pieces(
+        text, [&](std::span<const int32_t> ids) { pieces.insert(pieces.end(), ids.begin(), ids.end()); });
+    EXPECT_EQ(pieces, wanted) << quote(text);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HfGoldens,
+                         testing::Values("llama3", "qwen2", "qwen3.5", "o200k", "tekken", "deepseek-v3",
+                                         "deepseek-llm", "deepseek-coder", "digits", "llama2",
+                                         "metaspace-first", "metaspace-always", "metaspace-never"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
+                           return name;
+                         });
+
+TEST(HfTokenizer, LeavesOutSpecialTokensWhenAsked) {
+  const auto with = read_hf_tokenizer(hf_golden("llama3.json"));
+  const auto without = read_hf_tokenizer(hf_golden("llama3.json"), false);
+  const std::vector<int32_t> ids = test::encode(*with, "The harbour.");
+  ASSERT_EQ(with->decode(std::vector<int32_t>{ids[0]}), "<|begin_of_text|>");
+  EXPECT_EQ(test::encode(*without, "The harbour."), std::vector<int32_t>(ids.begin() + 1, ids.end()));
+  EXPECT_NE(with->hash(), without->hash());
+}
+
+TEST(HfTokenizer, FindsEndOfDocumentInTheConfigBesideIt) {
+  const auto tokenizer = read_hf_tokenizer(hf_golden("deepseek-v3"));
+  EXPECT_EQ(tokenizer->eod(), tokenizer->vocab_size() - 1);
+}
+
+TEST(HfTokenizer, RefusesToDecodeUnknownIds) {
+  const auto tokenizer = read_hf_tokenizer(hf_golden("llama2.json"));
+  for (const int32_t id : {-1, tokenizer->vocab_size()})
+    test::expect_error(ErrorKind::kData, {concat("token id ", id)},
+                       [&] { tokenizer->decode(std::vector<int32_t>{id}); });
+}
+
+TEST(HfTokenizer, EncodesALongTextAsItsParts) {
+  for (const char* name : {"deepseek-v3/tokenizer.json", "deepseek-llm.json", "llama2.json", "qwen2.json"}) {
+    const auto tokenizer = read_hf_tokenizer(hf_golden(name), false);
+    const std::string part = "W\u00f6rter 12345 und \u65e5\u672c\u8a9e, so -- it's #5 ... fine";
+    // Parts that begin with a blank and a letter are cut there by all of these.
+    const std::vector<int32_t> first = test::encode(*tokenizer, part);
+    const std::vector<int32_t> next = [&] {
+      std::vector<int32_t> two = test::encode(*tokenizer, part + " " + part);
+      return std::vector<int32_t>(two.begin() + static_cast<std::ptrdiff_t>(first.size()), two.end());
+    }();
+    std::string text = part;
+    std::vector<int32_t> wanted = first;
+    for (int i = 0; i < 3000; ++i) {
+      text += " " + part;
+      wanted.insert(wanted.end(), next.begin(), next.end());
+    }
+    EXPECT_EQ(test::encode(*tokenizer, text), wanted) << name;
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Holds `megalith-tokenizer encode` and `decode` against Hugging Face tokenizers, sentencepiece and tiktoken (as Megatron-LM uses them).
+
+    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--no-every] [--only NAME] [TOKENIZER ...]
+
+Texts: every Unicode code point, alone and among letters, digits, spaces, apostrophes and ends of lines; and N random strings of every
+script. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
+Ids must be equal, and so must the text that is decoded from them. Prints the differences (at most five for each) and their number, and
+exits 1 when there is one.
+"""
+import argparse, collections, concurrent.futures, glob, json, os, random, subprocess, sys
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+GOLDENS = os.path.join(ROOT, "tests", "text", "goldens")
+TOKENIZER = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin", "megalith-tokenizer"))
+BATCH = 20000
+
+SPACES = [*range(0x9, 0xE), 0x20, 0x20, 0x20, 0xA, 0xD, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0x200B, 0x180E, 0xFEFF, 0x1C, 0x1F]
+BLOCKS = [(0x21, 0x7E), (0x21, 0x7E), (0x41, 0x5A), (0x61, 0x7A), (0x61, 0x7A), (0x30, 0x39), (0xA1, 0xFF), (0x100, 0x24F), (0x250, 0x2FF), (0x300, 0x36F), (0x370, 0x3FF), (0x400, 0x52F),
+          (0x530, 0x58F), (0x590, 0x5FF), (0x600, 0x6FF), (0x700, 0x7FF), (0x800, 0x8FF), (0x900, 0x97F), (0x980, 0xDFF), (0xE00, 0xEFF), (0xF00, 0xFFF), (0x1000, 0x109F), (0x10A0, 0x10FF),
+          (0x1100, 0x11FF), (0x1200, 0x139F), (0x13A0, 0x13FF), (0x1400, 0x167F), (0x1680, 0x17FF), (0x1800, 0x18AF), (0x1900, 0x1CFF), (0x1D00, 0x1DFF), (0x1E00, 0x1FFF), (0x2000, 0x206F),
+          (0x2070, 0x218F), (0x2190, 0x2BFF), (0x2C00, 0x2DFF), (0x2E80, 0x303F), (0x3040, 0x30FF), (0x3100, 0x33FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x9FA0, 0x9FFF), (0xA000, 0xA4CF),
+          (0xA4D0, 0xABFF), (0xAC00, 0xD7FF), (0xE000, 0xE0FF), (0xF900, 0xFAFF), (0xFB00, 0xFB4F), (0xFB50, 0xFDFF), (0xFE00, 0xFEFF), (0xFF00, 0xFFEF), (0xFFF0, 0xFFFF), (0x10000, 0x103FF),
+          (0x10400, 0x107FF), (0x10800, 0x10FFF), (0x11000, 0x114FF), (0x11500, 0x11FFF), (0x12000, 0x123FF), (0x13000, 0x1342F), (0x16800, 0x16FFF), (0x1B000, 0x1B2FF), (0x1BC00, 0x1BCFF),
+          (0x1D000, 0x1D3FF), (0x1D400, 0x1D7FF), (0x1E000, 0x1EEFF), (0x1F000, 0x1FAFF), (0x20000, 0x2A6DF), (0x2F800, 0x2FA1F), (0x30000, 0x3134F), (0xE0000, 0xE01EF), (0x10FF00, 0x10FFFF),
+          (0, 0x1F), (0x7F, 0x9F)]
+WORDS = ["'s", "'S", "'t", "'re", "'RE", "'ve", "'M", "'ll", "'lL", "'d", "'\u017f", "'", "\u2019s", "\r\n", "\n\n", "  ", "   ", "\t", " \n", "\n ", "1234567", "0", "hello", "World", "THE", " the", " a", "//", "/", "\n/",
+         "...", "!?", "$x", "#define", "\u4e2d\u6587", "\u3042\u30a2", "e\u0301", "\u1100\u1161\u11a8", "\uac00\u11a8", "a\u0323\u0307", "\u212b", "\u0958", "\ufb1d", "\U0001f468\u200d\U0001f469", "\U0001f1e9\U0001f1ea",
+         "\u2581", "\u2581\u2581", "<s>", "</s>", "<0x41>", "<unk>", "<mask>", " <mask> ", "word", "d\u00e9", "de\u0301", "<x>", "<|endoftext|>", "<|im_start|>", "<|eot_id|>", "<SPECIAL_7>",
+         "<\uff5cend\u2581of\u2581sentence\uff5c>", "aB", "iPhone", "McDonald", "ABCdef", "\u01c5", "\u02b0", "\u00aa", "\u05d0", "x\u0301", "\u0301", "\u0301A", "\u0e33"]
+
+
+def random_text(rng):
+    out = []
+    block = rng.choice(BLOCKS)
+    for _ in range(rng.choice((1, 2, 3, 5, 8, 13, 21, 40))):
+        kind = rng.random()
+        if kind < 0.22:
+            out.append(chr(rng.choice(SPACES)))
+        elif kind < 0.30:
+            out.append(rng.choice(WORDS))
+        elif kind < 0.42:
+            block = (0, 0x10FFFF) if kind < 0.34 else rng.choice(BLOCKS)
+        elif kind < 0.55:
+            out.append(chr(rng.randrange(0x21, 0x7F)))
+        else:
+            c = rng.randint(*block)
+            out.append((chr(c) if not 0xD800 <= c < 0xE000 else "?") * rng.choice((1, 1, 1, 1, 2, 3, 4)))
+    return "".join(out)
+
+
+def every_code_point():
+    for code in range(0x110000):
+        if not 0xD800 <= code < 0xE000:
+            c = chr(code)
+            yield c
+            yield f"a{c}b {c}1{c}{c} ' {c}'{c}s'{c}e'r{c}\n{c}\n \n{c}.{c}A{c}a{c}\u4e2d{c}e\u0301{c}\u0301\u0323"
+
+
+class Case:
+    """`options` for ours; `encode`: texts to ids, `decode`: ids to text, of the other library. `fold`: what is left out in decoding."""
+
+    def __init__(self, name, options, encode, decode):
+        self.name, self.options, self.encode, self.decode = name, options, encode, decode
+
+
+def hf_case(path):
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+    return Case(os.path.relpath(path, GOLDENS) if path.startswith(GOLDENS) else path, ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", path],
+                lambda texts: [e.ids for e in tokenizer.encode_batch(texts)], lambda ids: tokenizer.decode_batch(ids, skip_special_tokens=False))
+
+
+def transformers_case(folder):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return Case(os.path.relpath(folder, GOLDENS), ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", folder], lambda texts: tokenizer(texts).input_ids, tokenizer.batch_decode)
+
+
+def sentencepiece_case(path):
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_file=path)
+    return Case(os.path.relpath(path, GOLDENS) if path.startswith(GOLDENS) else path, ["--tokenizer-type", "Llama2Tokenizer", "--tokenizer-model", path], processor.encode, processor.decode)
+
+
+def tiktoken_case(path, pattern, special=20):
+    import base64, tiktoken
+
+    V1 = r"[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+    V2 = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    if path.endswith(".json"):
+        with open(path, encoding="utf-8") as file:
+            ranks = {base64.b64decode(t["token_bytes"]): t["rank"] + special for t in json.load(file)}
+    else:
+        with open(path, encoding="ascii") as file:
+            ranks = {base64.b64decode(token): int(rank) + special for token, rank in map(str.split, filter(str.strip, file))}
+    first = ["<unk>", "<s>", "</s>", "<mask>", "<pad>", "<cls>", "<sep>"]
+    names = first + [f"<SPECIAL_{i}>" for i in range(len(first), special)]
+    encoding = tiktoken.Encoding(name="x", pat_str={"v1": V1, "v2": V2}[pattern], mergeable_ranks=ranks, special_tokens={t: i for i, t in enumerate(names)})
+    options = ["--tokenizer-type", "TikTokenizer", "--tokenizer-model", path, "--tiktoken-pattern", pattern, "--tiktoken-num-special-tokens", str(special), "--vocab-size", str(len(ranks) + special)]
+    return Case(f"{os.path.basename(path)} {pattern}", options, lambda texts: encoding.encode_batch(texts, allowed_special="all"), lambda ids: [encoding.decode(i) for i in ids])
+
+
+def cases(named):
+    for path in sorted(glob.glob(os.path.join(GOLDENS, "hf", "*.json"))):
+        name = os.path.basename(path)
+        if not name.endswith(".ids.json") and name != "ranks.json":
+            yield lambda path=path: hf_case(path)
+    yield lambda: hf_case(os.path.join(GOLDENS, "trained", "tokenizer.json"))
+    yield lambda: transformers_case(os.path.join(GOLDENS, "hf", "deepseek-v3"))
+    yield lambda: sentencepiece_case(os.path.join(GOLDENS, "pieces.model"))
+    for pattern in ("v1", "v2"):
+        for name in ("ranks.json", "ranks.tiktoken"):
+            yield lambda name=name, pattern=pattern: tiktoken_case(os.path.join(GOLDENS, "hf", name), pattern)
+    for path in named:
+        if path.endswith(".model"):
+            yield lambda path=path: sentencepiece_case(path)
+        elif path.endswith(".tiktoken"):
+            yield lambda path=path: tiktoken_case(path, "v2")
+        else:
+            yield lambda path=path: hf_case(path)
+
+
+def run(case, command, lines):
+    result = subprocess.run([TOKENIZER, command, "--json", *case.options], input=("\n".join(lines) + "\n").encode(), capture_output=True)
+    if result.returncode != 0:
+        sys.exit(f"{case.name}: {command} ended with {result.returncode}: {result.stderr.decode()[-500:]}")
+    return result.stdout.decode().split("\n")[:-1]
+
+
+def differences(case, texts):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # ours runs beside theirs
+        ours = pool.submit(run, case, "encode", [json.dumps(t) for t in texts])
+        theirs = case.encode(texts)
+        found = [list(map(int, line.split())) for line in ours.result()]
+    assert len(found) == len(texts), (case.name, len(found), len(texts))
+    for text, wanted, ids in zip(texts, theirs, found):
+        if ids != list(wanted):
+            yield "ids", text, wanted, ids
+    back = run(case, "decode", [" ".join(map(str, ids)) for ids in theirs])
+    for text, ids, wanted, line in zip(texts, theirs, case.decode([list(i) for i in theirs]), back):
+        if json.loads(line) != wanted:
+            yield "decoded", ids, wanted, json.loads(line)
+
+
+def compare(case, texts):
+    bad, total, batch = 0, 0, []
+    def flush():
+        nonlocal bad, total
+        for difference in differences(case, batch) if batch else ():
+            bad += 1
+            if bad <= 5:
+                print(f"{case.name}:", *map(ascii, difference))
+        total += len(batch)
+        batch.clear()
+    for text in texts:
+        batch.append(text)
+        if len(batch) == BATCH:
+            flush()
+    flush()
+    print(f"{case.name}: {total} texts, {bad} differences", flush=True)
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strings", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-every", action="store_true", help="without every code point")
+    parser.add_argument("--only", default="", help="tokenizers whose name holds this")
+    parser.add_argument("tokenizers", nargs="*")
+    options = parser.parse_args()
+    bad = 0
+    for number, make in enumerate(cases(options.tokenizers)):
+        case = make()
+        if options.only not in case.name:
+            continue
+        rng = random.Random(options.seed * 1000 + number)
+        if not options.no_every:
+            bad += compare(case, every_code_point())
+        bad += compare(case, (random_text(rng) for _ in range(options.strings)))
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
