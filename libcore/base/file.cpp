@@ -278,9 +278,23 @@ void AtomicFile::flush() {
   buffer_.clear();
 }
 
-void AtomicFile::commit() {
+void AtomicFile::start_write_back() {
+  constexpr uint64_t kPiece = uint64_t{32} << 20;
+  const uint64_t there = size_ - buffer_.size();
+  if (there - written_back_ < kPiece) return;
+  // A file system that cannot is no failure: commit() waits for everything.
+  ::sync_file_range(fd_, static_cast<off_t>(written_back_), static_cast<off_t>(there - written_back_),
+                    SYNC_FILE_RANGE_WRITE);
+  written_back_ = there;
+}
+
+std::string AtomicFile::open_path() const {
+  return link_of(fd_);
+}
+
+void AtomicFile::commit(Durable durable) {
   flush();
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+  if (durable == Durable::kNow && ::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
   if (nameless_ &&
       ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
     fail_write("name", temporary_);
@@ -295,7 +309,7 @@ void AtomicFile::commit() {
     errno = reason;
     fail_write("rename into place", path_);
   }
-  sync_directory(parent_or_here(path_));
+  if (durable == Durable::kNow) sync_directory(parent_or_here(path_));
 }
 
 AtomicDirectory::AtomicDirectory(fs::path target) : target_(std::move(target)) {
@@ -310,10 +324,14 @@ AtomicDirectory::~AtomicDirectory() {
   if (!committed_) fs::remove_all(temporary_, ignored);
 }
 
-void AtomicDirectory::commit() {
+void AtomicDirectory::sync() const {
   for (const auto& entry : fs::recursive_directory_iterator(temporary_))
     sync_path(entry.path(), entry.is_directory() ? O_DIRECTORY : 0);
   sync_path(temporary_, O_DIRECTORY);
+}
+
+void AtomicDirectory::commit() {
+  sync();
   rename_directory(temporary_, target_);
   committed_ = true;
 }

@@ -63,6 +63,10 @@ class ReadableFile {
   uint64_t size_ = 0;
 };
 
+/// When the bytes of a committed file are on the disk: when commit() returns, or when that of the
+/// AtomicDirectory around it does.
+enum class Durable { kNow, kWithFolder };
+
 /// A file that appears under its name only when complete: written beside it without a name (under a temporary
 /// one where the file system knows no other way), then fsync and rename in commit(). Destroyed without
 /// commit(): nothing is left. Throws kIo with the path and the system's reason.
@@ -86,14 +90,19 @@ class AtomicFile {
   void read_back(uint64_t offset, void* out, size_t bytes);
   uint64_t size() const { return size_; }  // bytes appended so far
   void flush();
-  void commit();
+  /// Asks the kernel to bring what was appended to the disk already, 32 MiB at a time, without waiting, so
+  /// that commit() of a large file has less to wait for.
+  void start_write_back();
+  /// Where the file can be opened for reading before it has its name (flush() first).
+  std::string open_path() const;
+  void commit(Durable durable = Durable::kNow);
   const std::string& path() const { return path_; }
 
  private:
   std::string path_, temporary_, buffer_;
   int fd_ = -1;
   bool nameless_ = false;
-  uint64_t size_ = 0;
+  uint64_t size_ = 0, written_back_ = 0;
 };
 
 /// A folder that appears under its name only when complete. Files are made below path(); commit() syncs them
@@ -107,6 +116,8 @@ class AtomicDirectory {
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& path() const { return temporary_; }
+  /// Brings what is in the folder to the disk; commit() does too, but then has nothing left to wait for.
+  void sync() const;
   void commit();
 
  private:

@@ -319,8 +319,14 @@ void GgufWriter::write(const void* data, size_t bytes) {
   if (next_ == tensors_.size() || bytes > tensors_[next_].bytes() - written_)
     fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes out of order");
   file_.write(data, bytes);
+  file_.start_write_back();
   written_ += bytes;
   skip_complete();
+}
+
+std::string GgufWriter::flushed_path() {
+  file_.flush();
+  return file_.open_path();
 }
 
 void GgufWriter::finish() {

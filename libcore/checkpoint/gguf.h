@@ -62,6 +62,8 @@ class GgufWriter {
 
   /// The next bytes of the tensors, in order, whole or in parts; kInternal when there are too many.
   void write(const void* data, size_t bytes);
+  /// Where the complete file can be read before finish() gives it its name.
+  std::string flushed_path();
   void finish();
 
  private:

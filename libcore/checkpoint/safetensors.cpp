@@ -234,14 +234,15 @@ void SafetensorsWriter::write(std::string_view name, const void* data, size_t by
   if (next_ == tensors_.size() || tensors_[next_].name != name || bytes > tensors_[next_].bytes() - written_)
     fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes of tensor ", quote(name), " out of order");
   file_.write(data, bytes);
+  file_.start_write_back();
   written_ += bytes;
   skip_complete();
 }
 
-void SafetensorsWriter::finish() {
+void SafetensorsWriter::finish(Durable durable) {
   if (next_ != tensors_.size())
     fail(ErrorKind::kInternal, file_.path(), ": tensor ", quote(tensors_[next_].name), " was not written");
-  file_.commit();
+  file_.commit(durable);
 }
 
 }  // namespace megalith

@@ -56,7 +56,7 @@ class SafetensorsWriter {
   uint64_t offset(size_t i) const { return offsets_[i]; }
   /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
   void write(std::string_view name, const void* data, size_t bytes);
-  void finish();
+  void finish(Durable durable = Durable::kNow);
 
  private:
   void skip_complete();

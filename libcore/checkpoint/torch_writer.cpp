@@ -175,6 +175,7 @@ void TorchWriter::write(const void* data, size_t bytes) {
       fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes beyond the last storage");
     const size_t part = std::min<uint64_t>(bytes, storages_[storage_] - written_);
     file_.write(at, part);
+    file_.start_write_back();
     members_.back().crc = crc32(members_.back().crc, at, part);
     written_ += part;
     at += part;
@@ -214,11 +215,11 @@ void TorchWriter::write_directory() {
   file_.write(tail.bytes());
 }
 
-void TorchWriter::finish() {
+void TorchWriter::finish(Durable durable) {
   if (storage_ != storages_.size())
     fail(ErrorKind::kInternal, file_.path(), ": storage ", storage_, " was not written whole");
   write_directory();
-  file_.commit();
+  file_.commit(durable);
 }
 
 }  // namespace megalith

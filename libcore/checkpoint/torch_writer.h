@@ -25,7 +25,7 @@ class TorchWriter {
 
   /// The next bytes of the storages, in order, whole or in parts; kInternal when there are too many.
   void write(const void* data, size_t bytes);
-  void finish();
+  void finish(Durable durable = Durable::kNow);
 
  private:
   struct Member {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/writer.h"
 #include "libcore/convert/adapter.h"
+#include "libcore/convert/check.h"
 #include "libcore/convert/tokenizer_folder.h"
 
 namespace megalith {
@@ -144,7 +146,8 @@ std::string convert_model(const ConvertConfig& config) {
       .source = source,
       .tokenizer_folder = config.tokenizer.empty() ? source.tokenizer_folder() : config.tokenizer,
       .dtype = dtype_of(config),
-      .tensors = merged.get()};
+      .tensors = merged.get(),
+      .check = config.check};
   return finish(config, target_of(config, conversion));
 }
 
@@ -156,6 +159,23 @@ std::string run_convert(const ConvertConfig& config) {
     return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected);
   }
   return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);
+}
+
+void check_output(const Conversion& conversion, const ModelView& written, bool rounded) {
+  const ModelView source = our_view(conversion.file(), conversion.source.config());
+  const Comparison found = compare_models(source, written);
+  log(text_of(found));
+  if (!rounded && found.greatest > kSameModel * found.greatest_logit)
+    fail(ErrorKind::kInternal, written.file->path(), ": the written model computes other logits (by up to ",
+         format_scientific(found.greatest, 1), ") than ", conversion.source.path());
+}
+
+void check_while_syncing(const Conversion& conversion, const AtomicDirectory& folder,
+                         const std::function<void()>& check) {
+  if (!conversion.check) return;
+  auto syncing = std::async(std::launch::async, [&] { folder.sync(); });
+  check();
+  syncing.get();
 }
 
 OutputPlan plan_checkpoint(const Conversion& conversion) {
@@ -194,6 +214,9 @@ void export_checkpoint(const Conversion& conversion, const std::string& root) {
                                            {"schedule_samples", 0},
                                            {"skipped_iterations", 0}});
   writer.commit();
+  if (!conversion.check) return;
+  const ModelSource written(root);
+  check_output(conversion, our_view(written.tensors(), written.config()), conversion.rounds());
 }
 
 }  // namespace megalith

@@ -5,6 +5,7 @@
 
 #include "libcore/config/fields.h"
 #include "libcore/convert/model_source.h"
+#include "libcore/convert/model_view.h"
 #include "libcore/convert/output.h"
 
 namespace megalith {
@@ -20,7 +21,7 @@ struct ConvertConfig {
   std::string tokenizer, adapter;
   int64_t vocab_size = 0;
   int heads = 0;
-  bool crc = true;
+  bool crc = true, check = true;
   bool dry_run = false, json = false;
 
   template <class V>
@@ -61,6 +62,10 @@ struct ConvertConfig {
     v("num-attention-heads", heads, "Attention heads of an old Megatron release that was saved without args.",
       at_least(0), default_text("from the checkpoint"));
     v("crc", crc, "Compare the checksums in torch's files when they are read.");
+    v("check", check,
+      "Run the model before and after the conversion on a few tokens and print the greatest difference of "
+      "the "
+      "logits.");
     v("dry-run", dry_run, "Print what would be written, tensor by tensor, and write nothing.");
     v("json", json, "Print the table of inspect or --dry-run as JSON.");
   }
@@ -83,10 +88,20 @@ struct Conversion {
   std::string tokenizer_folder = {};    // empty: none
   std::optional<DType> dtype = {};      // of all parameters; empty: each as it is stored
   const TensorFile* tensors = nullptr;  // under our names; null: the source's own
+  bool check = false;                   // run the model on both sides before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
+  /// Whether parameters are written in fewer bits than they have.
+  bool rounds() const { return dtype && dtype != source.dtype() && dtype != DType::kF32; }
   DType main_dtype() const { return dtype.value_or(source.dtype()); }
 };
+
+/// Runs the source and what was written of it on a few tokens and logs how far their logits are apart.
+/// kInternal when they are not the same model; a narrower type that was asked for (`rounded`) may change it.
+void check_output(const Conversion& conversion, const ModelView& written, bool rounded);
+/// The same, while the folder goes to the disk.
+void check_while_syncing(const Conversion& conversion, const AtomicDirectory& folder,
+                         const std::function<void()>& check);
 
 /// The files of a Hugging Face folder's weights, each of at most `max_shard` bytes (one tensor is never
 /// divided).

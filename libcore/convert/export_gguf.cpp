@@ -208,6 +208,11 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
       conversion.file(), plan.front(),
       [&](const OutputTensor&, const void* data, size_t bytes) { writer.write(data, bytes); }, progress,
       done);
+  if (conversion.check) {
+    const GgufFile written(writer.flushed_path());
+    const bool rounded = type && *type != Storage::kF32 && *type != storage_of(conversion.source.dtype());
+    check_output(conversion, gguf_view(written, config), rounded);
+  }
   writer.finish();
 }
 

@@ -11,6 +11,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/convert.h"
 #include "libcore/convert/tokenizer_folder.h"
 
@@ -148,6 +149,12 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
   write_safetensors(conversion.file(), plan, folder.path().string());
   if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");
+  check_while_syncing(conversion, folder, [&] {
+    const WeightsFolder written(folder.path().string());
+    const std::string config = (folder.path() / "config.json").string();
+    check_output(conversion, hugging_face_view(written, parse_hf_config(Json::load(config), config).config),
+                 conversion.rounds());
+  });
   folder.commit();
 }
 

@@ -301,7 +301,7 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
         conversion.file(), file,
         [&](const OutputTensor&, const void* data, size_t bytes) { writer.write(data, bytes); }, progress,
         done);
-    writer.finish();
+    writer.finish(Durable::kWithFolder);
   }
   if (!conversion.tokenizer_folder.empty()) {
     make_directories(folder.path() / kTokenizerFolder);
@@ -309,6 +309,10 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
       write_file((folder.path() / kTokenizerFolder / name).string(), contents);
   }
   write_file((folder.path() / kTrackerFile).string(), "release");
+  check_while_syncing(conversion, folder, [&] {
+    const ModelSource written(folder.path().string(), {.vocab_size = conversion.source.config().vocab_size});
+    check_output(conversion, our_view(written.tensors(), written.config()), conversion.rounds());
+  });
   folder.commit();
 }
 

@@ -141,7 +141,7 @@ void write_safetensors(const TensorFile& source, const OutputPlan& plan, const s
           writer.write(tensor.name, data, bytes);
         },
         progress, done);
-    writer.finish();
+    writer.finish(Durable::kWithFolder);
   }
 }
 

@@ -47,6 +47,7 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteCh
 /// The tensors of a file as a safetensors writer takes them.
 std::vector<TensorSpec> specs_of(const OutputFile& file);
 /// Writes all files of a plan, below `folder`, as safetensors; their tensors stand in that format's order.
+/// They are on the disk when the folder is (AtomicDirectory).
 void write_safetensors(const TensorFile& source, const OutputPlan& plan, const std::string& folder);
 
 /// kUsage when an output folder exists and holds anything.
