@@ -154,7 +154,7 @@ int64_t extent_of(Dim dim, const ModelConfig& config) {
 }
 
 std::span<const NameMap* const> all_name_maps() {
-  static const std::array<const NameMap*, 2> maps = {&gpt2_names(), &llama_names()};
+  static const std::array maps = {&gpt2_names(), &llama_names(), &qwen2_names(), &mistral_names()};
   return maps;
 }
 

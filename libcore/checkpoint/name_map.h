@@ -61,6 +61,8 @@ struct NameMap {
 };
 const NameMap& gpt2_names();
 const NameMap& llama_names();
+const NameMap& qwen2_names();    // as LLaMA's, with biases of queries, keys and values
+const NameMap& mistral_names();  // as LLaMA's
 std::span<const NameMap* const> all_name_maps();
 
 /// A tensor there.

@@ -28,6 +28,9 @@ namespace {
 void refuse_unsupported(const ModelConfig& m, Problems& problems) {
   if (m.layernorm_1p)
     problems.add("--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
+  if (m.sliding_window > 0 && m.seq_length > m.sliding_window)
+    problems.add("--sliding-window ", m.sliding_window, " is less than --seq-length ", m.seq_length,
+                 "; attention within a window is not supported: use sequences no longer than it");
   if (m.squared_relu) problems.add("--squared-relu is not supported; use GELU (the default) or --swiglu");
   if (m.qk_layernorm) problems.add("--qk-layernorm is not supported; leave it out");
   if (m.rotary_interleaved)
@@ -60,6 +63,9 @@ void ModelConfig::validate(Problems& problems) const {
   if (max_positions < seq_length)
     problems.add("--max-position-embeddings ", max_positions, " is less than --seq-length ", seq_length,
                  "; raise the first or lower the second");
+  if (rope_scaling && rope_high_freq <= rope_low_freq)
+    problems.add("--rope-scaling-high-freq-factor ", rope_high_freq,
+                 " is not above --rope-scaling-low-freq-factor ", rope_low_freq);
   if (position == PositionEmbedding::kRope && rotary_channels() % 2 != 0)
     problems.add("--kv-channels ", kv_channels, " times --rotary-percent ", rotary_percent, " gives ",
                  rotary_channels(), " rotated channels; wanted an even number");

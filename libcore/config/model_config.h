@@ -34,6 +34,11 @@ struct ModelConfig {
   int max_positions = 0;     // rows of the position table; derived: seq_length
   PositionEmbedding position = PositionEmbedding::kLearned;
   double rotary_base = 10000, rotary_percent = 1;
+  double rotary_interpolation = 1;  // positions are divided by it (Hugging Face's rope_type "linear")
+  bool rope_scaling = false;        // long waves are stretched as in LLaMA 3.1 (rope_type "llama3")
+  double rope_factor = 8, rope_low_freq = 1, rope_high_freq = 4;
+  int rope_original_positions = 8192;
+  int sliding_window = 0;  // a token sees so many tokens, itself included; 0: all before it
   Normalization norm = Normalization::kLayerNorm;
   double norm_epsilon = 1e-5;
   bool swiglu = false, openai_gelu = false;
@@ -68,6 +73,18 @@ struct ModelConfig {
     v("position-embedding-type", position, "How positions enter.");
     v("rotary-base", rotary_base, "Base of the rotary angles.", positive());
     v("rotary-percent", rotary_percent, "Share of each head that is rotated.", between(0, 1));
+    v("rotary-seq-len-interpolation-factor", rotary_interpolation, "Divide rotary positions by this.",
+      positive());
+    v("use-rope-scaling", rope_scaling, "Stretch long rotary waves as LLaMA 3.1 does.");
+    v("rope-scaling-factor", rope_factor, "By how much --use-rope-scaling stretches.", positive());
+    v("rope-scaling-low-freq-factor", rope_low_freq,
+      "Waves longer than the original context over this are stretched whole.", positive());
+    v("rope-scaling-high-freq-factor", rope_high_freq,
+      "Waves shorter than the original context over this stay as they are.", positive());
+    v("rope-scaling-original-positions", rope_original_positions,
+      "The original context that --use-rope-scaling goes by.", at_least(1));
+    v("sliding-window", sliding_window, "Tokens that a token sees, itself included; 0: all before it.",
+      at_least(0));
     v("normalization", norm, "Kind of the normalization layers.");
     v("norm-epsilon", norm_epsilon, "Added to the variance in the normalization.", positive(),
       alias({"layernorm-epsilon"}));
@@ -104,6 +121,10 @@ struct ModelConfig {
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
   }  // of one head, rotated by RoPE
+  /// The longest sequence that can be computed: beyond a sliding window tokens would see too much here.
+  int usable_positions() const {
+    return sliding_window > 0 && sliding_window < max_positions ? sliding_window : max_positions;
+  }
   /// Rows of the embedding with padding, for a tensor-parallel size (Megatron's _vocab_size_with_padding).
   int64_t padded_vocab(int tensor_parallel = 1) const;
 };

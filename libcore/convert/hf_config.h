@@ -16,7 +16,7 @@ struct HfModel {
   ModelConfig config;  // finished
 };
 
-/// Reads a config.json of GPT-2 or LLaMA; `where` begins every message. Members that transformers may leave
+/// Reads a config.json of GPT-2, LLaMA, Qwen2 or Mistral; `where` begins every message. Members that transformers may leave
 /// out have its defaults. Throws kData for another architecture and for each setting that would change the
 /// result and cannot be had here, by name.
 HfModel parse_hf_config(const Json& json, const std::string& where);

@@ -1,5 +1,6 @@
 #include "libcore/convert/megatron_args.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -50,7 +51,7 @@ constexpr std::array kForeign = {"squared_relu",
                                  "add_position_embedding_to_layers",
                                  "glu_activation",
                                  "quick_geglu",
-                                 "rotary_seq_len_interpolation_factor",
+                                 "window_attn_skip_freq",
                                  "expert_model_parallel_size"};
 
 // "None", False, 0 and an empty list say that a setting is not used; a factor or size of 1 too.
@@ -79,15 +80,29 @@ void refuse_foreign(const Settings& s) {
     s.refuse("the model was trained with settings that cannot be had here: ", join(found, ", "));
 }
 
+// --window-size (l, r): a token sees l tokens before it, itself, and r after it (none, as it is causal).
+int window_of(const Settings& s) {
+  const Json* window = s.find("window_size");
+  if (!window) return 0;
+  const Json& left = window->is_array() && !window->as_array().empty() ? window->as_array()[0] : *window;
+  if (!left.is_int() || left.as_int() >= INT32_MAX)
+    s.refuse("\"window_size\" is ", window->dump(), ", wanted two integers");
+  return left.as_int() < 0 ? 0 : static_cast<int>(left.as_int()) + 1;
+}
+
 void set_positions(ModelConfig& c, const Settings& s) {
   const bool rope = s.text("position_embedding_type", "learned_absolute") == "rope" ||
                     s.flag("use_rotary_position_embeddings", false);
   c.position = rope ? PositionEmbedding::kRope : PositionEmbedding::kLearned;
   c.rotary_base = s.number("rotary_base", 10000);
   c.rotary_percent = s.number("rotary_percent", 1);
+  c.rotary_interpolation = s.number("rotary_seq_len_interpolation_factor", 1);
+  c.rope_scaling = s.flag("use_rope_scaling", false);
+  c.rope_factor = s.number("rope_scaling_factor", c.rope_factor);
   c.max_positions = s.count("max_position_embeddings");
   c.seq_length = s.count("seq_length", c.max_positions);
-  if (c.seq_length > c.max_positions) c.seq_length = c.max_positions;
+  c.sliding_window = window_of(s);
+  c.seq_length = std::min(c.seq_length, c.usable_positions());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "libcore/model/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -8,6 +9,18 @@ namespace {
 
 std::string prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
+}
+
+/// A rotary frequency as the context was lengthened after training: all divided, or, as LLaMA 3.1 does, those
+/// whose waves are long beside the original context, and those between in part.
+double lengthened(const ModelConfig& config, double frequency) {
+  frequency /= config.rotary_interpolation;
+  if (!config.rope_scaling) return frequency;
+  constexpr double kTurn = 6.283185307179586;
+  const double waves = config.rope_original_positions * frequency / kTurn;  // in the original context
+  const double kept =
+      std::clamp((waves - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);
+  return (1 - kept) * frequency / config.rope_factor + kept * frequency;
 }
 
 /// cos or sin of position / base^(2i / rotated), rounded to fp32 where Megatron and Hugging Face round: the
@@ -19,7 +32,8 @@ std::vector<float> angles(const ModelConfig& config, double (*function)(double))
   for (int position = 0; position < config.max_positions; ++position)
     for (int64_t i = 0; i < half; ++i) {
       const double exponent = static_cast<double>(i) / static_cast<double>(half);
-      const auto frequency = static_cast<float>(std::pow(config.rotary_base, -exponent));
+      const auto plain = static_cast<float>(std::pow(config.rotary_base, -exponent));
+      const auto frequency = static_cast<float>(lengthened(config, plain));
       table.push_back(static_cast<float>(function(static_cast<float>(position) * frequency)));
     }
   return table;

@@ -119,10 +119,10 @@ class Reader {
 /// The most tokens that may be added. The last one needs no position: nobody reads on after it.
 int64_t room(const ModelConfig& config, int64_t prompt, int64_t wanted) {
   if (config.position == PositionEmbedding::kNone) return wanted;
-  if (prompt > config.max_positions)
-    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", config.max_positions,
+  if (prompt > config.usable_positions())
+    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", config.usable_positions(),
          " positions; shorten the prompt");
-  return std::min(wanted, config.max_positions - prompt + 1);
+  return std::min(wanted, config.usable_positions() - prompt + 1);
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ Generated generate(const Stage& stage, Stream& stream, std::span<const int32_t> 
   const int64_t most = room(stage.config(), given, options.max_new_tokens);
   if (most < options.max_new_tokens)
     warn("only ", most, " of ", options.max_new_tokens, " new tokens fit: the prompt has ", given,
-         " tokens, the model ", stage.config().max_positions, " positions");
+         " tokens, the model ", stage.config().usable_positions(), " positions");
   Reader reader(stage, stream, given, given + most - 1);
 
   Generated out;

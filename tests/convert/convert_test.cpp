@@ -60,8 +60,13 @@ class ConvertTest : public testing::TestWithParam<const char*> {
   const std::string from_ = golden(GetParam());
   const TempDir dir_;
 };
-INSTANTIATE_TEST_SUITE_P(Families, ConvertTest, testing::Values("gpt2", "llama"),
-                         [](const auto& family) { return std::string(family.param); });
+INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
+                         testing::Values("gpt2", "llama", "families/qwen2", "families/mistral",
+                                         "families/llama3", "families/linear"),
+                         [](const auto& family) {
+                           const std::string name = family.param;
+                           return name.substr(name.rfind('/') + 1);
+                         });
 
 TEST_P(ConvertTest, GivesBackTheWeightsFileOfTransformersByteForByte) {
   there_and_back(from_, dir_ / "ours", dir_ / "theirs");

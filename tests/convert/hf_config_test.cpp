@@ -87,9 +87,9 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
     Json value;
     const char* message;
   };
-  const Json yarn = Json::Object{{"rope_type", "llama3"}, {"factor", 8.0}};
+  const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
   for (const auto& [family, key, value, message] : {
-           Case{"gpt2", "model_type", "bert", "\"bert\"; gpt2 and llama"},
+           Case{"gpt2", "model_type", "bert", "\"bert\"; gpt2, llama, qwen2 and mistral"},
            Case{"gpt2", "activation_function", "relu", "\"relu\" is not supported"},
            Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
            Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
@@ -102,10 +102,13 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
            Case{"gpt2", "layer_norm_epsilon", "x", "wanted a number"},
            Case{"gpt2", "tie_word_embeddings", 1, "wanted true or false"},
            Case{"gpt2", "quantization_config", Json::object(), "quantized"},
-           Case{"llama", "rope_scaling", yarn, "\"llama3\" is not supported"},
-           Case{"llama", "rope_parameters", yarn, "\"llama3\" is not supported"},
-           Case{"llama", "rope_scaling", Json(Json::Object{{"type", "linear"}}),
-                "\"linear\" is not supported"},
+           Case{"llama", "rope_scaling", yarn, "\"yarn\" is not supported"},
+           Case{"llama", "rope_parameters", yarn, "\"yarn\" is not supported"},
+           Case{"llama", "rope_scaling", Json(Json::Object{{"type", "linear"}, {"factor", 0}}),
+                "not positive"},
+           Case{"llama", "rope_parameters", Json(Json::Object{{"rope_type", "llama3"}, {"factor", 8}}),
+                "has no \"low_freq_factor\""},
+           Case{"llama", "rope_parameters", 5, "wanted an object"},
            Case{"llama", "hidden_act", "gelu", "\"gelu\" is not supported"},
            Case{"llama", "partial_rotary_factor", 0.5, "not supported"},
            Case{"llama", "mlp_bias", true, "differ"},
@@ -119,7 +122,8 @@ TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
 
 // What is written reads back as the same model, and says what transformers' own file says.
 TEST(HfConfig, WritesWhatItReads) {
-  for (const char* name : {"gpt2", "llama"}) {
+  for (const char* name :
+       {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
     const Json theirs = golden(name);
     const ModelConfig config = parse_hf_config(theirs, name).config;
     const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};
@@ -128,16 +132,42 @@ TEST(HfConfig, WritesWhatItReads) {
     for (const auto& [key, value] : ours.as_object()) {
       const Json* said = theirs.find(key);
       if (!said) {
-        EXPECT_TRUE(key == "torch_dtype" || key == "rope_theta") << key;  // transformers 4's names
+        EXPECT_TRUE(key == "torch_dtype" || key == "rope_theta" || key == "rope_scaling" || key == "head_dim")
+            << key;  // transformers 4's names
         continue;
       }
-      if (value.is_number() && said->is_number()) {
+      // The first one's members stand in another order; without a window the second says nothing.
+      if (key == "rope_parameters" || key == "max_window_layers") continue;
+      if (value.is_number() && said->is_number())
         EXPECT_EQ(value.as_double(), said->as_double()) << key;
-      } else if (key != "rope_parameters") {  // its members stand in another order
+      else
         EXPECT_EQ(value.dump(), said->dump()) << key;
-      }
     }
   }
+}
+
+TEST(HfConfig, ReadsSlidingWindows) {
+  Json mistral = golden("families/mistral");
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 12);
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.seq_length, 12);
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.usable_positions(), 12);
+  mistral.set("sliding_window", Json());
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 0);
+  Json::Object& members = mistral.as_object();
+  std::erase_if(members, [](const Json::Member& member) { return member.first == "sliding_window"; });
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 4096);  // transformers' default
+  Json qwen2 = golden("families/qwen2");
+  qwen2.set("sliding_window", 8);
+  EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
+  qwen2.set("use_sliding_window", true);  // but max_window_layers keeps all layers out
+  EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
+  qwen2.set("max_window_layers", 0);
+  EXPECT_NE(refusal(qwen2).find("layer_types"), std::string::npos);
+  qwen2.set("layer_types", Json());
+  EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 8);
+  qwen2.set("num_hidden_layers", 2);
+  qwen2.set("max_window_layers", 1);
+  EXPECT_NE(refusal(qwen2).find("some layers only"), std::string::npos);
 }
 
 TEST(HfConfig, SaysWhatStandsAgainstEachFamily) {
@@ -151,7 +181,8 @@ TEST(HfConfig, SaysWhatStandsAgainstEachFamily) {
     EXPECT_STREQ(error.what(),
                  "no Hugging Face model here computes what this one does: against GPT-2 stand "
                  "--normalization RMSNorm; against "
-                 "LLaMA stand --position-embedding-type learned_absolute, no --swiglu, --no-add-qkv-bias");
+                 "LLaMA, Qwen2 and Mistral stand --position-embedding-type learned_absolute, no --swiglu, "
+                 "--no-add-qkv-bias with --add-bias-linear");
   }
 }
 

@@ -86,4 +86,5 @@ def main(out):
     json.dump(index, open(os.path.join(out, "gpt2.shards.json"), "w"), indent=1)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -69,4 +69,24 @@ const NameMap& llama_names() {
   return names;
 }
 
+namespace {
+// The families that name everything as LLaMA does.
+NameMap like_llama(const char* family, const char* architecture) {
+  NameMap names = llama_names();
+  names.family = family;
+  names.architecture = architecture;
+  return names;
+}
+}  // namespace
+
+const NameMap& qwen2_names() {
+  static const NameMap names = like_llama("qwen2", "Qwen2ForCausalLM");
+  return names;
+}
+
+const NameMap& mistral_names() {
+  static const NameMap names = like_llama("mistral", "MistralForCausalLM");
+  return names;
+}
+
 }  // namespace megalith

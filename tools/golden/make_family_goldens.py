@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Makes tests/convert/goldens/families: one small random model of each LLaMA-like kind, with logits.
+
+    python tools/golden/make_family_goldens.py tests/convert/goldens/families
+
+Made with transformers 5.23.0, torch 2.15.0, safetensors 0.8.0.
+qwen2/ (biased queries, keys and values; tied head)  mistral/ (sliding window of 12)
+llama3/ (rope_type llama3)  linear/ (rope_type linear)  NAME.logits.safetensors as of make_convert_goldens.py
+"""
+import os
+import shutil
+import sys
+
+import torch
+from make_convert_goldens import save, spread
+from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+SHAPE = dict(vocab_size=21, hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
+
+
+def main(out):
+    shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(out)
+    torch.manual_seed(4)
+    llama3 = {"rope_type": "llama3", "rope_theta": 50.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
+              "original_max_position_embeddings": 16}
+    linear = {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.5}
+    plain = {"rope_type": "default", "rope_theta": 300.0}
+    models = {
+        "qwen2": Qwen2ForCausalLM(Qwen2Config(**SHAPE, rope_parameters=plain, tie_word_embeddings=True)),
+        "mistral": MistralForCausalLM(MistralConfig(**SHAPE, head_dim=8, rope_parameters=plain, sliding_window=12)),
+        "llama3": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=llama3)),
+        "linear": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=linear)),
+    }
+    for seed, (name, model) in enumerate(models.items()):
+        spread(model, 10 + seed)
+        save(model, out, name)
+
+
+main(sys.argv[1])
