@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Measures Megalith's preprocessing, tokenizer training and merging against their peers, in one run: the
+programs take turns, and of each the median, least and greatest of its turns are printed, with the memory that
+its process had at most (getrusage). The output is Markdown, ready for docs/benchmarks.md.
+
+  bench/preprocess.py --corpora DIR --vocab DIR [--peers PYTHON] [--quick] [--only preprocess,large,train,merge]
+
+--corpora holds en.jsonl and multi.jsonl with the key "text", code.jsonl with "content" (those that are there are
+used); --vocab holds vocab.json, merges.txt and gpt2_tokenizer.json (the same as one file, for peers). --peers is a
+Python that has what bench/peers.py names; without it only Megalith is measured. About eight minutes on two
+cores; --quick takes one turn and smaller inputs."""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+KEYS = {"en": "text", "code": "content", "multi": "text"}
+
+
+class Run:
+    """One process: seconds of wall time and of processor time, greatest memory, and what it printed. The system
+    counts this process's own memory too, up to the exec: it is kept below any that is measured."""
+
+    def __init__(self, command, cores=None):
+        pin = (lambda: os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))) if cores else None
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            start = time.perf_counter()
+            process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=err, preexec_fn=pin)
+            _, status, usage = os.wait4(process.pid, 0)
+            self.wall = time.perf_counter() - start
+            process.returncode = os.waitstatus_to_exitcode(status)
+            out.seek(0)
+            err.seek(0)
+            if process.returncode != 0:
+                sys.exit(f"{' '.join(map(str, command))}: exit {process.returncode}\n{err.read().decode()[-2000:]}")
+            self.text = out.read().decode()
+        self.processor = usage.ru_utime + usage.ru_stime
+        self.mib = usage.ru_maxrss / 1024
+
+    def json(self):
+        return json.loads(self.text.splitlines()[-1])
+
+
+class Table:
+    """Programs that take turns on one input."""
+
+    def __init__(self, title, unit_of_work=None):
+        self.title, self.work, self.turns = title, unit_of_work, {}
+
+    def add(self, name, run, seconds=None, processor=None):
+        """A turn; of a peer, the seconds that it measured itself."""
+        self.turns.setdefault(name, []).append((seconds or run.wall, processor or run.processor, run.mib))
+
+    def median(self, name, column=0):
+        return statistics.median(turn[column] for turn in self.turns[name])
+
+    def print(self, against=None):
+        rate = self.work is not None
+        print(f"\n**{self.title}**\n")
+        print("| program | seconds: median (least – greatest) |" + (" MB/s |" if rate else "") +
+              " processor s | memory MiB |" + (" relative speed |" if against else ""))
+        print("|---|---|" + ("---|" if rate else "") + "---|---|" + ("---|" if against else ""))
+        for name, turns in self.turns.items():
+            seconds = [turn[0] for turn in turns]
+            row = f"| {name} | {self.median(name):.3f} ({min(seconds):.3f} – {max(seconds):.3f}) |"
+            if rate:
+                row += f" {self.work / 1e6 / self.median(name):.0f} |"
+            row += f" {self.median(name, 1):.2f} | {max(turn[2] for turn in turns):.0f} |"
+            if against:
+                row += f" {self.median(against) / self.median(name):.2f} |"
+            print(row)
+        sys.stdout.flush()
+
+
+class Bench:
+    def __init__(self, options, scratch):
+        self.options, self.scratch = options, scratch
+        self.turns = 1 if options.quick else 3
+        self.bin = pathlib.Path(options.bin)
+        self.vocab = pathlib.Path(options.vocab)
+        self.corpora = {name: pathlib.Path(options.corpora) / f"{name}.jsonl" for name in KEYS}
+        self.corpora = {name: path for name, path in self.corpora.items() if path.exists()}
+        if not self.corpora:
+            sys.exit(f"{options.corpora}: holds none of {', '.join(name + '.jsonl' for name in KEYS)}")
+
+    def peer(self, *arguments):
+        return Run([self.options.peers, HERE / "peers.py", *arguments])
+
+    def preprocess(self, path, key, workers, prefix):
+        return Run([self.bin / "megalith-preprocess", "--input", path, "--output-prefix", prefix, "--json-keys", key,
+                    "--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", self.vocab / "vocab.json", "--merge-file",
+                    self.vocab / "merges.txt", "--append-eod", "--workers", workers], cores=workers)
+
+    def clean(self, pattern):
+        for path in self.scratch.glob(pattern):
+            path.unlink()
+
+    def corpus_table(self, name, path):
+        """Start of the process to .bin and .idx synced, against ids in memory from a process that has started."""
+        table, key = Table(f"{name}: {path.stat().st_size / 1e6:.0f} MB", path.stat().st_size), KEYS[name]
+        for _ in range(self.turns):
+            for workers in (1, 2):
+                run = self.preprocess(path, key, workers, self.scratch / "out")
+                table.add(f"megalith-preprocess, {workers} core{'s' if workers > 1 else ''}, to disk", run)
+                self.clean("out_*")
+            for library in ("fastokens", "gigatoken") if self.options.peers else ():
+                run = self.peer("pipeline", library, path, key, self.vocab / "gpt2_tokenizer.json")
+                for what, (seconds, processor) in zip(("first pass", "best of three passes"), run.json()["passes"]):
+                    table.add(f"orjson + {library}, in memory, {what}", run, seconds, processor)
+        table.print(against="megalith-preprocess, 1 core, to disk")
+
+    def bench_preprocess(self):
+        print("\n### Preprocess: loose JSON to .bin and .idx")
+        for name, path in self.corpora.items():
+            if self.options.quick:
+                path = self.head(path, 20e6)
+            self.corpus_table(name, path)
+
+    def head(self, path, size):
+        """The first lines of a corpus, about `size` bytes."""
+        short = self.scratch / path.name
+        with open(path, "rb") as lines, open(short, "wb") as out:
+            for line in lines:
+                if out.tell() > size:
+                    break
+                out.write(line)
+        return short
+
+    def bench_large(self):
+        print("\n### Preprocess: a large file (the corpus repeated in changing order, each copy with new first words)")
+        for name, path in list(self.corpora.items())[:1 if self.options.quick else 3]:
+            large = self.scratch / f"large_{path.name}"  # made by another process, for this one must stay small
+            subprocess.run([sys.executable, HERE / "peers.py", "large", path, KEYS[name], large,
+                            "200e6" if self.options.quick else "1e9"], check=True, stdout=subprocess.DEVNULL)
+            table = Table(f"{name}: {large.stat().st_size / 1e6:.0f} MB", large.stat().st_size)
+            for _ in range(self.turns):
+                for workers in (1, 2):
+                    run = self.preprocess(large, KEYS[name], workers, self.scratch / "out")
+                    table.add(f"megalith-preprocess, {workers} core{'s' if workers > 1 else ''}, to disk", run)
+                    self.clean("out_*")
+            table.print()
+            large.unlink()
+
+    def bench_train(self):
+        name, path = next(iter(self.corpora.items()))
+        if self.options.quick:
+            path = self.head(path, 20e6)
+        size = path.stat().st_size
+        print("\n### Tokenizer training: byte-level BPE of 32,000 ids, all cores")
+        table = Table(f"{name}: {size / 1e6:.0f} MB", size)
+        for _ in range(min(self.turns, 2)):
+            run = Run([self.bin / "megalith-tokenizer", "train", "--input", path, "--json-keys", KEYS[name], "--vocab-size",
+                       32000, "--output", self.scratch / "tokenizer"])
+            table.add("megalith-tokenizer train", run)
+            for library in ("rustbpe", "hf") if self.options.peers else ():
+                run = self.peer("train", library, path, KEYS[name], 32000)
+                table.add({"rustbpe": "rustbpe", "hf": "Hugging Face tokenizers"}[library], run, run.json()["seconds"])
+        table.print(against="megalith-tokenizer train")
+
+    def merge_table(self, title, folder, turns, megatron_turns):
+        table = Table(title, sum(path.stat().st_size for path in folder.iterdir()))
+        for turn in range(turns):
+            run = Run([self.bin / "megalith-merge", "--input", folder, "--output-prefix", self.scratch / "joined"])
+            table.add("megalith-merge, synced", run)
+            self.clean("joined*")
+            for endings, what in ((("bin",), ".bin"), (("bin", "idx"), ".bin and .idx")):
+                words = " && ".join(f'cat "$1"/*.{e} > "$2".{e} && sync "$2".{e}' for e in endings)
+                run = Run(["sh", "-c", words, "sh", folder, self.scratch / "joined"])
+                table.add(f"cat and sync of the {what} files", run)
+                self.clean("joined*")
+            if self.options.peers and turn < megatron_turns:
+                run = self.peer("merge", folder, self.scratch / "joined")
+                table.add("Megatron's merge_datasets.py, not synced", run, run.json()["seconds"])
+                self.clean("joined*")
+        table.print(against="megalith-merge, synced")
+
+    def bench_merge(self):
+        print("\n### Merge")
+        folder = self.scratch / "shards"
+        folder.mkdir()
+        name, path = next(iter(self.corpora.items()))
+        if self.options.quick:
+            path = self.head(path, 20e6)
+        self.preprocess(path, KEYS[name], 2, folder / "part0")
+        source = folder / f"part0_{KEYS[name]}_document"
+        shards = 4 if self.options.quick else 12
+        for k in range(1, shards):
+            for ending in (".bin", ".idx"):
+                shutil.copyfile(f"{source}{ending}", folder / f"part{k}_{KEYS[name]}_document{ending}")
+        os.unlink(f"{source}.json")
+        self.merge_table(f"{shards} datasets of {name}", folder, 2 * self.turns + 1, 1)
+        shutil.rmtree(folder)
+        if not self.options.peers:
+            return
+        folder.mkdir()
+        documents = self.peer("many", folder, 4, 10**6 if self.options.quick else 10**7).json()["documents"]
+        self.merge_table(f"{documents / 1e6:.0f} million documents of 1 to 8 tokens", folder, self.turns, 1)
+        shutil.rmtree(folder)
+
+
+def machine():
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+    commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
+    return (f"{model}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}, load "
+            f"{os.getloadavg()[0]:.1f} before; commit {commit.strip() or 'not known'}, {time.strftime('%Y-%m-%d')}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", required=True)
+    parser.add_argument("--vocab", required=True)
+    parser.add_argument("--peers", help="Python with the peers' packages")
+    parser.add_argument("--bin", default=HERE.parent / "build" / "release" / "bin", help="Megalith's programs")
+    parser.add_argument("--work", help="folder for outputs; the measured disk")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="preprocess,large,train,merge")
+    options = parser.parse_args()
+    print(f"`{' '.join([os.path.relpath(sys.argv[0]), *sys.argv[1:]])}`\n\n{machine()}")
+    with tempfile.TemporaryDirectory(dir=options.work, prefix="megalith-bench-") as scratch:
+        bench = Bench(options, pathlib.Path(scratch))
+        for what in options.only.split(","):
+            getattr(bench, f"bench_{what}")()
+
+
+if __name__ == "__main__":
+    main()
