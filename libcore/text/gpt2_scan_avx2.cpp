@@ -21,12 +21,13 @@ class Avx2 {
     return out;
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 8 values more.
+  /// Writes `at` plus the place of each bit of `bits`, and up to 8 values more (tzcnt is defined for 0, the
+  /// compiler's builtin is not).
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const int count = __builtin_popcountll(bits);
     for (int done = 0; done < count; done += 8)
       for (int i = 0; i < 8; ++i) {
-        out[done + i] = at + static_cast<uint32_t>(__builtin_ctzll(bits));
+        out[done + i] = at + static_cast<uint32_t>(_tzcnt_u64(bits));
         bits &= bits - 1;
       }
   }
