@@ -390,6 +390,10 @@ TorchTensorFile::TorchTensorFile(std::string path, std::vector<std::pair<std::st
   }
 }
 
+void TorchTensorFile::verify() const {
+  for (const TorchTensor& tensor : tensors_) check_storage(tensor);
+}
+
 void TorchTensorFile::read(const Box& box, View out) const {
   const auto at = static_cast<size_t>(&checked(box, out) - stored_.data());
   copy_tensor(tensors_[at], box.offset, out, Box::whole({}, out.shape).offset, out.shape);

@@ -47,6 +47,10 @@ struct Family {
 Family family_for(const ModelConfig& config) {
   const NameMap& names = family_of(config);
   const std::string family = names.family;
+  if (config.rope_scaling || config.rotary_interpolation != 1 || config.sliding_window > 0)
+    fail(ErrorKind::kData,
+         "a model with lengthened rotary positions or a sliding window cannot be written for "
+         "llama.cpp; write --to hf and use llama.cpp's own converter");
   if (family == "gpt2") return {&names, "gpt2", true, false};
   if (family == "qwen2") return {&names, "qwen2", false, false};
   if (family == "llama" || family == "mistral") return {&names, "llama", false, true};

@@ -161,10 +161,26 @@ Json text_or_none(const std::string& text) {
   return text;
 }
 
+// (left, right): the tokens that a token sees beside itself.
+Json window_size(const ModelConfig& c) {
+  if (c.sliding_window == 0) return {};
+  return Json::Array{c.sliding_window - 1, 0};
+}
+
+// Megatron's --use-rope-scaling has LLaMA 3.1's figures built in.
+void check_rope_scaling(const ModelConfig& c) {
+  if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
+    fail(ErrorKind::kData,
+         "Megatron knows rotary scaling with low_freq_factor 1, high_freq_factor 4 and 8192 "
+         "original positions only; the model has ",
+         c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
+}
+
 // What Megatron compares and takes over when it loads (training/checkpointing.py: check_checkpoint_args,
 // load_args_from_checkpoint).
 Json::Object namespace_of(const Conversion& conversion, const MegatronLayout& layout) {
   const ModelConfig c = with_qkv_bias(conversion.source.config());
+  check_rope_scaling(c);
   const Json none;
   const char* impl = layout.engine ? "transformer_engine" : "local";
   const bool rope = c.position == PositionEmbedding::kRope;
@@ -184,6 +200,11 @@ Json::Object namespace_of(const Conversion& conversion, const MegatronLayout& la
           {"use_rotary_position_embeddings", rope},
           {"rotary_base", whole_if_possible(c.rotary_base)},
           {"rotary_percent", c.rotary_percent},
+          {"rotary_seq_len_interpolation_factor",
+           c.rotary_interpolation == 1 ? none : whole_if_possible(c.rotary_interpolation)},
+          {"use_rope_scaling", c.rope_scaling},
+          {"rope_scaling_factor", c.rope_factor},
+          {"window_size", window_size(c)},
           {"rotary_interleaved", false},
           {"normalization", enum_name(c.norm)},
           {"norm_epsilon", c.norm_epsilon},

@@ -7,6 +7,8 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/torch_file.h"
+#include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/convert.h"
 
 namespace megalith {
@@ -62,7 +64,17 @@ Json summary(const std::string& kind, const std::string& path, const TensorFile&
   return Json::Object{{"kind", kind}, {"path", path}, {"elements", elements}, {"tensors", tensors}};
 }
 
-Json inspect_file(const std::string& path) {
+// Weights under the names that their own file gives them. Every byte is read once and checked, unless
+// --no-crc.
+Json inspect_weights(const std::string& path, CrcCheck crc) {
+  if (fs::is_directory(path)) return summary("weights", path, WeightsFolder(path, crc));
+  if (path.ends_with(".safetensors")) return summary("safetensors", path, SafetensorsFile(path));
+  const TorchTensorFile file(open_torch(path, crc));
+  file.verify();
+  return summary("torch", path, file);
+}
+
+Json inspect_file(const std::string& path, CrcCheck crc) {
   if (path.ends_with(".gguf")) {
     const GgufFile file(path);
     Json out = summary("GGUF", path, file);
@@ -72,10 +84,11 @@ Json inspect_file(const std::string& path) {
     out.set("config", config);
     return out;
   }
-  return summary("safetensors", path, SafetensorsFile(path));
+  return inspect_weights(path, crc);
 }
 
-Json inspect_model(const std::string& path, const SourceOptions& options) {
+Json inspect_model(const std::string& path, SourceOptions options) {
+  options.padded = true;
   const ModelSource source(path, options);
   Json out = summary("model", source.path(), source.tensors());
   out.set("config", to_json(source.config()));
@@ -123,9 +136,10 @@ Json json_of(const OutputPlan& plan) {
 }
 
 Json inspect(const std::string& path, const SourceOptions& options) {
-  const bool container = path.ends_with(".gguf") || path.ends_with(".safetensors");
-  if (container && !fs::is_directory(path)) return inspect_file(path);
-  return inspect_model(path, options);
+  if (file_exists(path) && !fs::is_directory(path)) return inspect_file(path, options.crc);
+  const bool bare = WeightsFolder::is_there(path) && !file_exists(path + "/config.json") &&
+                    !file_exists(path + "/adapter_config.json");
+  return bare ? inspect_weights(path, options.crc) : inspect_model(path, options);
 }
 
 std::string inspect_text(const Json& inspected) {

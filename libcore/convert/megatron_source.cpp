@@ -146,6 +146,7 @@ int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& 
            options.tokenizer);
     size = std::max(size, ids);
   }
+  if (size == 0 && options.padded) return rows;
   if (size == 0) {
     std::string hint;
     for (const char* key : {"vocab_size", "orig_vocab_size"})

@@ -17,6 +17,7 @@ struct SourceOptions {
   int heads = 0;               // attention heads, of a checkpoint without args; 0: not given
   std::string tokenizer = {};  // folder with the tokenizer's files; empty: not given
   CrcCheck crc = CrcCheck::kYes;
+  bool padded = false;  // take padding for vocabulary where nobody says what it is: to list, not to convert
 };
 
 /// A model that Megatron-LM saved.

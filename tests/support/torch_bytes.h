@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace megalith::test {
+
+/// A member of a zip archive, with what a hostile writer may say of it.
+struct ZipMember {
+  std::string name, bytes;
+  uint16_t method = 0, flags = 0;
+  int64_t directory_size = -1;  // said in the directory; -1: the true one
+  uint32_t crc_error = 0;       // added to the true CRC
+  uint32_t local = 0;           // added to the true place
+};
+/// An archive that stores its members; `zip64` gives it the wide end record and wide sizes.
+std::string zip_of(const std::vector<ZipMember>& members, bool zip64 = false);
+
+/// Little-endian numbers.
+std::string u8(int value);
+std::string u16(int value);
+std::string u32(uint32_t value);
+std::string u64(uint64_t value);
+
+/// Opcodes of a pickle.
+std::string text(std::string_view value);                            // BINUNICODE
+std::string whole(int64_t value);                                    // LONG1
+std::string global(std::string_view module, std::string_view name);  // GLOBAL
+std::string tuple(const std::vector<std::string>& items);
+std::string wholes(const std::vector<int64_t>& items);  // a tuple
+/// {key: value, …}, between PROTO 2 and STOP.
+std::string pickled_dict(const std::vector<std::pair<std::string, std::string>>& items);
+
+struct PickledTensor {
+  std::vector<int64_t> extents, strides;
+  int64_t offset = 0, elements = 16;
+  std::string key = "0", type = "FloatStorage";
+};
+std::string tensor(const PickledTensor& tensor);
+
+/// A file of torch.save with this pickle and a storage "0" of 0, 1, …, 15 in fp32.
+std::vector<ZipMember> torch_members(const std::string& pickle);
+std::string torch_zip(const std::string& pickle);
+
+}  // namespace megalith::test
