@@ -61,8 +61,9 @@ class CharTraits {
 extern const uint16_t kTraitBlockOf[0x110000 / 64];
 extern const uint8_t kTraits[];
 
-/// Traits of a code point up to U+10FFFF.
+/// Traits of a code point; kOther above U+10FFFF.
 inline CharTraits char_traits(uint32_t code_point) {
+  if (code_point > 0x10FFFF) return CharTraits(0);
   return CharTraits(kTraits[kTraitBlockOf[code_point >> 6] << 6 | (code_point & 63)]);
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/unicode.h"
 
@@ -18,9 +19,15 @@ void flatten(const std::optional<HfPlace>& stage, const char* list, std::vector<
   for (const HfPlace& part : stage->at(list).list()) flatten(part, list, out);
 }
 
+/// No model needs more; each may make a text longer, and each pattern cuts within those before it.
+constexpr size_t kMostStages = 32;
+
 std::vector<HfPlace> stages(const HfPlace& root, const char* member, const char* list) {
   std::vector<HfPlace> out;
   flatten(root.find(member), list, out);
+  if (out.size() > kMostStages)
+    fail(ErrorKind::kData, root.file(), ": ", member, " has ", out.size(), " stages, wanted at most ",
+         kMostStages);
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/byte_alphabet.h"
 
@@ -88,11 +89,22 @@ Tokens apply(const TokenDecoder::Metaspace& step, Tokens tokens) {
   return tokens;
 }
 
+size_t bytes_of(const Tokens& tokens) {
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return bytes;
+}
+
 }  // namespace
 
 std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
-  for (const Step& step : steps_)
+  const size_t most = 64 * bytes_of(tokens) + (size_t{1} << 16);
+  for (const Step& step : steps_) {
     tokens = std::visit([&](const auto& s) { return apply(s, std::move(tokens)); }, step);
+    if (bytes_of(tokens) > most)
+      fail(ErrorKind::kData, "the tokenizer's decoder makes more than ", most, " bytes of ", tokens.size(),
+           " tokens; no language needs that");
+  }
   return replace_invalid_utf8(join(tokens, steps_.empty() ? " " : ""));
 }
 

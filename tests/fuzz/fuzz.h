@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#ifndef MEGALITH_LIBFUZZER
+#include <gtest/gtest.h>
+#endif
+
+/// A fuzz target reads bytes as an input file of one kind and uses what it read. It must return, or throw an
+/// Error of kind kData; anything else (another exception, a crash, a sanitizer's complaint, running for long)
+/// is a find.
+///
+///   MEGALITH_FUZZ_TARGET(tokenizer_json) { read_and_use(bytes); }
+///
+/// In the tests it is driven by mutations of the files in tests/fuzz/corpus/NAME, always the same ones; with
+/// MEGALITH_FUZZ_SECONDS=60 by more of them for that long, with MEGALITH_FUZZ_SEED by others, and with
+/// MEGALITH_FUZZ_KEEP=FILE each input is written to FILE before it is used, so that a crash leaves it there.
+/// With the preset "fuzz" (clang) it is a libFuzzer program, build/fuzz/bin/fuzz_NAME. Every find becomes a
+/// test.
+#ifdef MEGALITH_LIBFUZZER
+#define MEGALITH_FUZZ_TARGET(NAME)                                              \
+  static void fuzz_one(std::string_view bytes);                                 \
+  extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {     \
+    megalith::fuzz::use({reinterpret_cast<const char*>(data), size}, fuzz_one); \
+    return 0;                                                                   \
+  }                                                                             \
+  static void fuzz_one([[maybe_unused]] std::string_view bytes)
+#else
+#define MEGALITH_FUZZ_TARGET(NAME)                     \
+  static void fuzz_one_##NAME(std::string_view bytes); \
+  TEST(Fuzz, NAME) {                                   \
+    megalith::fuzz::mutate(#NAME, fuzz_one_##NAME);    \
+  }                                                    \
+  static void fuzz_one_##NAME([[maybe_unused]] std::string_view bytes)
+#endif
+
+namespace megalith::fuzz {
+
+using Target = void (*)(std::string_view bytes);
+
+/// Runs the target on one input. Errors of kind kData are as wanted; others go on.
+void use(std::string_view bytes, Target target);
+
+/// Runs the target on the files of its corpus and on mutations of them; a find fails the test.
+void mutate(const char* name, Target target);
+
+/// A file that holds `bytes`, for readers that want one; the same path each time. One thread.
+const char* file_of(std::string_view bytes, const char* name = "input");
+
+}  // namespace megalith::fuzz
