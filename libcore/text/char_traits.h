@@ -61,6 +61,11 @@ class CharTraits {
 extern const uint16_t kTraitBlockOf[0x110000 / 64];
 extern const uint8_t kTraits[];
 
+/// Traits of an ASCII character: the first blocks are their own.
+inline CharTraits ascii_traits(unsigned char c) {
+  return CharTraits(kTraits[c]);
+}
+
 /// Traits of a code point; kOther above U+10FFFF.
 inline CharTraits char_traits(uint32_t code_point) {
   if (code_point > 0x10FFFF) return CharTraits(0);

@@ -19,7 +19,7 @@ struct Char {
 
 Char char_at(const char* at, const Window& text) {
   const auto byte = static_cast<unsigned char>(*at);
-  if (byte < 0x80) return {byte, char_traits(byte), 1};
+  if (byte < 0x80) return {byte, ascii_traits(byte), 1};
   const CodePoint c = code_point_at({at, text.end()});
   return {c.value, char_traits(c.value), c.bytes};
 }
@@ -35,9 +35,20 @@ const char* run_end(const char* at, const Window& text, Joins&& joins, size_t mo
   return at;
 }
 
-const char* run_end(const char* at, const Window& text, KindSet kinds, size_t most = SIZE_MAX) {
+const char* run_end(const char* at, const Window& text, KindSet kinds, size_t most) {
   return run_end(
       at, text, [&](const Char& c) { return kinds.has(c.kind()); }, most);
+}
+
+/// The same for any number of them, the most of which are ASCII.
+const char* run_end(const char* at, const Window& text, KindSet kinds) {
+  for (const char* const end = text.end(); at < end; ++at) {
+    const auto byte = static_cast<unsigned char>(*at);
+    if (byte >= 0x80) return run_end(at, text, kinds, SIZE_MAX);
+    if (!kinds.has(ascii_traits(byte).kind())) return at;
+  }
+  text.has(at);
+  return at;
 }
 
 constexpr KindSet kLetters = KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter);
@@ -240,20 +251,27 @@ const std::vector<Known>& known_patterns() {
   return known;
 }
 
-/// A set of characters: [a-z\p{N}], [^…], \p{L}, \s.
+/// A set of characters: [a-z\p{N}], \p{L}, \s.
 class CharSet {
  public:
-  bool has(const Char& c) const {
+  bool has(const Char& c) const { return c.value < ascii_.size() ? ascii_[c.value] : holds(c); }
+
+  /// Takes a set from the front of `regex`; false: it begins with none that is known.
+  bool take(std::string_view& regex) {
+    if (!take_kind(regex) && !take_list(regex)) return false;
+    for (uint32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = holds({c, char_traits(c), 1});
+    return true;
+  }
+
+ private:
+  bool holds(const Char& c) const {
     bool found = kinds_.has(c.kind());
     for (size_t i = 0; !found && i < ranges_.size(); ++i)
       found = c.value >= ranges_[i].first && c.value <= ranges_[i].second;
     return found;
   }
-
-  /// Takes a set from the front of `regex`; false: it begins with none that is known.
-  bool take(std::string_view& regex) {
-    if (take_kind(regex)) return true;
-    if (!regex.starts_with('[') || regex.starts_with("[^")) return false;
+  bool take_list(std::string_view& regex) {
+    if (!regex.starts_with('[') || regex.starts_with("[^") || regex.starts_with("[]")) return false;
     regex.remove_prefix(1);
     while (!regex.empty() && regex[0] != ']') {
       if (take_kind(regex)) continue;
@@ -270,8 +288,6 @@ class CharSet {
     regex.remove_prefix(1);
     return true;
   }
-
- private:
   bool take_kind(std::string_view& regex) {
     constexpr std::pair<std::string_view, KindSet> kNames[] = {
         {"\\s", kSpaces},
@@ -305,9 +321,23 @@ class CharSet {
     return static_cast<unsigned char>(kMeaning[which]);
   }
 
+  std::array<bool, 128> ascii_{};
   KindSet kinds_ = KindSet::of();
   std::vector<std::pair<uint32_t, uint32_t>> ranges_;
 };
+
+/// A SplitPattern::skip to the first character for which `begins` is true.
+template <class Begins>
+auto skip_to(Begins begins) {
+  return [begins](const char* at, const Window& text) {
+    while (at < text.end()) {
+      const Char c = char_at(at, text);
+      if (begins(c)) break;
+      at += c.bytes;
+    }
+    return at;
+  };
+}
 
 /// \s+$: spaces before the end of the text or of a line.
 const char* spaces_at_end(const char* at, const Window& text) {
@@ -326,7 +356,10 @@ const char* spaces_at_end(const char* at, const Window& text) {
 /// One set of characters, perhaps with a space before it: \s?[…]+
 std::optional<SplitPattern> set_pattern(std::string_view regex) {
   const std::string name(regex);
-  if (regex == "\\s+$") return SplitPattern{name, spaces_at_end, nullptr};
+  if (regex == "\\s+$")
+    return SplitPattern{.name = name, .match = spaces_at_end, .skip = skip_to([](const Char& c) {
+                                                                return kSpaces.has(c.kind());
+                                                              })};
   bool may_lead = false;
   if (regex.starts_with("\\s?")) {
     may_lead = true;
@@ -351,7 +384,8 @@ std::optional<SplitPattern> set_pattern(std::string_view regex) {
     }
     return run_end(at, text, joins, most);
   };
-  return SplitPattern{name, match, nullptr};
+  const auto begins = [=](const Char& c) { return set.has(c) || (may_lead && kSpaces.has(c.kind())); };
+  return SplitPattern{.name = name, .match = match, .skip = skip_to(begins)};
 }
 
 /// Cuts a window by patterns that follow each other.
@@ -371,10 +405,12 @@ class Cutting {
   bool cut(size_t pattern, const char* at, const Window& text) {
     if (pattern == patterns_.size()) return take(text);
     const char* gap = at;  // what no match holds begins here
+    const auto& skip = patterns_[pattern].skip;
     while (at < text.end()) {
+      if (skip && (at = skip(at, text)) == text.end()) break;
       const Window seen(text.end(), text.open());
       const char* const end = patterns_[pattern].match(at, seen);
-      if (seen.unsure()) return cut_gap(pattern, gap, at, text);
+      if (seen.unsure()) return cut_gap(pattern, gap, at);
       if (end == at) {
         at += char_at(at, text).bytes;
         continue;
@@ -386,9 +422,8 @@ class Cutting {
     return gap == at || cut(pattern + 1, gap, Window(at, text.open()));
   }
   /// What is not sure begins at `at`: the gap before it may go on there.
-  bool cut_gap(size_t pattern, const char* gap, const char* at, const Window& text) {
+  bool cut_gap(size_t pattern, const char* gap, const char* at) {
     if (gap < at) cut(pattern + 1, gap, Window(at, true));
-    static_cast<void>(text);
     return false;
   }
   bool take(const Window& text) {
@@ -428,13 +463,14 @@ std::optional<SplitPattern> split_pattern(std::string_view regex) {
   std::string written;  // files write ends of lines as they are, or escaped
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
-    if (written == known.regex) return SplitPattern{known.name, known.match, known.find};
+    if (written == known.regex)
+      return SplitPattern{.name = known.name, .match = known.match, .find = known.find};
   return set_pattern(written);
 }
 
 SplitPattern gpt2_split_pattern() {
   const Known& known = known_patterns().front();
-  return {known.name, known.match, known.find};
+  return {.name = known.name, .match = known.match, .find = known.find};
 }
 
 SplitPattern mark_pattern(const std::string& mark, bool each) {
@@ -451,8 +487,9 @@ SplitPattern mark_pattern(const std::string& mark, bool each) {
     if (end == text.end()) text.has(end);
     return end;
   };
-  return {(each ? "each " : "runs of ") + mark, match,
-          [first](std::string_view utf8, std::span<uint32_t> ends) {
+  return {.name = (each ? "each " : "runs of ") + mark,
+          .match = match,
+          .find = [first](std::string_view utf8, std::span<uint32_t> ends) {
             return find_one_by_one(first, utf8, ends);
           }};
 }
@@ -462,7 +499,9 @@ SplitPattern digits_pattern(bool individual) {
     return run_end(
         at, text, [](const Char& c) { return c.traits.is_digit(); }, most);
   };
-  return {individual ? "digits" : "numbers", match, nullptr};
+  return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
+                                                                       return c.traits.is_digit();
+                                                                     })};
 }
 
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {

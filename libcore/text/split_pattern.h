@@ -39,7 +39,9 @@ struct SplitPattern {
   /// The end of the match that begins at `at` (there is a character), or `at` when none does. What stands
   /// before `at` does not matter.
   std::function<const char*(const char* at, const Window&)> match;
-  FindPretokens find;  // set when the matches cover every text: the same, faster
+  /// Where, from `at` on, a match may begin, or the text's end: characters before it begin none. Optional.
+  std::function<const char*(const char* at, const Window&)> skip = {};
+  FindPretokens find = {};  // set when the matches cover every text: the same, faster
 };
 
 /// The scanner for a regular expression, or nothing when it is none of those that are known: the patterns of
