@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Holds `megalith-tokenizer encode` and `decode` against Hugging Face tokenizers, sentencepiece and tiktoken (as Megatron-LM uses them).
 
-    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--no-every] [--only NAME] [TOKENIZER ...]
+    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--every] [--only NAME ...] [-- TOKENIZER ...]
 
-Texts: every Unicode code point, first and last in a text and among letters, digits, spaces, apostrophes and ends of lines; and N random strings of every
-script. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
-Ids must be equal, and so must the texts that are decoded from those of the random strings. Prints the differences (at most five for each) and their number, and
-exits 1 when there is one.
+Texts: N random strings of every script; with --every each Unicode code point, first and last in a text and among letters, digits, spaces,
+apostrophes and ends of lines. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
+Ids must be equal, and so must the texts that are decoded from those of the random strings. Prints the differences (at most five for each)
+and their number, and exits 1 when there is one.
 """
-import argparse, collections, concurrent.futures, glob, json, os, random, subprocess, sys
+import argparse, concurrent.futures, glob, json, os, random, subprocess, sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 GOLDENS = os.path.join(ROOT, "tests", "text", "goldens")
@@ -170,7 +170,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strings", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--no-every", action="store_true", help="without every code point")
+    parser.add_argument("--every", action="store_true", help="every code point too (minutes for each tokenizer)")
     parser.add_argument("--only", default=[""], nargs="+", help="tokenizers whose name holds one of these")
     parser.add_argument("tokenizers", nargs="*")
     options = parser.parse_args()
@@ -180,7 +180,7 @@ def main():
         if not any(word in case.name for word in options.only):
             continue
         rng = random.Random(options.seed * 1000 + number)
-        if not options.no_every:
+        if options.every:
             bad += compare(case, every_code_point(), decode=False)
         bad += compare(case, (random_text(rng) for _ in range(options.strings)))
     sys.exit(1 if bad else 0)
