@@ -1,5 +1,7 @@
 #include "libcore/text/byte_level_tokenizer.h"
 
+#include <algorithm>
+
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/identity_hash.h"
@@ -11,10 +13,18 @@ namespace {
 constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
 constexpr size_t kEnds = 2048;                 // pretokens found at once
 
-/// Size of the n-th thread's cache (PieceCache): the first get 2.25 MiB, about the second-level cache, later
-/// ones less, so that 128 of them hold 65 MiB.
-int cache_bits(size_t n) {
-  return n < 8 ? 15 : n < 24 ? 14 : 12;
+constexpr size_t kBatch = 64;  // looked up at once
+
+/// Memory of the n-th thread's caches: the first get what a corpus of gigabytes fills, later ones less, so
+/// that 128 of them hold 80 MiB.
+struct CacheSize {
+  int table_bits;     // lines of a PieceTable
+  size_t long_bytes;  // of a LongPieceCache
+};
+CacheSize cache_size(size_t n) {
+  if (n < 4) return {.table_bits = 17, .long_bytes = size_t{4} << 20};
+  if (n < 16) return {.table_bits = 14, .long_bytes = size_t{1} << 19};
+  return {.table_bits = 11, .long_bytes = size_t{1} << 16};
 }
 
 /// Where this thread looks first for its working memory.
@@ -27,8 +37,11 @@ size_t thread_number() {
 }  // namespace
 
 struct ByteLevelTokenizer::Scratch {
-  explicit Scratch(int bits) : cache(bits) {}
-  PieceCache cache;
+  Scratch(CacheSize size, std::span<const Seed> seeds) : table(size.table_bits), longer(size.long_bytes) {
+    for (const Seed& seed : seeds) table.put(seed.key, {&seed.id, 1});
+  }
+  PieceTable table;
+  LongPieceCache longer;
   std::vector<int32_t> piece;  // ids of one pretoken
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
@@ -42,7 +55,7 @@ class ByteLevelTokenizer::Lease {
       std::atomic<Scratch*>& idle = slot(i);
       if (idle.load(std::memory_order_relaxed)) scratch_ = idle.exchange(nullptr, std::memory_order_acquire);
     }
-    if (!scratch_) scratch_ = new Scratch(cache_bits(owner_.made_++));
+    if (!scratch_) scratch_ = new Scratch(cache_size(owner_.made_++), owner_.seeds_);
   }
   ~Lease() {
     for (size_t i = 0; i < kIdle; ++i) {
@@ -76,10 +89,20 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
   // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
   if (model.ignore_merges) rules_ += "; whole tokens first";
-  if (!model.ignore_merges) return;
-  for (size_t id = 0; id < tokens_.size(); ++id)
+  for (size_t id = 0; model.ignore_merges && id < tokens_.size(); ++id)
     if (!tokens_[id].empty() && !(id < model.literal.size() && model.literal[id]))
       whole_.emplace(tokens_[id], static_cast<int32_t>(id));
+  make_seeds();
+}
+
+void ByteLevelTokenizer::make_seeds() {
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (tokens_[i].empty() || tokens_[i].size() > PieceKey::kLongest) continue;
+    encode_piece(tokens_[i], ids);  // not every token is reached by merging
+    if (ids.size() == 1 && ids[0] == id) seeds_.push_back({PieceKey::of(tokens_[i]), id});
+  }
 }
 
 ByteLevelTokenizer::~ByteLevelTokenizer() {
@@ -132,23 +155,66 @@ void ByteLevelTokenizer::encode_piece(std::string_view piece, std::vector<int32_
 void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
   while (!utf8.empty()) {
     const size_t count = find_pretokens_(utf8, scratch.ends);
-    size_t at = 0;
-    for (size_t i = 0; i < count; at = scratch.ends[i++]) {
-      const std::string_view piece = utf8.substr(at, scratch.ends[i] - at);
-      std::span<const int32_t> found = scratch.cache.find(piece, utf8.size() - at);
-      if (found.empty()) {
-        encode_piece(piece, scratch.piece);
-        scratch.cache.put(piece, scratch.piece);
-        found = scratch.piece;
-      }
-      sink.ids.append(found);
-    }
-    utf8.remove_prefix(at);
+    const std::span<const uint32_t> ends = std::span(scratch.ends).first(count);
+    if (sink.ids.width() == sizeof(uint16_t))
+      encode_pretokens<uint16_t>(scratch, utf8, ends, sink.ids);
+    else
+      encode_pretokens<int32_t>(scratch, utf8, ends, sink.ids);
+    utf8.remove_prefix(ends.back());
     if (sink.take && sink.ids.size() >= kPieceIds) {
       (*sink.take)(sink.ids.ids<int32_t>());
       sink.ids.clear();
     }
   }
+}
+
+/// The pretokens of `text` that end at `ends`. First all keys, so that the lines of the table are on their
+/// way before they are needed, then the ids, without a branch that depends on how many they are.
+template <class Id>
+void ByteLevelTokenizer::encode_pretokens(Scratch& scratch, std::string_view text,
+                                          std::span<const uint32_t> ends, IdBuffer& ids) const {
+  struct Probe {
+    PieceKey key;
+    const PieceTable::Line* line;
+  };
+  std::array<Probe, kBatch> probes;
+  Id* out = ids.extend<Id>(ends.back() + PieceTable::kIds);  // at most one for each byte
+  size_t begin = 0;
+  for (size_t from = 0; from < ends.size(); from += kBatch) {
+    const std::span<const uint32_t> batch = ends.subspan(from, std::min(kBatch, ends.size() - from));
+    size_t at = begin;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const size_t size = batch[i] - at;
+      const PieceKey key = at + sizeof key <= text.size() ? PieceKey::of(text.data() + at, size)
+                                                          : PieceKey::of(text.substr(at, size));
+      probes[i] = {key, &scratch.table.line(key)};
+      __builtin_prefetch(probes[i].line);
+      at = batch[i];
+    }
+    for (size_t i = 0; i < batch.size(); begin = batch[i++]) {
+      const PieceTable::Entry* const entry = probes[i].line->find(probes[i].key);
+      if (entry) [[likely]] {
+        for (size_t k = 0; k < PieceTable::kIds; ++k) out[k] = static_cast<Id>(entry->ids[k]);
+        out += entry->count();
+      } else {
+        for (int32_t id : encode_unknown(scratch, text.substr(begin, batch[i] - begin), probes[i].key))
+          *out++ = static_cast<Id>(id);
+      }
+    }
+  }
+  ids.finish(out);
+}
+
+/// The ids of a piece that is not in the table. They last until the next call.
+std::span<const int32_t> ByteLevelTokenizer::encode_unknown(Scratch& scratch, std::string_view piece,
+                                                            const PieceKey& key) const {
+  if (const std::span<const int32_t> known = scratch.longer.find(piece); !known.empty()) return known;
+  encode_piece(piece, scratch.piece);
+  if (piece.size() <= PieceKey::kLongest && scratch.piece.size() <= PieceTable::kIds)
+    scratch.table.put(key, scratch.piece);
+  else
+    scratch.longer.put(piece, scratch.piece);
+  return scratch.piece;
 }
 
 std::string ByteLevelTokenizer::hash() const {

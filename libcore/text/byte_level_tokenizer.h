@@ -12,6 +12,7 @@
 #include "libcore/text/added_tokens.h"
 #include "libcore/text/byte_pair_encoder.h"
 #include "libcore/text/character_ids.h"
+#include "libcore/text/piece_cache.h"
 #include "libcore/text/pretokenizer.h"
 #include "libcore/text/tokenizer.h"
 
@@ -61,7 +62,16 @@ class ByteLevelTokenizer : public Tokenizer {
     IdBuffer& ids;
     const TakeIds* take = nullptr;
   };
+  /// A token that is one piece's only id.
+  struct Seed {
+    PieceKey key;
+    int32_t id;
+  };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
+  template <class Id>
+  void encode_pretokens(Scratch&, std::string_view text, std::span<const uint32_t> ends, IdBuffer&) const;
+  std::span<const int32_t> encode_unknown(Scratch&, std::string_view piece, const PieceKey&) const;
+  void make_seeds();
   void encode_piece(std::string_view piece, std::vector<int32_t>& ids) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
 
@@ -70,6 +80,7 @@ class ByteLevelTokenizer : public Tokenizer {
   BytePairEncoder encoder_;
   std::unordered_map<std::string_view, int32_t> whole_;  // tokens that need no merging (ignore_merges)
   FindPretokens find_pretokens_;
+  std::vector<Seed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rules_;

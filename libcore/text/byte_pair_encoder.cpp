@@ -1,43 +1,83 @@
 #include "libcore/text/byte_pair_encoder.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <queue>
 
+#include "libcore/base/error.h"
+
 namespace megalith {
+
 namespace {
 
-// Up to here the quadratic loop over an array on the stack is faster than the queue.
-constexpr size_t kShort = 64;
+/// Whether an id may stand for the rank of its merge: later merges give greater ones.
+bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
+  const auto other = std::adjacent_find(merges.begin(), merges.end(),
+                                        [](const auto& a, const auto& b) { return a.merged >= b.merged; });
+  return other == merges.end();
+}
 
 }  // namespace
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                                  MergeRanks ranks, std::optional<CharacterIds> characters)
-    : byte_ids_(byte_ids), characters_(std::move(characters)), targets_(merges.size()) {
-  uint32_t rank = 0;
-  for (const Merge& merge : merges) {
-    targets_[id_pair(merge.left, merge.right)] = {
-        ranks == MergeRanks::kToken ? static_cast<uint32_t>(merge.merged) : rank, merge.merged};
-    ++rank;
+    : byte_ids_(byte_ids),
+      characters_(std::move(characters)),
+      memory_(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket)),
+      buckets_(memory_.as<Bucket>()),
+      byte_ranks_(256 * 256),
+      shift_(64 - std::countr_zero(buckets_.size())) {
+  if (merges.size() >= kNoRank)
+    fail(ErrorKind::kData, "the tokenizer has ", merges.size(), " merges; at most ", kNoRank - 1,
+         " can be used");
+  for (const Merge& merge : merges)
+    for (int32_t id : {merge.left, merge.right, merge.merged})
+      if (id < 0 || id >= kNobody)
+        fail(ErrorKind::kData, "token id ", id, " is beyond what can be merged; ids go to ", kNobody - 1);
+  std::memset(buckets_.data(), 0xFF, buckets_.size_bytes());
+  const bool rank_is_id = ranks == MergeRanks::kToken || ids_ascend(merges);
+  for (size_t i = 0; i < merges.size(); ++i) {
+    add(merges[i], static_cast<uint32_t>(rank_is_id ? static_cast<size_t>(merges[i].merged) : i));
+    if (!rank_is_id) merged_.push_back(merges[i].merged);
+  }
+  for (size_t pair = 0; pair < byte_ranks_.size(); ++pair)
+    byte_ranks_[pair] = rank(byte_ids_[pair / 256], byte_ids_[pair % 256]);
+}
+
+void BytePairEncoder::add(const Merge& merge, uint32_t rank) {
+  const uint64_t pair = pair_of(merge.left, merge.right);
+  for (size_t at = place(pair);; at = (at + 1) & (buckets_.size() - 1))
+    for (uint64_t& slot : buckets_[at].slots)
+      if (slot == kFree || slot >> kRankBits == pair) {
+        slot = pair << kRankBits | rank;
+        return;
+      }
+}
+
+inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
+  const uint64_t pair = pair_of(left, right);
+  uint64_t found = kNoRank;
+  for (size_t at = place(pair);; at = (at + 1) & (buckets_.size() - 1)) {
+    const Bucket& bucket = buckets_[at];
+    for (const uint64_t slot : bucket.slots)  // without branches
+      found = slot >> kRankBits == pair ? slot & (kNoRank - 1) : found;
+    if (bucket.slots.back() == kFree || found != kNoRank) [[likely]]
+      return static_cast<uint32_t>(found);
   }
 }
 
-BytePairEncoder::Target BytePairEncoder::target(int32_t left, int32_t right) const {
-  const Target* found = targets_.find(id_pair(left, right));
-  return found ? *found : Target{};
-}
-
 void BytePairEncoder::add_to(IdentityHash& hash) const {
-  std::vector<std::array<uint32_t, 4>> merges;
-  targets_.for_each([&](IdPair pair, const Target& target) {
-    merges.push_back({target.rank, static_cast<uint32_t>(left_of(pair)),
-                      static_cast<uint32_t>(right_of(pair)), static_cast<uint32_t>(target.merged)});
-  });
+  std::vector<std::array<uint64_t, 2>> merges;  // rank, pair
+  for (const Bucket& bucket : buckets_)
+    for (const uint64_t slot : bucket.slots)
+      if (slot != kFree) merges.push_back({slot & (kNoRank - 1), slot >> kRankBits});
   std::sort(merges.begin(), merges.end());
   hash.add(static_cast<int64_t>(merges.size()));
-  for (const auto& [rank, left, right, merged] : merges) {
-    hash.add(static_cast<int64_t>(id_pair(static_cast<int32_t>(left), static_cast<int32_t>(right))));
-    hash.add(int64_t{merged});
+  for (const auto& [rank, pair] : merges) {
+    const uint64_t left = pair >> kIdBits, right = pair & kNobody;
+    hash.add(static_cast<int64_t>(left << 32 | right));
+    hash.add(int64_t{merged(static_cast<uint32_t>(rank))});
   }
 }
 
@@ -50,30 +90,60 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) 
                    [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; });
   }
   if (ids.size() <= kShort)
-    merge_short(ids);
+    ids.resize(merge_short(bytes, ids.data(), ids.size()));
   else
     merge_long(ids);
 }
 
-void BytePairEncoder::merge_short(std::vector<int32_t>& ids) const {
-  std::array<Target, kShort> targets;  // targets[i]: what ids[i] and ids[i + 1] become
-  size_t n = ids.size();
-  for (size_t i = 0; i + 1 < n; ++i) targets[i] = target(ids[i], ids[i + 1]);
-  while (n > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < n; ++i)
-      if (targets[i].rank < targets[best].rank) best = i;
-    if (targets[best].rank == kNoRank) break;
-    ids[best] = targets[best].merged;
-    for (size_t i = best + 1; i + 1 < n; ++i) {
-      ids[i] = ids[i + 1];
-      targets[i] = targets[i + 1];
-    }
-    --n;
-    if (best > 0) targets[best - 1] = target(ids[best - 1], ids[best]);
-    if (best + 1 < n) targets[best] = target(ids[best], ids[best + 1]);
+// The symbols stay where their first bytes are; a bit of `alive` says which are left. Neighbours that do not exist
+// are kNobody, which joins nothing, so that a step has no branch but the one that ends the loop: the pairs of
+// words seen for the first time follow no pattern that a processor could foresee.
+size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t n) const {
+  constexpr int kPlaceBits = 6;
+  constexpr size_t kStep = 8;
+  constexpr auto kNone = static_cast<int32_t>(kNoRank << kPlaceBits);
+  if (n < 2) return n;
+  std::array<int32_t, kShort + 2> around;
+  int32_t* const symbols = around.data() + 1;
+  std::memcpy(symbols, ids, n * sizeof *ids);
+  symbols[-1] = symbols[n] = kNobody;
+  alignas(64) std::array<int32_t, kShort> steps;  // by place: rank of this and the next symbol, then the place
+  const auto step = [](uint32_t rank, size_t place) {
+    return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
+  };
+  const auto first_rank = [&](size_t i) {
+    if (characters_) return rank(ids[i], ids[i + 1]);
+    return byte_ranks_[size_t{static_cast<uint8_t>(bytes[i])} << 8 | static_cast<uint8_t>(bytes[i + 1])];
+  };
+  for (size_t i = 0; i + 1 < n; ++i) steps[i] = step(first_rank(i), i);
+  const size_t rounded = (n + kStep - 1) / kStep * kStep;
+  for (size_t i = n - 1; i < rounded; ++i) steps[i] = kNone;
+
+  uint64_t alive = n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+  while (true) {
+    int32_t best = kNone;
+    for (size_t i = 0; i < rounded; i += kStep)
+      for (size_t k = 0; k < kStep; ++k) best = std::min(best, steps[i + k]);
+    if (best >= kNone) break;
+    const auto at = static_cast<size_t>(best & (kShort - 1));
+    const uint32_t joined = static_cast<uint32_t>(best) >> kPlaceBits;
+    const uint64_t behind = alive & (~uint64_t{1} << at);
+    const auto gone = static_cast<size_t>(std::countr_zero(behind));
+    alive ^= uint64_t{1} << gone;
+    const uint64_t rest = behind & (behind - 1), before = alive & ((uint64_t{1} << at) - 1);
+    // -1: nobody; so is the place n.
+    const auto next = rest == 0 ? n : static_cast<size_t>(std::countr_zero(rest));
+    const ptrdiff_t previous = 63 - std::countl_zero(before);
+    const int32_t id = merged(joined);
+    symbols[at] = id;
+    steps[gone] = kNone;
+    const uint32_t left_rank = rank(symbols[previous], id), right_rank = rank(id, symbols[next]);
+    steps[at] = step(right_rank, at);
+    if (previous >= 0) steps[static_cast<size_t>(previous)] = step(left_rank, static_cast<size_t>(previous));
   }
-  ids.resize(n);
+  size_t count = 0;
+  for (; alive != 0; alive &= alive - 1) ids[count++] = symbols[std::countr_zero(alive)];
+  return count;
 }
 
 void BytePairEncoder::merge_long(std::vector<int32_t>& ids) const {
@@ -82,7 +152,7 @@ void BytePairEncoder::merge_long(std::vector<int32_t>& ids) const {
   };
   struct Candidate {
     uint32_t rank;
-    int32_t at, left, right, merged;
+    int32_t at, left, right;
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : at > other.at;
     }
@@ -98,8 +168,8 @@ void BytePairEncoder::merge_long(std::vector<int32_t>& ids) const {
     if (at < 0 || symbol(at).next < 0) return;
     const int32_t left = symbol(at).id;
     const int32_t right = symbol(symbol(at).next).id;
-    const Target found = target(left, right);
-    if (found.rank != kNoRank) queue.push({found.rank, at, left, right, found.merged});
+    const uint32_t found = rank(left, right);
+    if (found != kNoRank) queue.push({found, at, left, right});
   };
   for (int32_t i = 0; i < n; ++i) consider(i);
 
@@ -110,7 +180,7 @@ void BytePairEncoder::merge_long(std::vector<int32_t>& ids) const {
     // Outdated when either side was joined to something else since.
     if (here.id != top.left || here.next < 0 || symbol(here.next).id != top.right) continue;
     Symbol& gone = symbol(here.next);
-    here = {top.merged, here.previous, gone.next};
+    here = {merged(top.rank), here.previous, gone.next};
     gone.id = -1;
     if (here.next >= 0) symbol(here.next).previous = top.at;
     consider(here.previous);

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/huge_pages.h"
 #include "libcore/text/character_ids.h"
 #include "libcore/text/identity_hash.h"
-#include "libcore/text/pair_map.h"
 
 namespace megalith {
 
@@ -26,7 +26,7 @@ class BytePairEncoder {
     int32_t left, right, merged;
   };
   /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
-  /// tokenizers).
+  /// tokenizers). Throws kData when an id or the number of merges is beyond what fits (2^21, 2^22).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                   MergeRanks ranks = MergeRanks::kOrder,
                   std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
@@ -38,19 +38,34 @@ class BytePairEncoder {
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
 
  private:
-  struct Target {
-    uint32_t rank = kNoRank;
-    int32_t merged = -1;
+  static constexpr size_t kShort = 64;
+  // A pair's rank, greater than all others when it is not joined. Ranks have 22 bits, ids 21.
+  static constexpr int kIdBits = 21, kRankBits = 22;
+  static constexpr uint32_t kNoRank = uint32_t{1} << kRankBits;
+  // A slot of the table holds a pair above its rank. No id is kNobody, and no pair has a free slot's bits.
+  static constexpr int32_t kNobody = (1 << kIdBits) - 1;
+  static constexpr uint64_t kFree = ~uint64_t{0};
+  struct alignas(32) Bucket {
+    std::array<uint64_t, 4> slots;  // filled from the first one on
   };
-  static constexpr uint32_t kNoRank = ~uint32_t{0};
 
-  Target target(int32_t left, int32_t right) const;
-  void merge_short(std::vector<int32_t>& ids) const;
+  static uint64_t pair_of(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
+  }
+  size_t place(uint64_t pair) const { return static_cast<size_t>((pair * 0x9E3779B97F4A7C15u) >> shift_); }
+  uint32_t rank(int32_t left, int32_t right) const;
+  void add(const Merge& merge, uint32_t rank);
+  int32_t merged(uint32_t rank) const { return merged_.empty() ? static_cast<int32_t>(rank) : merged_[rank]; }
+  size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
   void merge_long(std::vector<int32_t>& ids) const;
 
   std::array<int32_t, 256> byte_ids_;
   std::optional<CharacterIds> characters_;
-  PairMap<Target> targets_;
+  HugePages memory_;
+  std::span<Bucket> buckets_;         // a full one is continued in the next
+  std::vector<int32_t> merged_;       // by rank; empty: the rank is the id
+  std::vector<uint32_t> byte_ranks_;  // of two bytes: first * 256 + second
+  int shift_;
 };
 
 }  // namespace megalith

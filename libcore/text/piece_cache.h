@@ -9,107 +9,129 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/huge_pages.h"
+
 namespace megalith {
 
-/// Ids of pretokens seen before, for those of at most 8 * kWords - 1 bytes that have at most kIds ids (at
-/// most 7). Two entries lie side by side; a new one pushes out the older of the two, so the size is fixed.
-/// One thread at a time.
-template <size_t kWords, size_t kIds>
-class PieceTable {
- public:
-  static constexpr size_t kLongest = 8 * kWords - 1;
+/// A short piece (1 to kLongest bytes) as two numbers: its bytes, and in the top byte their number. A longer
+/// one has a key that no entry has.
+struct PieceKey {
+  static constexpr size_t kLongest = 15;
+  uint64_t low, high;
+  size_t size() const { return high >> kLengthShift & 31; }
 
-  struct Entry {
-    std::array<uint64_t, kWords> key{};  // the bytes; in the top byte the length, above it the number of ids
-    std::array<int32_t, kIds> ids{};
-    size_t size() const { return key[kWords - 1] >> kCountShift; }
-  };
+  static constexpr int kLengthShift = 56, kCountShift = 61;
+  static constexpr uint64_t kBits = (uint64_t{1} << kCountShift) - 1;
 
-  /// 2^bits pairs of entries.
-  explicit PieceTable(int bits) : pairs_(size_t{1} << bits), shift_(64 - bits) {}
-
-  /// The entry of `piece` (1 to kLongest bytes), or nullptr. `readable` bytes may be read from its beginning.
-  /// Lasts until the next put().
-  const Entry* find(std::string_view piece, size_t readable) const {
-    const Key key = key_of(piece, readable);
-    for (const Entry& entry : pairs_[place(key)])
-      if (equal(entry.key, key)) return &entry;
-    return nullptr;
+  /// Of the `bytes` bytes at `at`, of which 16 can be read. Does not branch.
+  static PieceKey of(const char* at, size_t bytes) {
+    PieceKey key;
+    std::memcpy(&key, at, sizeof key);
+    const size_t size = bytes < 16 ? bytes : 16;
+    key.low &= kMasks[size].low;
+    key.high = (key.high & kMasks[size].high) | uint64_t{size} << kLengthShift;
+    return key;
   }
-
-  void put(std::string_view piece, std::span<const int32_t> ids) {
-    if (piece.size() > kLongest || ids.size() > kIds) return;
-    const Key key = key_of(piece, piece.size());
-    std::array<Entry, 2>& pair = pairs_[place(key)];
-    pair[1] = pair[0];
-    pair[0].key = key;
-    pair[0].key[kWords - 1] |= uint64_t{ids.size()} << kCountShift;
-    std::memcpy(pair[0].ids.data(), ids.data(), ids.size_bytes());
+  static PieceKey of(std::string_view piece) {
+    char bytes[16] = {};
+    std::memcpy(bytes, piece.data(), piece.size() < 16 ? piece.size() : 16);
+    return of(bytes, piece.size());
   }
 
  private:
-  using Key = std::array<uint64_t, kWords>;
-  // A free entry has length 0. Five bits of length, three of count.
-  static constexpr int kLengthShift = 56, kCountShift = 61;
-  static constexpr uint64_t kKeyBits = (uint64_t{1} << kCountShift) - 1;
-  static_assert(kLongest < 32 && kIds < 8 && std::endian::native == std::endian::little);
+  struct Mask {
+    uint64_t low, high;
+  };
+  static constexpr std::array<Mask, 17> kMasks = [] {
+    std::array<Mask, 17> masks{};
+    for (size_t size = 0; size <= 16; ++size)
+      masks[size] = {size < 8 ? (uint64_t{1} << (8 * size)) - 1 : ~uint64_t{0},
+                     size < 8    ? 0
+                     : size < 15 ? (uint64_t{1} << (8 * (size - 8))) - 1
+                                 : ~uint64_t{0} >> 8};
+    return masks;
+  }();
+  static_assert(std::endian::native == std::endian::little);
+};
 
-  static Key key_of(std::string_view piece, size_t readable) {
-    Key key{};
-    if (readable >= sizeof key) {
-      std::memcpy(key.data(), piece.data(), sizeof key);
-      for (size_t w = 0; w < kWords; ++w) {
-        const size_t bytes = piece.size() > 8 * w ? piece.size() - 8 * w : 0;
-        if (bytes < 8) key[w] &= (uint64_t{1} << (8 * bytes)) - 1;
-      }
-    } else {
-      std::memcpy(key.data(), piece.data(), piece.size());
+/// Ids of short pieces that have at most kIds of them. Two entries lie side by side in a cache line; what
+/// came first stays, later ones push each other out, so the size is fixed. One thread at a time.
+class PieceTable {
+ public:
+  static constexpr size_t kIds = 4;
+
+  struct Entry {
+    PieceKey key;  // above the length: the number of ids, 0 when the entry is free
+    std::array<int32_t, kIds> ids;
+    size_t count() const { return key.high >> PieceKey::kCountShift; }
+    bool is(const PieceKey& other) const {
+      return ((key.low ^ other.low) | ((key.high & PieceKey::kBits) ^ other.high)) == 0;
     }
-    key[kWords - 1] |= uint64_t{piece.size()} << kLengthShift;
-    return key;
+  };
+  struct alignas(64) Line {
+    std::array<Entry, 2> entries;
+    /// The entry of a piece, or nullptr.
+    const Entry* find(const PieceKey& key) const {
+      const Entry* const entry = &entries[entries[1].is(key)];
+      return entry->is(key) ? entry : nullptr;
+    }
+  };
+
+  /// 2^bits lines.
+  explicit PieceTable(int bits)
+      : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits) {}
+
+  const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
+  const Entry* find(std::string_view piece) const {
+    const PieceKey key = PieceKey::of(piece);
+    return line(key).find(key);
   }
-  static bool equal(const Key& entry, const Key& key) {
-    uint64_t difference = (entry[kWords - 1] & kKeyBits) ^ key[kWords - 1];
-    for (size_t w = 0; w + 1 < kWords; ++w) difference |= entry[w] ^ key[w];
-    return difference == 0;
-  }
-  size_t place(const Key& key) const {
-    uint64_t mixed = 0;
-    for (uint64_t word : key) mixed = (std::rotl(mixed, 29) ^ word) * 0x9E3779B97F4A7C15u;
-    return static_cast<size_t>(((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93u) >> shift_);
+  /// Does nothing when the piece is too long (the key says so) or has too many ids.
+  void put(const PieceKey& key, std::span<const int32_t> ids) {
+    if (key.size() > PieceKey::kLongest || ids.size() > kIds || ids.empty()) return;
+    std::array<Entry, 2>& entries = lines_[place(key)].entries;
+    Entry& entry = entries[entries[0].count() > 0];
+    entry.key = {key.low, key.high | uint64_t{ids.size()} << PieceKey::kCountShift};
+    std::memcpy(entry.ids.data(), ids.data(), ids.size_bytes());
   }
 
-  std::vector<std::array<Entry, 2>> pairs_;
+ private:
+  size_t place(const PieceKey& key) const {
+    return static_cast<size_t>(
+        (key.low * 0x9E3779B97F4A7C15u + std::rotl(key.high, 27) * 0xD6E8FEB86659FD93u) >> shift_);
+  }
+
+  HugePages memory_;
+  std::span<Line> lines_;
   int shift_;
 };
 
-/// Short pretokens are most of a text; longer ones (a newline and its indentation, words of other scripts)
-/// are few, but joining their bytes is most of the work without a cache.
-class PieceCache {
+/// Ids of longer pieces, or of those with more ids. When the room for them is full all are forgotten. One
+/// thread at a time.
+class LongPieceCache {
  public:
-  /// 2^(bits + 1) short pieces in 64 * 2^bits bytes, 2^(bits - 3) long ones in an eighth of that. bits > 4.
-  explicit PieceCache(int bits) : short_(bits), long_(bits - 4) {}
+  /// Pieces of more bytes are not kept.
+  static constexpr size_t kLongest = 512;
+  /// Room for `bytes` bytes of pieces and ids.
+  explicit LongPieceCache(size_t bytes);
 
-  /// The ids of `piece` (not empty), or an empty span; see PieceTable::find.
-  std::span<const int32_t> find(std::string_view piece, size_t readable) const {
-    if (piece.size() <= short_.kLongest) return ids_of(short_.find(piece, readable));
-    if (piece.size() <= long_.kLongest) return ids_of(long_.find(piece, readable));
-    return {};
-  }
-  void put(std::string_view piece, std::span<const int32_t> ids) {
-    if (piece.size() <= short_.kLongest)
-      short_.put(piece, ids);
-    else
-      long_.put(piece, ids);
-  }
+  /// The ids of `piece`, or an empty span. Lasts until the next put().
+  std::span<const int32_t> find(std::string_view piece) const;
+  void put(std::string_view piece, std::span<const int32_t> ids);
 
  private:
-  template <class Entry>
-  static std::span<const int32_t> ids_of(const Entry* entry) {
-    return entry ? std::span<const int32_t>(entry->ids.data(), entry->size()) : std::span<const int32_t>();
-  }
-  PieceTable<2, 4> short_;
-  PieceTable<4, 7> long_;
+  // A record: the number of bytes, the number of ids, the ids, the bytes.
+  struct Slot {
+    uint32_t tag;
+    uint32_t at;  // in words, from 1; 0: free
+  };
+  static uint64_t hash(std::string_view piece);
+  const Slot& slot(uint64_t hash) const { return slots_[hash & (slots_.size() - 1)]; }
+
+  HugePages memory_, slot_memory_;
+  std::span<int32_t> words_;
+  std::span<Slot> slots_;
+  size_t used_ = 1;
 };
 
 }  // namespace megalith

@@ -9,66 +9,94 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// Both ways to read the piece: alone in memory, and with text behind it.
-template <class Cache>
-Ids find(const Cache& cache, const std::string& piece) {
-  const auto alone = cache.find(piece, piece.size());
-  const std::string longer = piece + std::string(40, '#');
-  const auto inside = cache.find(std::string_view(longer).substr(0, piece.size()), longer.size());
-  EXPECT_EQ(Ids(alone.begin(), alone.end()), Ids(inside.begin(), inside.end())) << piece;
-  return {alone.begin(), alone.end()};
+Ids found(const PieceTable& table, const std::string& piece) {
+  const PieceTable::Entry* const entry = table.find(piece);
+  return entry ? Ids(entry->ids.begin(), entry->ids.begin() + static_cast<ptrdiff_t>(entry->count())) : Ids();
 }
 
-TEST(PieceCache, FindsPiecesOfEveryLengthThatItKeeps) {
-  PieceCache cache(12);
-  for (size_t bytes = 1; bytes <= 31; ++bytes)
-    cache.put(std::string(bytes, 'x'), Ids{static_cast<int32_t>(bytes), 7});
-  for (size_t bytes = 1; bytes <= 31; ++bytes)
-    EXPECT_EQ(find(cache, std::string(bytes, 'x')), (Ids{static_cast<int32_t>(bytes), 7}));
-  EXPECT_EQ(find(cache, std::string(32, 'x')), Ids{});
-  EXPECT_EQ(find(cache, std::string(31, 'y')), Ids{});
+TEST(PieceKey, IsTheSameAloneAndInsideAText) {
+  for (size_t bytes = 1; bytes <= 15; ++bytes) {
+    const std::string piece = std::string("abcdefghijklmno").substr(0, bytes),
+                      text = piece + std::string(16, '#');
+    const PieceKey alone = PieceKey::of(piece), inside = PieceKey::of(text.data(), bytes);
+    EXPECT_EQ(alone.low, inside.low);
+    EXPECT_EQ(alone.high, inside.high);
+    EXPECT_EQ(alone.size(), bytes);
+  }
 }
 
-TEST(PieceCache, KeepsAsManyIdsAsHaveRoom) {
-  PieceCache cache(12);
-  const std::string small = "small", large(20, 'l');
-  cache.put(small, Ids(4, 1));
-  cache.put(large, Ids(7, 2));
-  EXPECT_EQ(find(cache, small), Ids(4, 1));
-  EXPECT_EQ(find(cache, large), Ids(7, 2));
-  cache.put("other", Ids(5, 1));
-  cache.put(std::string(21, 'l'), Ids(8, 2));
-  cache.put(std::string(32, 'l'), Ids(1, 2));
-  EXPECT_EQ(find(cache, "other"), Ids{});
-  EXPECT_EQ(find(cache, std::string(21, 'l')), Ids{});
-  EXPECT_EQ(find(cache, std::string(32, 'l')), Ids{});
+TEST(PieceTable, FindsPiecesOfEveryLengthThatItKeeps) {
+  PieceTable table(12);
+  for (size_t bytes = 1; bytes <= 17; ++bytes)
+    table.put(PieceKey::of(std::string(bytes, 'x')), Ids{static_cast<int32_t>(bytes), 7});
+  for (size_t bytes = 1; bytes <= 15; ++bytes)
+    EXPECT_EQ(found(table, std::string(bytes, 'x')), (Ids{static_cast<int32_t>(bytes), 7}));
+  for (size_t bytes = 16; bytes <= 40; ++bytes) EXPECT_EQ(found(table, std::string(bytes, 'x')), Ids{});
+  EXPECT_EQ(found(table, std::string(15, 'y')), Ids{});
 }
 
-TEST(PieceCache, TellsZeroBytesFromNone) {
-  PieceCache cache(12);
-  cache.put("a", Ids{9});
-  cache.put(std::string(16, 'a'), Ids{9});
-  EXPECT_EQ(find(cache, std::string("a\0", 2)), Ids{});
-  EXPECT_EQ(find(cache, std::string(1, '\0')), Ids{});
-  EXPECT_EQ(find(cache, std::string(16, 'a') + '\0'), Ids{});
+TEST(PieceTable, KeepsAsManyIdsAsHaveRoom) {
+  PieceTable table(12);
+  for (int32_t ids = 0; ids <= 5; ++ids)
+    table.put(PieceKey::of(std::to_string(ids)), Ids(static_cast<size_t>(ids), 9));
+  for (int32_t ids = 1; ids <= 4; ++ids)
+    EXPECT_EQ(found(table, std::to_string(ids)), Ids(static_cast<size_t>(ids), 9));
+  EXPECT_EQ(found(table, "0"), Ids{});
+  EXPECT_EQ(found(table, "5"), Ids{});
+}
+
+TEST(PieceTable, TellsZeroBytesFromNone) {
+  PieceTable table(12);
+  table.put(PieceKey::of("a"), Ids{9});
+  EXPECT_EQ(found(table, std::string("a\0", 2)), Ids{});
+  EXPECT_EQ(found(table, std::string(1, '\0')), Ids{});
+  EXPECT_EQ(found(table, std::string(15, '\0')), Ids{});
 }
 
 TEST(PieceTable, NeverGivesAnotherPiecesIds) {
-  PieceTable<2, 4> table(1);  // 4 entries for 2000 pieces
-  size_t found = 0;
+  PieceTable table(1);  // 4 entries for 2000 pieces
+  size_t hits = 0;
   for (int32_t i = 0; i < 2000; ++i) {
     const std::string piece = std::to_string(i * 7919 % 2000);
-    table.put(piece, Ids{std::stoi(piece)});
-    ASSERT_NE(table.find(piece, piece.size()), nullptr);
-    for (int32_t other = 0; other < 2000; other += 97) {
-      const std::string text = std::to_string(other);
-      if (const auto* known = table.find(text, text.size())) {
-        EXPECT_EQ(known->ids[0], other);
-        ++found;
+    table.put(PieceKey::of(piece), Ids{std::stoi(piece)});
+    ASSERT_EQ(found(table, piece), Ids{std::stoi(piece)});
+    for (int32_t other = 0; other < 2000; other += 97)
+      if (const Ids ids = found(table, std::to_string(other)); !ids.empty()) {
+        EXPECT_EQ(ids, Ids{other});
+        ++hits;
       }
-    }
   }
-  EXPECT_GT(found, 0u);
+  EXPECT_GT(hits, 0u);
+}
+
+TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
+  LongPieceCache cache(size_t{1} << 20);
+  const auto ids_for = [](size_t bytes) { return Ids(1 + bytes % 50, static_cast<int32_t>(bytes)); };
+  for (size_t bytes = 1; bytes <= 600; ++bytes) cache.put(std::string(bytes, 'x'), ids_for(bytes));
+  size_t kept = 0;
+  for (size_t bytes = 1; bytes <= 600; ++bytes) {
+    const auto ids = cache.find(std::string(bytes, 'x'));
+    if (!ids.empty()) {
+      EXPECT_EQ(Ids(ids.begin(), ids.end()), ids_for(bytes));
+      EXPECT_LE(bytes, LongPieceCache::kLongest);
+      ++kept;
+    }
+    EXPECT_TRUE(cache.find(std::string(bytes, 'y')).empty());
+  }
+  EXPECT_GE(kept, 490U);  // of 512: two that share a slot push each other out
+}
+
+TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
+  LongPieceCache cache(4096);
+  for (int32_t i = 0; i < 20'000; ++i) {
+    const int32_t number = i % 300;
+    const std::string piece = "a piece with a number " + std::to_string(number);
+    if (cache.find(piece).empty()) cache.put(piece, Ids(5, number));
+    const auto ids = cache.find(piece);
+    ASSERT_EQ(Ids(ids.begin(), ids.end()), Ids(5, number));
+  }
+  cache.put("last", Ids{1});
+  EXPECT_EQ(cache.find("last").size(), 1U);
 }
 
 }  // namespace

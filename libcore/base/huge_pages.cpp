@@ -1,0 +1,33 @@
+#include "libcore/base/huge_pages.h"
+
+#include <cstdint>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace megalith {
+namespace {
+
+constexpr size_t kLargePage = size_t{1} << 21;
+
+}  // namespace
+
+HugePages::HugePages(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  mapped_ = bytes < kLargePage ? bytes : bytes + kLargePage;
+  map_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map_ == MAP_FAILED) {
+    map_ = nullptr;
+    throw std::bad_alloc();
+  }
+  const size_t behind = reinterpret_cast<uintptr_t>(map_) % kLargePage;
+  const size_t skip = bytes < kLargePage || behind == 0 ? 0 : kLargePage - behind;
+  data_ = static_cast<char*>(map_) + skip;
+  if (bytes >= kLargePage) madvise(data_, bytes, MADV_HUGEPAGE);  // a wish: without it small pages serve
+}
+
+HugePages::~HugePages() {
+  if (map_) munmap(map_, mapped_);
+}
+
+}  // namespace megalith

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace megalith {
+
+/// Zeroed memory of its own pages, in large ones where the system has them (asked for before the first touch:
+/// random reads of a table then miss the TLB much less). Pages that were never written cost nothing. Throws
+/// std::bad_alloc.
+class HugePages {
+ public:
+  HugePages() = default;
+  explicit HugePages(size_t bytes);
+  ~HugePages();
+  HugePages(HugePages&& other) noexcept { swap(other); }
+  HugePages& operator=(HugePages&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  HugePages(const HugePages&) = delete;
+  HugePages& operator=(const HugePages&) = delete;
+
+  /// As an array of T, which must be fine with all bytes zero. Starts at a multiple of 2 MiB when that large.
+  template <class T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+
+ private:
+  void swap(HugePages& other) noexcept {
+    std::swap(map_, other.map_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  void* map_ = nullptr;
+  size_t mapped_ = 0;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace megalith
