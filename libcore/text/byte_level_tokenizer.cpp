@@ -42,7 +42,7 @@ struct ByteLevelTokenizer::Scratch {
   }
   PieceTable table;
   LongPieceCache longer;
-  std::vector<int32_t> piece;  // ids of one pretoken
+  std::vector<int32_t> piece, part;  // ids of one pretoken, and of a part of one
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
 };
@@ -80,7 +80,10 @@ class ByteLevelTokenizer::Lease {
 ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     : name_(std::move(model.name)),
       tokens_(std::move(model.tokens)),
+      // Where merges may be ignored, the table's ids of a whole pretoken are not those of a part.
+      cut_in_parts_(!model.ignore_merges && !model.characters),
       encoder_(model.byte_ids, model.merges, model.ranks, std::move(model.characters)),
+      borders_(tokens_, model.merges),
       find_pretokens_(std::move(model.find_pretokens)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
@@ -208,13 +211,44 @@ void ByteLevelTokenizer::encode_pretokens(Scratch& scratch, std::string_view tex
 /// The ids of a piece that is not in the table. They last until the next call.
 std::span<const int32_t> ByteLevelTokenizer::encode_unknown(Scratch& scratch, std::string_view piece,
                                                             const PieceKey& key) const {
-  if (const std::span<const int32_t> known = scratch.longer.find(piece); !known.empty()) return known;
-  encode_piece(piece, scratch.piece);
-  if (piece.size() <= PieceKey::kLongest && scratch.piece.size() <= PieceTable::kIds)
+  const bool is_short = piece.size() <= PieceKey::kLongest;
+  const bool ascii = std::all_of(piece.begin(), piece.end(), [](char c) { return c >= 0; });
+  if (ascii || !cut_in_parts_) {
+    if (const auto known = scratch.longer.find(piece); !known.empty()) return known;
+    encode_piece(piece, scratch.piece);
+  } else {
+    encode_in_parts(scratch, piece);
+  }
+  if (is_short && scratch.piece.size() <= PieceTable::kIds)
     scratch.table.put(key, scratch.piece);
-  else
+  else if (ascii)
     scratch.longer.put(piece, scratch.piece);
   return scratch.piece;
+}
+
+/// Fills scratch.piece with the ids of `piece`, part by part between borders that no merge crosses.
+void ByteLevelTokenizer::encode_in_parts(Scratch& scratch, std::string_view piece) const {
+  scratch.piece.clear();
+  size_t begin = 0;
+  for (size_t at = 1; at <= piece.size(); ++at) {
+    if (at < piece.size() && !borders_.parts(piece, at)) continue;
+    const std::span<const int32_t> ids = encode_part(scratch, piece.substr(begin, at - begin));
+    scratch.piece.insert(scratch.piece.end(), ids.begin(), ids.end());
+    begin = at;
+  }
+}
+
+std::span<const int32_t> ByteLevelTokenizer::encode_part(Scratch& scratch, std::string_view part) const {
+  const PieceKey key = PieceKey::of(part);
+  if (const PieceTable::Entry* const entry = scratch.table.line(key).find(key))
+    return std::span(entry->ids).first(entry->count());
+  if (const auto known = scratch.longer.find(part); !known.empty()) return known;
+  encoder_.encode(part, scratch.part);
+  if (key.size() <= PieceKey::kLongest && scratch.part.size() <= PieceTable::kIds)
+    scratch.table.put(key, scratch.part);
+  else
+    scratch.longer.put(part, scratch.part);
+  return scratch.part;
 }
 
 std::string ByteLevelTokenizer::hash() const {

@@ -12,6 +12,7 @@
 #include "libcore/text/added_tokens.h"
 #include "libcore/text/byte_pair_encoder.h"
 #include "libcore/text/character_ids.h"
+#include "libcore/text/merge_borders.h"
 #include "libcore/text/piece_cache.h"
 #include "libcore/text/pretokenizer.h"
 #include "libcore/text/tokenizer.h"
@@ -71,14 +72,18 @@ class ByteLevelTokenizer : public Tokenizer {
   template <class Id>
   void encode_pretokens(Scratch&, std::string_view text, std::span<const uint32_t> ends, IdBuffer&) const;
   std::span<const int32_t> encode_unknown(Scratch&, std::string_view piece, const PieceKey&) const;
+  void encode_in_parts(Scratch&, std::string_view piece) const;
+  std::span<const int32_t> encode_part(Scratch&, std::string_view part) const;
   void make_seeds();
   void encode_piece(std::string_view piece, std::vector<int32_t>& ids) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
 
   std::string name_;
   std::vector<std::string> tokens_;
+  bool cut_in_parts_;
   BytePairEncoder encoder_;
   std::unordered_map<std::string_view, int32_t> whole_;  // tokens that need no merging (ignore_merges)
+  MergeBorders borders_;
   FindPretokens find_pretokens_;
   std::vector<Seed> seeds_;
   AddedTokens raw_added_, normalized_added_;

@@ -95,9 +95,9 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) 
     merge_long(ids);
 }
 
-// The symbols stay where their first bytes are; a bit of `alive` says which are left. Neighbours that do not exist
-// are kNobody, which joins nothing, so that a step has no branch but the one that ends the loop: the pairs of
-// words seen for the first time follow no pattern that a processor could foresee.
+// The symbols stay where their first bytes are; a bit of `alive` says which are left. Neighbours that do not
+// exist are kNobody, which joins nothing, so that a step has no branch but the one that ends the loop: the
+// pairs of words seen for the first time follow no pattern that a processor could foresee.
 size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t n) const {
   constexpr int kPlaceBits = 6;
   constexpr size_t kStep = 8;
@@ -107,7 +107,8 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
   int32_t* const symbols = around.data() + 1;
   std::memcpy(symbols, ids, n * sizeof *ids);
   symbols[-1] = symbols[n] = kNobody;
-  alignas(64) std::array<int32_t, kShort> steps;  // by place: rank of this and the next symbol, then the place
+  alignas(64) std::array<int32_t, kShort>
+      steps;  // by place: rank of this and the next symbol, then the place
   const auto step = [](uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
   };

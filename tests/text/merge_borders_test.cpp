@@ -1,0 +1,84 @@
+#include "libcore/text/merge_borders.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/text/fixtures.h"
+
+namespace megalith {
+namespace {
+
+using Merge = BytePairEncoder::Merge;
+
+struct Merges {
+  std::vector<std::string> tokens;
+  std::vector<Merge> merges;
+  std::array<int32_t, 256> bytes;
+
+  Merges() {
+    for (int32_t byte = 0; byte < 256; ++byte) {
+      tokens.emplace_back(1, static_cast<char>(byte));
+      bytes[static_cast<size_t>(byte)] = byte;
+    }
+  }
+  int32_t add(int32_t left, int32_t right) {
+    const auto merged = static_cast<int32_t>(tokens.size());
+    tokens.push_back(tokens[static_cast<size_t>(left)] + tokens[static_cast<size_t>(right)]);
+    merges.push_back({left, right, merged});
+    return merged;
+  }
+};
+
+TEST(MergeBorders, PartWhereNoMergeReachesAcross) {
+  Merges m;
+  const int32_t ri = m.add(m.add(0xE6, 0x97), 0xA5);   // 日
+  const int32_t ben = m.add(m.add(0xE6, 0x9C), 0xAC);  // 本
+  m.add(ri, ben);
+  const MergeBorders borders(m.tokens, m.merges);
+  const std::string text = "\xE6\x97\xA5\xE6\x9C\xAC\xE6\x97\xA5";  // 日本日
+  EXPECT_FALSE(borders.parts(text, 3));
+  EXPECT_TRUE(borders.parts(text, 6));
+  for (size_t inside : {1, 2, 4, 5, 7, 8}) EXPECT_FALSE(borders.parts(text, inside));
+  EXPECT_FALSE(borders.parts("ab", 1));
+}
+
+TEST(MergeBorders, EncodeTheSameInParts) {
+  std::mt19937 random(7);
+  size_t cuts = 0;
+  for (int round = 0; round < 200; ++round) {
+    // Merges of any tokens, also of parts of characters, over an alphabet of few characters.
+    const std::vector<std::string> letters = {
+        "\xE6\x97\xA5", "\xE6\x97\xA6", "\xE3\x82\xA5", "\xD0\xBF", "\xD0\xBE", "a", "\xF0\x9F\x98\x80"};
+    Merges m;
+    std::vector<int32_t> pool;
+    for (const std::string& letter : letters)
+      for (char c : letter) pool.push_back(static_cast<uint8_t>(c));
+    for (int i = 0; i < 40; ++i) {
+      const int32_t left = pool[random() % pool.size()], right = pool[random() % pool.size()];
+      if (m.tokens[static_cast<size_t>(left)].size() + m.tokens[static_cast<size_t>(right)].size() <= 9)
+        pool.push_back(m.add(left, right));
+    }
+    const MergeBorders borders(m.tokens, m.merges);
+    const BytePairEncoder encoder(m.bytes, m.merges);
+    for (int texts = 0; texts < 50; ++texts) {
+      std::string text;
+      for (size_t n = 1 + random() % 12; n > 0; --n) text += letters[random() % letters.size()];
+      std::vector<int32_t> whole, joined, part;
+      encoder.encode(text, whole);
+      size_t begin = 0;
+      for (size_t at = 1; at <= text.size(); ++at)
+        if (at == text.size() || borders.parts(text, at)) {
+          encoder.encode(std::string_view(text).substr(begin, at - begin), part);
+          joined.insert(joined.end(), part.begin(), part.end());
+          cuts += at < text.size();
+          begin = at;
+        }
+      ASSERT_EQ(joined, whole) << quote(text);
+    }
+  }
+  EXPECT_GT(cuts, 1000U);
+}
+
+}  // namespace
+}  // namespace megalith
