@@ -1,0 +1,84 @@
+#include "libcore/base/build_cache.h"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "libcore/base/xxh64.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kMagic = "MGTCACHE";
+
+struct Header {
+  std::array<char, 8> magic;
+  uint64_t bytes;  // behind the header
+  uint64_t hash;   // XXH64 of them
+};
+
+Header header_of(std::string_view contents) {
+  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents)};
+  std::memcpy(header.magic.data(), kMagic.data(), kMagic.size());
+  return header;
+}
+
+std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+std::string cache_folder() {
+  if (const std::string folder = from_environment("MEGALITH_CACHE_DIR"); !folder.empty()) return folder;
+  if (const std::string folder = from_environment("XDG_CACHE_HOME"); !folder.empty())
+    return folder + "/megalith";
+  const std::string home = from_environment("HOME");
+  return home.empty() ? "" : home + "/.cache/megalith";
+}
+
+CachedFile::CachedFile(std::string_view kind, uint64_t source) {
+  const std::string folder = cache_folder();
+  if (!folder.empty()) path_ = concat(folder, "/", kind, "-", hex64(source));
+}
+
+std::optional<std::string> CachedFile::load() const {
+  if (path_.empty()) return std::nullopt;
+  try {
+    if (!file_exists(path_)) return std::nullopt;
+    std::string file = read_file(path_);
+    Header found{}, right{};
+    if (file.size() >= sizeof found) {
+      std::memcpy(&found, file.data(), sizeof found);
+      right = header_of(std::string_view(file).substr(sizeof found));
+      if (std::memcmp(&found, &right, sizeof found) == 0) {
+        file.erase(0, sizeof found);
+        return file;
+      }
+    }
+    warn(path_, ": the cached file is damaged; it is made again");
+  } catch (const Error&) {
+    // Not readable: as if it were not there.
+  }
+  return std::nullopt;
+}
+
+void CachedFile::store(std::string_view contents) const {
+  if (path_.empty()) return;
+  try {
+    make_directories(std::filesystem::path(path_).parent_path());
+    const Header header = header_of(contents);
+    AtomicFile file(path_);
+    file.write(&header, sizeof header);
+    file.write(contents);
+    file.commit();
+  } catch (const Error&) {
+    // A cache need not be kept.
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace megalith {
+
+/// The folder for what can be made again at any time: $MEGALITH_CACHE_DIR, else $XDG_CACHE_HOME/megalith,
+/// else
+/// ~/.cache/megalith; empty when none of them is set.
+std::string cache_folder();
+
+/// One file of that folder, made of other files and used instead of them in later runs. Its name says what it
+/// was made of, so it is never out of date: changed files have another one. A folder that cannot be read or
+/// written is as good as an empty one. Processes may read and write the same one at once.
+class CachedFile {
+ public:
+  /// `kind` names the form of the contents, its version included ("gpt2-1"); `source` is a hash of what the
+  /// contents are made from.
+  CachedFile(std::string_view kind, uint64_t source);
+
+  /// The contents, if they are there and whole. Of a damaged file a line goes to the log.
+  std::optional<std::string> load() const;
+  /// Quietly does nothing where it cannot be written.
+  void store(std::string_view contents) const;
+
+  const std::string& path() const { return path_; }  // empty: there is no folder
+
+ private:
+  std::string path_;
+};
+
+}  // namespace megalith

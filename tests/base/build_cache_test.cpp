@@ -1,0 +1,99 @@
+#include "libcore/base/build_cache.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/file.h"
+#include "libcore/base/log.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+/// An environment variable for the length of a test; nullptr: not set.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    set(value);
+  }
+  ~Variable() { set(old_ ? old_->c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    if (value)
+      setenv(name_, value, 1);
+    else
+      unsetenv(name_);
+  }
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
+  const Variable home("HOME", "/h");
+  const Variable xdg("XDG_CACHE_HOME", nullptr), own("MEGALITH_CACHE_DIR", nullptr);
+  EXPECT_EQ(cache_folder(), "/h/.cache/megalith");
+  {
+    const Variable set("XDG_CACHE_HOME", "/x");
+    EXPECT_EQ(cache_folder(), "/x/megalith");
+    const Variable both("MEGALITH_CACHE_DIR", "/m");
+    EXPECT_EQ(cache_folder(), "/m");
+  }
+  const Variable none("HOME", nullptr);
+  EXPECT_EQ(cache_folder(), "");
+  EXPECT_EQ(CachedFile("kind", 1).load(), std::nullopt);
+  CachedFile("kind", 1).store("nowhere");
+}
+
+TEST(CachedFile, GivesBackWhatWasStoredForTheSameSource) {
+  const test::TempDir dir;
+  const Variable own("MEGALITH_CACHE_DIR", (dir / "new/folder").c_str());
+  const std::string contents("a\0b", 3);
+  EXPECT_EQ(CachedFile("kind", 1).load(), std::nullopt);
+  CachedFile("kind", 1).store(contents);
+  EXPECT_EQ(CachedFile("kind", 1).load(), contents);
+  EXPECT_EQ(CachedFile("kind", 2).load(), std::nullopt);
+  EXPECT_EQ(CachedFile("other", 1).load(), std::nullopt);
+  CachedFile("kind", 1).store("");
+  EXPECT_EQ(CachedFile("kind", 1).load(), "");
+}
+
+TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
+  const test::TempDir dir;
+  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
+  const CachedFile cached("kind", 1);
+  cached.store("some contents");
+  const std::string good = read_file(cached.path());
+  std::vector<std::string> lines;
+  LogSink old = set_log_sink([&](const std::string& line) { lines.push_back(line); });
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    for (const std::string& damaged : {bad, good.substr(0, at)}) {
+      write_file(cached.path(), damaged);
+      lines.clear();
+      EXPECT_EQ(cached.load(), std::nullopt) << at;
+      ASSERT_EQ(lines.size(), 1U);
+      EXPECT_NE(lines[0].find("damaged"), std::string::npos);
+    }
+  }
+  set_log_sink(std::move(old));
+  cached.store("some contents");
+  EXPECT_EQ(cached.load(), "some contents");
+}
+
+TEST(CachedFile, LivesWithAFolderThatCannotBeMade) {
+  const test::TempDir dir;
+  write_file(dir / "file", "");
+  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "file").c_str());
+  CachedFile("kind", 1).store("contents");
+  EXPECT_EQ(CachedFile("kind", 1).load(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace megalith
