@@ -15,16 +15,16 @@ constexpr size_t kEnds = 2048;                 // pretokens found at once
 
 constexpr size_t kBatch = 64;  // looked up at once
 
-/// Memory of the n-th thread's caches: the first get what a corpus of gigabytes fills, later ones less, so
-/// that 128 of them hold 80 MiB.
+/// Memory of the n-th thread's caches: the first two get what a corpus of gigabytes fills, later ones less,
+/// so that 16 of them hold 100 MiB.
 struct CacheSize {
   int table_bits;     // lines of a PieceTable
   size_t long_bytes;  // of a LongPieceCache
 };
 CacheSize cache_size(size_t n) {
-  if (n < 4) return {.table_bits = 17, .long_bytes = size_t{4} << 20};
-  if (n < 16) return {.table_bits = 14, .long_bytes = size_t{1} << 19};
-  return {.table_bits = 11, .long_bytes = size_t{1} << 16};
+  if (n < 2) return {.table_bits = 18, .long_bytes = size_t{8} << 20};
+  if (n < 8) return {.table_bits = 16, .long_bytes = size_t{2} << 20};
+  return {.table_bits = 14, .long_bytes = size_t{1} << 19};
 }
 
 /// Where this thread looks first for its working memory.
@@ -37,14 +37,36 @@ size_t thread_number() {
 }  // namespace
 
 struct ByteLevelTokenizer::Scratch {
-  Scratch(CacheSize size, std::span<const Seed> seeds) : table(size.table_bits), longer(size.long_bytes) {
-    for (const Seed& seed : seeds) table.put(seed.key, {&seed.id, 1});
+  Scratch(CacheSize size, std::span<const PieceSeed> seeds)
+      : table(size.table_bits), longer(size.long_bytes) {
+    for (const PieceSeed& seed : seeds) table.put(seed.key, {&seed.id, 1});
   }
   PieceTable table;
   LongPieceCache longer;
   std::vector<int32_t> piece, part;  // ids of one pretoken, and of a part of one
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
+
+  /// The ids of a piece, or an empty span; until the next put().
+  std::span<const int32_t> find(std::string_view text, const PieceKey& key) const {
+    const PieceTable::Entry* const entry = table.line(key).find(key);
+    if (entry && entry->count() <= PieceTable::kIds) return std::span(entry->ids).first(entry->count());
+    const bool may_be_longer = entry || text.size() > PieceKey::kLongest;
+    return may_be_longer ? longer.find(text) : std::span<const int32_t>();
+  }
+  void put(std::string_view text, const PieceKey& key, std::span<const int32_t> of_text) {
+    table.put(key, of_text);
+    if (text.size() > PieceKey::kLongest || of_text.size() > PieceTable::kIds) longer.put(text, of_text);
+    if (of_text.size() > PieceTable::kIds) table.mark(key);
+  }
+
+  /// Gives back what an unusually long text took.
+  void trim() {
+    constexpr size_t kKept = size_t{1} << 20;
+    if (ids.bytes().capacity() > kKept) ids = IdBuffer(sizeof(int32_t));
+    for (std::vector<int32_t>* list : {&piece, &part})
+      if (list->capacity() > kKept) *list = {};
+  }
 };
 
 /// A Scratch for the length of one call.
@@ -58,6 +80,7 @@ class ByteLevelTokenizer::Lease {
     if (!scratch_) scratch_ = new Scratch(cache_size(owner_.made_++), owner_.seeds_);
   }
   ~Lease() {
+    scratch_->trim();
     for (size_t i = 0; i < kIdle; ++i) {
       Scratch* none = nullptr;
       if (slot(i).compare_exchange_strong(none, scratch_, std::memory_order_release)) return;
@@ -88,24 +111,27 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
-      rules_(std::move(model.rules)) {
+      rules_(std::move(model.rules)),
+      hash_(std::move(model.hash)) {
   // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
   if (model.ignore_merges) rules_ += "; whole tokens first";
   for (size_t id = 0; model.ignore_merges && id < tokens_.size(); ++id)
     if (!tokens_[id].empty() && !(id < model.literal.size() && model.literal[id]))
       whole_.emplace(tokens_[id], static_cast<int32_t>(id));
-  make_seeds();
+  seeds_ = model.seeds.empty() ? find_seeds() : std::move(model.seeds);
 }
 
-void ByteLevelTokenizer::make_seeds() {
+std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
+  std::vector<PieceSeed> seeds;
   std::vector<int32_t> ids;
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     if (tokens_[i].empty() || tokens_[i].size() > PieceKey::kLongest) continue;
-    encode_piece(tokens_[i], ids);  // not every token is reached by merging
-    if (ids.size() == 1 && ids[0] == id) seeds_.push_back({PieceKey::of(tokens_[i]), id});
+    encode_piece(tokens_[i], ids);
+    if (ids.size() == 1 && ids[0] == id) seeds.push_back({PieceKey::of(tokens_[i]), id});
   }
+  return seeds;
 }
 
 ByteLevelTokenizer::~ByteLevelTokenizer() {
@@ -196,7 +222,7 @@ void ByteLevelTokenizer::encode_pretokens(Scratch& scratch, std::string_view tex
     }
     for (size_t i = 0; i < batch.size(); begin = batch[i++]) {
       const PieceTable::Entry* const entry = probes[i].line->find(probes[i].key);
-      if (entry) [[likely]] {
+      if (entry && entry->count() <= PieceTable::kIds) [[likely]] {
         for (size_t k = 0; k < PieceTable::kIds; ++k) out[k] = static_cast<Id>(entry->ids[k]);
         out += entry->count();
       } else {
@@ -208,21 +234,18 @@ void ByteLevelTokenizer::encode_pretokens(Scratch& scratch, std::string_view tex
   ids.finish(out);
 }
 
-/// The ids of a piece that is not in the table. They last until the next call.
+/// The ids of a piece whose ids are not in the table. They last until the next call.
 std::span<const int32_t> ByteLevelTokenizer::encode_unknown(Scratch& scratch, std::string_view piece,
                                                             const PieceKey& key) const {
-  const bool is_short = piece.size() <= PieceKey::kLongest;
+  if (const auto known = scratch.find(piece, key); !known.empty()) return known;
   const bool ascii = std::all_of(piece.begin(), piece.end(), [](char c) { return c >= 0; });
   if (ascii || !cut_in_parts_) {
-    if (const auto known = scratch.longer.find(piece); !known.empty()) return known;
     encode_piece(piece, scratch.piece);
+    scratch.put(piece, key, scratch.piece);
   } else {
     encode_in_parts(scratch, piece);
+    scratch.table.put(key, scratch.piece);  // a longer one is as quickly put together again
   }
-  if (is_short && scratch.piece.size() <= PieceTable::kIds)
-    scratch.table.put(key, scratch.piece);
-  else if (ascii)
-    scratch.longer.put(piece, scratch.piece);
   return scratch.piece;
 }
 
@@ -240,20 +263,16 @@ void ByteLevelTokenizer::encode_in_parts(Scratch& scratch, std::string_view piec
 
 std::span<const int32_t> ByteLevelTokenizer::encode_part(Scratch& scratch, std::string_view part) const {
   const PieceKey key = PieceKey::of(part);
-  if (const PieceTable::Entry* const entry = scratch.table.line(key).find(key))
-    return std::span(entry->ids).first(entry->count());
-  if (const auto known = scratch.longer.find(part); !known.empty()) return known;
+  if (const auto known = scratch.find(part, key); !known.empty()) return known;
   encoder_.encode(part, scratch.part);
-  if (key.size() <= PieceKey::kLongest && scratch.part.size() <= PieceTable::kIds)
-    scratch.table.put(key, scratch.part);
-  else
-    scratch.longer.put(part, scratch.part);
+  scratch.put(part, key, scratch.part);
   return scratch.part;
 }
 
 std::string ByteLevelTokenizer::hash() const {
+  if (!hash_.empty()) return hash_;
   IdentityHash hash;
-  hash.add("BPE 2");
+  hash.add("BPE 2");  // when this changes, so must the name of the kept files (gpt2_files.cpp)
   hash.add(rules_);
   hash.add(static_cast<int64_t>(tokens_.size()));
   for (const std::string& token : tokens_) hash.add(token);

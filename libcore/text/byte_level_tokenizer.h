@@ -19,6 +19,12 @@
 
 namespace megalith {
 
+/// A piece that is one token.
+struct PieceSeed {
+  PieceKey key;
+  int32_t id;
+};
+
 /// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
 /// hf_json.h).
 struct ByteLevelModel {
@@ -35,6 +41,8 @@ struct ByteLevelModel {
   std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
   std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
   int32_t eod = -1;                          // -1: the files name none
+  std::string hash;                          // as hash() gives it; empty: not known yet
+  std::vector<PieceSeed> seeds;              // as seeds() gives them; empty: not known yet
 };
 
 /// GPT-2's way: added tokens are cut out, the rest falls into pretokens, each of which is merged by rank (see
@@ -54,6 +62,10 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name() const override { return name_; }
   std::string hash() const override;
 
+  /// The short pieces with which every thread's cache begins: tokens that are the ids of their own text,
+  /// which not every token is.
+  std::span<const PieceSeed> seeds() const { return seeds_; }
+
  private:
   struct Scratch;
   class Lease;
@@ -63,18 +75,13 @@ class ByteLevelTokenizer : public Tokenizer {
     IdBuffer& ids;
     const TakeIds* take = nullptr;
   };
-  /// A token that is one piece's only id.
-  struct Seed {
-    PieceKey key;
-    int32_t id;
-  };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   template <class Id>
   void encode_pretokens(Scratch&, std::string_view text, std::span<const uint32_t> ends, IdBuffer&) const;
   std::span<const int32_t> encode_unknown(Scratch&, std::string_view piece, const PieceKey&) const;
   void encode_in_parts(Scratch&, std::string_view piece) const;
   std::span<const int32_t> encode_part(Scratch&, std::string_view part) const;
-  void make_seeds();
+  std::vector<PieceSeed> find_seeds() const;
   void encode_piece(std::string_view piece, std::vector<int32_t>& ids) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
 
@@ -85,10 +92,10 @@ class ByteLevelTokenizer : public Tokenizer {
   std::unordered_map<std::string_view, int32_t> whole_;  // tokens that need no merging (ignore_merges)
   MergeBorders borders_;
   FindPretokens find_pretokens_;
-  std::vector<Seed> seeds_;
+  std::vector<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
-  std::string rules_;
+  std::string rules_, hash_;
   // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
   // calls share no cache and wait for nobody.
   static constexpr size_t kIdle = 64;

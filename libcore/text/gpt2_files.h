@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "libcore/text/byte_level_tokenizer.h"
@@ -11,5 +12,9 @@ namespace megalith {
 /// of a document and is found as text. Form and rules: docs/formats/tokenizer.md. Throws kNoInput, kData with
 /// the file and line.
 ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges);
+
+/// The tokenizer of these files. Of large ones what was made of them is kept for later runs
+/// (base/build_cache.h).
+std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges);
 
 }  // namespace megalith

@@ -63,6 +63,7 @@ class PieceTable {
   struct Entry {
     PieceKey key;  // above the length: the number of ids, 0 when the entry is free
     std::array<int32_t, kIds> ids;
+    /// Number of ids; more than kIds: they are not here.
     size_t count() const { return key.high >> PieceKey::kCountShift; }
     bool is(const PieceKey& other) const {
       return ((key.low ^ other.low) | ((key.high & PieceKey::kBits) ^ other.high)) == 0;
@@ -86,16 +87,25 @@ class PieceTable {
     const PieceKey key = PieceKey::of(piece);
     return line(key).find(key);
   }
+  /// Makes an entry that says only that the piece has more ids. Does nothing when the piece is too long.
+  void mark(const PieceKey& key) {
+    if (key.size() <= PieceKey::kLongest)
+      free_entry(key).key = {key.low, key.high | kMore << PieceKey::kCountShift};
+  }
   /// Does nothing when the piece is too long (the key says so) or has too many ids.
   void put(const PieceKey& key, std::span<const int32_t> ids) {
     if (key.size() > PieceKey::kLongest || ids.size() > kIds || ids.empty()) return;
-    std::array<Entry, 2>& entries = lines_[place(key)].entries;
-    Entry& entry = entries[entries[0].count() > 0];
+    Entry& entry = free_entry(key);
     entry.key = {key.low, key.high | uint64_t{ids.size()} << PieceKey::kCountShift};
     std::memcpy(entry.ids.data(), ids.data(), ids.size_bytes());
   }
 
  private:
+  static constexpr uint64_t kMore = 7;  // in place of the number of ids
+  Entry& free_entry(const PieceKey& key) {
+    std::array<Entry, 2>& entries = lines_[place(key)].entries;
+    return entries[entries[0].count() > 0 && !entries[0].is(key)];
+  }
   size_t place(const PieceKey& key) const {
     return static_cast<size_t>(
         (key.low * 0x9E3779B97F4A7C15u + std::rotl(key.high, 27) * 0xD6E8FEB86659FD93u) >> shift_);

@@ -22,7 +22,7 @@ using Make = std::unique_ptr<Tokenizer> (*)(const TokenizerFiles&);
 std::unique_ptr<Tokenizer> make_gpt2(const TokenizerFiles& files) {
   need(files.vocab, files, "--vocab-file", "GPT-2's vocab.json");
   need(files.merges, files, "--merge-file", "GPT-2's merges.txt");
-  return std::make_unique<ByteLevelTokenizer>(read_gpt2_files(files.vocab, files.merges));
+  return make_gpt2_tokenizer(files.vocab, files.merges);
 }
 
 std::unique_ptr<Tokenizer> make_hf(const TokenizerFiles& files) {

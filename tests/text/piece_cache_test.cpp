@@ -45,6 +45,17 @@ TEST(PieceTable, KeepsAsManyIdsAsHaveRoom) {
   EXPECT_EQ(found(table, "5"), Ids{});
 }
 
+TEST(PieceTable, MarksPiecesThatHaveMoreIds) {
+  PieceTable table(12);
+  table.mark(PieceKey::of("many"));
+  table.mark(PieceKey::of(std::string(16, 'x')));
+  const PieceTable::Entry* const entry = table.find("many");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_GT(entry->count(), PieceTable::kIds);
+  EXPECT_EQ(table.find(std::string(16, 'x')), nullptr);
+  EXPECT_EQ(table.find("others"), nullptr);
+}
+
 TEST(PieceTable, TellsZeroBytesFromNone) {
   PieceTable table(12);
   table.put(PieceKey::of("a"), Ids{9});
