@@ -17,8 +17,8 @@ namespace megalith {
 namespace {
 
 void count_text(std::string_view utf8, PieceCounts& counts) {
-  for_each_pretoken(pretokenizer(PretokenPattern::kGpt2), utf8,
-                    [&](std::string_view piece) { counts.add(piece); });
+  static const FindPretokens find = pretokenizer(PretokenPattern::kGpt2);
+  for_each_pretoken(find, utf8, [&](std::string_view piece) { counts.add(piece); });
 }
 
 struct Worker {
