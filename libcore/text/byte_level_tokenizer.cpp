@@ -39,7 +39,10 @@ size_t thread_number() {
 struct ByteLevelTokenizer::Scratch {
   Scratch(CacheSize size, std::span<const PieceSeed> seeds)
       : table(size.table_bits), longer(size.long_bytes) {
-    for (const PieceSeed& seed : seeds) table.put(seed.key, {&seed.id, 1});
+    for (const PieceSeed& seed : seeds) {
+      const auto id = static_cast<int32_t>(seed.id);
+      table.put(seed.key, {&id, 1});
+    }
   }
   PieceTable table;
   LongPieceCache longer;

@@ -22,7 +22,7 @@ namespace megalith {
 /// A piece that is one token.
 struct PieceSeed {
   PieceKey key;
-  int32_t id;
+  int64_t id;  // wide, so that no byte is padding: seeds are written to files
 };
 
 /// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,

@@ -187,7 +187,7 @@ TEST(Gpt2Cache, GivesTheSameTokenizerAndIsMadeAgainWhenTheFilesChange) {
   LogSink old = set_log_sink([](const std::string&) {});
   expect_same(*make());
   set_log_sink(std::move(old));
-  EXPECT_EQ(read_file(path), good);  // mended
+  EXPECT_TRUE(read_file(path) == good);  // mended
 
   write_file(dir / "merges.txt",
              read_file(dir / "merges.txt") + "\n");  // a blank line changes nothing but the file
