@@ -5,11 +5,15 @@ int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("generate", [&] {
     GenerateConfig config;
-    SampleOptions sampling;
-    Options options("generate", "Continue a text with a trained model.");
-    options.add("Input", config).add("Sampling", sampling);
+    Options options("generate", "Continue texts with a trained model.");
+    options.add("Model", config.model)
+        .add("Prompts", config.prompt)
+        .add("Sampling", config.sampling)
+        .add("Ending", config.end)
+        .add("Output", config.output)
+        .add("Running", config.run);
     if (!parse_options(options, argc, argv)) return 0;
-    run_generate(config, sampling);
+    run_generate(config);
     return 0;
   });
 }

@@ -1,29 +1,43 @@
 #include "apps/generate/run_generate.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <iomanip>
+#include <chrono>
 #include <memory>
-#include <sstream>
+#include <optional>
 #include <string>
 
+#include <sys/resource.h>
+
+#include "apps/generate/printer.h"
+#include "apps/generate/prompts.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/weight_store.h"
+#include "libcore/convert/generation_files.h"
 #include "libcore/convert/model_source.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/cuda_plugin.h"
+#include "libcore/text/chat_template.h"
 
 namespace megalith {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string plural(int64_t n, const char* thing) {
+  return concat(format_count(n), " ", thing, n == 1 ? "" : "s");
+}
+
 std::string speed(int64_t tokens, double seconds) {
-  std::ostringstream out;
-  out << tokens << (tokens == 1 ? " token" : " tokens") << " in " << std::fixed << std::setprecision(3)
-      << seconds << " s";
+  std::string out = concat(plural(tokens, "token"), " in ", format_fixed(seconds, 3), " s");
   if (tokens > 0 && seconds > 0)
-    out << " (" << std::setprecision(1) << static_cast<double>(tokens) / seconds << " tokens/s)";
-  return out.str();
+    out += concat(" (", format_fixed(static_cast<double>(tokens) / seconds, 1), " tokens/s)");
+  return out;
 }
 
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
@@ -34,27 +48,128 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
   return make_tokenizer(source.tokenizer());
 }
 
+/// A model in memory, ready to run.
+class LoadedModel {
+ public:
+  LoadedModel(const ModelSource& source, const RunOptions& options)
+      : backend_(make_backend(options.device)),
+        stream_(backend_->make_stream()),
+        stage_(source.config(), {.count = source.config().layers}, {}, table_) {
+    const auto start = Clock::now();
+    if (std::string_view(backend_->name()) == "cpu") {
+      weights_.emplace(source.tensors(), table_, stream_, WeightOptions{.int8 = options.int8});
+    } else {
+      if (options.int8 || options.cache == CacheType::kBf16)
+        fail(ErrorKind::kUsage, "--int8 and --kv-cache bf16 are for the CPU; leave them out with --device ",
+             options.device);
+      const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+      params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
+      source.read(table_, stream_);
+    }
+    report(source, options, seconds_since(start));
+  }
+
+  const Stage& stage() const { return stage_; }
+  Stream& stream() { return stream_; }
+
+ private:
+  void report(const ModelSource& source, const RunOptions& options, double seconds) const {
+    const int64_t bytes = weights_ ? weights_->bytes() : static_cast<int64_t>(params_->values().bytes());
+    log("model: ", format_count(table_.elements()), " parameters, ", format_bytes(static_cast<double>(bytes)),
+        " of weights (", options.int8 ? "int8" : name_of(source.dtype()),
+        weights_ && weights_->mapped() > 0
+            ? concat(", ", format_bytes(static_cast<double>(weights_->mapped())), " of them in the file")
+            : std::string(),
+        "), loaded in ", format_fixed(seconds * 1e3, 1), " ms");
+  }
+
+  std::unique_ptr<Backend> backend_;
+  Stream stream_;
+  ParamTable table_;
+  Stage stage_;
+  std::optional<WeightStore> weights_;
+  std::optional<ParamStore> params_;
+};
+
+std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const ModelSource& source) {
+  std::vector<int32_t> ids;
+  tokenizer.encode(text, ids);
+  for (const int32_t id : ids)
+    if (id >= source.config().vocab_size)
+      fail(ErrorKind::kData, source.path(), ": its tokenizer gives id ", id,
+           ", but the model's vocabulary has ", source.config().vocab_size,
+           "; the tokenizer belongs to another model");
+  return ids;
+}
+
+std::vector<Sequence> read_sequences(const GenerateConfig& config, const ModelSource& source,
+                                     const Tokenizer& tokenizer, const GenerationFiles& files) {
+  std::vector<Sequence> sequences;
+  if (!config.prompt.chat.empty()) {
+    const std::string prompt = render_chat(ChatTemplate(files.chat_template, files.template_file),
+                                           Json::parse(read_text(config.prompt.chat), config.prompt.chat),
+                                           {.bos_token = files.bos_token, .eos_token = files.eos_token});
+    sequences.push_back({prompt, encode(tokenizer, prompt, source)});
+  } else {
+    for (const std::string& prompt : read_prompts(config.prompt)) {
+      std::vector<int32_t> ids = files.leading;
+      const std::vector<int32_t> rest = encode(tokenizer, prompt, source);
+      ids.insert(ids.end(), rest.begin(), rest.end());
+      sequences.push_back({prompt, std::move(ids)});
+    }
+  }
+  std::vector<Sequence> out;
+  for (Sequence& sequence : sequences) {
+    if (sequence.ids.empty()) sequence.ids.push_back(tokenizer.eod());
+    for (int i = 0; i < config.prompt.sequences; ++i) out.push_back(sequence);
+  }
+  return out;
+}
+
+void report(const Generator& generator) {
+  const GenerationTotals& totals = generator.totals();
+  log("prompt: ", speed(totals.prompt_tokens, totals.prompt_seconds));
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  log("generated ", plural(totals.new_tokens, "token"),
+      "; after the first: ", speed(totals.later_tokens, totals.seconds), "; memory ",
+      format_bytes(static_cast<double>(usage.ru_maxrss) * 1024), " at most");
+}
+
 }  // namespace
 
-void run_generate(const GenerateConfig& config, const SampleOptions& options) {
-  const ModelSource source(config.model);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source);
-  const std::unique_ptr<Backend> backend = make_backend(config.device);
-  Stream stream = backend->make_stream();
-  ParamTable table;
-  const Stage stage(source.config(), {.count = source.config().layers}, {}, table);
-  const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
-  const ParamStore store(table, stream, {.dtype = dtype, .grads = false});
-  source.read(table, stream);
+void PromptOptions::validate(Problems& problems) const {
+  const int given = int{!prompts.empty()} + int{!prompts_file.empty()} + int{!chat.empty()};
+  if (given > 1) problems.add("--prompt, --prompts-file and --chat exclude each other; give one of them");
+}
 
-  const GeneratedText out = generate_text(stage, stream, *tokenizer, config.prompt, options);
-  std::fwrite(out.text.data(), 1, out.text.size(), stdout);
-  std::fputc('\n', stdout);
-  log("prompt: ", speed(out.prompt_tokens, out.generated.prompt_seconds));
-  // The first new token came from the pass over the prompt.
-  const auto made = static_cast<int64_t>(out.generated.tokens.size());
-  log("generated ", made, made == 1 ? " token" : " tokens", out.generated.stopped ? ", ended by itself" : "",
-      "; after the first: ", speed(std::max<int64_t>(made - 1, 0), out.generated.seconds));
+void EndOptions::validate(Problems& problems) const {
+  if (std::find(stop.begin(), stop.end(), "") != stop.end())
+    problems.add("--stop is an empty text, which ends everything at once; give at least one character");
+}
+
+void run_generate(const GenerateConfig& config) {
+  set_cpu_threads(config.run.threads);
+  const ModelSource source(config.model.model);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source);
+  const GenerationFiles files = generation_files(source, *tokenizer);
+  const std::vector<Sequence> sequences = read_sequences(config, source, *tokenizer, files);
+  LoadedModel model(source, config.run);
+
+  Printer printer(*tokenizer, sequences,
+                  {.json = config.output.json,
+                   .echo = config.output.echo && config.prompt.chat.empty(),
+                   .stop = config.end.stop});
+  std::vector<std::vector<int32_t>> prompts;
+  for (const Sequence& sequence : sequences) prompts.push_back(sequence.ids);
+  Generator generator(model.stage(), model.stream(),
+                      {.batch = config.run.batch, .bf16_cache = config.run.cache == CacheType::kBf16});
+  generator.run({.prompts = prompts,
+                 .sampling = config.sampling,
+                 .stop_tokens = config.end.ignore_eos ? std::vector<int32_t>{} : files.end,
+                 .on_token = [&](size_t sequence, int32_t token) { return printer.token(sequence, token); },
+                 .on_end = [&](size_t sequence, const Generated& made) { printer.end(sequence, made); }});
+  report(generator);
 }
 
 }  // namespace megalith

@@ -34,6 +34,9 @@ class TensorFile {
   /// types. kData, with the file and the tensor named: no such tensor, another shape than box.global, a type
   /// that does not convert, damaged bytes.
   virtual void read(const Box& box, View out) const = 0;
+  /// The whole tensor of box.global where it stands in mapped memory, valid as long as this object; empty
+  /// when it does not stand there as it is.
+  virtual ConstView mapped(const Box&) const { return {}; }
 
   /// nullptr when there is none.
   const StoredTensor* find(std::string_view name) const;

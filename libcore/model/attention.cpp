@@ -123,18 +123,22 @@ void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x,
   qkv_.backward_input(ctx, dx, dqkv);
 }
 
-void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const KvCache::Layer& cache,
-                           int64_t past) const {
+void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading,
+                           size_t local_layer) const {
   const ArenaScope scope(ctx.scratch);
   const Saved saved = make_saved(ctx.scratch, x.shape[0], x.shape[1], x.dtype, false);
-  project(ctx, saved.qkv, x, past);
   const View out = make_out(ctx.scratch, saved.qkv);
-  run(ctx.compute, CachedAttention{.out = out,
-                                   .k_cache = cache.k,
-                                   .v_cache = cache.v,
-                                   .qkv = saved.qkv,
-                                   .past = past,
-                                   .scale = scale_});
+  qkv_.forward(ctx, saved.qkv, x);
+  reading.each([&](const KvCache& cache, int64_t past, int64_t first, int64_t last) {
+    const View qkv = reading.part(saved.qkv, first, last);
+    rotate(ctx, qkv, past, false);
+    run(ctx.compute, CachedAttention{.out = reading.part(out, first, last),
+                                     .k_cache = cache.layer(local_layer).k,
+                                     .v_cache = cache.layer(local_layer).v,
+                                     .qkv = qkv,
+                                     .past = past,
+                                     .scale = scale_});
+  });
   proj_.forward(ctx, y, out);
 }
 

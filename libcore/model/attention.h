@@ -26,8 +26,8 @@ class SelfAttention {
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// dx: ranks' summand of the gradient of x, overwritten.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
-  /// Of t new rows; the cache has `past` earlier ones.
-  void cached(const Ctx&, View y, ConstView x, const KvCache::Layer&, int64_t past) const;
+  /// Of new rows; the caches have the earlier ones.
+  void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   void project(const Ctx&, View qkv, ConstView x, int64_t first_position) const;

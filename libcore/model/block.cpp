@@ -71,12 +71,12 @@ void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) co
   norm1_.backward(ctx, d, ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn), x, saved.norm1, true);
 }
 
-void Block::cached(const Ctx& ctx, View y, ConstView x, const KvCache::Layer& cache, int64_t past) const {
+void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, size_t local_layer) const {
   const ArenaScope scope(ctx.scratch);
   const View normed = ctx.scratch.make(x.dtype, x.shape, "norm");
   const View h = ctx.scratch.make(x.dtype, x.shape, "after attention");
   norm1_.forward(ctx, normed, x, {});
-  attention_.cached(ctx, h, normed, cache, past);
+  attention_.cached(ctx, h, normed, reading, local_layer);
   join(ctx, h, ctx.tp.leave(ctx.compute, ctx.scratch, h), x, kAttentionOutput);
 
   norm2_.forward(ctx, normed, h, {});

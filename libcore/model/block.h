@@ -24,8 +24,8 @@ class Block {
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   /// d: gradient of y, on return that of x. Overwrites what was saved.
   void backward(const Ctx&, View d, ConstView x, const Saved&) const;
-  /// y = block(x) for t new rows after those in the cache.
-  void cached(const Ctx&, View y, ConstView x, const KvCache::Layer&, int64_t past) const;
+  /// y = block(x) for new rows after those in the caches.
+  void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   /// y = x + dropout(branch).

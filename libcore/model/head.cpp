@@ -50,6 +50,9 @@ void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
   const ArenaScope scope(ctx.scratch);
   const View normed = ctx.scratch.make(x.dtype, x.shape, "head");
   norm_.forward(ctx, normed, x, {});
+  if (weight_->value.dtype != x.dtype)
+    return run(ctx.compute,
+               Project{.y = logits, .x = normed, .w = weight_->value, .scales = weight_->scales});
   run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight_->value, .trans_b = true});
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "libcore/config/model_config.h"
@@ -27,6 +29,9 @@ class KvCache {
   int64_t capacity() const { return size_.capacity; }
   /// Takes `tokens` more into account; kInternal past the capacity.
   void advance(int64_t tokens);
+  /// Fills an empty cache of one sequence with `tokens` positions: `values` [layers, 2 (k, v), groups,
+  /// tokens, head].
+  void put(Stream&, int64_t tokens, std::span<const float> values);
   /// Forgets everything from position `past` on.
   void truncate(int64_t past);
 
@@ -35,6 +40,34 @@ class KvCache {
   int64_t past_ = 0;
   Arena arena_;
   std::vector<Layer> layers_;
+};
+
+/// The new rows [t, b, …] of a pass and the caches that keep them: one of all b sequences, or, with t = 1,
+/// one of each sequence. The caches count the new rows already.
+struct Reading {
+  std::span<KvCache* const> caches;
+  int64_t t;
+
+  /// Calls visit(cache, rows before the new ones, first sequence, sequence after the last) for each cache.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    int64_t first = 0;
+    for (const KvCache* const cache : caches) {
+      visit(*cache, cache->past() - t, first, first + cache->batch());
+      first += cache->batch();
+    }
+  }
+  /// The sequences [first, last) of rows [t, b, …].
+  template <class V>
+  V part(const V& rows, int64_t first, int64_t last) const {
+    if (last - first == rows.shape[1]) return rows;
+    Shape of_one = rows.shape;  // [t = 1, b, …] is [b, 1, …]
+    std::swap(of_one[0], of_one[1]);
+    const V some = rows.as_shape(of_one).rows(first, last);
+    Shape back = some.shape;
+    std::swap(back[0], back[1]);
+    return some.as_shape(back);
+  }
 };
 
 }  // namespace megalith

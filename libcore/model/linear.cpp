@@ -35,6 +35,12 @@ Linear::Linear(ParamTable& table, const TensorSplit& split, const LinearShape& s
 }
 
 void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
+  if (weight_->value.dtype != x.dtype)
+    return run(ctx.compute, Project{.y = matrix(y, out()),
+                                    .x = matrix(x, in()),
+                                    .w = weight_matrix(),
+                                    .scales = weight_->scales,
+                                    .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{}});
   run(ctx.compute, Gemm{.c = matrix(y, out()),
                         .a = matrix(x, in()),
                         .b = weight_matrix(),

@@ -136,15 +136,20 @@ ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& op
     if (grads_ && param.trainable) param.grad = part_of(grads_, at, param.local);
   }
 
+  arenas_.push_back(place_constants(table, stream));
+}
+
+Arena place_constants(ParamTable& table, Stream& stream) {
   size_t bytes = 0;
   for (const Constant& constant : table.constants())
     bytes += static_cast<size_t>(constant.shape.elements()) * sizeof(float) + 256;
-  Arena& constants = arenas_.emplace_back(make_arena(stream.backend(), "constants", bytes));
+  Arena constants = make_arena(stream.backend(), "constants", bytes);
   for (Constant& constant : table.constants()) {
     constant.view = constants.make(DType::kF32, constant.shape, constant.name);
     if (constants.capacity() == 0) continue;  // a counting arena: nobody will read the values
     stream.from_host(constant.view, constant.make().data());
   }
+  return constants;
 }
 
 int64_t ParamStore::offset(const Param& param) const {

@@ -37,6 +37,9 @@ class ParamStore {
   std::vector<Arena> arenas_;
 };
 
+/// Gives the table's constants memory and computes them.
+Arena place_constants(ParamTable&, Stream&);
+
 /// Sets every value: normal numbers by place (philox of seed, the parameter's name and the element's place in
 /// the global tensor, then Box-Muller), or its constant. The same for every layout. Rows beyond the global
 /// tensor become zero. Blocking.

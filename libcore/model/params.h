@@ -46,7 +46,8 @@ struct Param {
   std::string tie = {};  // name of the Param it equals (tied word embeddings): saved, loaded, counted once,
                          // under that name
   bool grad_summed_over_tp = false;  // replicated over the tensor group, gradient a partial sum
-  View value = {};                   // placed by ParamStore, in the model's dtype
+  View value = {};                   // placed by ParamStore, in the model's dtype; or by WeightStore
+  View scales = {};                  // of an i8 value: [rows] f32; see Project
   View grad = {};                    // f32; empty while nobody trains (inference, frozen)
 };
 

@@ -24,7 +24,8 @@ Stage::Stage(const ModelConfig& config, const Layers& layers, const TensorSplit&
   blocks_.reserve(static_cast<size_t>(layers.count));
   for (int i = 0; i < layers.count; ++i) blocks_.emplace_back(table, split, config, layers.first + i);
   if (layers.head) head_.emplace(table, split, config);
-  if (!table.all().empty()) witness_ = &table.all().back();
+  for (const Param& param : table.all())
+    if (witness_ == nullptr || param.global.rank == 1) witness_ = &param;
 }
 
 void Stage::plan_segments(const RecomputePlan& plan) {
@@ -125,19 +126,34 @@ void Stage::run_again(const Ctx& ctx, const Segment& segment, Tape& tape) const 
 }
 
 View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, KvCache& cache) const {
+  KvCache* const one = &cache;
+  return logits(ctx, tokens, rows, Reading{{&one, 1}, tokens.shape[0]});
+}
+
+View Stage::next_logits(const Ctx& ctx, ConstView tokens, std::span<KvCache* const> caches) const {
+  if (tokens.shape[0] != 1 || tokens.shape[1] != static_cast<int64_t>(caches.size()))
+    fail(ErrorKind::kInternal, "tokens ", tokens.shape, " for ", caches.size(), " sequences");
+  return logits(ctx, tokens, 1, Reading{caches, 1});
+}
+
+View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, const Reading& reading) const {
   if (!embedding_ || !head_) fail(ErrorKind::kInternal, "logits of a part of a model");
-  const int64_t t = tokens.shape[0], b = tokens.shape[1], past = cache.past();
-  if (config_.position != PositionEmbedding::kNone && past + t > config_.max_positions)
-    fail(ErrorKind::kInternal, "position ", past + t, " of a model with ", config_.max_positions);
-  cache.advance(t);
+  const int64_t t = tokens.shape[0], b = tokens.shape[1];
+  for (KvCache* const cache : reading.caches) {
+    if (config_.position != PositionEmbedding::kNone && cache->past() + t > config_.max_positions)
+      fail(ErrorKind::kInternal, "position ", cache->past() + t, " of a model with ", config_.max_positions);
+    cache->advance(t);
+  }
   const View out = ctx.scratch.make(DType::kF32, {rows, b, head_->vocabulary()}, "logits");
   const ArenaScope scope(ctx.scratch);
   const Shape shape{t, b, config_.hidden};
   std::array<View, 2> x{ctx.scratch.make(dtype(), shape, "block input"),
                         ctx.scratch.make(dtype(), shape, "block output")};
-  embedding_->at(ctx, x[0], tokens, past);
+  reading.each([&](const KvCache&, int64_t past, int64_t first, int64_t last) {
+    embedding_->at(ctx, reading.part(x[0], first, last), reading.part(tokens, first, last), past);
+  });
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i].cached(ctx, x[1], x[0], cache.layer(i), past);
+    blocks_[i].cached(ctx, x[1], x[0], reading, i);
     std::swap(x[0], x[1]);
   }
   head_->logits(ctx, out, x[0].rows(t - rows, t));

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "libcore/config/model_config.h"
@@ -69,8 +70,11 @@ class Stage {
   /// then holds them too. Needs embedding and head. The result is made in ctx.scratch and is the caller's to
   /// rewind. kInternal when the cache or the position table is too small.
   View logits(const Ctx&, ConstView tokens, int64_t rows, KvCache&) const;
+  /// Logits [1, b, V] f32 after one more token of each of b sequences, whose caches hold one sequence each.
+  /// With at most Project::kFewRows of them a sequence's logits are what it would get alone.
+  View next_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches) const;
 
-  /// Of the parameters' values and the activations; known once they are placed.
+  /// Of the activations; known once the parameters are placed. Vectors have it, matrices may be narrower.
   DType dtype() const { return witness_->value.dtype; }
   const ModelConfig& config() const { return config_; }
   const Layers& layers() const { return layers_; }
@@ -86,6 +90,8 @@ class Stage {
   View pass_through(const Ctx&, const Segment&, ConstView in, Tape&) const;
   /// Fills the tape's entries of a segment from its input, in ctx.scratch.
   void run_again(const Ctx&, const Segment&, Tape&) const;
+
+  View logits(const Ctx&, ConstView tokens, int64_t rows, const Reading&) const;
 
   ModelConfig config_;
   Layers layers_;

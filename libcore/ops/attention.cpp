@@ -83,8 +83,10 @@ Cost AttentionGrad::cost() const {
 void CachedAttention::check() const {
   check_packed(kName, qkv);
   check_heads(kName, "out [t, b, groups * r, head]", out, qkv);
-  want_dtype(kName, "k_cache, of qkv's dtype,", k_cache, qkv.dtype);
-  want_dtype(kName, "v_cache, of qkv's dtype,", v_cache, qkv.dtype);
+  want_float(kName, "k_cache", k_cache);
+  require(k_cache.dtype == qkv.dtype || k_cache.dtype == DType::kBf16, kName,
+          "a cache of qkv's dtype or bf16", name_of(k_cache.dtype), name_of(qkv.dtype));
+  want_dtype(kName, "v_cache, of k_cache's dtype,", v_cache, k_cache.dtype);
   const Shape& cache = k_cache.shape;
   require(cache == v_cache.shape && cache.rank == 4, kName, "k_cache and v_cache [b, groups, capacity, head]",
           cache, v_cache.shape);

@@ -10,6 +10,7 @@
 #include "libcore/ops/loss.h"
 #include "libcore/ops/norm.h"
 #include "libcore/ops/optimizer.h"
+#include "libcore/ops/project.h"
 
 namespace megalith {
 
@@ -33,6 +34,8 @@ class Backend {
   virtual void synchronize(Stream&) = 0;
 
   virtual void run(Stream&, const Gemm&) = 0;
+  virtual void run(Stream&, const Project&) = 0;
+  virtual void run(Stream&, const QuantizeRows&) = 0;
   virtual void run(Stream&, const BiasGrad&) = 0;
   virtual void run(Stream&, const LayerNorm&) = 0;
   virtual void run(Stream&, const LayerNormGrad&) = 0;
@@ -60,6 +63,9 @@ class Backend {
 /// (MEGALITH_ISA=generic|avx2|avx512|avx512bf16 forces a lower one), OpenMP inside. Results do not depend on
 /// timing; they may depend on the number of threads only where an op says so.
 std::unique_ptr<Backend> make_cpu_backend();
+/// Threads of CPU ops that the calling thread runs from now on; for backends that are made later. 0: as many
+/// as the machine has.
+void set_cpu_threads(int threads);
 /// Does no work; with a Trace on the stream it adds up op costs. Takes views of a counting Arena.
 std::unique_ptr<Backend> make_dry_backend();
 

@@ -4,6 +4,12 @@
 
 namespace megalith {
 namespace {
+void want_table(const char* op, const char* rule, const ConstView& table, const ConstView& y) {
+  const bool narrower = y.dtype == DType::kF32 && (table.dtype == DType::kBf16 || table.dtype == DType::kF16);
+  require(table && (table.dtype == y.dtype || narrower), op, rule, table ? name_of(table.dtype) : "no tensor",
+          name_of(y.dtype));
+}
+
 void check_positions(const char* op, const ConstView& positions, const ConstView& y, int64_t first) {
   require(positions.shape.back() == y.shape.back(), op, "positions [max, h]", positions.shape, y.shape);
   require(first >= 0 && first + y.shape[0] <= positions.shape.rows(), op,
@@ -12,12 +18,12 @@ void check_positions(const char* op, const ConstView& positions, const ConstView
 }  // namespace
 
 void Embedding::check() const {
-  want_float(kName, "table", table);
-  want_dtype(kName, "y, of table's dtype,", y, table.dtype);
+  want_float(kName, "y", y);
+  want_table(kName, "table of y's dtype, or narrower than an fp32 y", table, y);
   require(y.shape.back() == table.shape.back(), kName, "equal widths of y and table", y.shape, table.shape);
   want_vector(kName, "one id per row of y", ids, y.shape.rows(), DType::kI32);
   if (!positions) return;
-  want_dtype(kName, "positions, of table's dtype,", positions, table.dtype);
+  want_table(kName, "positions of y's dtype, or narrower than an fp32 y", positions, y);
   check_positions(kName, positions, y, first_position);
 }
 

@@ -7,7 +7,7 @@ namespace megalith {
 /// y[s, b] = table[ids[s, b] - first_id] (+ positions[first_position + s]). Ids outside [first_id, first_id +
 /// v) give zeros: another rank has them.
 struct Embedding {
-  View y;                      // [s, b, h]
+  View y;                      // [s, b, h]; on the CPU fp32 also of bf16 and fp16 tables
   ConstView ids;               // [s, b] i32
   ConstView table;             // [v, h]
   ConstView positions = {};    // [max, h]; empty: none

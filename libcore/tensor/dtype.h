@@ -6,11 +6,12 @@
 
 namespace megalith {
 
-enum class DType : uint8_t { kF32, kBf16, kF16, kI32, kI64, kF64, kU8 };
+enum class DType : uint8_t { kF32, kBf16, kF16, kI32, kI64, kF64, kU8, kI8 };
 
 constexpr size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::kU8:
+    case DType::kI8:
       return 1;
     case DType::kBf16:
     case DType::kF16:
@@ -29,6 +30,8 @@ constexpr std::string_view name_of(DType dtype) {
   switch (dtype) {
     case DType::kU8:
       return "u8";
+    case DType::kI8:
+      return "i8";
     case DType::kBf16:
       return "bf16";
     case DType::kF16:

@@ -2,184 +2,248 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <memory>
-#include <numeric>
+#include <optional>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/random.h"
+#include "libcore/train/text_stream.h"
 
 namespace megalith {
 namespace {
-
-int32_t likeliest(std::span<const float> logits) {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-/// A token that may be drawn, with exp((logit - greatest) / temperature).
-struct Candidate {
-  int32_t token;
-  double weight;
-};
-
-std::vector<Candidate> weigh(std::span<const float> logits, double temperature) {
-  const double greatest = logits[static_cast<size_t>(likeliest(logits))];
-  std::vector<Candidate> out(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i)
-    out[i] = {static_cast<int32_t>(i), std::exp((logits[i] - greatest) / temperature)};
-  return out;
-}
-
-double total(const std::vector<Candidate>& candidates) {
-  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
-                         [](double sum, const Candidate& c) { return sum + c.weight; });
-}
-
-/// Keeps the `top_k` likeliest, then the fewest of them that together have at least `top_p`. Sorted when
-/// anything was asked for.
-void filter(std::vector<Candidate>& candidates, const SampleOptions& options) {
-  const bool cut_k = options.top_k > 0 && static_cast<size_t>(options.top_k) < candidates.size();
-  if (!cut_k && options.top_p >= 1) return;
-  const auto end = cut_k ? candidates.begin() + options.top_k : candidates.end();
-  std::partial_sort(candidates.begin(), end, candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
-  });
-  candidates.erase(end, candidates.end());
-  if (options.top_p >= 1) return;
-  const double wanted = options.top_p * total(candidates);
-  double sum = 0;
-  size_t kept = 0;
-  do sum += candidates[kept++].weight;
-  while (kept < candidates.size() && sum < wanted);
-  candidates.resize(kept);
-}
-
-/// Uniform in [0, 1).
-double uniform(int64_t seed, int64_t step) {
-  const auto low = [](int64_t x) { return static_cast<uint32_t>(x); };
-  const auto high = [](int64_t x) { return static_cast<uint32_t>(x >> 32); };
-  const auto bits = philox({low(step), high(step), 0, 0}, {low(seed), high(seed)});
-  return (bits[0] + (bits[1] >> 11) / 0x1p21) / 0x1p32;
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Bytes of scratch that logits() of `tokens` tokens takes, found on the dry backend.
-size_t scratch_bytes(const Stage& stage, int64_t tokens) {
+/// Bytes of scratch that a pass over `tokens` tokens of each of `caches` sequences takes, found on the dry
+/// backend.
+size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
   const std::unique_ptr<Communicator> alone = make_self_comm();
   const Region region(*alone);
   Arena scratch = Arena::counting("scratch");
-  const View ids = Arena::counting("tokens").make(DType::kI32, {tokens, 1}, "tokens");
-  KvCache cache(*dry, stage.config(), stage.layers(), {}, {.capacity = tokens, .dtype = stage.dtype()});
-  stage.logits({.compute = stream, .tp = region, .scratch = scratch, .training = false}, ids, 1, cache);
+  const Ctx ctx{.compute = stream, .tp = region, .scratch = scratch, .training = false};
+  std::vector<KvCache> caches;
+  std::vector<KvCache*> places;
+  for (size_t i = 0; i < sequences; ++i)
+    caches.emplace_back(*dry, stage.config(), stage.layers(), TensorSplit{},
+                        KvCache::Size{.batch = 1, .capacity = tokens, .dtype = stage.dtype()});
+  for (KvCache& cache : caches) places.push_back(&cache);
+  const View ids =
+      Arena::counting("tokens").make(DType::kI32, {tokens, static_cast<int64_t>(sequences)}, "tokens");
+  if (sequences == 1)
+    stage.logits(ctx, ids, 1, caches.front());
+  else
+    stage.next_logits(ctx, ids, places);
   return scratch.peak();
-}
-
-/// One sequence and the memory of its continuation.
-class Reader {
- public:
-  Reader(const Stage& stage, Stream& stream, int64_t prompt, int64_t capacity)
-      : stage_(stage),
-        stream_(stream),
-        alone_(make_self_comm()),
-        region_(*alone_),
-        scratch_(make_arena(stream.backend(), "scratch", scratch_bytes(stage, prompt))),
-        inputs_(make_arena(stream.backend(), "tokens", static_cast<size_t>(prompt) * sizeof(int32_t) + 256)),
-        cache_(stream.backend(), stage.config(), stage.layers(), {},
-               {.capacity = capacity, .dtype = stage.dtype()}),
-        logits_(static_cast<size_t>(stage.config().vocab_size)) {}
-
-  /// Reads on; returns the logits after the last token, valid until the next call.
-  std::span<const float> read(std::span<const int32_t> tokens) {
-    const ArenaScope inputs_scope(inputs_), scratch_scope(scratch_);
-    const View ids = inputs_.make(DType::kI32, {static_cast<int64_t>(tokens.size()), 1}, "tokens");
-    stream_.from_host(ids, tokens.data());
-    const View logits = stage_.logits(
-        {.compute = stream_, .tp = region_, .scratch = scratch_, .training = false}, ids, 1, cache_);
-    stream_.to_host(logits_.data(), logits);
-    stream_.synchronize();
-    return logits_;
-  }
-
- private:
-  const Stage& stage_;
-  Stream& stream_;
-  std::unique_ptr<Communicator> alone_;
-  Region region_;
-  Arena scratch_, inputs_;
-  KvCache cache_;
-  std::vector<float> logits_;
-};
-
-/// The most tokens that may be added. The last one needs no position: nobody reads on after it.
-int64_t room(const ModelConfig& config, int64_t prompt, int64_t wanted) {
-  if (config.position == PositionEmbedding::kNone) return wanted;
-  if (prompt > config.usable_positions())
-    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", config.usable_positions(),
-         " positions; shorten the prompt");
-  return std::min(wanted, config.usable_positions() - prompt + 1);
 }
 
 }  // namespace
 
-int32_t choose_token(std::span<const float> logits, const SampleOptions& options, int64_t step) {
-  for (const float logit : logits)
-    if (std::isnan(logit))
-      fail(ErrorKind::kData, "the model computes NaN; its weights are damaged, or the training diverged");
-  if (options.temperature == 0) return likeliest(logits);
-  std::vector<Candidate> candidates = weigh(logits, options.temperature);
-  filter(candidates, options);
-  double left = uniform(options.seed, step) * total(candidates);
-  for (const Candidate& candidate : candidates)
-    if ((left -= candidate.weight) < 0) return candidate.token;
-  return candidates.back().token;
+/// One of the sequences in work.
+struct Generator::Slot {
+  std::optional<KvCache> cache;
+  size_t sequence = 0;
+  int64_t given = 0, most = 0;  // tokens of the prompt, and new ones at most
+  bool cut_short = false;       // by the model's positions
+  std::vector<int32_t> tokens;  // the prompt and what was chosen
+};
+
+struct Generator::State {
+  State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
+      : prompt_rows(prompt),
+        scratch(make_arena(stream.backend(), "scratch",
+                           std::max(scratch_bytes(stage, prompt, 1),
+                                    scratch_bytes(stage, 1, static_cast<size_t>(limits.batch))))),
+        inputs(make_arena(stream.backend(), "tokens",
+                          static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + 256)),
+        logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)) {}
+
+  int64_t prompt_rows;
+  std::unique_ptr<Communicator> alone = make_self_comm();
+  Region region{*alone};
+  Arena scratch, inputs;
+  std::vector<float> logits;  // [sequences, V]
+  std::vector<int32_t> ids;
+  std::vector<KvCache*> caches;
+  std::vector<Slot> slots;
+  std::optional<Sampler> sampler;
+};
+
+Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
+    : stage_(stage), stream_(stream), limits_(limits) {
+  if (limits.batch < 1 || limits.batch > Project::kFewRows)
+    fail(ErrorKind::kInternal, "a batch of ", limits.batch, " sequences; wanted 1 to ", Project::kFewRows);
+}
+Generator::~Generator() = default;
+
+/// The most tokens that may be added. The last one needs no position: nobody reads on after it.
+int64_t Generator::room(int64_t prompt, int64_t wanted) const {
+  const ModelConfig& config = stage_.config();
+  if (config.position == PositionEmbedding::kNone) return wanted;
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0,
+                positions = config.usable_positions() - prefix;
+  if (prompt > positions)
+    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", config.usable_positions(),
+         " positions", prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(),
+         "; shorten the prompt");
+  return std::min(wanted, positions - prompt + 1);
 }
 
-Generated generate(const Stage& stage, Stream& stream, std::span<const int32_t> prompt,
-                   const SampleOptions& options, std::optional<int32_t> stop) {
-  if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
-  const auto given = static_cast<int64_t>(prompt.size());
-  const int64_t most = room(stage.config(), given, options.max_new_tokens);
-  if (most < options.max_new_tokens)
-    warn("only ", most, " of ", options.max_new_tokens, " new tokens fit: the prompt has ", given,
-         " tokens, the model ", stage.config().usable_positions(), " positions");
-  Reader reader(stage, stream, given, given + most - 1);
-
-  Generated out;
-  const auto start = std::chrono::steady_clock::now();
-  std::span<const float> logits = reader.read(prompt);
-  out.prompt_seconds = seconds_since(start);
-  while (true) {
-    const int32_t token = choose_token(logits, options, static_cast<int64_t>(out.tokens.size()));
-    if ((out.stopped = stop == token)) break;
-    out.tokens.push_back(token);
-    if (static_cast<int64_t>(out.tokens.size()) == most) break;
-    logits = reader.read({&token, 1});
+void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
+  const std::vector<int32_t>& prompt = job.prompts[sequence];
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  slot.sequence = sequence;
+  slot.given = static_cast<int64_t>(prompt.size());
+  slot.most = room(slot.given, job.sampling.max_new_tokens);
+  slot.cut_short = slot.most < job.sampling.max_new_tokens;
+  if (slot.cut_short)
+    warn("only ", slot.most, " of ", job.sampling.max_new_tokens, " new tokens fit: the prompt has ",
+         slot.given, " tokens, the model ", stage_.config().usable_positions(), " positions");
+  slot.tokens = prompt;
+  slot.tokens.reserve(static_cast<size_t>(slot.given + slot.most));
+  const int64_t wanted = prefix + slot.given + slot.most - 1;
+  if (!slot.cache || slot.cache->capacity() < wanted) {
+    const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
+    slot.cache.emplace(
+        stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
+        KvCache::Size{.batch = 1, .capacity = wanted, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
   }
-  out.seconds = seconds_since(start) - out.prompt_seconds;
+  slot.cache->truncate(0);
+  if (limits_.prefix) slot.cache->put(stream_, prefix, limits_.prefix->values);
+
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t at = 0; at < slot.given;) {
+    const int64_t rows = std::min(state_->prompt_rows, slot.given - at);
+    const ArenaScope inputs_scope(state_->inputs), scratch_scope(state_->scratch);
+    const View ids = state_->inputs.make(DType::kI32, {rows, 1}, "tokens");
+    stream_.from_host(ids, prompt.data() + at);
+    const View logits = stage_.logits(
+        {.compute = stream_, .tp = state_->region, .scratch = state_->scratch, .training = false}, ids, 1,
+        *slot.cache);
+    at += rows;
+    if (at == slot.given) stream_.to_host(state_->logits.data(), logits);
+    stream_.synchronize();
+  }
+  totals_.prompt_seconds += seconds_since(start);
+  totals_.prompt_tokens += slot.given;
+}
+
+bool Generator::take(Slot& slot, const Job& job, std::span<float> logits, Generated& out) {
+  const Draw draw{static_cast<int64_t>(slot.sequence), static_cast<int64_t>(out.tokens.size())};
+  const int32_t token = state_->sampler->choose(logits, slot.tokens, draw);
+  const auto& stops = job.stop_tokens;
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
+    out.ending = Ending::kStopToken;
+    return false;
+  }
+  out.tokens.push_back(token);
+  slot.tokens.push_back(token);
+  ++totals_.new_tokens;
+  if (job.on_token && !job.on_token(slot.sequence, token)) {
+    out.ending = Ending::kCaller;
+    return false;
+  }
+  out.ending = slot.cut_short ? Ending::kPositions : Ending::kLength;
+  return static_cast<int64_t>(out.tokens.size()) < slot.most;
+}
+
+void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
+  const auto start = std::chrono::steady_clock::now();
+  State& state = *state_;
+  state.ids.clear();
+  state.caches.clear();
+  for (Slot* const slot : slots) {
+    state.ids.push_back(slot->tokens.back());
+    state.caches.push_back(&*slot->cache);
+  }
+  {
+    const ArenaScope inputs_scope(state.inputs), scratch_scope(state.scratch);
+    const View ids = state.inputs.make(DType::kI32, {1, static_cast<int64_t>(slots.size())}, "tokens");
+    stream_.from_host(ids, state.ids.data());
+    const View logits = stage_.next_logits(
+        {.compute = stream_, .tp = state.region, .scratch = state.scratch, .training = false}, ids,
+        state.caches);
+    stream_.to_host(state.logits.data(), logits);
+    stream_.synchronize();
+  }
+  const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    Slot& slot = *slots[i];
+    const std::span<float> logits(state.logits.data() + i * vocabulary, vocabulary);
+    const size_t before = out[slot.sequence].tokens.size();
+    if (!take(slot, job, logits, out[slot.sequence])) slot.most = 0;
+    totals_.later_tokens += static_cast<int64_t>(out[slot.sequence].tokens.size() - before);
+  }
+  totals_.seconds += seconds_since(start);
+}
+
+std::vector<Generated> Generator::run(const Job& job) {
+  std::vector<Generated> out(job.prompts.size());
+  int64_t longest = 1;
+  for (const std::vector<int32_t>& prompt : job.prompts) {
+    if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
+    room(static_cast<int64_t>(prompt.size()), 1);  // before the first is begun
+    longest = std::max(longest, static_cast<int64_t>(prompt.size()));
+  }
+  longest = std::min(longest, kPromptRows);
+  if (!state_ || state_->prompt_rows < longest)
+    state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
+  state_->sampler.emplace(job.sampling);
+  state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), job.prompts.size()));
+
+  const auto end = [&](const Slot& slot) {
+    if (job.on_end) job.on_end(slot.sequence, out[slot.sequence]);
+  };
+  size_t next = 0;
+  std::vector<Slot*> active, free;
+  for (Slot& slot : state_->slots) free.push_back(&slot);
+  while (next < job.prompts.size() || !active.empty()) {
+    while (!free.empty() && next < job.prompts.size()) {
+      Slot& slot = *free.back();
+      begin(slot, job, next++);
+      const std::span<float> logits(state_->logits.data(), static_cast<size_t>(stage_.config().vocab_size));
+      if (!take(slot, job, logits, out[slot.sequence])) {
+        end(slot);
+        continue;
+      }
+      free.pop_back();
+      active.push_back(&slot);
+    }
+    if (active.empty()) continue;
+    step(active, job, out);
+    for (Slot* const slot : active)
+      if (slot->most == 0) {
+        end(*slot);
+        free.push_back(slot);
+      }
+    std::erase_if(active, [](const Slot* slot) { return slot->most == 0; });
+  }
   return out;
 }
 
 GeneratedText generate_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,
                             std::string_view prompt, const SampleOptions& options) {
-  std::vector<int32_t> ids;
-  tokenizer.encode(prompt, ids);
-  if (ids.empty()) ids.push_back(tokenizer.eod());
-  GeneratedText out;
-  out.prompt_tokens = static_cast<int64_t>(ids.size());
-  out.generated = generate(stage, stream, ids, options, tokenizer.eod());
-
-  // Decoded together: a tokenizer may treat the beginning of a text differently.
-  const std::string before = tokenizer.decode(ids);
-  ids.insert(ids.end(), out.generated.tokens.begin(), out.generated.tokens.end());
-  const std::string all = tokenizer.decode(ids);
-  out.text = concat(
-      prompt, all.starts_with(before) ? all.substr(before.size()) : tokenizer.decode(out.generated.tokens));
+  std::vector<std::vector<int32_t>> ids(1);
+  tokenizer.encode(prompt, ids[0]);
+  if (ids[0].empty()) ids[0].push_back(tokenizer.eod());
+  GeneratedText out{
+      .text = std::string(prompt), .prompt_tokens = static_cast<int64_t>(ids[0].size()), .generated = {}};
+  TextStream text(tokenizer, ids[0]);
+  const auto on_token = [&](size_t, int32_t token) {
+    out.text += text.push(token);
+    return true;
+  };
+  Generator generator(stage, stream, {});
+  out.generated = generator
+                      .run({.prompts = ids,
+                            .sampling = options,
+                            .stop_tokens = {tokenizer.eod()},
+                            .on_token = on_token,
+                            .on_end = {}})
+                      .front();
+  out.text += text.finish();
   return out;
 }
 

@@ -1,53 +1,91 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "libcore/config/fields.h"
 #include "libcore/model/stage.h"
 #include "libcore/text/tokenizer.h"
+#include "libcore/train/sampling.h"
 
 namespace megalith {
 
-/// How the next token is chosen. Order and meaning of the filters are those of transformers' generate():
-/// temperature, then top-k, then top-p.
-struct SampleOptions {
-  int max_new_tokens = 50;
-  double temperature = 0;  // 0: always the likeliest token
-  int top_k = 0;           // 0: all
-  double top_p = 1;
-  int64_t seed = 1234;
-
-  template <class V>
-  void fields(V&& v) {
-    v("max-new-tokens", max_new_tokens, "Most tokens to add.", at_least(1));
-    v("temperature", temperature, "Divides the logits before sampling; 0: always the likeliest token.",
-      at_least(0));
-    v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0));
-    v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
-    v("seed", seed, "Of the sampling.", at_least(0));
-  }
+enum class Ending {
+  kLength,     // max_new_tokens
+  kPositions,  // the model's last position
+  kStopToken,
+  kCaller,
 };
-
-/// The next token, by the logits [V] of the last one. A pure function: `step` counts the tokens chosen before
-/// and, with the seed, gives the random number. kData when no logit is a number.
-int32_t choose_token(std::span<const float> logits, const SampleOptions&, int64_t step);
 
 struct Generated {
-  std::vector<int32_t> tokens;             // the new ones, without the stop token
-  bool stopped = false;                    // by the stop token
-  double prompt_seconds = 0, seconds = 0;  // of the pass over the prompt, and of all the others
+  std::vector<int32_t> tokens;  // the new ones, without the stop token
+  Ending ending = Ending::kLength;
 };
 
-/// Continues `prompt` (at least one token) until `stop`, max_new_tokens or the model's last position. The
-/// stage must be a whole model, placed on the stream's backend. kUsage when the prompt alone is longer than
-/// the model's positions.
-Generated generate(const Stage&, Stream&, std::span<const int32_t> prompt, const SampleOptions&,
-                   std::optional<int32_t> stop);
+/// What a generator has done so far.
+struct GenerationTotals {
+  int64_t prompt_tokens = 0, new_tokens = 0;
+  int64_t later_tokens =
+      0;  // of the new ones, those that a pass of their own made: the first comes from the prompt's
+  double prompt_seconds = 0, seconds = 0;  // of passes over prompts, and over new tokens
+};
+
+/// Keys and values that stand before every prompt, as prefix tuning trains them.
+struct KvPrefix {
+  int64_t tokens = 0;
+  std::vector<float> values;  // [layers, 2 (k, v), groups, tokens, head]
+};
+
+/// Continues sequences of tokens with a whole model, placed on the stream's backend. The results of a
+/// sequence are the same whatever else is in the batch: prompts are read one by one (in pieces of at most
+/// kPromptRows), and a pass over new tokens computes each row as if it were alone.
+class Generator {
+ public:
+  static constexpr int64_t kPromptRows = 512;
+  struct Limits {
+    int64_t batch = 1;        // sequences at once, at most Project::kFewRows
+    bool bf16_cache = false;  // keys and values in bf16 where the activations are fp32
+    const KvPrefix* prefix = nullptr;
+  };
+  Generator(const Stage&, Stream&, const Limits&);
+  ~Generator();
+
+  /// Called with each new token as it comes; false ends its sequence.
+  using OnToken = std::function<bool(size_t sequence, int32_t token)>;
+  /// Called when a sequence has ended.
+  using OnEnd = std::function<void(size_t sequence, const Generated&)>;
+  struct Job {
+    std::span<const std::vector<int32_t>> prompts;  // each with at least one token
+    SampleOptions sampling;
+    std::vector<int32_t> stop_tokens;
+    OnToken on_token = {};
+    OnEnd on_end = {};
+  };
+  /// Up to max_new_tokens of each prompt, in the prompts' order. kUsage when a prompt alone is longer than
+  /// the model's positions; warns when the positions end a sequence early.
+  std::vector<Generated> run(const Job&);
+
+  const GenerationTotals& totals() const { return totals_; }
+
+ private:
+  struct Slot;
+  struct State;
+  int64_t room(int64_t prompt, int64_t wanted) const;
+  void begin(Slot&, const Job&, size_t sequence);
+  /// The token after these logits; whether the sequence goes on.
+  bool take(Slot&, const Job&, std::span<float> logits, Generated&);
+  void step(std::span<Slot* const> slots, const Job&, std::vector<Generated>&);
+
+  const Stage& stage_;
+  Stream& stream_;
+  Limits limits_;
+  GenerationTotals totals_;
+  std::unique_ptr<State> state_;
+};
 
 struct GeneratedText {
   std::string text;  // the prompt and its continuation
@@ -55,7 +93,7 @@ struct GeneratedText {
   Generated generated;
 };
 
-/// The same for text, stopping at the tokenizer's eod token; an empty prompt begins after an eod.
+/// Continues one text, stopping at the tokenizer's eod token; an empty prompt begins after an eod.
 GeneratedText generate_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
                             const SampleOptions&);
 

@@ -139,10 +139,14 @@ TEST_P(GoldenTest, GreedyTokensAreTransformers) {
   for (const Json& row : golden_["generation"]["greedy"].as_array()) {
     std::vector<int32_t> expected;
     for (const Json& id : row.as_array()) expected.push_back(static_cast<int32_t>(id.as_int()));
-    const std::span<const int32_t> prompt(expected.data(), 8);
-    const Generated out =
-        generate(m->stage, m->stream, prompt, {.max_new_tokens = 16, .temperature = 0}, std::nullopt);
-    EXPECT_EQ(out.tokens, std::vector<int32_t>(expected.begin() + 8, expected.end()));
+    const std::vector<std::vector<int32_t>> prompts{{expected.begin(), expected.begin() + 8}};
+    Generator generator(m->stage, m->stream, {});
+    const auto out = generator.run({.prompts = prompts,
+                                    .sampling = {.max_new_tokens = 16},
+                                    .stop_tokens = {},
+                                    .on_token = {},
+                                    .on_end = {}});
+    EXPECT_EQ(out[0].tokens, std::vector<int32_t>(expected.begin() + 8, expected.end()));
   }
 }
 

@@ -1,8 +1,6 @@
 #include "libcore/train/generate.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,92 +14,105 @@ namespace {
 
 using test::TinyModel;
 
-/// How often each token is drawn in `draws` steps.
-std::map<int32_t, int> histogram(const std::vector<float>& logits, const SampleOptions& options, int draws) {
-  std::map<int32_t, int> out;
-  for (int step = 0; step < draws; ++step) ++out[choose_token(logits, options, step)];
-  return out;
-}
-
-// Probabilities 0.5, 0.3, 0.15, 0.05.
-const std::vector<float> kLogits{std::log(0.15f), std::log(0.5f), std::log(0.05f), std::log(0.3f)};
-
-TEST(ChooseToken, TakesTheLikeliestAtTemperatureZero) {
-  EXPECT_EQ(choose_token(kLogits, {.temperature = 0}, 0), 1);
-  EXPECT_EQ(choose_token(std::vector<float>{2, 5, 5, 1}, {.temperature = 0}, 0), 1);
-}
-
-// 20,000 draws: a share's standard error is at most 0.0036.
-TEST(ChooseToken, DrawsByProbability) {
-  const auto counts = histogram(kLogits, {.temperature = 1}, 20000);
-  const double expected[] = {0.15, 0.5, 0.05, 0.3};
-  for (int32_t token = 0; token < 4; ++token)
-    EXPECT_NEAR(counts.at(token) / 20000.0, expected[token], 0.015) << token;
-}
-
-// At temperature 0.5 probabilities are squared: 0.25, 0.09, 0.0225, 0.0025 of 0.365.
-TEST(ChooseToken, TemperatureSharpens) {
-  const auto counts = histogram(kLogits, {.temperature = 0.5}, 20000);
-  EXPECT_NEAR(counts.at(1) / 20000.0, 0.25 / 0.365, 0.015);
-  EXPECT_NEAR(counts.at(3) / 20000.0, 0.09 / 0.365, 0.015);
-}
-
-TEST(ChooseToken, TopKKeepsTheLikeliest) {
-  const auto counts = histogram(kLogits, {.temperature = 1, .top_k = 2}, 20000);
-  ASSERT_EQ(counts.size(), 2u);
-  EXPECT_NEAR(counts.at(1) / 20000.0, 0.5 / 0.8, 0.015);
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 1}, 50).size(), 1u);
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 100}, 20000).size(), 4u);
-}
-
-// The token that crosses the threshold stays, as in transformers' TopPLogitsWarper.
-TEST(ChooseToken, TopPKeepsTheFewestThatReachIt) {
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.45}, 500).size(), 1u);
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.6}, 500).size(), 2u);
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.9}, 500).size(), 3u);
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0}, 500).size(), 1u);
-  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 2, .top_p = 0.6}, 500).size(), 1u);
-}
-
-TEST(ChooseToken, IsAFunctionOfSeedAndStep) {
-  std::vector<int32_t> a, b, other;
-  for (int step = 0; step < 50; ++step) {
-    a.push_back(choose_token(kLogits, {.temperature = 1, .seed = 1}, step));
-    b.push_back(choose_token(kLogits, {.temperature = 1, .seed = 1}, step));
-    other.push_back(choose_token(kLogits, {.temperature = 1, .seed = 2}, step));
-  }
-  EXPECT_EQ(a, b);
-  EXPECT_NE(a, other);
-}
-
-TEST(ChooseToken, RefusesLogitsThatAreNoNumbers) {
-  EXPECT_THROW(choose_token(std::vector<float>{1, std::nanf(""), 2}, {}, 0), Error);
+Generated generate(TinyModel& model, const std::vector<int32_t>& prompt, const SampleOptions& options,
+                   std::vector<int32_t> stops = {}) {
+  Generator generator(model.stage, model.stream, {});
+  const std::vector<std::vector<int32_t>> prompts{prompt};
+  return generator
+      .run({.prompts = prompts,
+            .sampling = options,
+            .stop_tokens = std::move(stops),
+            .on_token = {},
+            .on_end = {}})
+      .front();
 }
 
 TEST(Generate, StopsAtTheStopToken) {
   TinyModel model(test::tiny_llama());
   const std::vector<int32_t> prompt{3, 1, 4};
   const SampleOptions greedy{.max_new_tokens = 5, .temperature = 0};
-  const Generated free = generate(model.stage, model.stream, prompt, greedy, std::nullopt);
+  const Generated free = generate(model, prompt, greedy);
   ASSERT_EQ(free.tokens.size(), 5u);
-  EXPECT_FALSE(free.stopped);
+  EXPECT_EQ(free.ending, Ending::kLength);
   const int32_t stop = free.tokens[3];
-  const Generated stopped = generate(model.stage, model.stream, prompt, greedy, stop);
+  const Generated stopped = generate(model, prompt, greedy, {stop});
   const auto first = std::find(free.tokens.begin(), free.tokens.end(), stop);
   EXPECT_EQ(stopped.tokens, std::vector<int32_t>(free.tokens.begin(), first));
-  EXPECT_TRUE(stopped.stopped);
+  EXPECT_EQ(stopped.ending, Ending::kStopToken);
 }
 
 TEST(Generate, EndsAtTheModelsLastPositionAndSaysSo) {
   TinyModel model(test::tiny_gpt2());  // 9 positions
   std::string said;
   const LogSink before = set_log_sink([&](const std::string& line) { said += line; });
-  const Generated out = generate(model.stage, model.stream, std::vector<int32_t>{1, 2, 3, 4, 5},
-                                 {.max_new_tokens = 20, .temperature = 0}, std::nullopt);
+  const Generated out = generate(model, {1, 2, 3, 4, 5}, {.max_new_tokens = 20, .temperature = 0});
   set_log_sink(before);
   EXPECT_EQ(out.tokens.size(), 5u);  // positions 5 to 8 are read, the token after the last is not
   EXPECT_NE(said.find("only 5 of 20 new tokens fit"), std::string::npos) << said;
-  EXPECT_THROW(generate(model.stage, model.stream, std::vector<int32_t>(10, 1), {}, std::nullopt), Error);
+  EXPECT_THROW(generate(model, std::vector<int32_t>(10, 1), {}), Error);
+}
+
+std::vector<Generated> together(TinyModel& model, const std::vector<std::vector<int32_t>>& prompts,
+                                const SampleOptions& options, int64_t batch, bool bf16_cache = false) {
+  Generator generator(model.stage, model.stream, {.batch = batch, .bf16_cache = bf16_cache});
+  return generator.run(
+      {.prompts = prompts, .sampling = options, .stop_tokens = {5}, .on_token = {}, .on_end = {}});
+}
+
+TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
+    TinyModel model(config);
+    const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}, {4}, {7, 8}, {1, 2, 3}, {9, 2, 4, 1}, {3, 3}};
+    for (const double temperature : {0.0, 1.0}) {
+      const SampleOptions options{.max_new_tokens = 4, .temperature = temperature, .seed = 9};
+      const auto alone = together(model, prompts, options, 1);
+      for (const int64_t batch : {2, 3, 8}) {
+        const auto batched = together(model, prompts, options, batch);
+        ASSERT_EQ(batched.size(), prompts.size());
+        for (size_t i = 0; i < prompts.size(); ++i) {
+          EXPECT_EQ(batched[i].tokens, alone[i].tokens) << batch << " " << i;
+          EXPECT_EQ(batched[i].ending, alone[i].ending);
+        }
+      }
+    }
+  }
+}
+
+TEST(Generator, TellsEachTokenAndEndAsTheyCome) {
+  TinyModel model(test::tiny_llama());
+  const std::vector<std::vector<int32_t>> prompts{{1, 2}, {3}, {4}};
+  std::vector<std::vector<int32_t>> told(3);
+  std::vector<size_t> ended;
+  Generator generator(model.stage, model.stream, {.batch = 2});
+  const auto made =
+      generator.run({.prompts = prompts,
+                     .sampling = {.max_new_tokens = 4},
+                     .stop_tokens = {},
+                     .on_token =
+                         [&](size_t sequence, int32_t token) {
+                           told[sequence].push_back(token);
+                           return sequence != 1 || told[1].size() < 2;
+                         },
+                     .on_end = [&](size_t sequence, const Generated&) { ended.push_back(sequence); }});
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(made[i].tokens, told[i]);
+  EXPECT_EQ(made[1].tokens.size(), 2u);
+  EXPECT_EQ(made[1].ending, Ending::kCaller);
+  EXPECT_EQ(made[0].ending, Ending::kLength);
+  std::sort(ended.begin(), ended.end());
+  EXPECT_EQ(ended, (std::vector<size_t>{0, 1, 2}));
+  EXPECT_EQ(generator.totals().new_tokens, 10);
+  EXPECT_EQ(generator.totals().later_tokens, 7);
+  EXPECT_EQ(generator.totals().prompt_tokens, 4);
+}
+
+// A cache in bf16 changes the logits a little, so it may change a token: the first two come out the same
+// here.
+TEST(Generator, KeepsKeysAndValuesInBf16) {
+  TinyModel model(test::tiny_llama());
+  const std::vector<std::vector<int32_t>> prompts{{1, 2, 3}};
+  const auto exact = together(model, prompts, {.max_new_tokens = 2}, 1),
+             narrow = together(model, prompts, {.max_new_tokens = 2}, 1, true);
+  EXPECT_EQ(exact[0].tokens, narrow[0].tokens);
 }
 
 /// Letters a to w are the ids 0 to 22; the last one ends a text.
@@ -141,8 +152,7 @@ TEST(GenerateText, AnEmptyPromptBeginsAText) {
   TinyModel model(test::tiny_llama());
   const SampleOptions options{.max_new_tokens = 4, .temperature = 0};
   const GeneratedText out = generate_text(model.stage, model.stream, Letters(), "", options);
-  const Generated after_eod =
-      generate(model.stage, model.stream, std::vector<int32_t>{22}, options, int32_t{22});
+  const Generated after_eod = generate(model, {22}, options, {22});
   EXPECT_EQ(out.generated.tokens, after_eod.tokens);
   EXPECT_EQ(out.text, Letters().decode(after_eod.tokens));
 }

@@ -10,6 +10,7 @@
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cpu/gemm.h"
 #include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/team.h"
 #include "libcore/ops/cpu/threads.h"
 
 namespace megalith {
@@ -113,7 +114,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend() : kernels_(choose_kernels()), gemm_(kernels_) {}
+  CpuBackend() : kernels_(choose_kernels()), gemm_(kernels_, team_) {}
   const char* name() const override { return "cpu"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override { return Stream(*this); }
@@ -128,6 +129,8 @@ class CpuBackend final : public Backend {
   void synchronize(Stream&) override {}
 
   void run(Stream&, const Gemm& op) override { gemm_.run(op); }
+  void run(Stream&, const Project& op) override { gemm_.run(op); }
+  void run(Stream&, const QuantizeRows&) override;
   void run(Stream&, const BiasGrad&) override;
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
@@ -151,7 +154,11 @@ class CpuBackend final : public Backend {
   void run(Stream&, const AdamW&) override;
 
  private:
+  void cached_attention_in_fp32(const CachedAttention&);
+  void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
+
   const Kernels& kernels_;
+  Team team_;  // of the ops of one token
   GemmRunner gemm_;
 };
 
@@ -213,6 +220,8 @@ void CpuBackend::fill(Stream&, View to, double value) {
       return fill_with(to, static_cast<int64_t>(value));
     case DType::kF64:
       return fill_with(to, value);
+    case DType::kI8:
+      return fill_with(to, static_cast<int8_t>(value));
     case DType::kU8:
       return fill_with(to, static_cast<uint8_t>(value));
   }
@@ -220,6 +229,14 @@ void CpuBackend::fill(Stream&, View to, double value) {
 
 // ---- linear, norm, activation
 // ----------------------------------------------------------------------------------------------
+
+void CpuBackend::run(Stream&, const QuantizeRows& op) {
+  const QuantizeArgs args{
+      .q = op.q.as<int8_t>(), .scales = op.scales.as<float>(), .w = op.w.data, .columns = op.w.shape[1]};
+  const auto quantize = kernels_.quantize_rows[storage_of(op.w.dtype)];
+  for_each_piece(op.w.shape[0], piece_rows(args.columns),
+                 [&](int64_t begin, int64_t end) { quantize(args, begin, end); });
+}
 
 void CpuBackend::run(Stream&, const BiasGrad& op) {
   const int64_t columns = op.dy.shape.back();
@@ -410,31 +427,61 @@ void CpuBackend::run(Stream&, const AttentionGrad& op) {
   });
 }
 
-void CpuBackend::run(Stream&, const CachedAttention& op) {
+/// Where a position of a group of a sequence stands in the cache, in elements.
+int64_t cache_place(const CachedAttention& op, int64_t sequence, int64_t group, int64_t position) {
+  const Shape& cache = op.k_cache.shape;
+  return ((sequence * cache[1] + group) * cache[2] + position) * cache[3];
+}
+
+/// The new positions' keys and values.
+void CpuBackend::append_to_cache(const CachedAttention& op, int64_t sequence, int64_t group) const {
   const Heads heads(op.qkv.shape);
-  const int64_t capacity = op.k_cache.shape[2], query_heads = heads.groups * heads.r;
-  const size_t row_bytes = static_cast<size_t>(heads.head) * size_of(op.qkv.dtype);
-  const auto cache_place = [&](int64_t sequence, int64_t group, int64_t position) {
-    return ((sequence * heads.groups + group) * capacity + position) * heads.head;
-  };
-  for_each_block(heads.b * heads.groups, [&](int64_t block) {
+  const auto convert = kernels_.copy[storage_of(op.k_cache.dtype)][storage_of(op.qkv.dtype)];
+  for (int64_t t = 0; t < heads.s; ++t) {
+    const int64_t to = cache_place(op, sequence, group, op.past + t), from = t * heads.qkv_stride();
+    convert(at(op.k_cache, to), at(op.qkv, from + heads.qkv_place(sequence, group, heads.r)), heads.head);
+    convert(at(op.v_cache, to), at(op.qkv, from + heads.qkv_place(sequence, group, heads.r + 1)), heads.head);
+  }
+}
+
+void CpuBackend::cached_attention_in_fp32(const CachedAttention& op) {
+  const Heads heads(op.qkv.shape);
+  const auto attention = kernels_.cached_attention[storage_of(op.k_cache.dtype)];
+  const size_t scratch = kernels_.cached_attention_scratch(op.past + heads.s, heads.r);
+  team_.for_each_block(heads.b * heads.groups, [&](int64_t block) {
     const int64_t sequence = block / heads.groups, group = block % heads.groups;
-    for (int64_t t = 0; t < heads.s; ++t) {
-      const int64_t to = cache_place(sequence, group, op.past + t), from = t * heads.qkv_stride();
-      std::memcpy(at(op.k_cache, to), at(op.qkv, from + heads.qkv_place(sequence, group, heads.r)),
-                  row_bytes);
-      std::memcpy(at(op.v_cache, to), at(op.qkv, from + heads.qkv_place(sequence, group, heads.r + 1)),
-                  row_bytes);
-    }
+    append_to_cache(op, sequence, group);
+    const CachedAttentionArgs args{.out = op.out.as<float>() + heads.out_place(sequence, group * heads.r),
+                                   .q = op.qkv.as<float>() + heads.qkv_place(sequence, group, 0),
+                                   .k = at(op.k_cache, cache_place(op, sequence, group, 0)),
+                                   .v = at(op.v_cache, cache_place(op, sequence, group, 0)),
+                                   .out_stride = heads.out_stride(),
+                                   .q_stride = heads.qkv_stride(),
+                                   .queries = heads.s,
+                                   .heads = heads.r,
+                                   .past = op.past,
+                                   .head = heads.head,
+                                   .scale = op.scale};
+    attention(args, thread_scratch(scratch));
   });
+}
+
+void CpuBackend::run(Stream&, const CachedAttention& op) {
+  constexpr int64_t kFewQueries = 16;  // from here on tiles of keys are worth their transposition
+  const Heads heads(op.qkv.shape);
+  if (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32))
+    return cached_attention_in_fp32(op);
+  const int64_t query_heads = heads.groups * heads.r;
+  for_each_block(heads.b * heads.groups,
+                 [&](int64_t block) { append_to_cache(op, block / heads.groups, block % heads.groups); });
   const auto attention = kernels_.attention[storage_of(op.qkv.dtype)];
   const size_t scratch = kernels_.attention_scratch(op.past + heads.s, heads.head);
   for_each_block(heads.b * query_heads, [&](int64_t block) {
     const int64_t sequence = block / query_heads, head = block % query_heads, group = head / heads.r;
     const AttentionArgs args{.out = at(op.out, heads.out_place(sequence, head)),
                              .q = at(op.qkv, heads.qkv_place(sequence, group, head % heads.r)),
-                             .k = at(op.k_cache, cache_place(sequence, group, 0)),
-                             .v = at(op.v_cache, cache_place(sequence, group, 0)),
+                             .k = at(op.k_cache, cache_place(op, sequence, group, 0)),
+                             .v = at(op.v_cache, cache_place(op, sequence, group, 0)),
                              .lse = nullptr,
                              .out_stride = heads.out_stride(),
                              .q_stride = heads.qkv_stride(),
@@ -459,12 +506,14 @@ void CpuBackend::run(Stream&, const Embedding& op) {
                 batch = rows / std::max<int64_t>(1, op.y.shape[0]);
   const int64_t vocabulary = op.table.shape.rows();
   const size_t row_bytes = static_cast<size_t>(h) * size_of(op.y.dtype);
-  const auto add = kernels_.add[storage_of(op.y.dtype)][storage_of(op.y.dtype)];
+  const auto convert = kernels_.copy[storage_of(op.y.dtype)][storage_of(op.table.dtype)];
+  const auto add =
+      kernels_.add[storage_of(op.y.dtype)][storage_of(op.positions ? op.positions.dtype : op.y.dtype)];
   for_each_piece(rows, piece_rows(h), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
       if (id >= 0 && id < vocabulary)
-        std::memcpy(at(op.y, row * h), at(op.table, id * h), row_bytes);
+        convert(at(op.y, row * h), at(op.table, id * h), h);
       else
         std::memset(at(op.y, row * h), 0, row_bytes);
       if (op.positions) add(at(op.y, row * h), at(op.positions, (op.first_position + row / batch) * h), h);

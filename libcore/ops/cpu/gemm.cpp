@@ -1,5 +1,6 @@
 #include "libcore/ops/cpu/gemm.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -194,18 +195,79 @@ struct GemmRunner::Cache {
   }
 };
 
-/// One token of generation: reads b once, row by row.
-void GemmRunner::multiply_row(const Gemm& op) const {
-  constexpr int64_t kRows = 64;
-  const Storage out = storage_of(op.c.dtype);
+void GemmRunner::project(const ProjectArgs& args, Storage storage, int64_t out) const {
+  constexpr int64_t kBytes = 1 << 16;  // of weights in a block: some microseconds
+  const int64_t width = storage == kF32 ? 4 : storage == kI8 ? 1 : 2;
+  const int64_t rows = std::max<int64_t>(4, kBytes / (args.columns * width) / 4 * 4);
+  const auto kernel = kernels_.project[storage];
+  team_.for_each_block((out + rows - 1) / rows,
+                       [&](int64_t block) { kernel(args, block * rows, std::min(out, (block + 1) * rows)); });
+}
+
+/// A few rows with the rows of b, in fp32.
+void GemmRunner::multiply_rows(const Gemm& op) const {
+  const Storage out = storage_of(op.c.dtype), in = storage_of(op.a.dtype);
   const bool direct = out == kF32 && !op.accumulate;
-  float* const y = direct ? op.c.as<float>() : thread_scratch(static_cast<size_t>(op.n()));
-  const auto dot_rows = kernels_.dot_rows[storage_of(op.a.dtype)];
-  for_each_piece(op.n(), kRows,
-                 [&](int64_t begin, int64_t end) { dot_rows(y, op.a.data, op.b.data, op.k(), begin, end); });
-  if (op.bias) kernels_.add[kF32][storage_of(op.bias.dtype)](y, op.bias.data, op.n());
-  if (op.accumulate) kernels_.add[kF32][out](y, op.c.data, op.n());
-  if (!direct) kernels_.copy[out][kF32](op.c.data, y, op.n());
+  const int64_t inputs = in == kF32 ? 0 : op.a.elements();
+  float* const block = thread_scratch(static_cast<size_t>(inputs + (direct ? 0 : op.c.elements())));
+  float* const y = direct ? op.c.as<float>() : block + inputs;
+  if (in != kF32) kernels_.copy[kF32][in](block, op.a.data, op.a.elements());
+  project({.y = y,
+           .x = in == kF32 ? op.a.as<float>() : block,
+           .w = op.b.data,
+           .scales = nullptr,
+           .bias = nullptr,
+           .rows = op.m(),
+           .columns = op.k(),
+           .x_stride = op.k(),
+           .y_stride = op.n()},
+          in, op.n());
+  if (op.bias)
+    for (int64_t row = 0; row < op.m(); ++row)
+      kernels_.add[kF32][storage_of(op.bias.dtype)](y + row * op.n(), op.bias.data, op.n());
+  if (op.accumulate) kernels_.add[kF32][out](y, op.c.data, op.c.elements());
+  if (!direct) kernels_.copy[out][kF32](op.c.data, y, op.c.elements());
+}
+
+/// Panels of weights are widened and multiplied by oneDNN.
+void GemmRunner::project_panels(const Project& op) {
+  constexpr int64_t kPanel = int64_t{1} << 22;  // elements
+  const int64_t columns = op.in(), step = std::clamp<int64_t>(kPanel / columns, 1, op.out());
+  const bool whole = step == op.out();
+  std::vector<float> wide(static_cast<size_t>(step * columns)),
+      part(whole ? 0 : static_cast<size_t>(op.n() * step));
+  for (int64_t begin = 0; begin < op.out(); begin += step) {
+    const int64_t rows = std::min(step, op.out() - begin);
+    widen(op, begin, rows, wide.data());
+    const View y = whole ? op.y.as_shape({op.n(), rows}) : View{part.data(), DType::kF32, {op.n(), rows}};
+    run(Gemm{.c = y,
+             .a = op.x,
+             .b = ConstView{wide.data(), DType::kF32, {rows, columns}},
+             .bias = op.bias ? op.bias.rows(begin, begin + rows) : ConstView{},
+             .trans_b = true});
+    for (int64_t row = 0; row < op.n() && !whole; ++row)
+      std::memcpy(op.y.as<float>() + row * op.out() + begin, part.data() + row * rows,
+                  static_cast<size_t>(rows) * sizeof(float));
+  }
+}
+
+void GemmRunner::widen(const Project& op, int64_t begin, int64_t count, float* to) const {
+  constexpr int64_t kRows = 16;
+  const int64_t columns = op.in();
+  team_.for_each_block((count + kRows - 1) / kRows, [&](int64_t block) {
+    const int64_t first = block * kRows, rows = std::min(kRows, count - first);
+    float* const out = to + first * columns;
+    const ConstView w = op.w.rows(begin + first, begin + first + rows);
+    if (w.dtype != DType::kI8)
+      return kernels_.copy[kF32][w.dtype == DType::kBf16 ? kBf16 : kF16](out, w.data, w.elements());
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): read only
+    kernels_.widen_rows(out,
+                        {.q = const_cast<int8_t*>(w.as<int8_t>()),
+                         .scales = const_cast<float*>(op.scales.as<float>()) + begin + first,
+                         .w = nullptr,
+                         .columns = columns},
+                        0, rows);
+  });
 }
 
 /// A sum over no terms: zeros or the bias.
@@ -218,19 +280,39 @@ void GemmRunner::add_nothing(const Gemm& op) const {
   for (int64_t row = 0; row < op.m(); ++row) add(rows.rows(row, row + 1).data, op.bias.data, op.n());
 }
 
-GemmRunner::GemmRunner(const Kernels& kernels) : kernels_(kernels), cache_(std::make_unique<Cache>()) {}
+GemmRunner::GemmRunner(const Kernels& kernels, Team& team)
+    : kernels_(kernels), team_(team), cache_(std::make_unique<Cache>()) {}
 GemmRunner::~GemmRunner() = default;
 
 void GemmRunner::run(const Gemm& op) {
   if (op.c.elements() == 0) return;
   if (op.k() == 0) return add_nothing(op);
-  if (op.m() == 1 && op.trans_b && !op.trans_a) return multiply_row(op);
+  if (op.m() <= Project::kFewRows && op.trans_b && !op.trans_a) return multiply_rows(op);
   if (op.a.dtype == DType::kF32 || cache_->has_bf16) return cache_->run(op);
   std::vector<float> block(
       static_cast<size_t>(op.a.elements() + op.b.elements() + op.bias.elements() + op.c.elements()));
   const Gemm wide = in_fp32(op, kernels_, block.data());
   cache_->run(wide);
   if (op.c.dtype == DType::kBf16) kernels_.copy[kBf16][kF32](op.c.data, wide.c.data, op.c.elements());
+}
+
+void GemmRunner::run(const Project& op) {
+  if (op.n() > Project::kFewRows && op.w.dtype != DType::kF32) return project_panels(op);
+  if (op.n() > Project::kFewRows)
+    return run(Gemm{.c = op.y, .a = op.x, .b = op.w, .bias = op.bias, .trans_b = true});
+  const Storage storage = op.w.dtype == DType::kI8    ? kI8
+                          : op.w.dtype == DType::kF16 ? kF16
+                                                      : storage_of(op.w.dtype);
+  project({.y = op.y.as<float>(),
+           .x = op.x.as<float>(),
+           .w = op.w.data,
+           .scales = op.scales.as<float>(),
+           .bias = op.bias.as<float>(),
+           .rows = op.n(),
+           .columns = op.in(),
+           .x_stride = op.in(),
+           .y_stride = op.out()},
+          storage, op.out());
 }
 
 }  // namespace megalith::cpu

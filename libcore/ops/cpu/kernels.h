@@ -16,7 +16,15 @@
 namespace megalith::cpu {
 
 /// Index of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
-enum Storage { kF32, kBf16, kActivationStorages, kF16 = kActivationStorages, kStorages };
+enum Storage {
+  kF32,
+  kBf16,
+  kActivationStorages,
+  kF16 = kActivationStorages,
+  kStorages,
+  kI8 = kStorages,  // of weights that only Project reads
+  kWeightStorages
+};
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -84,6 +92,34 @@ struct AttentionGradArgs {
   uint64_t first_column;
 };
 
+/// y[i, j] = scales[j] * (sum over k of x[i, k] w[j, k]) + bias[j].
+struct ProjectArgs {
+  float* y;
+  const float* x;
+  const void* w;
+  const float *scales, *bias;  // may be null
+  int64_t rows, columns;       // of x
+  int64_t x_stride, y_stride;
+};
+
+struct QuantizeArgs {
+  int8_t* q;
+  float* scales;
+  const void* w;  // not read by widen_rows
+  int64_t columns;
+};
+
+/// The query heads of one group of one sequence against its keys 0 .. past + queries - 1, in fp32; query i
+/// sees those up to past + i.
+struct CachedAttentionArgs {
+  float* out;
+  const float* q;     // heads of a group follow each other, in out too
+  const void *k, *v;  // [capacity, head]
+  int64_t out_stride, q_stride;
+  int64_t queries, heads, past, head;
+  float scale;
+};
+
 struct CrossEntropyArgs {
   float* loss;
   void* logits;
@@ -135,8 +171,16 @@ struct Kernels {
                            int64_t begin, int64_t end);
   void (*cross_entropy[2])(const CrossEntropyArgs&, int64_t begin, int64_t end);
 
-  /// y[j] = sum over i of x[i] w[j, i] for the rows j of w in [begin, end).
-  void (*dot_rows[2])(float* y, const void* x, const void* w, int64_t columns, int64_t begin, int64_t end);
+  /// Rows [begin, end) of w, [Storage of w]. A sum over columns is made in one order, however many rows of x
+  /// there are.
+  void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
+  /// Rows [begin, end): q = round(w / scale), scale = greatest |w| of the row / 127. [Storage of w].
+  void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
+  /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds them alone.
+  void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
+  /// [Storage of the cache]. scratch: cached_attention_scratch floats.
+  void (*cached_attention[2])(const CachedAttentionArgs&, float* scratch);
+  size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);
 
   double (*sum_squares[2])(const void* x, int64_t n);
   /// [Storage of value].

@@ -1,11 +1,40 @@
 #include "libcore/ops/cpu/threads.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <thread>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "libcore/base/error.h"
+#include "libcore/ops/backend.h"
 
-namespace megalith::cpu {
+namespace megalith {
+
+namespace {
+thread_local int chosen_threads = 0;
+}
+
+void set_cpu_threads(int threads) {
+  chosen_threads = threads;
+#ifdef _OPENMP
+  omp_set_num_threads(threads > 0 ? threads : omp_get_num_procs());
+#endif
+}
+
+namespace cpu {
+
+int cpu_threads() {
+  if (chosen_threads > 0) return chosen_threads;
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#endif
+}
 
 float* thread_scratch(size_t floats) {
   struct Free {
@@ -25,4 +54,5 @@ float* thread_scratch(size_t floats) {
   return block.get();
 }
 
-}  // namespace megalith::cpu
+}  // namespace cpu
+}  // namespace megalith

@@ -23,6 +23,9 @@ void for_each_piece(int64_t n, int64_t size, const Work& work) {
                  [&](int64_t block) { work(block * size, std::min(n, (block + 1) * size)); });
 }
 
+/// What set_cpu_threads() chose, else OpenMP's number or, without OpenMP, the machine's.
+int cpu_threads();
+
 /// At least `floats` floats for the calling thread, 64-byte aligned, until its next call. They are kept for
 /// the life of the thread: allocating and freeing a megabyte per op costs more than many an op. Throws
 /// kDevice when there is no memory.

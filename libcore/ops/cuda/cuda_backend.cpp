@@ -86,6 +86,7 @@ uint64_t element_bits(DType dtype, double value) {
       return static_cast<uint64_t>(static_cast<int64_t>(value));
     case DType::kF64:
       return std::bit_cast<uint64_t>(value);
+    case DType::kI8:
     case DType::kU8:
       return static_cast<uint8_t>(value);
   }
@@ -170,6 +171,11 @@ void require_device(int device) {
 // ---- the backend
 // -------------------------------------------------------------------------------------------
 
+/// Weights in a type of their own are for the CPU, which is bound by their bytes.
+[[noreturn]] void refuse_narrow(const char* op) {
+  fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
+}
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(int device) : device_(device) {
@@ -192,6 +198,8 @@ class CudaBackend final : public Backend {
   void synchronize(Stream&) override;
 
   void run(Stream&, const Gemm&) override;
+  void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
+  void run(Stream&, const QuantizeRows& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const BiasGrad&) override;
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
@@ -486,6 +494,7 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
 }
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {
+  if (op.k_cache.dtype != op.qkv.dtype) refuse_narrow(op.kName);
   const cudaStream_t queue = enter(stream).stream();
   Packed heads = packed(CachedAttention::kName, op.qkv.shape);
   const int64_t capacity = op.k_cache.shape[2], head = heads.shape.head;
@@ -517,6 +526,7 @@ int64_t batch_of(const ConstView& rows) {
 }
 
 void CudaBackend::run(Stream& stream, const Embedding& op) {
+  if (op.table.dtype != op.y.dtype) refuse_narrow(op.kName);
   const int64_t columns = op.y.shape.back();
   launch_embedding(enter(stream).stream(), storage_of(op.y.dtype),
                    {.y = op.y.data,

@@ -20,6 +20,8 @@ class DryBackend final : public Backend {
   void synchronize(Stream&) override {}
 
   void run(Stream&, const Gemm&) override {}
+  void run(Stream&, const Project&) override {}
+  void run(Stream&, const QuantizeRows&) override {}
   void run(Stream&, const BiasGrad&) override {}
   void run(Stream&, const LayerNorm&) override {}
   void run(Stream&, const LayerNormGrad&) override {}

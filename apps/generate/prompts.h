@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/generate/run_generate.h"
+
+namespace megalith {
+
+/// The texts to continue: the options', the file's or stdin's. kNoInput, kIo; kData for lines that are no
+/// JSON with a "prompt", and for bytes that are no UTF-8.
+std::vector<std::string> read_prompts(const PromptOptions&);
+
+/// All of a file, or of stdin for "-".
+std::string read_text(const std::string& path);
+
+}  // namespace megalith

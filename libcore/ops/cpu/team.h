@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace megalith::cpu {
+
+/// Threads for very short jobs: one token of generation is a hundred products of some ten microseconds.
+/// Unlike a fork and join, nobody is waited for who has not begun: the caller takes blocks itself until none
+/// is left, and a helper that sleeps or is descheduled costs nothing but its share. Helpers spin for some ten
+/// microseconds after a job, then sleep.
+class Team {
+ public:
+  /// Threads that work, the caller among them; helpers start with the first job. 0: cpu_threads().
+  explicit Team(int threads = 0);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /// Calls work(block) for each block in [0, blocks), as for_each_block(); `work` must not throw. A call from
+  /// several threads at once is served, but only one of them gets help.
+  template <class Work>
+  void for_each_block(int64_t blocks, const Work& work) {
+    run(
+        blocks, [](const void* context, int64_t block) { (*static_cast<const Work*>(context))(block); },
+        &work);
+  }
+
+ private:
+  using Call = void (*)(const void* context, int64_t block);
+  void run(int64_t blocks, Call, const void* context);
+  void start();
+  void help();
+  void take_blocks();
+  bool has_blocks() const;
+  void wake();
+
+  int threads_;
+  std::mutex mutex_;  // held by the caller that is helped
+  std::vector<std::thread> helpers_;
+  /// Generation (32 bits), blocks (16), next block (16). A helper takes a block by raising the last: that
+  /// fails once the job is another, so call_ and context_, read before, were this job's.
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<const void*> context_{nullptr};
+  alignas(64) std::atomic<int64_t> done_{0};
+  alignas(64) std::atomic<uint32_t> wakes_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace megalith::cpu

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// y = x W^T (+ bias) in fp32 with weights kept in a type of their own: what inference needs, where a
+/// weight's bytes are the time. The weights are widened, x is never rounded. A row of y does not depend on
+/// how many rows x has while that is at most kFewRows.
+struct Project {
+  static constexpr int64_t kFewRows = 8;
+  View y;                 // [n, out] f32
+  ConstView x;            // [n, in] f32
+  ConstView w;            // [out, in] f32, bf16, f16 or, with scales, i8
+  ConstView scales = {};  // [out] f32: of the rows of an i8 w
+  ConstView bias = {};    // [out] f32; empty: none
+  static constexpr const char* kName = "project";
+  int64_t n() const { return y.shape.rows(); }
+  int64_t out() const { return y.shape.back(); }
+  int64_t in() const { return x.shape.back(); }
+  void check() const;
+  Cost cost() const;
+};
+
+/// Each row in 8 bits: scales[j] = greatest |w[j]| / 127, q[j] = w[j] / scales[j] to the nearest integer.
+struct QuantizeRows {
+  View q;       // [rows, columns] i8
+  View scales;  // [rows] f32
+  ConstView w;  // [rows, columns] f32, bf16 or f16
+  static constexpr const char* kName = "quantize_rows";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,110 @@
+// Expected texts: transformers' apply_chat_template, tools/golden/make_chat_goldens.py.
+#include "libcore/text/chat_template.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+constexpr ErrorKind kData = ErrorKind::kData;
+
+std::string render(const std::string& source, const Json::Object& variables = {}) {
+  return ChatTemplate(source, "t.json").render(variables);
+}
+
+/// What it complains of; empty when it does not.
+std::string complaint(const std::string& source, ErrorKind kind = kData) {
+  try {
+    render(source);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(ChatTemplate, RendersAsTransformers) {
+  const Json goldens = Json::load(test::test_data("text/goldens/chat_templates.json"));
+  for (const Json& one : goldens["cases"].as_array()) {
+    const std::string& name = one["template"].as_string();
+    const ChatTemplate chat(goldens["templates"][name].as_string(), name);
+    const ChatTokens tokens{.bos_token = "<s>", .eos_token = "</s>"};
+    if (const Json* error = one.find("error")) {
+      try {
+        render_chat(chat, one["messages"], tokens);
+        ADD_FAILURE() << name << ": accepted";
+      } catch (const Error& found) {
+        EXPECT_NE(std::string(found.what()).find(error->as_string()), std::string::npos) << found.what();
+      }
+      continue;
+    }
+    EXPECT_EQ(render_chat(chat, one["messages"], tokens), one["text"].as_string()) << name;
+  }
+}
+
+TEST(ChatTemplate, RefusesByNameAndLineWhatItDoesNotKnow) {
+  EXPECT_EQ(complaint("a\n\n{% macro f() %}x{% endmacro %}"),
+            "t.json: chat template, line 3: {% macro %} is not supported");
+  EXPECT_EQ(complaint("{{ 'a'\n | shuffle }}"),
+            "t.json: chat template, line 2: the filter \"shuffle\" is not supported");
+  EXPECT_EQ(complaint("{{ x is callable }}"),
+            "t.json: chat template, line 1: the test \"callable\" is not supported");
+  EXPECT_EQ(complaint("{{ x.format(1) }}"),
+            "t.json: chat template, line 1: the method \"format\" is not supported");
+  EXPECT_EQ(complaint("{{ dict(a=1) }}"),
+            "t.json: chat template, line 1: the function \"dict\" is not supported");
+  EXPECT_NE(complaint("{{ [1]|tojson(separators=1) }}").find("\"separators\" is not supported"),
+            std::string::npos);
+}
+
+TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
+  for (const char* source :
+       {"{{", "{{ 1", "{% if x %}", "{% for x %}{% endfor %}", "{% endif %}", "{{ ) }}", "{{ 'a }}",
+        "{{ 1 + }}", "{% set = 1 %}", "{# x", "{{ a[1:2:3:4] }}", "{{ a b }}", "{% for a in b %}{% endif %}",
+        "{{ \xff }}", "{{ 99999999999999999999 }}", "{% %}", "{{ '\\u12' }}", "{{ {1 2} }}"})
+    EXPECT_NE(complaint(source), "") << source;
+}
+
+TEST(ChatTemplate, RefusesOperationsThatAValueDoesNotHave) {
+  for (const char* source :
+       {"{{ x.y.z }}", "{{ 1 + 'a' }}", "{{ 1 < 'a' }}", "{{ [1] }}", "{{ 'a'[x] }}", "{{ 1[0] }}",
+        "{{ 1|upper }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ -'a' }}", "{% set x.y = 1 %}",
+        "{{ 9223372036854775807 + 1 }}", "{% for a, b in [1] %}{% endfor %}", "{{ [1][::0] }}",
+        "{{ range(1000000) }}", "{{ range(1, 2, 0) }}", "{{ x is even }}",
+        "{{ (0 - 9223372036854775807 - 1) // -1 }}"})
+    EXPECT_NE(complaint(source), "") << source;
+}
+
+TEST(ChatTemplate, EndsHoweverTheTemplateIsMade) {
+  EXPECT_NE(complaint("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"), "");
+  std::string deep = "{{ ";
+  for (int i = 0; i < 100000; ++i) deep += '(';
+  EXPECT_NE(complaint(deep + "1 }}"), "");
+  std::string chain = "{{ 1";
+  for (int i = 0; i < 100000; ++i) chain += " + 1";
+  EXPECT_NE(complaint(chain + " }}"), "");
+  std::string blocks;
+  for (int i = 0; i < 100000; ++i) blocks += "{% if 1 %}";
+  EXPECT_NE(complaint(blocks), "");
+}
+
+TEST(ChatTemplate, SaysThatAModelHasNone) {
+  EXPECT_NE(complaint("", ErrorKind::kUsage).find("no chat template"), std::string::npos);
+}
+
+TEST(RenderChat, RefusesWhatAreNoMessages) {
+  const ChatTemplate chat("{{ messages|length }}", "t");
+  EXPECT_EQ(render_chat(chat, Json::parse(R"({"messages": [{"role": "user", "content": "a"}]})", ""), {}),
+            "1");
+  for (const char* bad : {"[]", "{}", "3", R"(["a"])", R"([{"role": "user"}])", R"([{"content": "x"}])",
+                          R"([{"role": 1, "content": "x"}])"})
+    EXPECT_THROW(render_chat(chat, Json::parse(bad, ""), {}), Error) << bad;
+}
+
+}  // namespace
+}  // namespace megalith
