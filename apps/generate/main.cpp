@@ -1,17 +1,27 @@
 #include "apps/app.h"
+#include "apps/generate/mindformers.h"
 #include "apps/generate/run_generate.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("generate", [&] {
     GenerateConfig config;
+    MindFormersOptions mindformers;
     Options options("generate", "Continue texts with a trained model.");
     options.add("Model", config.model)
         .add("Prompts", config.prompt)
         .add("Sampling", config.sampling)
         .add("Ending", config.end)
         .add("Output", config.output)
-        .add("Running", config.run);
+        .add("Running", config.run)
+        .add("MindFormers", mindformers)
+        .ignore(ignored_mindformers_options())
+        .derive([&] { mindformers.apply(config, options); });
+    options.rule([&](Problems& problems) {
+      if (config.prompt.sequences > 1 && config.sampling.temperature == 0)
+        problems.add("--num-return-sequences ", config.prompt.sequences,
+                     " would all be the same at --temperature 0; give a temperature, such as 1");
+    });
     if (!parse_options(options, argc, argv)) return 0;
     run_generate(config);
     return 0;

@@ -8,12 +8,14 @@
 
 #include <sys/resource.h>
 
+#include "apps/generate/prefix.h"
 #include "apps/generate/printer.h"
 #include "apps/generate/prompts.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/weight_store.h"
+#include "libcore/convert/adapter.h"
 #include "libcore/convert/generation_files.h"
 #include "libcore/convert/model_source.h"
 #include "libcore/model/param_store.h"
@@ -51,28 +53,38 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
 /// A model in memory, ready to run.
 class LoadedModel {
  public:
-  LoadedModel(const ModelSource& source, const RunOptions& options)
+  LoadedModel(const ModelSource& source, const std::string& adapter, const RunOptions& options)
       : backend_(make_backend(options.device)),
         stream_(backend_->make_stream()),
         stage_(source.config(), {.count = source.config().layers}, {}, table_) {
     const auto start = Clock::now();
+    if (!adapter.empty()) read_adapter(source, adapter);
+    const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
     if (std::string_view(backend_->name()) == "cpu") {
-      weights_.emplace(source.tensors(), table_, stream_, WeightOptions{.int8 = options.int8});
+      weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
     } else {
       if (options.int8 || options.cache == CacheType::kBf16)
         fail(ErrorKind::kUsage, "--int8 and --kv-cache bf16 are for the CPU; leave them out with --device ",
              options.device);
       const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
       params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
-      source.read(table_, stream_);
+      load_params(tensors, table_, stream_);
     }
     report(source, options, seconds_since(start));
   }
 
   const Stage& stage() const { return stage_; }
   Stream& stream() { return stream_; }
+  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }
 
  private:
+  void read_adapter(const ModelSource& source, const std::string& path) {
+    adapter_.emplace(path);
+    if (adapter_->kind() == "PREFIX_TUNING")
+      prefix_ = read_prefix(*adapter_, source.config());
+    else
+      merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);
+  }
   void report(const ModelSource& source, const RunOptions& options, double seconds) const {
     const int64_t bytes = weights_ ? weights_->bytes() : static_cast<int64_t>(params_->values().bytes());
     log("model: ", format_count(table_.elements()), " parameters, ", format_bytes(static_cast<double>(bytes)),
@@ -87,6 +99,9 @@ class LoadedModel {
   Stream stream_;
   ParamTable table_;
   Stage stage_;
+  std::optional<Adapter> adapter_;
+  std::optional<KvPrefix> prefix_;
+  std::unique_ptr<TensorFile> merged_;  // the model with LoRA added
   std::optional<WeightStore> weights_;
   std::optional<ParamStore> params_;
 };
@@ -126,6 +141,11 @@ std::vector<Sequence> read_sequences(const GenerateConfig& config, const ModelSo
   return out;
 }
 
+std::vector<int32_t> stop_tokens(const EndOptions& options, const GenerationFiles& files) {
+  if (options.ignore_eos) return {};
+  return options.eos ? std::vector<int32_t>{*options.eos} : files.end;
+}
+
 void report(const Generator& generator) {
   const GenerationTotals& totals = generator.totals();
   log("prompt: ", speed(totals.prompt_tokens, totals.prompt_seconds));
@@ -154,7 +174,7 @@ void run_generate(const GenerateConfig& config) {
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source);
   const GenerationFiles files = generation_files(source, *tokenizer);
   const std::vector<Sequence> sequences = read_sequences(config, source, *tokenizer, files);
-  LoadedModel model(source, config.run);
+  LoadedModel model(source, config.model.adapter, config.run);
 
   Printer printer(*tokenizer, sequences,
                   {.json = config.output.json,
@@ -163,10 +183,13 @@ void run_generate(const GenerateConfig& config) {
   std::vector<std::vector<int32_t>> prompts;
   for (const Sequence& sequence : sequences) prompts.push_back(sequence.ids);
   Generator generator(model.stage(), model.stream(),
-                      {.batch = config.run.batch, .bf16_cache = config.run.cache == CacheType::kBf16});
+                      {.batch = config.run.batch,
+                       .bf16_cache = config.run.cache == CacheType::kBf16,
+                       .prefix = model.prefix()});
   generator.run({.prompts = prompts,
                  .sampling = config.sampling,
-                 .stop_tokens = config.end.ignore_eos ? std::vector<int32_t>{} : files.end,
+                 .stop_tokens = stop_tokens(config.end, files),
+                 .max_length = config.end.max_length,
                  .on_token = [&](size_t sequence, int32_t token) { return printer.token(sequence, token); },
                  .on_end = [&](size_t sequence, const Generated& made) { printer.end(sequence, made); }});
   report(generator);

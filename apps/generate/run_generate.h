@@ -52,12 +52,18 @@ struct PromptOptions {
 
 struct EndOptions {
   std::vector<std::string> stop;
+  std::optional<int> eos;
   bool ignore_eos = false;
+  int max_length = 0;
 
   template <class V>
   void fields(V&& v) {
     v("stop", stop, "Text that ends a continuation and is left out; may be given several times.",
       metavar("TEXT"));
+    v("eos-token-id", eos, "Id of the token that ends a text, in place of the model's own.", at_least(0));
+    v("max-length", max_length,
+      "Most tokens of the prompt and its continuation together; 0: no limit but --max-new-tokens.",
+      at_least(0), alias({"max_decode_length"}));
     v("ignore-eos", ignore_eos, "Go on after the token that ends a text, up to --max-new-tokens.");
   }
   void validate(Problems&) const;

@@ -67,6 +67,8 @@ const char* storage_class(DType dtype) {
       return "LongStorage";
     case DType::kU8:
       return "ByteStorage";
+    case DType::kI8:
+      return "CharStorage";
   }
   return "";
 }

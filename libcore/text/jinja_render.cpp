@@ -15,7 +15,7 @@
 namespace megalith::jinja {
 namespace {
 
-constexpr int64_t kMostSteps = 10'000'000;  // of a template that never ends
+constexpr int64_t kMostSteps = 2'000'000;  // of a template that never ends
 constexpr size_t kMostText = size_t{64} << 20;
 
 struct Undefined {};
@@ -108,10 +108,11 @@ std::string replace_all(const std::string& text, const std::string& from, const 
   return out + text.substr(at);
 }
 
-/// Only letters of ASCII change: templates do this with roles.
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
 std::string cased(std::string text, int (*change)(int)) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x80) c = static_cast<char>(change(c));
+  for (char& c : text) c = static_cast<char>(change(c));
   return text;
 }
 std::string titled(std::string text, bool every_word) {
@@ -592,6 +593,9 @@ class Renderer {
   /// What filters and methods do alike with a text.
   Value text_operation(const Expr& expr, const std::string& text) {
     const std::string& name = expr.text;
+    const bool cases = name == "upper" || name == "lower" || name == "title" || name == "capitalize";
+    if (cases && !is_ascii(text))  // templates do this with roles
+      refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
     if (name == "upper") return Json(cased(text, std::toupper));
     if (name == "lower") return Json(cased(text, std::tolower));
     if (name == "title") return Json(titled(text, true));
@@ -605,6 +609,8 @@ class Renderer {
   bool test(const Expr& expr) {
     const std::string& t = expr.text;
     const Value value = eval(expr.children[0]);
+    if (t == "odd" || t == "even")
+      return (integer_of(value, expr.line, concat("the test ", quote(t))) % 2 != 0) == (t == "odd");
     const Json* json = json_of(value);
     if (t == "defined") return !is_undefined(value);
     if (t == "undefined") return is_undefined(value);
@@ -616,8 +622,7 @@ class Renderer {
     if (t == "number") return json->is_number();
     if (t == "integer") return json->is_int();
     if (t == "boolean") return json->is_bool();
-    if (t == "true" || t == "false") return json->is_bool() && json->as_bool() == (t == "true");
-    return (integer_of(value, expr.line, concat("the test ", quote(t))) % 2 != 0) == (t == "odd");
+    return json->is_bool() && json->as_bool() == (t == "true");
   }
 
   Value method(const Expr& expr) {

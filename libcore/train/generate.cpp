@@ -91,24 +91,34 @@ int64_t Generator::room(int64_t prompt, int64_t wanted) const {
   return std::min(wanted, positions - prompt + 1);
 }
 
+/// New tokens of a prompt of `given`, as far as the options go.
+int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
+  if (job.max_length == 0) return job.sampling.max_new_tokens;
+  if (given >= job.max_length)
+    fail(ErrorKind::kUsage, "the prompt has ", given, " tokens, and it and its continuation may have ",
+         job.max_length, " together; shorten the prompt or raise the limit");
+  return std::min<int64_t>(job.sampling.max_new_tokens, job.max_length - given);
+}
+
 void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   const std::vector<int32_t>& prompt = job.prompts[sequence];
   const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
   slot.sequence = sequence;
   slot.given = static_cast<int64_t>(prompt.size());
-  slot.most = room(slot.given, job.sampling.max_new_tokens);
-  slot.cut_short = slot.most < job.sampling.max_new_tokens;
+  const int64_t wanted = wanted_tokens(job, slot.given);
+  slot.most = room(slot.given, wanted);
+  slot.cut_short = slot.most < wanted;
   if (slot.cut_short)
-    warn("only ", slot.most, " of ", job.sampling.max_new_tokens, " new tokens fit: the prompt has ",
-         slot.given, " tokens, the model ", stage_.config().usable_positions(), " positions");
+    warn("only ", slot.most, " of ", wanted, " new tokens fit: the prompt has ", slot.given,
+         " tokens, the model ", stage_.config().usable_positions(), " positions");
   slot.tokens = prompt;
   slot.tokens.reserve(static_cast<size_t>(slot.given + slot.most));
-  const int64_t wanted = prefix + slot.given + slot.most - 1;
-  if (!slot.cache || slot.cache->capacity() < wanted) {
+  const int64_t capacity = prefix + slot.given + slot.most - 1;
+  if (!slot.cache || slot.cache->capacity() < capacity) {
     const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
     slot.cache.emplace(
         stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
-        KvCache::Size{.batch = 1, .capacity = wanted, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
+        KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
   }
   slot.cache->truncate(0);
   if (limits_.prefix) slot.cache->put(stream_, prefix, limits_.prefix->values);
@@ -184,7 +194,8 @@ std::vector<Generated> Generator::run(const Job& job) {
   int64_t longest = 1;
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
-    room(static_cast<int64_t>(prompt.size()), 1);  // before the first is begun
+    const auto given = static_cast<int64_t>(prompt.size());
+    room(given, wanted_tokens(job, given));  // complains before the first is begun
     longest = std::max(longest, static_cast<int64_t>(prompt.size()));
   }
   longest = std::min(longest, kPromptRows);

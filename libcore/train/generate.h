@@ -62,6 +62,7 @@ class Generator {
     std::span<const std::vector<int32_t>> prompts;  // each with at least one token
     SampleOptions sampling;
     std::vector<int32_t> stop_tokens;
+    int64_t max_length = 0;  // of the prompt and the new tokens; 0: no limit
     OnToken on_token = {};
     OnEnd on_end = {};
   };
@@ -74,6 +75,7 @@ class Generator {
  private:
   struct Slot;
   struct State;
+  static int64_t wanted_tokens(const Job&, int64_t given);
   int64_t room(int64_t prompt, int64_t wanted) const;
   void begin(Slot&, const Job&, size_t sequence);
   /// The token after these logits; whether the sequence goes on.

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/file.h"
 #include "libcore/base/json.h"
+#include "libcore/base/text.h"
 #include "libcore/convert/convert.h"
 #include "tests/support/files.h"
 
@@ -70,6 +72,164 @@ TEST_P(GenerateApp, SaysWhatIsMissing) {
   const CommandResult mute = generate(dir_ / "model", "a", "");
   EXPECT_EQ(mute.code, 64) << mute.err;
   EXPECT_NE(mute.err.find("without a tokenizer"), std::string::npos) << mute.err;
+}
+
+/// The objects that --json prints.
+std::vector<Json> json_lines(const CommandResult& result) {
+  EXPECT_EQ(result.code, 0) << result.err;
+  std::vector<Json> out;
+  for (const std::string& line : split(result.out, '\n'))
+    if (!line.empty()) out.push_back(Json::parse(line, "stdout"));
+  return out;
+}
+
+TEST_P(GenerateApp, RunsAdaptersAsPeftDoes) {
+  const Json goldens = Json::load(test_data("parity/goldens/adapters/texts.json"));
+  for (const std::string kind : {"lora", "prefix"}) {
+    const std::string name = std::string(GetParam()).substr(9) + "-" + kind;
+    for (const Json& one : goldens["texts"][name].as_array()) {
+      const auto lines = json_lines(generate(
+          dir_ / "model", one["prompt"].as_string(),
+          concat("--json --max-new-tokens 20 --adapter ", test_data("parity/goldens/adapters/" + name))));
+      ASSERT_EQ(lines.size(), 1u);
+      EXPECT_EQ(lines[0]["tokens"], one["tokens"]) << name << ": " << one["prompt"].as_string();
+    }
+  }
+}
+
+TEST_P(GenerateApp, PrintsEachPromptsTextWhateverTheBatch) {
+  AtomicFile file(dir_ / "prompts.txt");
+  file.write(std::string_view("The \ndef f(x):\na\nna\xC3\xAFve \xE6\x97\xA5\xE6\x9C\xAC\nif\n"));
+  file.commit();
+  for (const char* sampling : {"", "--temperature 1 --top-k 40 --seed 7 --num-return-sequences 2"}) {
+    const std::string command = concat(app("generate"), " --model ", dir_ / "model", " --prompts-file ",
+                                       dir_ / "prompts.txt", " --max-new-tokens 16 ", sampling);
+    const CommandResult alone = run_command(command);
+    EXPECT_EQ(alone.code, 0) << alone.err;
+    for (const char* batch : {" --batch-size 3", " --batch-size 8 --threads 1"})
+      EXPECT_EQ(run_command(command + batch).out, alone.out) << sampling << batch;
+    const auto lines = json_lines(run_command(command + " --json --batch-size 4"));
+    EXPECT_EQ(lines.size(), *sampling ? 10u : 5u);
+    std::string joined;
+    for (const Json& line : lines)
+      joined += concat(line["prompt"].as_string(), line["text"].as_string(), "\n");
+    EXPECT_EQ(joined, alone.out);
+  }
+}
+
+TEST_P(GenerateApp, ReadsPromptsFromStdinAndJsonLines) {
+  const std::string options = " --max-new-tokens 8 --model " + (dir_ / "model");
+  const std::string text = run_command("printf 'The ' | " + app("generate") + options).out;
+  EXPECT_TRUE(text.starts_with("The ")) << text;
+  EXPECT_EQ(run_command("printf '{\"prompt\": \"The \"}\\n' > " + (dir_ / "p.jsonl") + " && " +
+                        app("generate") + options + " --prompts-file " + (dir_ / "p.jsonl"))
+                .out,
+            text);
+  EXPECT_EQ(run_command("printf 'The ' | " + app("generate") + options + " --no-echo").out, text.substr(4));
+  const CommandResult bad = run_command("printf '\\377' | " + app("generate") + options);
+  EXPECT_EQ(bad.code, 65) << bad.err;
+}
+
+TEST_P(GenerateApp, StopsBeforeAStopText) {
+  const auto free = json_lines(generate(dir_ / "model", "The ", "--json --max-new-tokens 24"));
+  const std::string text = free[0]["text"].as_string();
+  ASSERT_GT(text.size(), 8u);
+  const size_t at = valid_utf8_prefix(std::string_view(text).substr(0, text.size() / 2));
+  const std::string stop = text.substr(at, valid_utf8_prefix(std::string_view(text).substr(at, 6)));
+  AtomicFile file(dir_ / "stop.yaml");
+  file.write(concat("stop: [", Json(stop).dump(), "]\n"));
+  file.commit();
+  const auto cut = json_lines(
+      generate(dir_ / "model", "The ", "--json --max-new-tokens 24 --config " + (dir_ / "stop.yaml")));
+  EXPECT_EQ(cut[0]["text"].as_string(), text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut[0]["finish_reason"].as_string(), "stop");
+}
+
+TEST_P(GenerateApp, RunsTheChatTemplate) {
+  const std::string chat = R"([{"role": "user", "content": "The "}])";
+  const std::string run = "printf '%s' '" + chat + "' | " + app("generate") +
+                          " --max-new-tokens 8 --chat - --json --model " + (dir_ / "model");
+  const CommandResult none = run_command(run);
+  EXPECT_EQ(none.code, 64);
+  EXPECT_NE(none.err.find("no chat template"), std::string::npos) << none.err;
+  AtomicFile file(dir_ / "model/chat_template.jinja");
+  file.write(std::string_view("{% for m in messages %}{{ m.content }}{% endfor %}{{ eos_token }}"));
+  file.commit();
+  const auto lines = json_lines(run_command(run));
+  EXPECT_EQ(lines[0]["prompt"].as_string(), "The ");
+  EXPECT_EQ(lines[0]["tokens"],
+            json_lines(generate(dir_ / "model", "The ", "--json --max-new-tokens 8"))[0]["tokens"]);
+}
+
+TEST_P(GenerateApp, ReadsAMindFormersFile) {
+  AtomicFile file(dir_ / "predict.yaml");
+  file.write(
+      concat("run_mode: predict\nload_checkpoint: ", dir_ / "model",
+             "\nseed: 3\ncontext:\n  mode: 0\n  device_target: \"CPU\"\n  max_device_memory: \"31GB\"\n"
+             "parallel_config:\n  model_parallel: 2\nmodel:\n  model_config:\n    do_sample: True\n"
+             "    top_k: 5\n    top_p: 0.9\n    repetition_penalty: 1.1\n    max_decode_length: 20\n"
+             "predict_data: [\"The \", \"a\"]\n"));
+  file.commit();
+  const auto theirs =
+      json_lines(run_command(app("generate") + " --json --config " + (dir_ / "predict.yaml")));
+  const auto ours = json_lines(run_command(app("generate") + " --json --model " + (dir_ / "model") +
+                                           " --prompt 'The ' a --seed 3 --temperature 1 --top-k 5 --top-p "
+                                           "0.9 --repetition-penalty 1.1 --max-length 20"));
+  EXPECT_EQ(theirs, ours);
+  EXPECT_EQ(theirs.size(), 2u);
+  const CommandResult train = run_command("sed -i 's/predict$/train/' " + (dir_ / "predict.yaml") + " && " +
+                                          app("generate") + " --config " + (dir_ / "predict.yaml"));
+  EXPECT_EQ(train.code, 64);
+  EXPECT_NE(train.err.find("megalith-pretrain"), std::string::npos) << train.err;
+}
+
+TEST_P(GenerateApp, KeepsWeightsIn8BitsAndTheCacheInBf16) {
+  for (const char* options : {"--int8", "--kv-cache bf16", "--int8 --kv-cache bf16 --batch-size 2"}) {
+    const CommandResult result = generate(dir_ / "model", "The ", concat("--max-new-tokens 8 ", options));
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(result.out.starts_with("The ")) << result.out;
+  }
+}
+
+TEST_P(GenerateApp, RefusesOptionsThatContradictEachOther) {
+  const auto complaint = [&](const std::string& options) {
+    const CommandResult result = generate(dir_ / "model", "a", options);
+    EXPECT_EQ(result.code, 64) << options;
+    return result.err;
+  };
+  EXPECT_NE(complaint("--prompts-file x").find("exclude each other"), std::string::npos);
+  EXPECT_NE(complaint("--num-return-sequences 2").find("--temperature"), std::string::npos);
+  EXPECT_NE(complaint("--stop ''").find("--stop"), std::string::npos);
+  EXPECT_NE(complaint("--batch-size 9").find("--batch-size"), std::string::npos);
+  EXPECT_NE(complaint("--max-length 1").find("may have 1 together"), std::string::npos);
+}
+
+// The commands of docs/generate.md, in a folder that has what they name.
+TEST(GenerateDocs, CommandsRun) {
+  const TempDir dir;
+  namespace fs = std::filesystem;
+  fs::copy(test_data("parity/goldens/generate-gpt2"), dir / "hf");
+  fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir / "hf");
+  fs::copy(test_data("parity/goldens/adapters/gpt2-lora"), dir / "lora");
+  const auto put = [&](const char* name, std::string_view text) {
+    AtomicFile file(dir / name);
+    file.write(text);
+    file.commit();
+  };
+  put("hf/chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}");
+  put("chat.json", R"([{"role": "user", "content": "The "}])");
+  put("prompts.txt", "The \na\n");
+  const std::string page = read_file(MEGALITH_SOURCE_DIR "/docs/generate.md");
+  const size_t begin = page.find("```sh\n") + 6, end = page.find("```", begin);
+  int commands = 0;
+  for (const std::string& command : split(page.substr(begin, end - begin - 1), '\n')) {
+    const CommandResult result = run_command(
+        concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH; ", command));
+    EXPECT_EQ(result.code, 0) << command << "\n" << result.err;
+    EXPECT_FALSE(result.out.empty()) << command;
+    ++commands;
+  }
+  EXPECT_EQ(commands, 6);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,6 +20,24 @@ double from_bf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
+/// IEEE half, rounded to nearest even: multiples of 2^-10 of the power of two below, by the definition. Finite
+/// values in its range, or NaN.
+uint16_t to_half(double value) {
+  if (std::isnan(value)) return 0x7e00;
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  exponent = value == 0 ? -14 : std::max(exponent - 1, -14);
+  const auto steps = static_cast<int>(std::nearbyint(std::abs(std::ldexp(value, 10 - exponent))));
+  return static_cast<uint16_t>(sign + ((exponent + 14) << 10) + steps);  // 1024 steps carry the leading one
+}
+double from_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, steps = bits & 1023;
+  const double value = exponent == 0 ? std::ldexp(steps, -24) : std::ldexp(1024 + steps, exponent - 25);
+  if (exponent == 31) return std::numeric_limits<double>::quiet_NaN();
+  return bits >> 15 ? -value : value;
+}
+
 template <class T>
 void write(void* to, size_t i, T value) {
   std::memcpy(static_cast<std::byte*>(to) + i * sizeof(T), &value, sizeof value);
@@ -38,6 +57,10 @@ void encode(DType dtype, void* to, size_t i, double value) {
       return write(to, i, value);
     case DType::kBf16:
       return write(to, i, to_bf16(value));
+    case DType::kF16:
+      return write(to, i, to_half(value));
+    case DType::kI8:
+      return write(to, i, static_cast<int8_t>(value));
     case DType::kI32:
       return write(to, i, static_cast<int32_t>(value));
     case DType::kI64:
@@ -55,6 +78,10 @@ double decode(DType dtype, const void* from, size_t i) {
       return read<double>(from, i);
     case DType::kBf16:
       return from_bf16(read<uint16_t>(from, i));
+    case DType::kF16:
+      return from_half(read<uint16_t>(from, i));
+    case DType::kI8:
+      return read<int8_t>(from, i);
     case DType::kI32:
       return read<int32_t>(from, i);
     case DType::kI64:
@@ -82,7 +109,7 @@ View Bed::put(DType dtype, Shape shape, Values& values) {
 }
 
 View Bed::empty(DType dtype, Shape shape) {
-  const bool is_integer = dtype == DType::kI32 || dtype == DType::kI64;
+  const bool is_integer = dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kI8;
   return put(dtype, shape,
              Values(static_cast<size_t>(shape.elements()),
                     is_integer ? -1.0 : std::numeric_limits<double>::quiet_NaN()));

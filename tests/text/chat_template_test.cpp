@@ -75,7 +75,7 @@ TEST(ChatTemplate, RefusesOperationsThatAValueDoesNotHave) {
        {"{{ x.y.z }}", "{{ 1 + 'a' }}", "{{ 1 < 'a' }}", "{{ [1] }}", "{{ 'a'[x] }}", "{{ 1[0] }}",
         "{{ 1|upper }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ -'a' }}", "{% set x.y = 1 %}",
         "{{ 9223372036854775807 + 1 }}", "{% for a, b in [1] %}{% endfor %}", "{{ [1][::0] }}",
-        "{{ range(1000000) }}", "{{ range(1, 2, 0) }}", "{{ x is even }}",
+        "{{ range(1000000) }}", "{{ range(1, 2, 0) }}", "{{ x is even }}", "{{ '\u00e9'|upper }}",
         "{{ (0 - 9223372036854775807 - 1) // -1 }}"})
     EXPECT_NE(complaint(source), "") << source;
 }

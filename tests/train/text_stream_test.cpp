@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
 
 namespace megalith {

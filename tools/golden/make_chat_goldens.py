@@ -148,14 +148,14 @@ CORNERS = """  {% for k, v in messages[0].items() %}
 {# a comment #}
   {%+ if true %}kept{% endif +%}
 
-{% for c in "héé" %}{{ loop.index }}{{ c|upper }}{{ loop.revindex0 }} {% else %}none{% endfor %}
+{% for c in "héé" %}{{ loop.index }}{{ c }}{{ loop.revindex0 }} {% else %}none{% endfor %}
 {% for x in [] %}{% else %}empty{% endfor %}
 {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 1 + 2 * 3 - 4 }} {{ 2.0 }} {{ true }} {{ none }} {{ missing }}|
 {{ "a" ~ 1 ~ "b" }} {{ "abc"[1:] }} {{ "abcdef"[::-2] }} {{ "abc"[-1] }} {{ [1, 2, 3][-2:]|join("-") }}
 {{ {"b": [1, 2.5, "é\\n"], "a": none}|tojson }}
 {{ [{"x": {}}, []]|tojson(indent=2) }}
 {{ 1 < 2 < 3 }} {{ 1 == 1.0 }} {{ "a" in ["b", "a"] }} {{ "x" not in "abc" }} {{ not false or false and true }}
-{{ missing|default("d") }} {{ ""|default("e", true) }} {{ "a b"|title }} {{ "x,y"|replace(",", ";") }} {{ [3, 1]|first }}
+{{ missing|default("d") }} {{ ""|default("e", true) }} {{ "a b"|title }} {{ "ab"|upper }} {{ "x,y"|replace(",", ";") }} {{ [3, 1]|first }}
 {{ "yes" if missing is not defined else "no" }} {{ 4 is even }} {{ "s" is string }} {{ messages[0].get("nope", "dflt") }}
 {% set ns = namespace(n=0) %}{% for i in range(1, 10, 3) if i != 4 %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}
 {% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 4 %}{% break %}{% endif %}{{ i }}{% endfor %}
