@@ -42,12 +42,15 @@ std::string speed(int64_t tokens, double seconds) {
   return out;
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source) {
+/// A chat template writes the tokens before and after a text itself.
+std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   if (source.tokenizer().type.empty())
     fail(ErrorKind::kUsage, source.path(),
          ": the model came without a tokenizer, so text cannot be read or "
          "written; convert or train it with one");
-  return make_tokenizer(source.tokenizer());
+  TokenizerFiles files = source.tokenizer();
+  files.hf_special_tokens = !chat;
+  return make_tokenizer(files);
 }
 
 /// A model in memory, ready to run.
@@ -117,6 +120,14 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
   return ids;
 }
 
+/// What an empty prompt begins with.
+int32_t first_id(const Tokenizer& tokenizer) {
+  if (tokenizer.eod() < 0)
+    fail(ErrorKind::kUsage,
+         "the prompt is empty, and the tokenizer has no end of text to begin after; give some text");
+  return tokenizer.eod();
+}
+
 std::vector<Sequence> read_sequences(const GenerateConfig& config, const ModelSource& source,
                                      const Tokenizer& tokenizer, const GenerationFiles& files) {
   std::vector<Sequence> sequences;
@@ -126,16 +137,12 @@ std::vector<Sequence> read_sequences(const GenerateConfig& config, const ModelSo
                                            {.bos_token = files.bos_token, .eos_token = files.eos_token});
     sequences.push_back({prompt, encode(tokenizer, prompt, source)});
   } else {
-    for (const std::string& prompt : read_prompts(config.prompt)) {
-      std::vector<int32_t> ids = files.leading;
-      const std::vector<int32_t> rest = encode(tokenizer, prompt, source);
-      ids.insert(ids.end(), rest.begin(), rest.end());
-      sequences.push_back({prompt, std::move(ids)});
-    }
+    for (const std::string& prompt : read_prompts(config.prompt))
+      sequences.push_back({prompt, encode(tokenizer, prompt, source)});
   }
   std::vector<Sequence> out;
   for (Sequence& sequence : sequences) {
-    if (sequence.ids.empty()) sequence.ids.push_back(tokenizer.eod());
+    if (sequence.ids.empty()) sequence.ids.push_back(first_id(tokenizer));
     for (int i = 0; i < config.prompt.sequences; ++i) out.push_back(sequence);
   }
   return out;
@@ -171,7 +178,7 @@ void EndOptions::validate(Problems& problems) const {
 void run_generate(const GenerateConfig& config) {
   set_cpu_threads(config.run.threads);
   const ModelSource source(config.model.model);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
   const GenerationFiles files = generation_files(source, *tokenizer);
   const std::vector<Sequence> sequences = read_sequences(config, source, *tokenizer, files);
   LoadedModel model(source, config.model.adapter, config.run);

@@ -122,4 +122,14 @@ void MappedTensorFile::read(const Box& box, View out) const {
   });
 }
 
+ConstView MappedTensorFile::mapped(const Box& box) const {
+  const StoredTensor& tensor = at(box.name);
+  const MappedTensor& mapped = mapped_[static_cast<size_t>(&tensor - tensors_.data())];
+  if (mapped.row->transform != Transform::kCopy || mapped.shape != box.global) return {};
+  const TheirTensor& theirs = mapped.theirs.front();
+  if (theirs.shape.elements() != mapped.shape.elements()) return {};
+  const ConstView there = theirs_->mapped(Box::whole(theirs.name, theirs.shape));
+  return there ? there.as_shape(mapped.shape) : ConstView{};
+}
+
 }  // namespace megalith

@@ -21,6 +21,7 @@ class MappedTensorFile final : public TensorFile {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   /// Any block is read straight into its place; only what is transposed goes through a buffer, of 8 MiB.
   void read(const Box& box, View out) const override;
+  ConstView mapped(const Box& box) const override;
 
  private:
   void read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const;

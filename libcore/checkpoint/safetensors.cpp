@@ -185,6 +185,14 @@ void SafetensorsFile::read(const Box& box, View out) const {
                 [&] { file_.forget(bytes.begin, bytes.end - bytes.begin); });
 }
 
+ConstView SafetensorsFile::mapped(const Box& box) const {
+  const StoredTensor& tensor = at(box.name);
+  if (!tensor.dtype || tensor.shape() != box.global) return {};
+  const auto* const data = file_.data() + range(tensor).begin;
+  if (reinterpret_cast<uintptr_t>(data) % size_of(*tensor.dtype) != 0) return {};
+  return {data, *tensor.dtype, box.global};
+}
+
 namespace {
 
 std::string header_of(const std::vector<TensorSpec>& tensors) {

@@ -20,6 +20,7 @@ class SafetensorsFile final : public TensorFile {
   const std::string& path() const override { return file_.path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
+  ConstView mapped(const Box& box) const override;
 
   /// Where a tensor's bytes stand in the file.
   struct Range {

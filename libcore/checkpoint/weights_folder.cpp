@@ -109,4 +109,9 @@ void WeightsFolder::read(const Box& box, View out) const {
   files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]]->read(box, out);
 }
 
+ConstView WeightsFolder::mapped(const Box& box) const {
+  const StoredTensor& tensor = at(box.name);
+  return files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]]->mapped(box);
+}
+
 }  // namespace megalith

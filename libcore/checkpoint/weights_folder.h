@@ -25,6 +25,7 @@ class WeightsFolder final : public TensorFile {
   const std::string& path() const override { return folder_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
+  ConstView mapped(const Box& box) const override;
 
  private:
   std::string folder_;

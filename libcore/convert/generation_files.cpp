@@ -58,22 +58,6 @@ std::string template_text(const Json* value) {
   return {};
 }
 
-/// The special tokens before the text in a TemplateProcessing stage, also within a Sequence of stages.
-void add_leading(const Json& stage, std::vector<int32_t>& ids) {
-  const Json* type = stage.find("type");
-  if (type == nullptr) return;
-  if (*type == Json("Sequence"))
-    if (const Json* stages = stage.find("processors"); stages && stages->is_array())
-      for (const Json& inner : stages->as_array()) add_leading(inner, ids);
-  if (*type != Json("TemplateProcessing")) return;
-  for (const Json& piece : stage["single"].as_array()) {
-    const Json* token = piece.find("SpecialToken");
-    if (token == nullptr) return;  // the text itself
-    for (const Json& id : stage["special_tokens"][(*token)["id"].as_string()]["ids"].as_array())
-      ids.push_back(static_cast<int32_t>(id.as_int()));
-  }
-}
-
 }  // namespace
 
 GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tokenizer) {
@@ -90,9 +74,6 @@ GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tok
     out.chat_template = read_file(file);
     out.template_file = file;
   }
-  if (const Json json = load_if_there(folder + "/tokenizer.json");
-      const Json* stage = json.find("post_processor"))
-    add_leading(*stage, out.leading);
   return out;
 }
 

@@ -12,9 +12,8 @@ namespace megalith {
 struct GenerationFiles {
   std::vector<int32_t>
       end;  // ids that end a text: generation_config.json's, else config.json's, else the tokenizer's
-  std::vector<int32_t> leading;  // ids that tokenizer.json's post-processor puts before a text (LLaMA's <s>)
-  std::string chat_template;     // Jinja source; empty: none
-  std::string template_file;     // where it stands, for messages
+  std::string chat_template;         // Jinja source; empty: none
+  std::string template_file;         // where it stands, for messages
   std::string bos_token, eos_token;  // as text; empty: none
 };
 

@@ -249,6 +249,8 @@ TEST_F(Folder, ReadsWhatTheIndexLists) {
   uint8_t value = 0;
   folder.read(Box::whole("b", {1}), View{&value, DType::kU8, {1}});
   EXPECT_EQ(value, 7);
+  EXPECT_EQ(*folder.mapped(Box::whole("b", {1})).as<uint8_t>(), 7);  // where it stands
+  EXPECT_FALSE(folder.mapped(Box::whole("b", {2})));
 }
 
 TEST_F(Folder, RefusesAnIndexThatDoesNotMatchTheFiles) {

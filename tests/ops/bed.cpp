@@ -20,8 +20,8 @@ double from_bf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-/// IEEE half, rounded to nearest even: multiples of 2^-10 of the power of two below, by the definition. Finite
-/// values in its range, or NaN.
+/// IEEE half, rounded to nearest even: multiples of 2^-10 of the power of two below, by the definition.
+/// Finite values in its range, or NaN.
 uint16_t to_half(double value) {
   if (std::isnan(value)) return 0x7e00;
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);

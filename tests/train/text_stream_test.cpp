@@ -22,6 +22,7 @@ class Bytes final : public Tokenizer {
     return replace_invalid_utf8(out);
   }
   std::string name() const override { return "Bytes"; }
+  std::string hash() const override { return name(); }
 };
 
 /// Words, of which each but a text's first begins with a blank, as SentencePiece writes them.
@@ -36,6 +37,7 @@ class Words final : public Tokenizer {
     return out;
   }
   std::string name() const override { return "Words"; }
+  std::string hash() const override { return name(); }
 };
 
 /// The pieces that come of pushing the bytes of `text`, joined by "|"; finish()'s after "$".

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""bench/generate: tokens per second of megalith-generate beside transformers, on a random model of GPT-2 124M's shape.
+"""bench/generate.py: tokens per second of megalith-generate beside transformers, on a random model of GPT-2 124M's shape.
 
-    bench/generate [--bin build/release/bin] [--threads 2] [--tokens 128] [--rounds 3] [--dtype bf16,fp32] [--work DIR]
+    bench/generate.py [--bin build/release/bin] [--threads 2] [--tokens 128] [--rounds 3] [--dtype bf16,fp32] [--work DIR]
 
 Needs torch and transformers. Batch 1, greedy, no end of text, the same prompt. Each round runs both programs one after the
 other; the table has the medians. The model is made once and kept in --work. Speeds are those after the first token, from
