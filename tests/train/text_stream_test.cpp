@@ -72,7 +72,7 @@ TEST(TextStream, EndsBeforeAStopStringThatCrossesTokens) {
 
 TEST(TextStream, GivesWhatOnlyBeganAsAStopString) {
   EXPECT_EQ(pieces("a\n\nb", {"\n\nUser"}), "a|\n\nb|$");
-  EXPECT_EQ(pieces("aab", {"ab"}), "a|stopped");
+  EXPECT_EQ(pieces("aab", {"ab"}), "a|$stopped");
   EXPECT_EQ(pieces("a\n", {"\n\n"}), "a|$\n");
 }
 
