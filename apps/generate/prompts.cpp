@@ -54,6 +54,8 @@ std::vector<std::string> read_prompts(const PromptOptions& options) {
   std::vector<std::string> prompts = options.prompts;
   if (prompts.empty()) {
     prompts.push_back(read_text("-"));
+    if (prompts[0].empty())
+      fail(ErrorKind::kUsage, "stdin is empty; give --prompt, --prompts-file or --chat, or a text on stdin");
     if (prompts[0].ends_with('\n')) prompts[0].pop_back();
   }
   for (const std::string& prompt : prompts) want_utf8(prompt, "--prompt");

@@ -62,7 +62,7 @@ TEST_P(GenerateApp, SamplesBySeed) {
 TEST_P(GenerateApp, SaysWhatIsMissing) {
   const CommandResult nothing = generate(dir_ / "none", "a", "");
   EXPECT_EQ(nothing.code, 66) << nothing.err;
-  const CommandResult no_prompt = run_command(app("generate") + " --model " + (dir_ / "model"));
+  const CommandResult no_prompt = run_command(app("generate") + " </dev/null --model " + (dir_ / "model"));
   EXPECT_EQ(no_prompt.code, 64) << no_prompt.err;
   EXPECT_NE(no_prompt.err.find("--prompt"), std::string::npos) << no_prompt.err;
   const CommandResult too_long = generate(dir_ / "model", std::string(400, 'a'), "");
