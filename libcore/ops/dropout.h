@@ -12,10 +12,9 @@ namespace megalith {
 struct DropoutKey {
   float p = 0;  // probability of dropping; 0: no dropout, nothing else is read
   uint32_t seed = 0;
-  uint32_t layer = 0;  // global layer number, 0 for the embedding
-  uint32_t site = 0;   // 0 embedding, 1 attention probabilities, 2 attention output, 3 mlp output
-  ConstView samples =
-      {};  // [b] i64 on the host or the device of the op: global sample numbers of the microbatch
+  uint32_t layer = 0;          // global layer number, 0 for the embedding
+  uint32_t site = 0;           // 0 embedding, 1 attention probabilities, 2 attention output, 3 mlp output
+  ConstView samples = {};      // [b] i64 on the op's device: global sample numbers of the microbatch
   int64_t first_position = 0;  // position of row 0 (context or sequence parallel ranks start later)
   int64_t first_head = 0;      // in attention: global number of head 0 (tensor parallel ranks hold a share)
 

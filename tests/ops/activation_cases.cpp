@@ -1,0 +1,101 @@
+#include <string>
+#include <vector>
+
+#include "tests/ops/case_parts.h"
+
+namespace megalith::test {
+namespace {
+
+std::vector<Outcome> run_gelu(Bed& bed, DType dtype, int64_t n, bool tanh_form) {
+  Values x = random_values(n, 1, 3);
+  const View view = bed.put(dtype, {1, n}, x);
+  run(bed.stream(), Gelu{.y = view, .x = view, .tanh_form = tanh_form});
+  Values want;
+  for (const double value : x) want.push_back(reference_gelu(value, tanh_form));
+  return {{"y", bed.get(view), want, tolerance_of(dtype)}};
+}
+
+std::vector<Outcome> run_gelu_grad(Bed& bed, DType dtype, int64_t n, bool tanh_form) {
+  Values x = random_values(n, 1, 3), dy = random_values(n, 2);
+  const View view = bed.put(dtype, {n, 1}, dy);
+  run(bed.stream(), GeluGrad{.dx = view, .dy = view, .x = bed.put(dtype, {n, 1}, x), .tanh_form = tanh_form});
+  const auto loss = [&](const Values& at) {
+    double sum = 0;
+    for (size_t i = 0; i < at.size(); ++i) sum += dy[i] * reference_gelu(at[i], tanh_form);
+    return sum;
+  };
+  return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
+}
+
+std::vector<Outcome> run_swiglu(Bed& bed, DType dtype, int64_t rows, int64_t f) {
+  Values x = random_values(rows * 2 * f, 1, 3);
+  const View y = bed.empty(dtype, {rows, f});
+  run(bed.stream(), SwiGlu{.y = y, .x = bed.put(dtype, {rows, 2, f}, x)});
+  return {{"y", bed.get(y), reference_swiglu(x, f), tolerance_of(dtype)}};
+}
+
+std::vector<Outcome> run_swiglu_grad(Bed& bed, DType dtype, int64_t rows, int64_t f) {
+  Values x = random_values(rows * 2 * f, 1, 3), dy = random_values(rows * f, 2);
+  const View view = bed.put(dtype, {rows, 2, f}, x);  // dx in x's memory
+  run(bed.stream(), SwiGluGrad{.dx = view, .dy = bed.put(dtype, {rows, f}, dy), .x = view});
+  const auto loss = [&](const Values& at) { return inner(reference_swiglu(at, f), dy); };
+  return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
+}
+
+std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bool residual) {
+  Values x = random_values(shape.elements(), 1), rest = random_values(shape.elements(), 2);
+  const View view = bed.put(dtype, shape, x);
+  Dropout op{.y = view, .x = view, .key = p == 0 ? DropoutKey{} : dropout_key(bed, shape[1], p)};
+  if (residual) op.residual = bed.put(dtype, shape, rest);
+  run(bed.stream(), op);
+  Values want = x;
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const int64_t row = i / shape[2], sequence = row % shape[1];
+    const MaskPlace place{static_cast<double>(p),
+                          1234,
+                          6,
+                          2,
+                          static_cast<int64_t>(kSampleNumbers[static_cast<size_t>(sequence)]),
+                          9 + row / shape[1],
+                          i % shape[2]};
+    double& value = want[static_cast<size_t>(i)];
+    value = value * reference_mask(place) + (residual ? rest[static_cast<size_t>(i)] : 0);
+  }
+  return {{"y", bed.get(view), want, tolerance_of(dtype)}};
+}
+
+}  // namespace
+
+void add_activation_cases(std::vector<OpCase>& cases) {
+  for (const DType dtype : {DType::kF32, DType::kBf16})
+    for (const int64_t n : {1, 17, 4097}) {
+      const std::string suffix = concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", n);
+      for (const bool tanh_form : {true, false}) {
+        const std::string form = (tanh_form ? " tanh" : " erf") + suffix;
+        cases.push_back({"gelu" + form, [=](Bed& bed) { return run_gelu(bed, dtype, n, tanh_form); }});
+        cases.push_back(
+            {"gelu_grad" + form, [=](Bed& bed) { return run_gelu_grad(bed, dtype, n, tanh_form); }});
+      }
+      cases.push_back({"swiglu" + suffix, [=](Bed& bed) { return run_swiglu(bed, dtype, 3, n); }});
+      cases.push_back({"swiglu_grad" + suffix, [=](Bed& bed) { return run_swiglu_grad(bed, dtype, 3, n); }});
+    }
+}
+
+void add_dropout_cases(std::vector<OpCase>& cases) {
+  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+    const std::string type = dtype == DType::kF32 ? "dropout fp32 " : "dropout bf16 ";
+    for (const int64_t h : {1, 17, 4097})
+      cases.push_back({concat(type, h), [=](Bed& bed) {
+                         return run_dropout(bed, dtype, {3, 2, h}, 0.3f, false);
+                       }});
+    cases.push_back({type + "residual", [=](Bed& bed) {
+                       return run_dropout(bed, dtype, {5, 3, 70}, 0.1f, true);
+                     }});
+    cases.push_back({type + "none", [=](Bed& bed) { return run_dropout(bed, dtype, {5, 3, 70}, 0, true); }});
+    cases.push_back({type + "high", [=](Bed& bed) {
+                       return run_dropout(bed, dtype, {2, 1, 256}, 0.99f, false);
+                     }});
+  }
+}
+
+}  // namespace megalith::test

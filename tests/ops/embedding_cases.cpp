@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/ops/case_parts.h"
+
+namespace megalith::test {
+namespace {
+
+struct EmbeddingCase {
+  int64_t s, b, h, vocabulary, first_id;
+  bool positions;
+  DType dtype = DType::kF32;
+};
+constexpr int64_t kPlaces = 12, kFirstPlace = 2;  // rows of the position table, and the position of row 0
+
+std::vector<Outcome> run_embedding(Bed& bed, const EmbeddingCase& c) {
+  Values ids = some_ids(c.s * c.b, c.vocabulary + c.first_id + 3),
+         table = random_values(c.vocabulary * c.h, 1);
+  Values positions = random_values(kPlaces * c.h, 2);
+  const View y = bed.empty(c.dtype, {c.s, c.b, c.h});
+  Embedding op{.y = y,
+               .ids = bed.put(DType::kI32, {c.s, c.b}, ids),
+               .table = bed.put(c.dtype, {c.vocabulary, c.h}, table),
+               .first_position = kFirstPlace,
+               .first_id = static_cast<int32_t>(c.first_id)};
+  if (c.positions) op.positions = bed.put(c.dtype, {kPlaces, c.h}, positions);
+  run(bed.stream(), op);
+  Values want;
+  for (int64_t row = 0; row < c.s * c.b; ++row)
+    for (int64_t i = 0; i < c.h; ++i) {
+      const int64_t id = static_cast<int64_t>(ids[static_cast<size_t>(row)]) - c.first_id;
+      const bool mine = id >= 0 && id < c.vocabulary;
+      want.push_back((mine ? table[static_cast<size_t>(id * c.h + i)] : 0) +
+                     (c.positions ? positions[static_cast<size_t>((kFirstPlace + row / c.b) * c.h + i)] : 0));
+    }
+  return {{"y", bed.get(y), want, tolerance_of(c.dtype)}};
+}
+
+std::vector<Outcome> run_embedding_grad(Bed& bed, const EmbeddingCase& c) {
+  Values ids = some_ids(c.s * c.b, c.vocabulary + c.first_id + 3), dy = random_values(c.s * c.b * c.h, 1);
+  Values dtable = random_values(c.vocabulary * c.h, 2), dpositions = random_values(kPlaces * c.h, 3);
+  const View table = bed.put(DType::kF32, {c.vocabulary, c.h}, dtable);
+  const View positions = c.positions ? bed.put(DType::kF32, {kPlaces, c.h}, dpositions) : View{};
+  run(bed.stream(), EmbeddingGrad{.dtable = table,
+                                  .dpositions = positions,
+                                  .dy = bed.put(c.dtype, {c.s, c.b, c.h}, dy),
+                                  .ids = bed.put(DType::kI32, {c.s, c.b}, ids),
+                                  .first_position = kFirstPlace,
+                                  .first_id = static_cast<int32_t>(c.first_id)});
+  for (int64_t row = 0; row < c.s * c.b; ++row)
+    for (int64_t i = 0; i < c.h; ++i) {
+      const int64_t id = static_cast<int64_t>(ids[static_cast<size_t>(row)]) - c.first_id;
+      const double value = dy[static_cast<size_t>(row * c.h + i)];
+      if (id >= 0 && id < c.vocabulary) dtable[static_cast<size_t>(id * c.h + i)] += value;
+      if (c.positions) dpositions[static_cast<size_t>((kFirstPlace + row / c.b) * c.h + i)] += value;
+    }
+  std::vector<Outcome> outcomes = {{"dtable", bed.get(table), dtable, kFp32}};
+  if (c.positions) outcomes.push_back({"dpositions", bed.get(positions), dpositions, kFp32});
+  return outcomes;
+}
+
+struct LossCase {
+  int64_t rows, width, columns;
+  bool mask = false, want_grad = true;
+  DType dtype = DType::kF32;
+  int32_t first_id = 0;
+};
+
+/// Both loss ops, as the head uses them. Row 1's target is on another rank; with a mask every third row is
+/// masked.
+std::vector<Outcome> run_loss(Bed& bed, const LossCase& c) {
+  Values logits = random_values(c.rows * c.width, 1, 4), targets = some_ids(c.rows, c.columns);
+  Values mask(static_cast<size_t>(c.rows), 1.0);
+  for (size_t i = 0; c.mask && i < mask.size(); i += 3) mask[i] = 0;
+  if (c.rows > 1) targets[1] = -1;
+  Values ids = targets;
+  for (double& id : ids) id += c.first_id;  // -1 becomes the last id of the rank before
+  const float scale = 0.125f;
+  const View view = bed.put(c.dtype, {c.rows, c.width}, logits);
+  const View max = bed.empty(DType::kF32, {c.rows}), sum = bed.empty(DType::kF32, {c.rows});
+  const View loss = bed.empty(DType::kF32, {c.rows});
+  run(bed.stream(), SoftmaxStats{.max = max, .sum_exp = sum, .logits = view, .columns = c.columns});
+  CrossEntropy op{.loss = loss,
+                  .logits = view,
+                  .max = max,
+                  .sum_exp = sum,
+                  .targets = bed.put(DType::kI32, {c.rows}, ids),
+                  .columns = c.columns,
+                  .scale = scale,
+                  .want_grad = c.want_grad,
+                  .first_id = c.first_id};
+  if (c.mask) op.mask = bed.put(DType::kF32, {c.rows}, mask);
+  run(bed.stream(), op);
+
+  Values want_max, want_sum, want_loss;
+  for (int64_t row = 0; row < c.rows; ++row) {
+    const double* const x = logits.data() + row * c.width;
+    const int64_t target = static_cast<int64_t>(targets[static_cast<size_t>(row)]);
+    want_max.push_back(*std::max_element(x, x + c.columns));
+    want_sum.push_back(std::exp(reference_nll(x, c.columns, 0) + x[0] - want_max.back()));
+    want_loss.push_back(target < 0 ? 0
+                                   : mask[static_cast<size_t>(row)] * reference_nll(x, c.columns, target));
+  }
+  std::vector<Outcome> outcomes = {{"max", bed.get(max), want_max, 0},
+                                   {"sum_exp", bed.get(sum), want_sum, kFp32},
+                                   {"loss", bed.get(loss), want_loss, kFp32}};
+  if (!c.want_grad) {
+    outcomes.push_back({"logits", bed.get(view), logits, 0});
+    return outcomes;
+  }
+  const auto total = [&](const Values& at) {
+    double result = 0;
+    for (int64_t row = 0; row < c.rows; ++row) {
+      const double* const x = at.data() + row * c.width;
+      const int64_t target = static_cast<int64_t>(targets[static_cast<size_t>(row)]);
+      const double nll = reference_nll(x, c.columns, std::max<int64_t>(target, 0)) + (target < 0 ? x[0] : 0);
+      result += static_cast<double>(scale) * mask[static_cast<size_t>(row)] * nll;
+    }
+    return result;
+  };
+  outcomes.push_back(gradient(bed, "dlogits", bed.get(view), total, logits, tolerance_of(c.dtype)));
+  return outcomes;
+}
+
+/// The last row's rank has no true columns: its maximum is -infinity.
+std::vector<Outcome> run_softmax_rescale(Bed& bed) {
+  Values sum{1.0, 2.5, 7.0, 0.0}, from{0.5, -3.0, 2.0, -std::numeric_limits<double>::infinity()};
+  Values to{0.5, 1.0, 9.0, 4.0};
+  const View view = bed.put(DType::kF32, {4}, sum);
+  run(bed.stream(),
+      SoftmaxRescale{
+          .sum_exp = view, .from = bed.put(DType::kF32, {4}, from), .to = bed.put(DType::kF32, {4}, to)});
+  Values want;
+  for (size_t i = 0; i < 4; ++i) want.push_back(sum[i] * std::exp(from[i] - to[i]));
+  return {{"sum_exp", bed.get(view), want, kFp32}};
+}
+
+}  // namespace
+
+void add_embedding_cases(std::vector<OpCase>& cases) {
+  const EmbeddingCase many{700, 1, 3, 5, 0, false};  // each id often and far apart
+  cases.push_back({"embedding_grad many", [many](Bed& bed) { return run_embedding_grad(bed, many); }});
+  for (const DType dtype : {DType::kF32, DType::kBf16})
+    for (const bool positions : {true, false})
+      for (const int64_t h : {1, 17, 130}) {
+        const std::string name =
+            concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", positions ? "positions " : "", h);
+        const EmbeddingCase c{9, 2, h, 7, h == 17 ? 4 : 0, positions, dtype};
+        cases.push_back({"embedding" + name, [c](Bed& bed) { return run_embedding(bed, c); }});
+        cases.push_back({"embedding_grad" + name, [c](Bed& bed) { return run_embedding_grad(bed, c); }});
+      }
+}
+
+void add_loss_cases(std::vector<OpCase>& cases) {
+  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+    const std::string type = dtype == DType::kF32 ? "loss fp32 " : "loss bf16 ";
+    const auto add = [&](const std::string& name, const LossCase& c) {
+      cases.push_back({type + name, [c](Bed& bed) { return run_loss(bed, c); }});
+    };
+    add("small", {5, 7, 7, false, true, dtype});
+    add("padded", {6, 64, 50, false, true, dtype});
+    add("masked", {9, 33, 17, true, true, dtype});
+    add("no gradient", {9, 33, 17, true, false, dtype});
+    add("one column", {1, 1, 1, false, true, dtype});
+    add("wide", {3, 4097, 4097, false, true, dtype});
+    add("second share", {7, 20, 18, true, true, dtype, 20});
+  }
+  cases.push_back({"softmax_rescale", run_softmax_rescale});
+}
+
+}  // namespace megalith::test

@@ -1,0 +1,81 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/ops/case_parts.h"
+
+namespace megalith::test {
+namespace {
+
+struct GemmCase {
+  GemmShape shape;
+  DType in = DType::kF32, out = DType::kF32;
+  bool bias = false, accumulate = false;
+};
+
+std::vector<Outcome> run_gemm(Bed& bed, const GemmCase& g) {
+  const GemmShape& s = g.shape;
+  Values a = random_values(s.m * s.k, 1), b = random_values(s.k * s.n, 2), bias = random_values(s.n, 3);
+  Values c = random_values(s.m * s.n, 4);
+  const View a_view = bed.put(g.in, s.trans_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, a);
+  const View b_view = bed.put(g.in, s.trans_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, b);
+  const View c_view = g.accumulate ? bed.put(g.out, {s.m, s.n}, c) : bed.empty(g.out, {s.m, s.n});
+  Gemm op{.c = c_view,
+          .a = a_view,
+          .b = b_view,
+          .trans_a = s.trans_a,
+          .trans_b = s.trans_b,
+          .accumulate = g.accumulate};
+  if (g.bias) op.bias = bed.put(g.out, {s.n}, bias);
+  run(bed.stream(), op);
+  Values want = reference_gemm(s, a, b);
+  for (size_t i = 0; i < want.size(); ++i)
+    want[i] += (g.bias ? bias[i % bias.size()] : 0) + (g.accumulate ? c[i] : 0);
+  const double sum_error = 1e-7 * std::sqrt(static_cast<double>(s.k));
+  return {{"c", bed.get(c_view), want, tolerance_of(g.out) + sum_error}};
+}
+
+std::vector<Outcome> run_bias_grad(Bed& bed, DType dtype, int64_t rows, int64_t columns) {
+  Values dy = random_values(rows * columns, 1), dbias = random_values(columns, 2);
+  const View view = bed.put(DType::kF32, {columns}, dbias);
+  run(bed.stream(), BiasGrad{.dbias = view, .dy = bed.put(dtype, {rows, columns}, dy)});
+  for (size_t i = 0; i < dy.size(); ++i) dbias[i % static_cast<size_t>(columns)] += dy[i];
+  return {{"dbias", bed.get(view), dbias, kFp32}};
+}
+
+}  // namespace
+
+void add_linear_cases(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const GemmCase& g) {
+    cases.push_back({"gemm " + name, [g](Bed& bed) { return run_gemm(bed, g); }});
+  };
+  for (const auto& [name, in, out] :
+       {std::tuple{"fp32", DType::kF32, DType::kF32}, std::tuple{"bf16", DType::kBf16, DType::kBf16},
+        std::tuple{"bf16 to fp32", DType::kBf16, DType::kF32}}) {
+    const std::string type = name;
+    for (const bool trans_a : {false, true})
+      for (const bool trans_b : {false, true})
+        for (const bool accumulate : {false, true})
+          add(concat(type, " 33x65x17", trans_a ? " at" : "", trans_b ? " bt" : "", accumulate ? " add" : ""),
+              {{33, 65, 17, trans_a, trans_b}, in, out, false, accumulate});
+    add(type + " bias", {{17, 64, 96, false, true}, in, out, true});
+    add(type + " one", {{1, 1, 1}, in, out});
+    add(type + " long", {{3, 5, 4097, false, true}, in, out});
+    add(type + " row", {{1, 129, 257, false, true}, in, out});
+    add(type + " row bias", {{1, 129, 257, false, true}, in, out, true});
+    add(type + " row add", {{1, 129, 257, false, true}, in, out, false, true});
+    add(type + " row plain", {{1, 129, 257}, in, out});
+    add(type + " no rows", {{0, 8, 8}, in, out});
+    add(type + " no depth", {{3, 8, 0, true}, in, out});
+    add(type + " no depth bias", {{3, 8, 0, true}, in, out, true});
+    add(type + " no depth add", {{3, 8, 0, true}, in, out, false, true});
+  }
+  for (const DType dtype : {DType::kF32, DType::kBf16})
+    for (const int64_t n : {1, 17, 4097}) {
+      const std::string suffix = concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", n);
+      cases.push_back({"bias_grad" + suffix, [=](Bed& bed) { return run_bias_grad(bed, dtype, 70, n); }});
+      cases.push_back({"bias_grad rows" + suffix, [=](Bed& bed) { return run_bias_grad(bed, dtype, n, 5); }});
+    }
+}
+
+}  // namespace megalith::test

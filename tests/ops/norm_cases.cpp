@@ -1,0 +1,123 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/ops/case_parts.h"
+
+namespace megalith::test {
+namespace {
+
+struct NormCase {
+  int64_t rows, h;
+  DType dtype = DType::kF32;
+  bool centred = true, residual = false, keep = true;  // residual: in the gradient, `add`
+  double offset = 0;                                   // of x: a mean far from 0
+};
+
+std::vector<Outcome> run_norm(Bed& bed, const NormCase& c) {
+  const Shape shape{c.rows, c.h};
+  Values x = random_values(c.rows * c.h, 1), w = random_values(c.h, 2), b = random_values(c.h, 3);
+  for (double& value : x) value += c.offset;
+  Values residual = random_values(c.rows * c.h, 4);
+  const View x_view = bed.put(c.dtype, shape, x), w_view = bed.put(c.dtype, {c.h}, w);
+  const View b_view = bed.put(c.dtype, {c.h}, b), y = bed.empty(c.dtype, shape);
+  const View mean = c.keep ? bed.empty(DType::kF32, {c.rows}) : View{};
+  const View rstd = c.keep ? bed.empty(DType::kF32, {c.rows}) : View{};
+  const View residual_view = c.residual ? bed.put(c.dtype, shape, residual) : View{};
+  const View sum = c.residual ? bed.empty(c.dtype, shape) : View{};
+  if (c.centred)
+    run(bed.stream(), LayerNorm{.y = y,
+                                .x = x_view,
+                                .w = w_view,
+                                .b = b_view,
+                                .mean = mean,
+                                .rstd = rstd,
+                                .residual = residual_view,
+                                .sum = sum});
+  else
+    run(bed.stream(),
+        RmsNorm{.y = y, .x = x_view, .w = w_view, .rstd = rstd, .residual = residual_view, .sum = sum});
+  std::vector<Outcome> outcomes;
+  if (c.residual) {
+    outcomes.push_back({"sum", bed.get(sum), plus(x, residual), tolerance_of(c.dtype)});
+    x = bed.get(sum);  // what is normalised is what is kept
+  }
+  const NormResult want = reference_norm({c.h, static_cast<double>(1e-5f), c.centred}, x, w, b);
+  const double precision = tolerance_of(c.dtype) * (1 + std::abs(c.offset));
+  outcomes.push_back({"y", bed.get(y), want.y, precision});
+  if (c.keep && c.centred) outcomes.push_back({"mean", bed.get(mean), want.mean, kFp32});
+  if (c.keep) outcomes.push_back({"rstd", bed.get(rstd), want.rstd, precision});
+  return outcomes;
+}
+
+std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
+  const Shape shape{c.rows, c.h};
+  Values x = random_values(c.rows * c.h, 1), w = random_values(c.h, 2), b(static_cast<size_t>(c.h), 0.0);
+  Values dy = random_values(c.rows * c.h, 3), add = random_values(c.rows * c.h, 4);
+  Values dw = random_values(c.h, 5), db = random_values(c.h, 6);
+  const View x_view = bed.put(c.dtype, shape, x), w_view = bed.put(c.dtype, {c.h}, w);
+  const NormShape norm{c.h, 1e-5, c.centred};
+  NormResult kept = reference_norm(norm, x, w, b);
+  const View mean = bed.put(DType::kF32, {c.rows}, kept.mean),
+             rstd = bed.put(DType::kF32, {c.rows}, kept.rstd);
+  const View dx = bed.put(c.dtype, shape, dy);  // dx in dy's memory
+  const View dw_view = c.keep ? bed.put(DType::kF32, {c.h}, dw) : View{};
+  const View db_view = c.keep ? bed.put(DType::kF32, {c.h}, db) : View{};
+  const View add_view = c.residual ? bed.put(c.dtype, shape, add) : View{};
+  if (c.centred)
+    run(bed.stream(), LayerNormGrad{.dx = dx,
+                                    .dw = dw_view,
+                                    .db = db_view,
+                                    .dy = dx,
+                                    .x = x_view,
+                                    .w = w_view,
+                                    .mean = mean,
+                                    .rstd = rstd,
+                                    .add = add_view});
+  else
+    run(bed.stream(),
+        RmsNormGrad{
+            .dx = dx, .dw = dw_view, .dy = dx, .x = x_view, .w = w_view, .rstd = rstd, .add = add_view});
+  const auto loss_of_x = [&](const Values& at) {
+    return inner(reference_norm(norm, at, w, b).y, dy) + (c.residual ? inner(at, add) : 0);
+  };
+  const double precision = tolerance_of(c.dtype) * 2;
+  std::vector<Outcome> outcomes = {gradient(bed, "dx", bed.get(dx), loss_of_x, x, precision)};
+  outcomes[0].size += 1;  // dy w, which cancels against its mean
+  if (!c.keep) return outcomes;
+  const auto loss_of_w = [&](const Values& at) {
+    return inner(reference_norm(norm, x, at, b).y, dy) + inner(at, dw);
+  };
+  outcomes.push_back(gradient(bed, "dw", bed.get(dw_view), loss_of_w, w, kFp32 * 2));
+  if (!c.centred) return outcomes;
+  const auto loss_of_b = [&](const Values& at) {
+    return inner(reference_norm(norm, x, w, at).y, dy) + inner(at, db);
+  };
+  outcomes.push_back(gradient(bed, "db", bed.get(db_view), loss_of_b, b, kFp32));
+  return outcomes;
+}
+
+}  // namespace
+
+void add_norm_cases(std::vector<OpCase>& cases) {
+  const auto add = [&](const std::string& name, const NormCase& c) {
+    const std::string type = concat(c.dtype == DType::kF32 ? "fp32 " : "bf16 ", name, " ", c.rows, "x", c.h);
+    const std::string op = c.centred ? "layer_norm" : "rms_norm";
+    cases.push_back({op + " " + type, [c](Bed& bed) { return run_norm(bed, c); }});
+    if (c.offset == 0)
+      cases.push_back({op + "_grad " + type, [c](Bed& bed) { return run_norm_grad(bed, c); }});
+  };
+  for (const bool centred : {true, false})
+    for (const DType dtype : {DType::kF32, DType::kBf16}) {
+      add("plain", {5, 64, dtype, centred});
+      add("residual", {37, 17, dtype, centred, true});
+      add("nothing kept", {3, 33, dtype, centred, false, false});
+      add("one", {1, 1, dtype, centred});
+      add("wide", {2, 4097, dtype, centred, true});
+      add("many rows", {1100, 3, dtype, centred});
+      add("no rows", {0, 8, dtype, centred});
+      if (dtype == DType::kF32) add("far mean", {4, 129, dtype, centred, false, true, 30.0});
+    }
+}
+
+}  // namespace megalith::test

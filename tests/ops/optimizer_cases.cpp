@@ -1,0 +1,66 @@
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "tests/ops/case_parts.h"
+
+namespace megalith::test {
+namespace {
+
+std::vector<Outcome> run_sum_squares(Bed& bed, DType dtype, int64_t n) {
+  Values x = random_values(n, 1);
+  const View out = bed.put(DType::kF64, {1}, Values{0.5});
+  run(bed.stream(), SumSquares{.out = out, .x = bed.put(dtype, {n}, x)});
+  return {{"out", bed.get(out), {inner(x, x) + 0.5}, 1e-13}};
+}
+
+/// Three steps from given state, in fp64 with the rule of torch.optim.AdamW.
+std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) {
+  Values p = random_values(n, 1), m(static_cast<size_t>(n), 0.0), v = m;
+  const View master = bed.put(DType::kF32, {n}, p), m_view = bed.put(DType::kF32, {n}, m);
+  const View v_view = bed.put(DType::kF32, {n}, v);
+  const View value_view = value ? bed.empty(*value, {n}) : View{};
+  constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25;
+  for (int64_t step = 1; step <= 3; ++step) {
+    Values grad = random_values(n, static_cast<uint32_t>(10 + step));
+    run(bed.stream(), AdamW{.master = master,
+                            .m = m_view,
+                            .v = v_view,
+                            .grad = bed.put(DType::kF32, {n}, grad),
+                            .value = value_view,
+                            .lr = kLr,
+                            .beta1 = kBeta1,
+                            .beta2 = kBeta2,
+                            .eps = kEps,
+                            .weight_decay = kDecay,
+                            .step = step,
+                            .grad_scale = static_cast<float>(kScale)});
+    for (size_t i = 0; i < p.size(); ++i) {
+      const double g = grad[i] * kScale;
+      m[i] = kBeta1 * m[i] + (1 - kBeta1) * g;
+      v[i] = kBeta2 * v[i] + (1 - kBeta2) * g * g;
+      const double root = std::sqrt(v[i] / (1 - std::pow(kBeta2, step))) + kEps;
+      p[i] = p[i] * (1 - kLr * kDecay) - kLr * m[i] / (1 - std::pow(kBeta1, step)) / root;
+    }
+  }
+  std::vector<Outcome> outcomes = {{"master", bed.get(master), p, kFp32},
+                                   {"m", bed.get(m_view), m, kFp32},
+                                   {"v", bed.get(v_view), v, kFp32}};
+  if (value) outcomes.push_back({"value", bed.get(value_view), p, kBf16});
+  return outcomes;
+}
+
+}  // namespace
+
+void add_optimizer_cases(std::vector<OpCase>& cases) {
+  for (const int64_t n : {1, 17, 4097, 100000}) {
+    cases.push_back(
+        {concat("sum_squares fp32 ", n), [n](Bed& bed) { return run_sum_squares(bed, DType::kF32, n); }});
+    cases.push_back(
+        {concat("sum_squares bf16 ", n), [n](Bed& bed) { return run_sum_squares(bed, DType::kBf16, n); }});
+    cases.push_back({concat("adamw fp32 ", n), [n](Bed& bed) { return run_adamw(bed, n, std::nullopt); }});
+    cases.push_back({concat("adamw bf16 ", n), [n](Bed& bed) { return run_adamw(bed, n, DType::kBf16); }});
+  }
+}
+
+}  // namespace megalith::test
