@@ -1,0 +1,23 @@
+#include <filesystem>
+#include <string>
+
+#include "libcore/base/error.h"
+#include "libcore/convert/megatron_source.h"
+#include "tests/fuzz/fuzz.h"
+
+// The metadata of a distributed checkpoint beside its sound other files.
+MEGALITH_FUZZ_TARGET(dist_metadata) {
+  using namespace megalith;
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(fuzz::file_of(bytes, ".metadata")).parent_path();
+  const fs::path golden =
+      fs::path(MEGALITH_SOURCE_DIR) / "tests/convert/goldens/megatron/dist_layers/iter_0000005";
+  for (const auto& entry : fs::directory_iterator(golden))
+    if (entry.path().filename() != ".metadata")
+      fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::skip_existing);
+  try {
+    open_megatron(folder.string(), {.vocab_size = 6});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kNoInput) throw;  // a .distcp file of another name
+  }
+}

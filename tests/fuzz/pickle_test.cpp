@@ -1,0 +1,12 @@
+#include "libcore/checkpoint/pickle.h"
+
+#include "libcore/checkpoint/torch_file.h"
+#include "libcore/convert/megatron_args.h"
+#include "tests/fuzz/fuzz.h"
+
+MEGALITH_FUZZ_TARGET(pickle) {
+  using namespace megalith;
+  const PickleTree tree = parse_pickle(bytes, "pickle");
+  leaves_of(tree, tree.root(), "pickle");
+  if (const auto args = tree.find_ref(tree.root(), "args")) megatron_config(args_json(tree, *args), "args");
+}
