@@ -146,6 +146,21 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   return special;
 }
 
+// transformers 5 writes "extra_special_tokens" as a list, at which transformers 4 fails; both understand its
+// older name.
+void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
+  const auto file = files.find("tokenizer_config.json");
+  if (file == files.end()) return;
+  Json settings = Json::parse(file->second, file->first);
+  const Json* extra = settings.find("extra_special_tokens");
+  if (!extra || !extra->is_array()) return;
+  Json out = Json::object();
+  for (auto& [name, value] : settings.as_object())
+    if (name != "additional_special_tokens")
+      out.set(name == "extra_special_tokens" ? "additional_special_tokens" : name, value);
+  file->second = out.dump(2) + "\n";
+}
+
 }  // namespace
 
 TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type) {
@@ -188,6 +203,7 @@ HfTokenizer hf_tokenizer(const std::string& folder, const ModelConfig& config) {
   else if (out.files.contains("tokenizer.json") &&
            is_byte_level(Json::parse(out.files.at("tokenizer.json"), "tokenizer.json")))
     out.files.merge(written_files(from_tokenizer_json(out.files), config));
+  name_special_tokens_for_both(out.files);
   const Ids ids = ids_of(out.files);
   for (const auto& [token, id] : ids)
     if (id >= config.vocab_size)

@@ -386,5 +386,20 @@ TEST(ParseSize, KnowsDecimalAndBinaryUnits) {
     EXPECT_FALSE(parse_size(bad)) << bad;
 }
 
+// transformers 5's list "extra_special_tokens" makes transformers 4 fail.
+TEST(TokenizerFolder, NamesSpecialTokensForBothTransformers) {
+  const TempDir dir;
+  std::ofstream(dir / "tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {"a": 0, "<s>": 1}, "merges": []}})";
+  std::ofstream(dir / "tokenizer_config.json") << R"({"extra_special_tokens": ["<s>"], "eos_token": "<s>"})";
+  ModelConfig config;
+  config.vocab_size = 2;
+  const HfTokenizer tokenizer = hf_tokenizer(dir.path().string(), config);
+  const Json settings = Json::parse(tokenizer.files.at("tokenizer_config.json"), "tokenizer_config.json");
+  EXPECT_EQ(settings.find("extra_special_tokens"), nullptr);
+  EXPECT_EQ(settings["additional_special_tokens"].dump(), R"(["<s>"])");
+  EXPECT_EQ(tokenizer.ids.eos, 1);
+}
+
 }  // namespace
 }  // namespace megalith
