@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
+#include <future>
 
 #include <sys/resource.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/random.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/rows.h"
-#include "libcore/ops/backend.h"
-#include "libcore/ops/linear.h"
+#include "libcore/convert/kernels_products.h"
+#include "libcore/model/attention.h"
 
 namespace megalith {
 namespace {
@@ -22,15 +21,35 @@ constexpr int64_t kPartElements = int64_t{1} << 20;  // of a weight, in memory a
 
 using Floats = std::vector<float>;
 
-// [rows, columns].
+// [rows, columns]; below the last row are zeros, up to whole groups of the kernels' tokens.
 struct Matrix {
   int64_t rows, columns;
   Floats values;
-  Matrix(int64_t r, int64_t c) : rows(r), columns(c), values(static_cast<size_t>(r * c)) {}
+  Matrix(int64_t r, int64_t c)
+      : rows(r),
+        columns(c),
+        values(static_cast<size_t>((r + kProductTokens - 1) / kProductTokens * kProductTokens * c)) {}
   float* row(int64_t r) { return values.data() + r * columns; }
   const float* row(int64_t r) const { return values.data() + r * columns; }
-  View view() { return {values.data(), DType::kF32, {rows, columns}}; }
 };
+
+struct Weights {
+  const float* values;
+  int64_t rows, columns;
+};
+
+// y += (columns of x from `first` on) times w.
+void add_products(Matrix& y, const Matrix& x, int64_t first, const Weights& w,
+                  void (*kernel)(const Products&)) {
+  for (int64_t t = 0; t < x.rows; t += kProductTokens)
+    kernel({.y = y.row(t),
+            .y_stride = y.columns,
+            .x = x.row(t) + first,
+            .x_stride = x.columns,
+            .w = w.values,
+            .rows = w.rows,
+            .columns = w.columns});
+}
 
 class Forward {
  public:
@@ -49,12 +68,9 @@ class Forward {
   Matrix attention(Matrix qkv) const;
   Matrix activated(const Matrix& x) const;
   Floats vector(const std::string& name) const;
-  void gemm(View y, View x, View w, bool transposed);
 
   const ModelView& view_;
   const ModelConfig& config_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend();
-  Stream stream_{*backend_};
 };
 
 Floats Forward::vector(const std::string& name) const {
@@ -98,11 +114,6 @@ Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names)
   return y;
 }
 
-// y += x w, w [k, n] or, not transposed, [n, k].
-void Forward::gemm(View y, View x, View w, bool transposed) {
-  run(stream_, Gemm{.c = y, .a = x, .b = w, .trans_b = !transposed, .accumulate = true});
-}
-
 // The columns of `part` are results of stored rows [first, first + part.columns).
 void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const {
   for (const RowRun& run : product.runs) {
@@ -119,16 +130,18 @@ void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
   const int64_t step = std::max<int64_t>(1, kPartElements / columns);
   Floats weights(static_cast<size_t>(std::min(step, rows) * columns));
   Matrix all(x.rows,
-             product.transposed ? columns : 1);  // of a transposed weight each part adds to every result
+             product.transposed ? columns : 1);  // each part of a transposed weight adds to every result
   for (int64_t row = 0; row < rows; row += step) {
     const int64_t n = std::min(step, rows - row);
-    const View part{weights.data(), DType::kF32, {n, columns}};
-    read_matrix(*view_.file, product.weight, form, {row, n, 0, columns}, part);
-    Matrix in(x.rows, product.transposed ? n : columns), out(x.rows, n);
-    for (int64_t t = 0; t < x.rows; ++t)
-      std::copy_n(x.row(t) + (product.transposed ? row : 0), in.columns, in.row(t));
-    gemm(product.transposed ? all.view() : out.view(), in.view(), part, product.transposed);
-    if (!product.transposed) place(y, out, product, row);
+    read_matrix(*view_.file, product.weight, form, {row, n, 0, columns},
+                {weights.data(), DType::kF32, {n, columns}});
+    if (product.transposed) {
+      add_products(all, x, row, {weights.data(), n, columns}, add_transposed_products);
+      continue;
+    }
+    Matrix out(x.rows, n);
+    add_products(out, x, 0, {weights.data(), n, columns}, add_row_products);
+    place(y, out, product, row);
   }
   if (product.transposed) place(y, all, product, 0);
 }
@@ -153,9 +166,7 @@ Matrix Forward::linear(const Matrix& x, const std::vector<Product>& products) {
 void Forward::rotate(float* head, int64_t position) const {
   const int64_t half = config_.rotary_channels() / 2;
   for (int64_t j = 0; j < half; ++j) {
-    const double angle =
-        static_cast<double>(position) *
-        std::pow(config_.rotary_base, -static_cast<double>(2 * j) / static_cast<double>(2 * half));
+    const double angle = static_cast<float>(position) * rotary_frequency(config_, j);
     float& a = head[view_.neighbours ? 2 * j : j];
     float& b = head[view_.neighbours ? 2 * j + 1 : half + j];
     const auto cosine = static_cast<float>(std::cos(angle)), sine = static_cast<float>(std::sin(angle));
@@ -227,9 +238,11 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
   Matrix x = embed(tokens);
   for (const LayerView& names : view_.layers) layer(x, names);
   const Shape head = view_.file->at(view_.head).shape();
-  return linear(normed(x, view_.final_norm),
-                {{.weight = view_.head, .shape = head, .runs = {{0, 0, config_.vocab_size}}}})
-      .values;
+  Floats logits = linear(normed(x, view_.final_norm),
+                         {{.weight = view_.head, .shape = head, .runs = {{0, 0, config_.vocab_size}}}})
+                      .values;
+  logits.resize(tokens.size() * static_cast<size_t>(config_.vocab_size));
+  return logits;
 }
 
 // Spread over the vocabulary; the same for every run.
@@ -259,7 +272,8 @@ std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tok
 Comparison compare_models(const ModelView& a, const ModelView& b) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<int32_t> tokens = some_tokens(a.config);
-  const Floats first = logits_of(a, tokens), second = logits_of(b, tokens);
+  auto other = std::async(std::launch::async, [&] { return logits_of(b, tokens); });
+  const Floats first = logits_of(a, tokens), second = other.get();
   if (first.size() != second.size())
     fail(ErrorKind::kInternal, "the models give ", first.size(), " and ", second.size(), " logits");
   Comparison out{.tokens = static_cast<int64_t>(tokens.size())};

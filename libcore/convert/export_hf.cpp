@@ -13,6 +13,7 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/convert.h"
+#include "libcore/convert/model_card.h"
 #include "libcore/convert/tokenizer_folder.h"
 
 namespace megalith {
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
-                                     "model.safetensors", "model.safetensors.index.json"};
+                                     "loss.svg",    "model.safetensors",      "model.safetensors.index.json"};
 
 // All tensors of the model in the order of depth.
 std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
@@ -70,24 +71,6 @@ Json index_of(const OutputPlan& plan) {
   return Json::Object{
       {"metadata", Json::Object{{"total_parameters", elements_of(plan)}, {"total_size", bytes_of(plan)}}},
       {"weight_map", map}};
-}
-
-std::string model_card(const Conversion& conversion, const std::string& title, int64_t parameters) {
-  const ModelSource& source = conversion.source;
-  const ModelConfig& c = source.config();
-  const NameMap& names = family_of(c);
-  std::string card = concat("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- ",
-                            names.family, "\n---\n\n# ", title, "\n\n");
-  card += concat("A ", names.architecture, " of ", format_count(parameters), " parameters: ", c.layers,
-                 " layers, width ", c.hidden, ", ", c.heads, " attention heads, vocabulary ",
-                 format_count(c.vocab_size), ", context ", format_count(c.max_positions),
-                 " tokens. Stored as ", name_of(conversion.main_dtype()), ".\n\n");
-  if (source.iteration() != kRelease)
-    card += concat("Trained with Megalith for ", format_count(source.iteration()), " iterations.\n\n");
-  return card +
-         "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
-         "\"PATH_OF_THIS_FOLDER\")\n"
-         "print(generate(\"def hello_world():\")[0][\"generated_text\"])\n```\n";
 }
 
 bool is_own_file(const std::string& name) {
@@ -145,7 +128,8 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   };
   write("config.json", hf_config(source.config(), conversion.main_dtype(), tokenizer.ids).dump(2) + "\n");
   write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
-  write("README.md", model_card(conversion, title_of(output), elements_of(plan)));
+  for (const auto& [name, contents] : model_card(conversion, title_of(output), elements_of(plan)))
+    write(name, contents);
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
   write_safetensors(conversion.file(), plan, folder.path().string());
   if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");

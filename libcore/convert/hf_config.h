@@ -16,9 +16,9 @@ struct HfModel {
   ModelConfig config;  // finished
 };
 
-/// Reads a config.json of GPT-2, LLaMA, Qwen2 or Mistral; `where` begins every message. Members that transformers may leave
-/// out have its defaults. Throws kData for another architecture and for each setting that would change the
-/// result and cannot be had here, by name.
+/// Reads a config.json of GPT-2, LLaMA, Qwen2 or Mistral; `where` begins every message. Members that
+/// transformers may leave out have its defaults. Throws kData for another architecture and for each setting
+/// that would change the result and cannot be had here, by name.
 HfModel parse_hf_config(const Json& json, const std::string& where);
 
 /// The Hugging Face family that computes the same function; kData lists, for each family, the options that do

@@ -106,7 +106,8 @@ void ModelSource::open_checkpoint(const std::string& path) {
   auto reader = std::make_unique<CheckpointReader>(path);
   path_ = reader->path();
   config_ = config_of(*reader);
-  const std::string type = tokenizer_type(reader->json(kArgsFile));
+  args_ = reader->json(kArgsFile);
+  const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();

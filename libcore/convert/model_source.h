@@ -30,6 +30,8 @@ class ModelSource {
   const std::string& tokenizer_folder() const { return tokenizer_folder_; }
   DType dtype() const { return dtype_; }  // of the stored parameters
 
+  /// Every option of the run that trained it, where the checkpoint keeps them; else null.
+  const Json& args() const { return args_; }
   int64_t iteration() const { return iteration_; }  // kRelease: not known
 
   /// All tensors under our names and shapes, whatever the files call them.
@@ -48,6 +50,7 @@ class ModelSource {
   std::string tokenizer_folder_;
   DType dtype_ = DType::kF32;
   int64_t iteration_ = kRelease;
+  Json args_;
   std::unique_ptr<TensorFile> tensors_;
 };
 

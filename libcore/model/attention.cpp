@@ -23,6 +23,16 @@ double lengthened(const ModelConfig& config, double frequency) {
   return (1 - kept) * frequency / config.rope_factor + kept * frequency;
 }
 
+}  // namespace
+
+float rotary_frequency(const ModelConfig& config, int64_t pair) {
+  const double exponent = static_cast<double>(pair) / static_cast<double>(config.rotary_channels() / 2);
+  const auto plain = static_cast<float>(std::pow(config.rotary_base, -exponent));
+  return static_cast<float>(lengthened(config, plain));
+}
+
+namespace {
+
 /// cos or sin of position / base^(2i / rotated), rounded to fp32 where Megatron and Hugging Face round: the
 /// frequency and the angle.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
@@ -31,10 +41,8 @@ std::vector<float> angles(const ModelConfig& config, double (*function)(double))
   table.reserve(static_cast<size_t>(config.max_positions * half));
   for (int position = 0; position < config.max_positions; ++position)
     for (int64_t i = 0; i < half; ++i) {
-      const double exponent = static_cast<double>(i) / static_cast<double>(half);
-      const auto plain = static_cast<float>(std::pow(config.rotary_base, -exponent));
-      const auto frequency = static_cast<float>(lengthened(config, plain));
-      table.push_back(static_cast<float>(function(static_cast<float>(position) * frequency)));
+      table.push_back(
+          static_cast<float>(function(static_cast<float>(position) * rotary_frequency(config, i))));
     }
   return table;
 }

@@ -8,6 +8,9 @@
 
 namespace megalith {
 
+/// By how much a position turns pair `pair` of a head, in fp32 as Megatron and Hugging Face round it.
+float rotary_frequency(const ModelConfig& config, int64_t pair);
+
 /// Causal self-attention with grouped queries: QKV projection, rotation, attention, output projection, on the
 /// heads of this rank.
 class SelfAttention {

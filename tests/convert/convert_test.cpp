@@ -173,7 +173,15 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   }
   const float moment = 1;
   writer.put(Box::whole("optim.m.x", {1}), {&moment, DType::kF32, {1}});
-  writer.put_json(kArgsFile, to_json(config));
+  std::ofstream(dir / "run.jsonl") << R"({"type": "start", "time": 1}
+{"type": "train", "iteration": 1, "loss": 3.5}
+{"type": "train", "iteration": 2, "loss": 2.25}
+{"type": "valid", "iteration": 2, "loss": 2.75}
+)";
+  Json args = to_json(config);
+  args.set("data_path", "corpus|text_document");
+  args.set("log_json", dir / "run.jsonl");
+  writer.put_json(kArgsFile, args);
   writer.put_json(kStateFile, Json::object());
   writer.commit();
   const ModelSource ours(dir / "ours");
@@ -184,7 +192,12 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   folder.read(Box::whole("transformer.h.1.attn.c_attn.bias", {60}), {bias.data(), DType::kF32, {60}});
   EXPECT_EQ(bias, std::vector<float>(60, 0));
   EXPECT_EQ(folder.tensors().size(), SafetensorsFile(golden("gpt2/model.safetensors")).tensors().size());
-  EXPECT_NE(read_file(dir / "theirs/README.md").find("for 3 iterations"), std::string::npos);
+  const std::string card = read_file(dir / "theirs/README.md"), picture = read_file(dir / "theirs/loss.svg");
+  for (const char* part : {"for 3 iterations", "(loss.svg)", "Training 2.2500, validation 2.7500",
+                           "| data_path | corpus\\|text_document |", "| num_layers | 2 |"})
+    EXPECT_NE(card.find(part), std::string::npos) << part << '\n' << card;
+  EXPECT_TRUE(picture.starts_with("<svg xmlns=")) << picture;
+  EXPECT_NE(picture.find("<title>iteration 2: 2.75</title>"), std::string::npos) << picture;
   EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
 }
 

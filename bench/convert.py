@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Times megalith-convert on a model of 1.5B parameters in bf16 (GPT-2 XL's shape, random weights) against a copy.
+
+    python3 bench/convert.py [--binary build/release/bin/megalith-convert] [--dir /tmp/convert-bench] [--runs 3] [--layers 48]
+
+Makes DIR/hf (3.1 GB, written in blocks) and from it DIR/megatron. Each run converts both ways, with the check, in
+turn with `cp` and fsync of the same bytes, and prints JSON lines: seconds of both, their ratio, peak memory of the
+process (rusage), and the limit of 2 x the largest tensor + 64 MB. Needs nothing but Python.
+"""
+import argparse, array, json, os, random, resource, shutil, statistics, struct, subprocess, time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--binary", default="build/release/bin/megalith-convert")
+parser.add_argument("--dir", default="/tmp/convert-bench")
+parser.add_argument("--runs", type=int, default=3)
+parser.add_argument("--layers", type=int, default=48)
+options = parser.parse_args()
+HIDDEN, HEADS, POSITIONS, VOCAB = 1600, 25, 1024, 50257
+
+
+def tensors():
+    yield "transformer.wte.weight", [VOCAB, HIDDEN]
+    yield "transformer.wpe.weight", [POSITIONS, HIDDEN]
+    for layer in range(options.layers):
+        stem = f"transformer.h.{layer}."
+        for norm in ("ln_1", "ln_2"):
+            yield stem + norm + ".weight", [HIDDEN]
+            yield stem + norm + ".bias", [HIDDEN]
+        for name, rows, columns in (("attn.c_attn", HIDDEN, 3 * HIDDEN), ("attn.c_proj", HIDDEN, HIDDEN),
+                                    ("mlp.c_fc", HIDDEN, 4 * HIDDEN), ("mlp.c_proj", 4 * HIDDEN, HIDDEN)):
+            yield stem + name + ".weight", [rows, columns]
+            yield stem + name + ".bias", [columns]
+    yield "transformer.ln_f.weight", [HIDDEN]
+    yield "transformer.ln_f.bias", [HIDDEN]
+
+
+def elements(shape):
+    return shape[0] * (shape[1] if len(shape) > 1 else 1)
+
+
+def random_block(count=1 << 20):
+    """`count` bf16 numbers, normal with deviation 0.02."""
+    generator = random.Random(1)
+    floats = array.array("f", (generator.gauss(0, 0.02) for _ in range(count))).tobytes()
+    block = bytearray(2 * count)
+    block[0::2], block[1::2] = floats[2::4], floats[3::4]
+    return bytes(block)
+
+
+def make_input(folder):
+    os.makedirs(folder)
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape in sorted(tensors()):
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + 2 * elements(shape)]}
+        at += 2 * elements(shape)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    block = random_block()
+    with open(folder + "/model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for start in range(0, at, len(block)):
+            file.write(block[:min(len(block), at - start)])
+    json.dump({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": options.layers, "n_embd": HIDDEN, "n_head": HEADS,
+               "n_positions": POSITIONS, "vocab_size": VOCAB, "dtype": "bfloat16"}, open(folder + "/config.json", "w"))
+
+
+def timed(command):
+    """Seconds and peak memory in bytes."""
+    start = time.monotonic()
+    child = subprocess.Popen(command, stderr=subprocess.PIPE)
+    text = child.stderr.read().decode()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(text)
+    return time.monotonic() - start, usage.ru_maxrss * 1024, text.strip()
+
+
+def timed_copy(source, target):
+    start = time.monotonic()
+    files = []
+    for folder, _, names in os.walk(source):
+        files += [os.path.join(folder, name) for name in names]
+    os.makedirs(target)
+    for number, file in enumerate(files):
+        copy = f"{target}/{number}"
+        subprocess.run(["cp", file, copy], check=True)
+        with open(copy, "rb+") as out:
+            os.fsync(out.fileno())
+    return time.monotonic() - start
+
+
+def remove(*folders):
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    os.sync()
+
+
+hf, megatron, out, copy = (os.path.join(options.dir, name) for name in ("hf", "megatron", "out", "copy"))
+if not os.path.exists(hf):
+    make_input(hf)
+if not os.path.exists(megatron):
+    timed([options.binary, hf, "--to", "megatron", "--output", megatron, "--no-check"])
+largest = 2 * VOCAB * HIDDEN
+limit = 2 * largest + 64_000_000
+for name, command in (("megatron to hf", [megatron, "--vocab-size", str(VOCAB), "--to", "hf"]), ("hf to megatron", [hf, "--to", "megatron", "--tp", "5", "--pp", "4"])):
+    ours, theirs, ratios, peaks = [], [], [], []
+    for _ in range(options.runs):
+        remove(out, copy)
+        seconds, peak, text = timed([options.binary, *command, "--output", out])
+        remove(copy)
+        cp = timed_copy(out, copy)
+        ours.append(seconds), theirs.append(cp), ratios.append(seconds / cp), peaks.append(peak)
+    remove(out, copy)
+    print(json.dumps({"conversion": name, "seconds": [round(s, 2) for s in ours], "cp_seconds": [round(s, 2) for s in theirs],
+                      "median_ratio": round(statistics.median(ratios), 3), "peak_bytes": max(peaks), "limit_bytes": limit, "says": text}))

@@ -1,0 +1,119 @@
+#include "libcore/convert/model_card.h"
+
+#include <algorithm>
+
+#include "libcore/base/chart.h"
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+#include "libcore/convert/hf_config.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kPicture = "loss.svg";
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.as_string() : value.dump();
+}
+
+// A cell of a Markdown table.
+std::string cell(const Json& value) {
+  std::string out;
+  for (const char c : text_of(value)) {
+    if (c == '|' || c == '`' || c == '<') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string text_arg(const Json& args, const char* name) {
+  const Json* value = args.find(name);
+  return value && value->is_string() ? value->as_string() : std::string();
+}
+
+// The JSON lines of the run (train/metrics.h), where its options name them and they are still there.
+std::string metrics_file(const Json& args) {
+  std::string path = text_arg(args, "log_json");
+  if (const std::string report = text_arg(args, "report"); path.empty() && !report.empty())
+    path = report + ".jsonl";
+  return !path.empty() && file_exists(path) ? path : std::string();
+}
+
+struct Losses {
+  ChartPoints train, valid;
+};
+
+Losses losses_of(const std::string& path) {
+  Losses losses;
+  const std::vector<std::string> lines = split(read_file(path), '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (trim(lines[i]).empty()) continue;
+    const Json line = Json::parse(lines[i], concat(path, ':', i + 1));
+    const Json* loss = line.find("loss");
+    if (!loss || !loss->is_number() || !line.find("iteration")) continue;
+    const std::string type = text_arg(line, "type");
+    if (type == "train") losses.train[line["iteration"].as_int()] = loss->as_double();
+    if (type == "valid") losses.valid[line["iteration"].as_int()] = loss->as_double();
+  }
+  return losses;
+}
+
+std::string data_section(const Json& args) {
+  std::string rows;
+  for (const char* name : {"data_path", "train_data_path", "valid_data_path", "split", "tokenizer_type",
+                           "seq_length", "global_batch_size", "train_iters", "train_samples"})
+    if (const Json* value = args.find(name);
+        value && !value->is_null() && !text_of(*value).empty() && *value != Json::array())
+      rows += concat("| ", name, " | ", cell(*value), " |\n");
+  return rows.empty() ? rows : "## Data\n\n| option | value |\n|---|---|\n" + rows + "\n";
+}
+
+std::string options_section(const Json& args) {
+  if (!args.is_object() || args.as_object().empty()) return {};
+  std::string out =
+      "## Options\n\n<details><summary>Every option of the run</summary>\n\n| option | value |\n|---|---|\n";
+  for (const auto& [name, value] : args.as_object())
+    if (!value.is_null()) out += concat("| ", name, " | ", cell(value), " |\n");
+  return out + "\n</details>\n\n";
+}
+
+std::string loss_section(const Losses& losses) {
+  if (losses.train.empty()) return {};
+  std::string out = concat("## Loss\n\n![training and validation loss by iteration](", kPicture,
+                           ")\n\nTraining ", format_fixed(losses.train.rbegin()->second, 4));
+  if (!losses.valid.empty()) out += concat(", validation ", format_fixed(losses.valid.rbegin()->second, 4));
+  return out + " (nats a token).\n\n";
+}
+
+}  // namespace
+
+std::map<std::string, std::string> model_card(const Conversion& conversion, const std::string& title,
+                                              int64_t parameters) {
+  const ModelSource& source = conversion.source;
+  const ModelConfig& c = source.config();
+  const NameMap& names = family_of(c);
+  std::map<std::string, std::string> files;
+  std::string card = concat("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- ",
+                            names.family, "\n---\n\n# ", title, "\n\n");
+  card += concat("A ", names.architecture, " of ", format_count(parameters), " parameters: ", c.layers,
+                 " layers, width ", c.hidden, ", ", c.heads, " attention heads, vocabulary ",
+                 format_count(c.vocab_size), ", context ", format_count(c.max_positions),
+                 " tokens. Stored as ", name_of(conversion.main_dtype()), ".\n\n");
+  if (source.iteration() != kRelease)
+    card += concat("Trained with Megalith for ", format_count(source.iteration()), " iterations.\n\n");
+  card +=
+      "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
+      "\"PATH_OF_THIS_FOLDER\")\n"
+      "print(generate(\"def hello_world():\")[0][\"generated_text\"])\n```\n\n";
+  const std::string metrics = metrics_file(source.args());
+  const Losses losses = metrics.empty() ? Losses{} : losses_of(metrics);
+  if (!losses.train.empty())
+    files[kPicture] = chart_file(
+        {{"training", "#3b82f6", &losses.train, false}, {"validation", "#f97316", &losses.valid, true}});
+  files["README.md"] =
+      card + loss_section(losses) + data_section(source.args()) + options_section(source.args());
+  return files;
+}
+
+}  // namespace megalith

@@ -1,0 +1,17 @@
+#include "libcore/checkpoint/safetensors.h"
+
+#include <vector>
+
+#include "tests/fuzz/fuzz.h"
+
+/// A .safetensors file: its header, and every tensor of a size that memory has.
+MEGALITH_FUZZ_TARGET(safetensors) {
+  using namespace megalith;
+  const SafetensorsFile file(fuzz::file_of(bytes));
+  for (const StoredTensor& tensor : file.tensors()) {
+    const Shape shape = tensor.shape();
+    if (shape.elements() > (1 << 20) || !tensor.dtype) continue;
+    std::vector<std::byte> values(static_cast<size_t>(shape.elements()) * size_of(*tensor.dtype));
+    file.read(Box::whole(tensor.name, shape), {values.data(), *tensor.dtype, shape});
+  }
+}

@@ -1,0 +1,8 @@
+#include "libcore/text/sentencepiece_table.h"
+
+#include "tests/fuzz/fuzz.h"
+
+/// The contents of a SentencePiece model.
+MEGALITH_FUZZ_TARGET(sentencepiece_table) {
+  megalith::parse_sentencepiece_table(bytes, "fuzzed");
+}
