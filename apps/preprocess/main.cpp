@@ -3,12 +3,8 @@
 #include "libcore/data/preprocess.h"
 
 namespace {
-// Of Megatron's tools/preprocess_data.py: ways to share the work, and how sentences are split (which
-// --split-sentences refuses). The output is the same with and without them: always in the input's order.
-constexpr megalith::IgnoredOption kIgnored[] = {{"partitions", megalith::IgnoredOption::kOne},
-                                                {"keep-sequential-samples"},
-                                                {"keep-newlines"},
-                                                {"lang", megalith::IgnoredOption::kOne}};
+// Of Megatron's tools/preprocess_data.py: how sentences are split (which --split-sentences refuses).
+constexpr megalith::IgnoredOption kIgnored[] = {{"keep-newlines"}, {"lang", megalith::IgnoredOption::kOne}};
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -19,7 +15,6 @@ int main(int argc, char** argv) {
     Options options("preprocess", "Turn loose JSON into indexed datasets of token ids.");
     options.add("Input and output", config).add("Tokenizer", tokenizer).ignore(kIgnored);
     if (!parse_options(options, argc, argv)) return 0;
-    run_preprocess(config, tokenizer);
-    return 0;
+    return run_preprocess(config, tokenizer);
   });
 }

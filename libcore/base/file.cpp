@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -47,6 +48,18 @@ void write_all(int fd, const void* data, size_t bytes, const std::string& path) 
     at += n;
     bytes -= static_cast<size_t>(n);
   }
+}
+
+/// Locks the file, cuts it to `size` bytes and goes to its end.
+void go_on_behind(int fd, uint64_t size, const std::string& path) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    fail(ErrorKind::kIo, path, ": another process is writing it");
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) fail_write("inspect", path);
+  if (static_cast<uint64_t>(info.st_size) < size)
+    fail(ErrorKind::kData, path, ": has ", info.st_size, " bytes, wanted at least ", size, "; it was cut");
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0 || ::lseek(fd, 0, SEEK_END) < 0)
+    fail_write("truncate", path);
 }
 
 fs::path parent_or_here(const fs::path& path) {
@@ -218,10 +231,26 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(te
   buffer_.reserve(kWritePiece);
 }
 
+AtomicFile::AtomicFile(std::string path, uint64_t kept)
+    : path_(std::move(path)), temporary_(partial_name(path_)), kept_(true), size_(kept) {
+  const bool committed =
+      kept > 0 && !file_exists(temporary_) && file_exists(path_) && file_size(path_) == kept;
+  if (committed && ::rename(path_.c_str(), temporary_.c_str()) != 0) fail_write("rename", path_);
+  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail_write("create", temporary_);
+  try {
+    go_on_behind(fd_, kept, temporary_);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+  buffer_.reserve(kWritePiece);
+}
+
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  if (!nameless_) ::unlink(temporary_.c_str());
+  if (!nameless_ && !kept_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
@@ -278,6 +307,19 @@ void AtomicFile::flush() {
   buffer_.clear();
 }
 
+void AtomicFile::truncate(uint64_t size) {
+  flush();
+  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0)
+    fail_write("truncate", path_);
+  size_ = size;
+  written_back_ = std::min(written_back_, size);
+}
+
+void AtomicFile::sync() {
+  flush();
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+}
+
 void AtomicFile::start_write_back() {
   constexpr uint64_t kPiece = uint64_t{32} << 20;
   const uint64_t there = size_ - buffer_.size();
@@ -299,15 +341,16 @@ void AtomicFile::commit(Durable durable) {
       ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
     fail_write("name", temporary_);
   nameless_ = false;
-  if (::close(std::exchange(fd_, -1)) != 0) {
-    ::unlink(temporary_.c_str());
-    fail_write("close", path_);
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  const char* failed = nullptr;
+  if (::close(std::exchange(fd_, -1)) != 0)
+    failed = "close";
+  else if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    failed = "rename into place";
+  if (failed) {
     const int reason = errno;
-    ::unlink(temporary_.c_str());
+    if (!kept_) ::unlink(temporary_.c_str());
     errno = reason;
-    fail_write("rename into place", path_);
+    fail_write(failed, path_);
   }
   if (durable == Durable::kNow) sync_directory(parent_or_here(path_));
 }

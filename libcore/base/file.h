@@ -73,6 +73,10 @@ enum class Durable { kNow, kWithFolder };
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
+  /// Written under the name partial_name(path), which is left when the object is destroyed without commit():
+  /// so that a later object goes on behind its first `kept` bytes (also when commit() has given it its own
+  /// name already). kData when there are fewer; kIo also when another process writes it.
+  AtomicFile(std::string path, uint64_t kept);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -89,7 +93,9 @@ class AtomicFile {
   /// Fills all of [out, out + bytes) with what was written at `offset`.
   void read_back(uint64_t offset, void* out, size_t bytes);
   uint64_t size() const { return size_; }  // bytes appended so far
+  void truncate(uint64_t size);            // takes back what was appended behind
   void flush();
+  void sync();  // what was written survives a power failure
   /// Asks the kernel to bring what was appended to the disk already, 32 MiB at a time, without waiting, so
   /// that commit() of a large file has less to wait for.
   void start_write_back();
@@ -97,11 +103,13 @@ class AtomicFile {
   std::string open_path() const;
   void commit(Durable durable = Durable::kNow);
   const std::string& path() const { return path_; }
+  static std::string partial_name(const std::string& path) { return path + ".partial"; }
 
  private:
   std::string path_, temporary_, buffer_;
   int fd_ = -1;
   bool nameless_ = false;
+  bool kept_ = false;  // the temporary file outlives the object
   uint64_t size_ = 0, written_back_ = 0;
 };
 

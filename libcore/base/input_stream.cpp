@@ -75,14 +75,27 @@ size_t InputStream::read(char* out, size_t room) {
 }
 
 void InputStream::skip(uint64_t bytes) {
+  if (!decoder_ && regular_) return seek(bytes);
   std::unique_ptr<char[]> waste(bytes > 0 ? new char[kRawBytes] : nullptr);
   while (bytes > 0) {
     const size_t n = read(waste.get(), static_cast<size_t>(std::min<uint64_t>(bytes, kRawBytes)));
-    if (n == 0)
-      fail(ErrorKind::kData, path_, ": ends ", bytes,
-           " bytes before the place where to go on; it has changed");
+    if (n == 0) fail_too_short(bytes);
     bytes -= n;
   }
+}
+
+/// Of a plain file, whose bytes are where they are counted.
+void InputStream::seek(uint64_t bytes) {
+  const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
+  if (place > size_) fail_too_short(place - size_);
+  raw_begin_ = raw_end_ = 0;
+  consumed_ = place;
+  if (::lseek(descriptor_, static_cast<off_t>(place), SEEK_SET) < 0)
+    fail(ErrorKind::kIo, path_, ": cannot seek: ", std::strerror(errno));
+}
+
+void InputStream::fail_too_short(uint64_t missing) const {
+  fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place where to go on; it has changed");
 }
 
 /// False when the stream was interrupted. Regular files never let anybody wait.

@@ -47,6 +47,8 @@ class InputStream {
 
  private:
   void sniff();
+  void seek(uint64_t bytes);
+  [[noreturn]] void fail_too_short(uint64_t missing) const;
   bool fill();
   bool wait_for_bytes();
   size_t read_raw(char* out, size_t room);

@@ -43,6 +43,7 @@ class LineChunk {
   size_t skipped(size_t i) const { return i == 0 ? mark_ : 0; }
   /// Where byte `offset` of raw_line(i), which is as it was read, is in the input.
   TextPlace place(size_t i, size_t offset) const;
+  bool from_array() const { return !places_.empty(); }
   size_t bytes() const { return buffer_.size(); }
   size_t capacity() const { return buffer_.capacity(); }
   /// Where the reader was when it had read this chunk.

@@ -45,8 +45,33 @@ void ScratchFile::append(const void* data, size_t bytes) {
   }
 }
 
+ScratchFile::ScratchFile(std::string path, uint64_t kept)
+    : folder_(std::move(path)), written_(kept / kBlock * kBlock) {
+  descriptor_ = ::open(folder_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(ErrorKind::kIo, folder_, ": cannot open: ", std::strerror(errno));
+  try {
+    buffer_.resize(static_cast<size_t>(kept - written_));
+    read_at(written_, buffer_);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+void ScratchFile::save() {
+  write_buffer();
+  if (::fsync(descriptor_) != 0 && errno != EINVAL)
+    fail(ErrorKind::kIo, folder_, ": cannot sync: ", std::strerror(errno));
+}
+
 void ScratchFile::flush() {
   if (descriptor_ < 0) descriptor_ = open_nameless(folder_);
+  write_buffer();
+  written_ += buffer_.size();
+  buffer_.clear();
+}
+
+void ScratchFile::write_buffer() const {
   for (size_t done = 0; done < buffer_.size();) {
     const size_t piece = std::min(buffer_.size() - done, kWritePiece);
     const ssize_t n =
@@ -55,22 +80,23 @@ void ScratchFile::flush() {
     if (n < 0) fail(ErrorKind::kIo, folder_, ": cannot write a temporary file: ", std::strerror(errno));
     done += static_cast<size_t>(n);
   }
-  written_ += buffer_.size();
-  buffer_.clear();
+}
+
+void ScratchFile::read_at(uint64_t place, std::span<std::byte> out) const {
+  for (size_t done = 0; done < out.size();) {
+    const ssize_t n =
+        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(place + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorKind::kIo, folder_, ": cannot read a temporary file: ", std::strerror(errno));
+    if (n == 0) fail(ErrorKind::kData, folder_, ": ends at byte ", place + done, "; it was cut");
+    done += static_cast<size_t>(n);
+  }
 }
 
 void ScratchFile::read(const std::function<void(std::span<const std::byte>)>& take) const {
   std::vector<std::byte> block(written_ > 0 ? kBlock : 0);
   for (uint64_t at = 0; at < written_; at += kBlock) {  // whole blocks were written
-    for (size_t done = 0; done < kBlock;) {
-      const ssize_t n =
-          ::pread(descriptor_, block.data() + done, kBlock - done, static_cast<off_t>(at + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0)
-        fail(ErrorKind::kIo, folder_,
-             ": cannot read a temporary file: ", n < 0 ? std::strerror(errno) : "it was cut");
-      done += static_cast<size_t>(n);
-    }
+    read_at(at, block);
     take(block);
   }
   if (!buffer_.empty()) take(buffer_);

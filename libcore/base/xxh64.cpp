@@ -42,7 +42,8 @@ uint64_t finish(uint64_t hash, const unsigned char* at, size_t left) {
 
 }  // namespace
 
-Xxh64::Xxh64() : lanes_{kPrime1 + kPrime2, kPrime2, 0, uint64_t{0} - kPrime1} {}
+Xxh64::Xxh64(uint64_t seed)
+    : seed_(seed), lanes_{seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1} {}
 
 void Xxh64::stripes(const unsigned char* at, size_t count) {
   auto [a, b, c, d] = lanes_;
@@ -73,7 +74,7 @@ void Xxh64::update(const void* data, size_t bytes) {
 
 uint64_t Xxh64::digest() const {
   const auto [a, b, c, d] = lanes_;
-  uint64_t hash = kPrime5;
+  uint64_t hash = seed_ + kPrime5;
   if (bytes_ >= kStripe) {
     hash = std::rotl(a, 1) + std::rotl(b, 7) + std::rotl(c, 12) + std::rotl(d, 18);
     for (const uint64_t lane : lanes_) hash = merge(hash, lane);

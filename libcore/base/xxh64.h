@@ -8,12 +8,12 @@
 
 namespace megalith {
 
-/// The 64-bit hash XXH64 with seed 0 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for noticing
+/// The 64-bit hash XXH64 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for noticing
 /// damage. Needs no special instructions; about three times as fast as zlib's crc32 (figures:
 /// docs/formats/checkpoint.md). No protection against intent.
 class Xxh64 {
  public:
-  Xxh64();
+  explicit Xxh64(uint64_t seed = 0);
   void update(const void* data, size_t bytes);
   uint64_t digest() const;  // of everything so far
 
@@ -21,12 +21,13 @@ class Xxh64 {
   static constexpr size_t kStripe = 32;
   void stripes(const unsigned char* at, size_t count);
 
+  uint64_t seed_;
   std::array<uint64_t, 4> lanes_;
   std::array<unsigned char, kStripe> rest_{};  // bytes that do not fill a stripe yet
   uint64_t bytes_ = 0;
 };
 
-uint64_t xxh64(const void* data, size_t bytes);
+uint64_t xxh64(const void* data, size_t bytes);  // seed 0
 inline uint64_t xxh64(std::string_view text) {
   return xxh64(text.data(), text.size());
 }

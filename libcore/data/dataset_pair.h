@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "libcore/base/file.h"
@@ -10,6 +11,8 @@ namespace megalith {
 struct DatasetPair {
   /// Creates the folder of `prefix` when it is not there. kIo.
   explicit DatasetPair(std::string prefix);
+  /// With a .bin that goes on behind its first `kept` bytes, see AtomicFile.
+  DatasetPair(std::string prefix, uint64_t kept);
 
   /// Puts both files in place. What the prefix named before (.idx, and a sidecar of ours, see sidecar.h) is
   /// removed first, then the .bin appears, then the .idx: at no moment is there an .idx without its complete

@@ -14,6 +14,11 @@ namespace megalith {
 
 struct Sidecar;
 
+/// How much an interrupted writer had written; see IndexedDatasetWriter.
+struct WriterMark {
+  int64_t sequences = 0, documents = 0, tokens = 0;
+};
+
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
 /// (docs/formats/indexed.md). Both appear under their names only in finish(); destroyed before, nothing is
 /// left behind. Memory is constant: lengths and boundaries wait in nameless files beside the output.
@@ -21,6 +26,10 @@ class IndexedDatasetWriter {
  public:
   /// Creates the folder of `prefix` when it is not there. kIo.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
+  /// A writer that can be interrupted: what it writes waits in PREFIX.{bin,lengths,documents}.partial, which
+  /// stay when it is destroyed before finish(). Goes on at `from`, which save() of an earlier one gave (all
+  /// zero: at the beginning). kData when the files hold less.
+  IndexedDatasetWriter(std::string prefix, IndexedDType dtype, const WriterMark& from);
   ~IndexedDatasetWriter();
   IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;
   IndexedDatasetWriter& operator=(const IndexedDatasetWriter&) = delete;
@@ -36,6 +45,13 @@ class IndexedDatasetWriter {
   void add_tokens(std::span<const int32_t> ids);
   void end_sequence();
   void end_document();
+  /// Takes back the tokens and sequences since the last end_document().
+  void abandon_document();
+
+  /// Of a writer that can be interrupted, between documents: all so far is in its files.
+  WriterMark save();
+  /// Removes what finish() left of those files; not before the mark is forgotten.
+  void remove_partial_files();
 
   /// Many documents at once, their ids already in the dataset's type (see narrow_ids): `sequences` holds each
   /// document's number of sequences, `lengths` each sequence's number of tokens. kInternal when they do not

@@ -24,13 +24,29 @@ constexpr size_t kPiece = size_t{1} << 16;  // tokens narrowed at a time
 
 /// A file of the pair and the hash of what was written to it.
 struct HashedFile {
+  /// Takes in what an earlier writer wrote.
+  void hash_kept(uint64_t kept) {
+    std::vector<char> block(kPiece);
+    for (uint64_t at = 0; at < kept; at += block.size()) {
+      block.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, kept - at)));
+      file.read_back(at, block.data(), block.size());
+      hash.update(block.data(), block.size());
+    }
+  }
   void write(const void* data, size_t bytes) {
     file.write(data, bytes);
     hash.update(data, bytes);
   }
   AtomicFile& file;
-  Xxh64 hash = {};
+  Xxh64 hash = Xxh64();
 };
+
+std::string partial_lengths(const std::string& prefix) {
+  return AtomicFile::partial_name(prefix + ".lengths");
+}
+std::string partial_documents(const std::string& prefix) {
+  return AtomicFile::partial_name(prefix + ".documents");
+}
 
 template <class T>
 void write_value(HashedFile& file, T value) {
@@ -57,6 +73,31 @@ struct IndexedDatasetWriter::State {
         boundaries(folder_of(prefix)) {
     boundaries.append(&sequences, sizeof sequences);
   }
+  State(std::string name, IndexedDType type, const WriterMark& from)
+      : files(std::move(name), static_cast<uint64_t>(from.tokens) * size_of(type)),
+        prefix(files.prefix),
+        dtype(type),
+        lengths(partial_lengths(prefix), sizeof(int32_t) * static_cast<uint64_t>(from.sequences)),
+        boundaries(partial_documents(prefix),
+                   from.documents == 0 ? 0 : sizeof(int64_t) * static_cast<uint64_t>(from.documents + 1)),
+        sequences(from.sequences),
+        documents(from.documents),
+        tokens(from.tokens) {
+    if (documents == 0) boundaries.append(&sequences, sizeof sequences);
+    bin.hash_kept(bytes_of(tokens));
+    mark_document();
+  }
+
+  uint64_t bytes_of(int64_t count) const { return static_cast<uint64_t>(count) * size_of(dtype); }
+  void add_boundary() {
+    boundaries.append(&sequences, sizeof sequences);
+    ++documents;
+  }
+  void mark_document() {
+    document_tokens = tokens;
+    document_hash = bin.hash;
+    open_lengths.clear();
+  }
 
   DatasetPair files;
   const std::string& prefix;
@@ -64,12 +105,18 @@ struct IndexedDatasetWriter::State {
   HashedFile bin{files.bin}, idx{files.idx};
   ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
   int64_t sequences = 0, documents = 0, tokens = 0;
-  int64_t open_tokens = 0;  // of the sequence that is not ended
-  ByteBuffer narrowed;      // some tokens in the file's type
+  int64_t open_tokens = 0;            // of the sequence that is not ended
+  std::vector<int32_t> open_lengths;  // of the sequences of the document that is not ended
+  int64_t document_tokens = 0;        // before that document
+  Xxh64 document_hash;                // of the .bin, likewise
+  ByteBuffer narrowed;                // some tokens in the file's type
 };
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtype)
     : state_(std::make_unique<State>(std::move(prefix), dtype)) {}
+
+IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtype, const WriterMark& from)
+    : state_(std::make_unique<State>(std::move(prefix), dtype, from)) {}
 
 IndexedDatasetWriter::~IndexedDatasetWriter() = default;
 
@@ -121,16 +168,40 @@ void IndexedDatasetWriter::end_sequence() {
   if (s.open_tokens > std::numeric_limits<int32_t>::max())
     fail(ErrorKind::kData, s.prefix, ": document ", documents(), " has a text of ", s.open_tokens,
          " tokens; a sequence holds at most 2,147,483,647: split the text");
-  const auto length = static_cast<int32_t>(std::exchange(s.open_tokens, 0));
-  s.lengths.append(&length, sizeof length);
-  ++s.sequences;
+  s.open_lengths.push_back(static_cast<int32_t>(std::exchange(s.open_tokens, 0)));
 }
 
 void IndexedDatasetWriter::end_document() {
   State& s = *state_;
   if (s.open_tokens != 0) fail(ErrorKind::kInternal, s.prefix, ": a document ended inside a sequence");
-  s.boundaries.append(&s.sequences, sizeof s.sequences);
-  ++s.documents;
+  s.lengths.append(s.open_lengths.data(), s.open_lengths.size() * sizeof(int32_t));
+  s.sequences += static_cast<int64_t>(s.open_lengths.size());
+  s.add_boundary();
+  s.mark_document();
+}
+
+void IndexedDatasetWriter::abandon_document() {
+  State& s = *state_;
+  s.bin.file.truncate(s.bytes_of(s.document_tokens));
+  s.bin.hash = s.document_hash;
+  s.tokens = s.document_tokens;
+  s.open_tokens = 0;
+  s.open_lengths.clear();
+}
+
+WriterMark IndexedDatasetWriter::save() {
+  State& s = *state_;
+  if (s.tokens != s.document_tokens)
+    fail(ErrorKind::kInternal, s.prefix, ": a dataset was saved inside a document");
+  s.bin.file.sync();
+  s.lengths.save();
+  s.boundaries.save();
+  return {.sequences = s.sequences, .documents = s.documents, .tokens = s.tokens};
+}
+
+void IndexedDatasetWriter::remove_partial_files() {
+  ::unlink(partial_lengths(state_->prefix).c_str());
+  ::unlink(partial_documents(state_->prefix).c_str());
 }
 
 void IndexedDatasetWriter::add_documents(std::span<const char> tokens, std::span<const int32_t> lengths,
@@ -148,8 +219,9 @@ void IndexedDatasetWriter::add_documents(std::span<const char> tokens, std::span
   s.lengths.append(lengths.data(), lengths.size_bytes());
   for (const int32_t n : sequences) {
     s.sequences += n;
-    end_document();
+    s.add_boundary();
   }
+  s.mark_document();
 }
 
 std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out) {

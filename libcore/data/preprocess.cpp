@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
+#include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess_stages.h"
@@ -21,6 +22,7 @@ namespace {
 
 // Bytes of input between reader and writer; one longer line goes alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
+constexpr size_t kChunkAlone = size_t{1} << 18;  // fits the second-level cache with its tokens
 constexpr size_t kLeastChunk = size_t{1} << 16, kLinesPerChunk = 4096;
 static_assert(kLongLine > kGreatestChunk && kLongLine < kBytesInFlight);
 
@@ -29,23 +31,84 @@ PipelineLimits pipeline_limits(const PreprocessConfig& config) {
   return {.workers = workers, .items = 2 * workers + 2, .weight = kBytesInFlight};
 }
 
-PreprocessSummary run_pipeline(const PreprocessConfig& config, std::vector<InputFile> files,
-                               const Tokenizer& tokenizer, const std::string& hash) {
-  const PipelineLimits limits = pipeline_limits(config);
+/// One preprocess() with what all its stages see.
+struct Run {
+  const PreprocessConfig& config;
+  const Tokenizer& tokenizer;
+  const StopSignal* stop;
+  const Interrupt& interrupt;
+  DocumentOutput& output;
+
+  LineLimits line_limits(size_t bytes) const {
+    return {.bytes = bytes,
+            .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerChunk};
+  }
+  void stop_if_asked() const {
+    if (stop && stop->asked()) throw PreprocessStopped{};
+  }
+};
+
+/// Everything on this thread, a chunk at a time, which stays in its caches.
+void run_alone(const Run& run, std::vector<InputFile> files) {
+  DocumentSource source(std::move(files), run.line_limits(kChunkAlone), run.interrupt, run.output.start());
+  DocumentEncoder encoder(run.config, run.tokenizer);
+  DocumentChunk chunk;
+  while (source.next(chunk, [](size_t) {})) {
+    encoder.encode(chunk);
+    run.output.take(chunk);
+    run.stop_if_asked();
+  }
+}
+
+void run_pipeline(const Run& run, std::vector<InputFile> files) {
+  const PipelineLimits limits = pipeline_limits(run.config);
   const size_t bytes = std::clamp(limits.weight / limits.items, kLeastChunk, kGreatestChunk);
-  DocumentSource source(
-      files, {.bytes = bytes,
-              .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerChunk});
-  std::vector<DocumentEncoder> encoders(limits.workers, DocumentEncoder(config, tokenizer));
-  DocumentOutput output(config, tokenizer, std::move(files));
+  DocumentSource source(std::move(files), run.line_limits(bytes), run.interrupt, run.output.start());
+  std::vector<DocumentEncoder> encoders(limits.workers, DocumentEncoder(run.config, run.tokenizer));
   PipelineStages<DocumentChunk> stages;
   stages.source = [&](DocumentChunk& chunk, const auto& grow) { return source.next(chunk, grow); };
   stages.work = [&](size_t worker, DocumentChunk& chunk) { encoders[worker].encode(chunk); };
-  stages.sink = [&](DocumentChunk& chunk) { output.take(chunk); };
+  stages.sink = [&](DocumentChunk& chunk) {
+    run.output.take(chunk);
+    run.stop_if_asked();
+  };
   stages.weight = bytes;
-  stages.interrupt = [&] { source.interrupt(); };
+  stages.interrupt = [&] { run.interrupt.set(); };
   Pipeline<DocumentChunk>(limits, std::move(stages)).run();
-  return output.finish(hash);
+}
+
+/// A stop cuts a pipe short, which may look like an error of the data: it is none then.
+void run_stages(const Run& run, const std::vector<InputFile>& files) {
+  const bool compressed =
+      std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
+  try {
+    if (run.config.workers == 1 && !compressed)
+      run_alone(run, files);
+    else
+      run_pipeline(run, files);
+  } catch (...) {
+    run.stop_if_asked();
+    throw;
+  }
+  run.stop_if_asked();
+}
+
+/// What asks for a stop.
+struct Stop {
+  const StopSignal* signal;
+  const Interrupt& interrupt;
+};
+
+PreprocessSummary run(const PreprocessConfig& config, std::vector<InputFile> files,
+                      const Tokenizer& tokenizer, const std::string& hash, const Stop& stop) {
+  DocumentOutput output(config, tokenizer, files, hash);
+  try {
+    run_stages({config, tokenizer, stop.signal, stop.interrupt, output}, files);
+  } catch (const PreprocessStopped&) {
+    output.save();
+    throw;
+  }
+  return output.finish();
 }
 
 }  // namespace
@@ -69,6 +132,8 @@ void PreprocessConfig::validate(Problems& problems) const {
       problems.add("--json-keys ", quote(key), " cannot be part of a file name; wanted a key without \"/\"");
   }
   if (json_keys.empty()) problems.add("--json-keys names no key");
+  if (resume && std::count(inputs.begin(), inputs.end(), "-") > 0)
+    problems.add("--resume: stdin (\"-\") cannot be read a second time; wanted files");
   if (std::count(inputs.begin(), inputs.end(), "-") > 1) problems.add("--input names stdin (\"-\") twice");
 }
 
@@ -78,10 +143,11 @@ int64_t PreprocessSummary::skipped() const {
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
                              const std::string& hash) {
-  return run_pipeline(config, look_at_inputs(config.inputs), tokenizer, hash);
+  const Interrupt interrupt;
+  return run(config, look_at_inputs(config.inputs), tokenizer, hash, {nullptr, interrupt});
 }
 
-void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
@@ -95,7 +161,17 @@ void run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files
          ": the mmap layout is written, which every current reader takes");
   const std::chrono::duration<double> startup = std::chrono::steady_clock::now() - start;
   log("Time to startup: ", format_double(startup.count()));
-  run_pipeline(config, std::move(inputs), *tokenizer, tokenizer->hash());
+  const Interrupt interrupt;
+  const StopSignal signal(&interrupt);
+  try {
+    run(config, std::move(inputs), *tokenizer, tokenizer->hash(), {&signal, interrupt});
+  } catch (const PreprocessStopped&) {
+    log("stopped by ", signal.name(),
+        config.resume ? "; run the same command to go on"
+                      : "; nothing was written (with --resume it would go on)");
+    return config.resume ? exit_code(ErrorKind::kComm) : 128 + signal.number();
+  }
+  return 0;
 }
 
 }  // namespace megalith

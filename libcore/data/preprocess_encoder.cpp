@@ -7,10 +7,26 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kLongText = size_t{1} << 16;  // tokenized in pieces
-
 bool is_blank(std::span<const char> line) {
   return std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; });
+}
+
+/// Code points of valid UTF-8: all bytes but those that continue one.
+int64_t characters(std::string_view utf8) {
+  int64_t n = 0;
+  for (const char c : utf8) n += static_cast<signed char>(c) >= -64;
+  return n;
+}
+
+template <class Id>
+int32_t greatest(std::span<const Id> ids) {
+  Id most = 0;
+  for (const Id id : ids) most = std::max(most, id);
+  return ids.empty() ? -1 : static_cast<int32_t>(most);
+}
+
+int32_t greatest(const IdBuffer& ids) {
+  return ids.width() == 2 ? greatest(ids.ids<uint16_t>()) : greatest(ids.ids<int32_t>());
 }
 
 }  // namespace
@@ -19,28 +35,27 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& t
   return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
 }
 
-int32_t greatest(int32_t so_far, std::span<const int32_t> ids) {
-  for (const int32_t id : ids) so_far = std::max(so_far, id);
-  return so_far;
-}
-
 DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const Tokenizer& tokenizer)
-    : parser_(config.json_keys),
+    : config_(config),
+      parser_(config.json_keys),
       tokenizer_(tokenizer),
       dtype_(optimal_dtype(tokenizer.vocab_size())),
       eod_(eod_of(config, tokenizer)),
-      stop_at_bad_(config.on_error == OnError::kStrict),
-      keys_(config.json_keys.size()) {}
+      keys_(config.json_keys.size()),
+      sizes_(keys_) {}
 
 void DocumentEncoder::encode(DocumentChunk& chunk) {
-  chunk.keys.resize(keys_);
+  while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_);
   for (KeyTokens& key : chunk.keys) key.clear();
+  chunk.long_document.reset();
+  chunk.hashes.clear();
   chunk.bad.clear();
-  chunk.blank_lines = chunk.longest_line = 0;
+  chunk.blank_lines = chunk.short_documents = chunk.longest_line = 0;
   for (size_t i = 0; i < chunk.lines.lines(); ++i) {
     encode_line(chunk, i);
-    if (!chunk.bad.empty() && (stop_at_bad_ || !chunk.bad.back().fault)) break;
+    if (!chunk.bad.empty() && config_.on_error == OnError::kStrict) break;
   }
+  for (KeyTokens& key : chunk.keys) key.max_id = greatest(key.tokens);
 }
 
 void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
@@ -50,55 +65,92 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
     ++chunk.blank_lines;
     return;
   }
-  if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
+  const auto limit = static_cast<size_t>(config_.max_document_bytes);
+  if (limit > 0 && line.size() > limit) {
     chunk.bad.push_back(
-        {i, chunk.lines.skipped(i) + problem->byte, problem->fault, std::move(problem->detail)});
+        {.line = i,
+         .byte = chunk.lines.skipped(i) + limit,
+         .fault = DocumentFault::kTooLong,
+         .detail = concat("the line has ", line.size(), " bytes, --max-document-bytes allows ", limit)});
     return;
   }
-  try {
-    for (size_t k = 0; k < keys_; ++k) {
-      const std::span<const std::string_view> texts = parser_.texts(k);
-      if (line.size() > kLongLine)
-        chunk.keys[k].long_document.emplace(texts.begin(), texts.end());
-      else
-        encode_document(texts, chunk.keys[k]);
-    }
-  } catch (const Error& error) {
-    chunk.bad.push_back({.line = i, .detail = error.what()});
+  if (!config_.rejects.empty() && line.size() <= kLongLine) raw_ = chunk.lines.raw_line(i);
+  if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
+    chunk.bad.push_back({.line = i,
+                         .byte = chunk.lines.skipped(i) + problem->byte,
+                         .fault = problem->fault,
+                         .detail = std::move(problem->detail)});
+    return;
   }
+  if (config_.min_chars > 0 && too_short()) {
+    ++chunk.short_documents;
+    return;
+  }
+  mark_sizes(chunk);
+  try {
+    encode_texts(chunk, line.size());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    take_back(chunk);
+    chunk.bad.push_back(
+        {.line = i, .byte = 0, .fault = DocumentFault::kRefused, .detail = error.what(), .raw = raw_});
+    return;
+  }
+  if (config_.dedup == Dedup::kExact) chunk.hashes.push_back(hash());
+}
+
+void DocumentEncoder::encode_texts(DocumentChunk& chunk, size_t line_bytes) {
+  if (line_bytes > kLongLine) {
+    LongDocument& document = chunk.long_document.emplace();
+    for (size_t k = 0; k < keys_; ++k)
+      document.emplace_back(parser_.texts(k).begin(), parser_.texts(k).end());
+    return;
+  }
+  for (size_t k = 0; k < keys_; ++k) encode_document(parser_.texts(k), chunk.keys[k]);
 }
 
 void DocumentEncoder::encode_document(std::span<const std::string_view> texts, KeyTokens& out) {
   const size_t first = out.lengths.size();
   for (const std::string_view text : texts) {
     const size_t before = out.tokens.size();
-    encode_text(text, out);
-    const size_t length = (out.tokens.size() - before) / size_of(dtype_);
+    tokenizer_.encode_to(text, out.tokens);
+    const size_t length = out.tokens.size() - before;
     if (length > 0) out.lengths.push_back(static_cast<int32_t>(length));  // at most a long line's
   }
   const size_t sequences = out.lengths.size() - first;
   if (eod_ && sequences > 0) {
-    add_ids({&*eod_, 1}, out);
+    out.tokens.append({&*eod_, 1});
     ++out.lengths.back();
   }
   out.sequences.push_back(static_cast<int32_t>(sequences));
 }
 
-void DocumentEncoder::encode_text(std::string_view text, KeyTokens& out) {
-  if (text.size() > kLongText) {
-    tokenizer_.encode_in_pieces(text, [&](std::span<const int32_t> ids) { add_ids(ids, out); });
-  } else {
-    ids_.clear();
-    tokenizer_.encode(text, ids_);
-    add_ids(ids_, out);
-  }
+bool DocumentEncoder::too_short() const {
+  int64_t total = 0;
+  for (size_t k = 0; k < keys_; ++k)
+    for (const std::string_view text : parser_.texts(k)) total += characters(text);
+  return total < config_.min_chars;
 }
 
-void DocumentEncoder::add_ids(std::span<const int32_t> ids, KeyTokens& out) const {
-  if (const std::optional<int32_t> bad = narrow_ids(ids, dtype_, out.tokens))
-    fail(ErrorKind::kData, "token id ", *bad, " does not fit ", name_of(dtype_),
-         "; the tokenizer's vocabulary is larger than it says");
-  out.max_id = greatest(out.max_id, ids);
+ContentHash DocumentEncoder::hash() const {
+  ContentHash all;
+  for (size_t k = 0; k < keys_; ++k) all = content_hash(parser_.texts(k), all);
+  return all;
+}
+
+void DocumentEncoder::mark_sizes(const DocumentChunk& chunk) {
+  for (size_t k = 0; k < keys_; ++k)
+    sizes_[k] = {chunk.keys[k].tokens.size(), chunk.keys[k].lengths.size(), chunk.keys[k].sequences.size()};
+}
+
+/// Of a document that was refused in the middle nothing stays.
+void DocumentEncoder::take_back(DocumentChunk& chunk) const {
+  for (size_t k = 0; k < keys_; ++k) {
+    KeyTokens& key = chunk.keys[k];
+    key.tokens.truncate(sizes_[k].tokens);
+    key.lengths.resize(sizes_[k].lengths);
+    key.sequences.resize(sizes_[k].sequences);
+  }
 }
 
 }  // namespace megalith

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <sys/resource.h>
@@ -14,10 +15,6 @@ namespace {
 constexpr size_t kLinesNamed = 5;  // per reason, in the summary
 constexpr double kMemoryPromise = 128.0 * 1024 * 1024;
 
-std::string shown(const std::string& input) {
-  return input == "-" ? "stdin" : input;
-}
-
 /// 0, unknown, when one of the inputs is a pipe.
 int64_t total_size(const std::vector<InputFile>& files) {
   uint64_t total = 0;
@@ -28,44 +25,92 @@ int64_t total_size(const std::vector<InputFile>& files) {
   return static_cast<int64_t>(total);
 }
 
+/// What decides the output's bytes, without the inputs.
+Json options_json(const PreprocessConfig& config) {
+  Json options = Json::object();
+  options.set("append_eod", config.append_eod);
+  options.set("on_error", enum_name(config.on_error));
+  options.set("max_document_bytes", config.max_document_bytes);
+  options.set("min_chars", config.min_chars);
+  options.set("dedup", enum_name(config.dedup));
+  return options;
+}
+
+/// What must be the same for a run to go on where another one stopped.
+Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& files,
+                 const Tokenizer& tokenizer, const std::string& hash) {
+  Json run = Json::object();
+  run.set("version", 1);
+  Json inputs = Json::array();
+  for (const InputFile& file : files) {
+    if (file.pipe)
+      fail(ErrorKind::kUsage, "--resume: ", quote(shown_input(file.path)),
+           " cannot be read a second time; wanted files");
+    Json input = Json::object();
+    input.set("path", file.path);
+    input.set("bytes", file.size);
+    input.set("modified_ns", file.modified);
+    inputs.push_back(std::move(input));
+  }
+  run.set("inputs", std::move(inputs));
+  Json keys = Json::array();
+  for (const std::string& key : config.json_keys) keys.push_back(key);
+  run.set("json_keys", std::move(keys));
+  run.set("tokenizer", tokenizer.name() + " " + hash);
+  run.set("rejects", config.rejects);
+  const Json options = options_json(config);
+  for (const auto& [name, value] : options.as_object()) run.set(name, value);
+  return run;
+}
+
+std::string folder_of(const std::string& prefix) {
+  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+std::string hashes_path(const PreprocessConfig& config) {
+  return AtomicFile::partial_name(config.output_prefix + ".hashes");
+}
+
+template <class T>
+std::span<const T> part(std::span<const T> all, size_t& at, size_t n) {
+  return all.subspan(std::exchange(at, at + n), n);
+}
+
 }  // namespace
 
 /// One key's output.
 class DocumentOutput::Key {
  public:
-  Key(const PreprocessConfig& config, const std::string& key, const Tokenizer& tokenizer)
+  /// `from`: of a run that can be interrupted, what an earlier one has done.
+  Key(const PreprocessConfig& config, const std::string& key, const Tokenizer& tokenizer, const Json* from)
       : key_(key),
         prefix_(config.output_prefix + "_" + key + "_document"),
         tokenizer_(tokenizer),
         eod_(eod_of(config, tokenizer)),
-        writer_(prefix_, optimal_dtype(tokenizer.vocab_size())) {}
+        writer_(make_writer(config, from)),
+        max_id_(from ? static_cast<int32_t>((*from)["max_id"].as_int()) : -1) {}
 
-  void add(const KeyTokens& chunk) {
-    writer_.add_documents({chunk.tokens.data(), chunk.tokens.size()}, chunk.lengths, chunk.sequences);
+  /// The documents for which `wanted` holds a 1; all when it is empty.
+  void add(const KeyTokens& chunk, std::span<const char> wanted) {
     max_id_ = std::max(max_id_, chunk.max_id);
-    if (chunk.long_document) add_long(*chunk.long_document);
+    const std::span<const char> tokens(chunk.tokens.bytes().data(), chunk.tokens.bytes().size());
+    if (wanted.empty()) return writer_.add_documents(tokens, chunk.lengths, chunk.sequences);
+    size_t token_at = 0, length_at = 0;
+    for (size_t begin = 0, end = 0; begin < chunk.sequences.size(); begin = end) {
+      while (end < chunk.sequences.size() && wanted[end] == wanted[begin]) ++end;
+      const std::span sequences = std::span(chunk.sequences).subspan(begin, end - begin);
+      size_t n = 0, bytes = 0;
+      for (const int32_t count : sequences) n += static_cast<size_t>(count);
+      const std::span lengths = part(std::span(chunk.lengths), length_at, n);
+      for (const int32_t length : lengths) bytes += static_cast<size_t>(length) * chunk.tokens.width();
+      const std::span ids = part(tokens, token_at, bytes);
+      if (wanted[begin]) writer_.add_documents(ids, lengths, sequences);
+    }
   }
 
-  void finish(const PreprocessConfig& config, const std::string& hash) {
-    writer_.finish();
-    Json options = Json::object();
-    options.set("json_key", key_);
-    options.set("append_eod", config.append_eod);
-    Sidecar sidecar{.tokenizer = tokenizer_.name(),
-                    .tokenizer_hash = hash,
-                    .vocab_size = tokenizer_.vocab_size(),
-                    .max_token_id = max_id_,
-                    .options = std::move(options)};
-    writer_.describe(sidecar);
-    write_sidecar(prefix_, sidecar);
-  }
-
-  const std::string& prefix() const { return prefix_; }
-  const IndexedDatasetWriter& writer() const { return writer_; }
-
- private:
   /// A sequence is ended only when the next one has its first token, or the document ends: eod belongs to the
-  /// last.
+  /// last. The document stays open.
   void add_long(std::span<const std::string_view> texts) {
     bool open = false;
     for (const std::string_view text : texts) {
@@ -80,75 +125,250 @@ class DocumentOutput::Key {
     }
     if (open && eod_) add_tokens({&*eod_, 1});
     if (open) writer_.end_sequence();
-    writer_.end_document();
+  }
+
+  void finish(const PreprocessConfig& config, const std::string& hash) {
+    writer_.finish();
+    Json options = options_json(config);
+    options.set("json_key", key_);
+    Sidecar sidecar{.tokenizer = tokenizer_.name(),
+                    .tokenizer_hash = hash,
+                    .vocab_size = tokenizer_.vocab_size(),
+                    .max_token_id = max_id_,
+                    .options = std::move(options)};
+    writer_.describe(sidecar);
+    write_sidecar(prefix_, sidecar);
+  }
+
+  Json save() {
+    const WriterMark mark = writer_.save();
+    Json json = Json::object();
+    json.set("documents", mark.documents);
+    json.set("sequences", mark.sequences);
+    json.set("tokens", mark.tokens);
+    json.set("max_id", max_id_);
+    return json;
+  }
+
+  const std::string& key() const { return key_; }
+  const std::string& prefix() const { return prefix_; }
+  IndexedDatasetWriter& writer() { return writer_; }
+
+ private:
+  IndexedDatasetWriter make_writer(const PreprocessConfig& config, const Json* from) const {
+    const IndexedDType dtype = optimal_dtype(tokenizer_.vocab_size());
+    if (!config.resume) return IndexedDatasetWriter(prefix_, dtype);
+    WriterMark mark;
+    if (from)
+      mark = {.sequences = (*from)["sequences"].as_int(),
+              .documents = (*from)["documents"].as_int(),
+              .tokens = (*from)["tokens"].as_int()};
+    return IndexedDatasetWriter(prefix_, dtype, mark);
   }
 
   void add_tokens(std::span<const int32_t> ids) {
     writer_.add_tokens(ids);
-    max_id_ = greatest(max_id_, ids);
+    for (const int32_t id : ids) max_id_ = std::max(max_id_, id);
   }
 
   std::string key_, prefix_;
   const Tokenizer& tokenizer_;
   std::optional<int32_t> eod_;
   IndexedDatasetWriter writer_;
-  int32_t max_id_ = -1;
+  int32_t max_id_;
 };
 
 DocumentOutput::DocumentOutput(const PreprocessConfig& config, const Tokenizer& tokenizer,
-                               std::vector<InputFile> files)
-    : config_(config), files_(std::move(files)), progress_("preprocess", total_size(files_), "B") {
+                               std::vector<InputFile> files, const std::string& tokenizer_hash)
+    : config_(config),
+      hash_(tokenizer_hash),
+      files_(std::move(files)),
+      progress_("preprocess", total_size(files_), "B") {
+  if (config.resume) {
+    make_directories(folder_of(config.output_prefix));
+    journal_.emplace(config.output_prefix, identity_of(config, files_, tokenizer, hash_));
+  }
+  const Json* const state = journal_ && journal_->state() ? &*journal_->state() : nullptr;
   for (const std::string& key : config.json_keys)
-    keys_.push_back(std::make_unique<Key>(config, key, tokenizer));
-  if (!config.rejects.empty()) rejects_.emplace(config.rejects);
+    keys_.push_back(std::make_unique<Key>(config, key, tokenizer, state ? &(*state)["keys"][key] : nullptr));
+  const auto kept = [&](const char* name) {
+    return state ? static_cast<uint64_t>((*state)[name].as_int()) : uint64_t{0};
+  };
+  if (!config.rejects.empty() && config.resume)
+    rejects_.emplace(config.rejects, kept("rejects_bytes"));
+  else if (!config.rejects.empty())
+    rejects_.emplace(config.rejects);
+  if (config.dedup == Dedup::kExact && config.resume)
+    saved_hashes_.emplace(hashes_path(config), kept("hashes") * sizeof(ContentHash));
+  if (state) go_on_from(*state);
 }
 
 DocumentOutput::~DocumentOutput() = default;
 
-void DocumentOutput::take(DocumentChunk& chunk) {
-  if (chunk.input != input_) {
-    input_ = chunk.input;
-    lines_before_ = 0;
+void DocumentOutput::go_on_from(const Json& state) {
+  const auto number = [&](const char* name) { return state[name].as_int(); };
+  const auto place = [&](const char* name) { return static_cast<uint64_t>(number(name)); };
+  mark_ = {.input = static_cast<size_t>(number("input")),
+           .reader = {.bytes = place("input_bytes"),
+                      .place = {.line = place("line"),
+                                .byte = place("byte"),
+                                .after_return = state["after_return"].as_bool()},
+                      .mode = static_cast<ReaderMark::Mode>(number("mode"))},
+           .finished = place("finished")};
+  summary_ = {.lines = number("lines"),
+              .documents = number("documents"),
+              .blank_lines = number("blank_lines"),
+              .short_documents = number("short_documents"),
+              .duplicates = number("duplicates"),
+              .bytes = place("bytes"),
+              .longest_line = place("longest_line")};
+  const Json::Array& faults = state["faults"].as_array();
+  for (size_t reason = 0; reason < std::min(kDocumentFaults, faults.size()); ++reason) {
+    summary_.faults[reason] = faults[reason]["count"].as_int();
+    for (const Json& shown : faults[reason]["places"].as_array())
+      places_[reason].push_back(shown.as_string());
   }
+  if (saved_hashes_)
+    saved_hashes_->read([&](std::span<const std::byte> block) {
+      for (size_t at = 0; at < block.size(); at += sizeof(ContentHash)) {
+        ContentHash hash;
+        std::memcpy(&hash, block.data() + at, sizeof hash);
+        contents_.insert(hash);
+      }
+    });
+  documents_before_ = summary_.documents;
+  bytes_before_ = summary_.bytes;
+  tokens_before_ = tokens();
+  log("Going on behind ", format_count(summary_.lines), " lines, in ", shown_input(files_[mark_.input].path),
+      ":", mark_.reader.place.line);
+}
+
+Json DocumentOutput::state() const {
+  Json state = Json::object();
+  state.set("input", static_cast<uint64_t>(mark_.input));
+  state.set("input_bytes", mark_.reader.bytes);
+  state.set("line", mark_.reader.place.line);
+  state.set("byte", mark_.reader.place.byte);
+  state.set("after_return", mark_.reader.place.after_return);
+  state.set("mode", static_cast<int64_t>(mark_.reader.mode));
+  state.set("finished", mark_.finished);
+  state.set("lines", summary_.lines);
+  state.set("documents", summary_.documents);
+  state.set("blank_lines", summary_.blank_lines);
+  state.set("short_documents", summary_.short_documents);
+  state.set("duplicates", summary_.duplicates);
+  state.set("bytes", summary_.bytes);
+  state.set("longest_line", summary_.longest_line);
+  Json faults = Json::array();
+  for (size_t reason = 0; reason < kDocumentFaults; ++reason) {
+    Json fault = Json::object();
+    fault.set("count", summary_.faults[reason]);
+    Json places = Json::array();
+    for (const std::string& place : places_[reason]) places.push_back(place);
+    fault.set("places", std::move(places));
+    faults.push_back(std::move(fault));
+  }
+  state.set("faults", std::move(faults));
+  state.set("rejects_bytes", rejects_ ? rejects_->size() : 0);
+  state.set("hashes", contents_.size());
+  return state;
+}
+
+/// First everything that the state speaks of, then the state.
+void DocumentOutput::save() {
+  if (!journal_) return;
+  Json now = state();
+  Json keys = Json::object();
+  for (const auto& key : keys_) keys.set(key->key(), key->save());
+  now.set("keys", std::move(keys));
+  if (rejects_) rejects_->sync();
+  if (saved_hashes_) saved_hashes_->save();
+  journal_->write(std::move(now));
+  saved_ = std::chrono::steady_clock::now();
+}
+
+void DocumentOutput::save_if_due() {
+  if (!journal_) return;
+  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - saved_;
+  if (since.count() >= config_.save_interval) save();
+}
+
+void DocumentOutput::take(DocumentChunk& chunk) {
+  mark_ = chunk.end;
+  decoder_memory_ = std::max(decoder_memory_, chunk.decoder_memory);
   summary_.bytes += chunk.lines.bytes();
   summary_.longest_line = std::max<uint64_t>(summary_.longest_line, chunk.longest_line);
   for (const BadLine& bad : chunk.bad) take_bad_line(chunk, bad);
-  for (size_t k = 0; k < keys_.size(); ++k) add(chunk, k);
-  const KeyTokens& key = chunk.keys[0];
-  count_documents(static_cast<int64_t>(key.sequences.size()) + (key.long_document ? 1 : 0));
-  lines_before_ += chunk.lines.lines();
+  add_documents(chunk);
   summary_.lines += static_cast<int64_t>(chunk.lines.lines());
   summary_.blank_lines += static_cast<int64_t>(chunk.blank_lines);
-  progress_.advance_to(static_cast<int64_t>(chunk.consumed),
-                       concat(format_count(summary_.documents), " documents"));
+  summary_.short_documents += static_cast<int64_t>(chunk.short_documents);
+  show_progress(chunk.consumed);
+  save_if_due();
   if (chunk.lines.capacity() > 2 * kGreatestChunk)
     chunk = DocumentChunk{};  // a long line's memory is not kept
 }
 
-PreprocessSummary DocumentOutput::finish(const std::string& hash) {
-  log("Done! Now finalizing.");
-  if (rejects_) rejects_->commit();
-  for (const auto& key : keys_) key->finish(config_, hash);
-  if (summary_.skipped() > 0) log_skipped();
-  for (const auto& key : keys_)
-    log(key->prefix(), ": ", format_count(key->writer().documents()), " documents, ",
-        format_count(key->writer().sequences()), " sequences, ", format_count(key->writer().tokens()),
-        " tokens");
-  if (summary_.blank_lines > 0) log("Blank lines skipped: ", format_count(summary_.blank_lines));
-  if (summary_.documents == 0) warn("the input holds no document; the dataset is empty");
-  log_memory();
-  return summary_;
+void DocumentOutput::add_documents(const DocumentChunk& chunk) {
+  const std::vector<char> wanted = find_new(chunk.hashes);
+  const std::span<const char> of_short =
+      std::span(wanted).first(wanted.empty() ? 0 : chunk.keys[0].sequences.size());
+  for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(chunk.keys[k], of_short);
+  const auto left_out = static_cast<int64_t>(std::count(wanted.begin(), wanted.end(), 0));
+  summary_.duplicates += left_out;
+  count_documents(static_cast<int64_t>(chunk.documents()) - left_out);
+  if (chunk.long_document && (wanted.empty() || wanted.back())) add_long_document(chunk);
 }
 
-void DocumentOutput::add(const DocumentChunk& chunk, size_t k) {
-  if (!chunk.keys[k].long_document) return keys_[k]->add(chunk.keys[k]);
-  try {
-    keys_[k]->add(chunk.keys[k]);
-  } catch (const Error& error) {  // the chunk's last line holds the long document
-    if (error.kind() != ErrorKind::kData) throw;
-    fail(ErrorKind::kData, shown(files_[input_].path), ":", lines_before_ + chunk.lines.lines(), ": ",
-         error.what());
+/// For each document whether it is the first with its texts; empty when all are, or nobody asked.
+std::vector<char> DocumentOutput::find_new(const std::vector<ContentHash>& hashes) {
+  std::vector<char> wanted;
+  wanted.reserve(hashes.size());
+  for (const ContentHash& hash : hashes) {
+    wanted.push_back(contents_.insert(hash));
+    if (wanted.back() && saved_hashes_) saved_hashes_->append(&hash, sizeof hash);
   }
+  if (std::count(wanted.begin(), wanted.end(), 0) == 0) wanted.clear();
+  return wanted;
+}
+
+/// The chunk's last line. Refused by the tokenizer in the middle, it leaves nothing behind.
+void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
+  const LongDocument& document = *chunk.long_document;
+  try {
+    for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add_long(document[k]);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    for (const auto& key : keys_) key->writer().abandon_document();
+    --summary_.documents;
+    Json texts = Json::object();
+    for (size_t k = 0; !config_.rejects.empty() && k < keys_.size(); ++k) {
+      Json list = Json::array();
+      for (const std::string_view text : document[k]) list.push_back(std::string(text));
+      texts.set(keys_[k]->key(), std::move(list));
+    }
+    return take_bad_line(chunk, {.line = chunk.lines.lines() - 1,
+                                 .fault = DocumentFault::kRefused,
+                                 .detail = error.what(),
+                                 .raw = config_.rejects.empty() ? "" : texts.dump()});
+  }
+  for (const auto& key : keys_) key->writer().end_document();
+}
+
+PreprocessSummary DocumentOutput::finish() {
+  log("Done! Now finalizing.");
+  save();
+  if (rejects_) rejects_->commit();
+  for (const auto& key : keys_) key->finish(config_, hash_);
+  if (journal_) {
+    journal_->remove();
+    for (const auto& key : keys_) key->writer().remove_partial_files();
+    if (saved_hashes_) std::filesystem::remove(hashes_path(config_));
+  }
+  if (summary_.skipped() > 0) log_skipped();
+  log_summary();
+  log_memory();
+  return summary_;
 }
 
 void DocumentOutput::count_documents(int64_t more) {
@@ -160,27 +380,78 @@ void DocumentOutput::count_documents(int64_t more) {
 }
 
 void DocumentOutput::take_bad_line(const DocumentChunk& chunk, const BadLine& bad) {
-  const std::string file = shown(files_[input_].path);
-  const uint64_t number = lines_before_ + bad.line + 1;
-  if (!bad.fault) fail(ErrorKind::kData, file, ":", number, ": ", bad.detail);
+  const TextPlace at = chunk.lines.place(bad.line, bad.byte);
+  const std::string place = concat(shown_input(files_[mark_.input].path), ":", at.line, ":", at.byte);
   if (config_.on_error == OnError::kStrict)
-    fail(ErrorKind::kData, file, ":", number, ":", bad.byte + 1, ": ", name(*bad.fault), ": ", bad.detail,
+    fail(ErrorKind::kData, place, ": ", name(bad.fault), ": ", bad.detail,
          "; correct the line, or leave such lines out with --on-error skip (and --rejects FILE to keep "
          "them)");
-  const auto reason = static_cast<size_t>(*bad.fault);
-  if (summary_.faults[reason]++ < static_cast<int64_t>(kLinesNamed))
-    places_[reason].push_back(concat(file, ":", number, ":", bad.byte + 1));
-  if (rejects_) {
-    const std::string_view raw = chunk.lines.raw_line(bad.line);
-    rejects_->write(raw);
-    if (raw.back() != '\n' && raw.back() != '\r') rejects_->write("\n");
+  const auto reason = static_cast<size_t>(bad.fault);
+  if (summary_.faults[reason]++ < static_cast<int64_t>(kLinesNamed)) places_[reason].push_back(place);
+  if (rejects_) reject(bad.raw.empty() ? chunk.lines.raw_line(bad.line) : bad.raw, chunk.lines.from_array());
+}
+
+/// An array's element becomes one line: its line ends, which are blanks in JSON, become blanks.
+void DocumentOutput::reject(std::string_view raw, bool element) {
+  std::string line;
+  if (element) {
+    line = raw;
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    raw = line;
   }
+  rejects_->write(raw);
+  if (raw.empty() || (raw.back() != '\n' && raw.back() != '\r')) rejects_->write("\n");
+}
+
+double DocumentOutput::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+int64_t DocumentOutput::tokens() const {
+  int64_t total = 0;
+  for (const auto& key : keys_) total += key->writer().tokens();
+  return total;
+}
+
+void DocumentOutput::show_progress(uint64_t consumed) {
+  if (!progress_visible()) return;
+  const double elapsed = std::max(seconds(), 1e-9);
+  const auto rate = [&](int64_t count) {
+    return format_count(static_cast<int64_t>(static_cast<double>(count) / elapsed));
+  };
+  progress_.advance_to(
+      static_cast<int64_t>(consumed),
+      concat(format_count(summary_.documents), " documents  ", rate(summary_.documents - documents_before_),
+             " docs/s  ", rate(tokens() - tokens_before_), " tokens/s"));
 }
 
 void DocumentOutput::log_rate(int64_t documents) const {
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  log("Processed ", documents, " documents (", format_double(static_cast<double>(documents) / elapsed),
-      " docs/s, ", format_double(static_cast<double>(summary_.bytes) / elapsed / 1024 / 1024), " MB/s).");
+  const double elapsed = seconds();
+  log("Processed ", documents, " documents (",
+      format_double(static_cast<double>(documents - documents_before_) / elapsed), " docs/s, ",
+      format_double(static_cast<double>(summary_.bytes - bytes_before_) / elapsed / 1024 / 1024), " MB/s).");
+}
+
+void DocumentOutput::log_summary() const {
+  for (const auto& key : keys_)
+    log(key->prefix(), ": ", format_count(key->writer().documents()), " documents, ",
+        format_count(key->writer().sequences()), " sequences, ", format_count(key->writer().tokens()),
+        " tokens");
+  if (summary_.blank_lines > 0) log("Blank lines skipped: ", format_count(summary_.blank_lines));
+  if (config_.min_chars > 0)
+    log("Left out with fewer than ", format_count(config_.min_chars),
+        " characters: ", format_count(summary_.short_documents), " documents");
+  if (config_.dedup == Dedup::kExact)
+    log("Left out as exact duplicates: ", format_count(summary_.duplicates), " documents; ",
+        format_bytes(static_cast<double>(contents_.bytes())), " for ",
+        format_count(static_cast<int64_t>(contents_.size())), " hashes");
+  if (summary_.documents == 0) warn("the input holds no document; the dataset is empty");
+  const double elapsed = std::max(seconds(), 1e-9);
+  log("Speed: ", format_fixed(elapsed, 2), " s, ",
+      format_fixed(static_cast<double>(summary_.bytes - bytes_before_) / elapsed / 1e6, 1), " MB/s, ",
+      format_count(static_cast<int64_t>(static_cast<double>(tokens() - tokens_before_) / elapsed)),
+      " tokens/s");
 }
 
 void DocumentOutput::log_skipped() const {
@@ -197,9 +468,12 @@ void DocumentOutput::log_skipped() const {
 void DocumentOutput::log_memory() const {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return;
-  const double limit = kMemoryPromise + 2 * static_cast<double>(summary_.longest_line);
+  const uint64_t hashes = contents_.size() * ContentSet::kBytesEach;
+  const double limit =
+      kMemoryPromise + static_cast<double>(2 * summary_.longest_line + decoder_memory_ + hashes);
   log("Memory: ", format_bytes(static_cast<double>(usage.ru_maxrss) * 1024), " at most; limit ",
-      format_bytes(limit), " (128 MiB and twice the longest line)");
+      format_bytes(limit), " (128 MiB, twice the longest line",
+      decoder_memory_ > 0 ? ", the decompressor" : "", hashes > 0 ? ", the hashes" : "", ")");
 }
 
 }  // namespace megalith

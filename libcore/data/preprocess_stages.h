@@ -11,15 +11,18 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/byte_buffer.h"
 #include "libcore/base/document_json.h"
 #include "libcore/base/file.h"
+#include "libcore/base/json.h"
 #include "libcore/base/line_reader.h"
 #include "libcore/base/log.h"
+#include "libcore/base/scratch_file.h"
+#include "libcore/data/content_set.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/preprocess.h"
+#include "libcore/text/id_buffer.h"
 
-/// The three stages of preprocess() and what travels between them. For preprocess.cpp only.
+/// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
 namespace megalith {
 
 /// Chunks are cut at the end of the line that reaches their bytes, which are at most these.
@@ -30,67 +33,89 @@ constexpr size_t kLongLine = size_t{1} << 23;
 struct InputFile {
   std::string path;
   uint64_t size = 0;
-  bool pipe = false;  // size is not known
+  int64_t modified = 0;     // nanoseconds
+  bool pipe = false;        // size is not known
+  bool compressed = false;  // as far as can be seen before it is read
 };
 
-/// Inputs as named, patterns expanded. All are looked at before the work begins: a wrong name in the end of a
-/// list costs seconds, not hours. kNoInput.
+/// Inputs as named, patterns and folders expanded. All are looked at before the work begins: a wrong name in
+/// the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
+std::string shown_input(const std::string& path);  // "stdin" for "-"
 
 /// A line that gives no document.
 struct BadLine {
-  size_t line = 0;                       // of the chunk
-  size_t byte = 0;                       // of the raw line
-  std::optional<DocumentFault> fault{};  // nothing: the tokenizer refused it
+  size_t line = 0;  // of the chunk
+  size_t byte = 0;  // of the raw line
+  DocumentFault fault{};
   std::string detail{};
+  std::string raw{};  // the line, when the one in the chunk has been changed
 };
 
 /// One key's documents in a chunk, end to end, as they go to the file.
 struct KeyTokens {
-  ByteBuffer tokens;               // in the dataset's type
+  explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
+  IdBuffer tokens;
   std::vector<int32_t> lengths;    // of each sequence
   std::vector<int32_t> sequences;  // of each document
   int32_t max_id = -1;
-  // Texts of a document that the worker leaves to the writer; they lie in the chunk's lines. It is the
-  // chunk's last document, for its line is longer than a chunk.
-  std::optional<std::vector<std::string_view>> long_document;
   void clear() {
     tokens.clear();
     lengths.clear();
     sequences.clear();
     max_id = -1;
-    long_document.reset();
   }
+};
+
+/// Texts of a document that the worker leaves to the writer, for each key; they lie in the chunk's lines.
+using LongDocument = std::vector<std::vector<std::string_view>>;
+
+/// Where in all inputs a run is.
+struct SourceMark {
+  size_t input = 0;
+  ReaderMark reader{};
+  uint64_t finished = 0;  // bytes of the inputs before
 };
 
 /// What travels through the pipeline.
 struct DocumentChunk {
   LineChunk lines;
-  size_t input = 0;
-  uint64_t consumed = 0;  // bytes of all inputs when this was cut
+  SourceMark end;               // where the source was when it had read this
+  uint64_t consumed = 0;        // bytes of all inputs then
+  uint64_t decoder_memory = 0;  // of the decompressor
   std::vector<KeyTokens> keys;
-  size_t blank_lines = 0;
+  // The chunk's last document, for its line is longer than a chunk.
+  std::optional<LongDocument> long_document;
+  std::vector<ContentHash> hashes;  // of each document, the long one included; empty: not wanted
+  size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
+
+  size_t documents() const { return keys[0].sequences.size() + (long_document ? 1 : 0); }
 };
 
 /// The pipeline's source: all inputs, one after the other.
 class DocumentSource {
  public:
-  DocumentSource(std::vector<InputFile> files, LineLimits limits)
-      : files_(std::move(files)), limits_(limits) {}
+  DocumentSource(std::vector<InputFile> files, LineLimits limits, const Interrupt& interrupt,
+                 const SourceMark& from)
+      : files_(std::move(files)),
+        limits_(limits),
+        interrupt_(interrupt),
+        from_(from.reader),
+        at_(from.input),
+        finished_(from.finished) {}
 
   bool next(DocumentChunk& chunk, const std::function<void(size_t)>& grow);
-  /// Ends next() where it waits for a pipe; for another thread.
-  void interrupt() const { interrupt_.set(); }
 
  private:
   std::vector<InputFile> files_;
   LineLimits limits_;
-  Interrupt interrupt_;
+  const Interrupt& interrupt_;
+  ReaderMark from_;  // in the first input to be read
   std::unique_ptr<LineReader> reader_;
-  size_t at_ = 0;
-  uint64_t finished_ = 0;  // bytes of the inputs before
+  size_t at_;
+  uint64_t finished_;
 };
 
 /// The pipeline's work, one object per worker: lines to tokens.
@@ -98,58 +123,102 @@ class DocumentEncoder {
  public:
   DocumentEncoder(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
-  /// Fills everything but `lines`, `input` and `consumed`. In strict mode the last bad line is the only one,
+  /// Fills everything behind `decoder_memory`. In strict mode the last bad line is the only one,
   /// and nothing behind it is looked at.
   void encode(DocumentChunk& chunk);
 
  private:
+  struct KeySizes {
+    size_t tokens, lengths, sequences;
+  };
   void encode_line(DocumentChunk& chunk, size_t i);
+  void encode_texts(DocumentChunk& chunk, size_t line_bytes);
   void encode_document(std::span<const std::string_view> texts, KeyTokens& out);
-  void encode_text(std::string_view text, KeyTokens& out);
-  void add_ids(std::span<const int32_t> ids, KeyTokens& out) const;
+  bool too_short() const;
+  ContentHash hash() const;
+  void take_back(DocumentChunk& chunk) const;
+  void mark_sizes(const DocumentChunk& chunk);
 
+  const PreprocessConfig& config_;
   DocumentParser parser_;
   const Tokenizer& tokenizer_;
   IndexedDType dtype_;
   std::optional<int32_t> eod_;
-  bool stop_at_bad_;
   size_t keys_;
-  std::vector<int32_t> ids_;  // of one text
+  std::vector<KeySizes> sizes_;  // before the line
+  std::string raw_;              // the line before it is changed, when it may have to be rejected
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
                               const Tokenizer& tokenizer);  // nothing: not appended
-int32_t greatest(int32_t so_far, std::span<const int32_t> ids);
+
+/// The state of a run that can be interrupted, in PREFIX.resume.json.
+class PreprocessJournal {
+ public:
+  /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
+  /// with what differs.
+  PreprocessJournal(const std::string& output_prefix, Json identity);
+  const std::optional<Json>& state() const { return state_; }
+  void write(Json state);
+  void remove() const;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  Json identity_;
+  std::optional<Json> state_;
+};
 
 /// The pipeline's sink: chunks in order, to the files.
 class DocumentOutput {
  public:
-  DocumentOutput(const PreprocessConfig& config, const Tokenizer& tokenizer, std::vector<InputFile> files);
+  DocumentOutput(const PreprocessConfig& config, const Tokenizer& tokenizer, std::vector<InputFile> files,
+                 const std::string& tokenizer_hash);
   ~DocumentOutput();
 
+  /// Where the source shall begin.
+  const SourceMark& start() const { return mark_; }
   /// Writes the chunk's documents; throws at its first bad line in strict mode, else counts and keeps it.
   void take(DocumentChunk& chunk);
+  /// Writes down where the run is, if it can be interrupted.
+  void save();
   /// Puts all files in place and logs the summary.
-  PreprocessSummary finish(const std::string& tokenizer_hash);
+  PreprocessSummary finish();
 
  private:
   class Key;
-  void add(const DocumentChunk& chunk, size_t k);
+  void add_documents(const DocumentChunk& chunk);
+  void add_long_document(const DocumentChunk& chunk);
+  std::vector<char> find_new(const std::vector<ContentHash>& hashes);
   void count_documents(int64_t more);
   void take_bad_line(const DocumentChunk& chunk, const BadLine& bad);
+  void reject(std::string_view raw, bool element);
+  void show_progress(uint64_t consumed);
+  void save_if_due();
+  void go_on_from(const Json& state);
+  Json state() const;
   void log_rate(int64_t documents) const;
+  void log_summary() const;
   void log_skipped() const;
   void log_memory() const;
+  double seconds() const;
+  int64_t tokens() const;
 
   const PreprocessConfig& config_;
+  std::string hash_;
   std::vector<InputFile> files_;
+  std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
   std::optional<AtomicFile> rejects_;
+  ContentSet contents_;
+  std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted
   PreprocessSummary summary_;
   std::array<std::vector<std::string>, kDocumentFaults> places_;
-  size_t input_ = 0;
-  uint64_t lines_before_ = 0;  // of this input
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  SourceMark mark_;
+  uint64_t decoder_memory_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
+  int64_t tokens_before_ = 0, documents_before_ = 0;  // of the interrupted run
+  uint64_t bytes_before_ = 0;
   Progress progress_;
 };
 

@@ -17,14 +17,14 @@ constexpr std::string_view kFormat = "megalith-dataset";
 // Every sidecar begins with this text, so that a corpus of many GiB is told apart without reading it.
 constexpr std::string_view kBeginning = "{\n  \"format\": \"megalith-dataset\"";
 
+}  // namespace
+
 bool is_sidecar(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string head(kBeginning.size(), '\0');
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   return file && head == kBeginning;
 }
-
-}  // namespace
 
 std::string sidecar_path(const std::string& prefix) {
   return prefix + ".json";

@@ -28,6 +28,7 @@ struct Sidecar {
 };
 
 std::string sidecar_path(const std::string& prefix);
+bool is_sidecar(const std::string& path);
 
 /// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON (a corpus may
 /// have that name). kData when it is ours but damaged.

@@ -21,6 +21,7 @@ class IdBuffer {
     return {reinterpret_cast<const Id*>(bytes_.data()), size()};
   }
   void clear() { bytes_.clear(); }
+  void truncate(size_t ids) { bytes_.truncate(ids * width_); }  // at most size()
 
   /// Throws kData when an id does not fit the width.
   void append(std::span<const int32_t> ids);

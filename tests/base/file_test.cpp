@@ -133,5 +133,33 @@ TEST(AtomicFile, NamesTheFolderThatIsNotThere) {
   }
 }
 
+TEST(AtomicFile, GoesOnBehindWhatAnInterruptedOneKept) {
+  const test::TempDir dir;
+  const std::string path = dir / "out";
+  {
+    AtomicFile file(path, 0);
+    file.write("first, and lost");
+    file.flush();
+  }
+  EXPECT_FALSE(file_exists(path));
+  {
+    AtomicFile file(path, 5);
+    EXPECT_EQ(file.size(), 5U);
+    file.write(" second third");
+    file.truncate(12);
+    file.write("!");
+    file.commit();
+  }
+  EXPECT_EQ(read_file(path), "first second!");
+  EXPECT_FALSE(file_exists(AtomicFile::partial_name(path)));
+}
+
+TEST(AtomicFile, RefusesAPartialFileThatIsShorterOrInUse) {
+  const test::TempDir dir;
+  const AtomicFile file(dir / "out", 0);
+  EXPECT_THROW(AtomicFile(dir / "out", 0), Error);
+  EXPECT_THROW(AtomicFile(dir / "other", 1), Error);
+}
+
 }  // namespace
 }  // namespace megalith

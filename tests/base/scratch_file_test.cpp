@@ -62,5 +62,30 @@ TEST(ScratchFile, NamesTheFolderThatItCannotUse) {
   }
 }
 
+TEST(ScratchFile, GoesOnBehindWhatWasSaved) {
+  for (const uint32_t kept : {0U, 1U, 262144U, 300'000U}) {
+    const test::TempDir dir;
+    std::vector<uint32_t> expected;
+    const auto add = [&](ScratchFile& file, uint32_t count) {
+      for (uint32_t i = 0; i < count; ++i) {
+        expected.push_back(i * 2654435761U);
+        file.append(&expected.back(), sizeof(uint32_t));
+      }
+    };
+    {
+      ScratchFile file(dir / "kept", 0);
+      add(file, kept);
+      file.save();
+      add(file, 270'000);  // and then killed
+    }
+    expected.resize(kept);
+    ScratchFile file(dir / "kept", 4U * kept);
+    EXPECT_EQ(read_back(file), expected);
+    add(file, 270'001);
+    EXPECT_EQ(read_back(file), expected);
+    EXPECT_THROW(ScratchFile(dir / "kept", 8'000'000), Error);
+  }
+}
+
 }  // namespace
 }  // namespace megalith

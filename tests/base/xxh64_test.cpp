@@ -30,6 +30,20 @@ TEST(Xxh64, EqualsTheReferenceAtEveryTailLength) {
     EXPECT_EQ(hex64(xxh64(sample(length))), hex) << length;
 }
 
+// The same with seed=0x9E3779B97F4A7C15.
+TEST(Xxh64, TakesASeed) {
+  for (const auto& [length, hex] :
+       std::initializer_list<std::pair<size_t, const char*>>{{0, "c4349fc93c010000"},
+                                                             {3, "67bc6ed5f6c6e4ba"},
+                                                             {31, "f3da6d05709c035d"},
+                                                             {32, "a1c89217e9d50750"},
+                                                             {100, "3b97d91eba03e785"}}) {
+    Xxh64 hash(0x9E3779B97F4A7C15);
+    hash.update(sample(length).data(), length);
+    EXPECT_EQ(hex64(hash.digest()), hex) << length;
+  }
+}
+
 TEST(Xxh64, DoesNotDependOnHowTheBytesArrive) {
   const std::string text = sample(1000);
   for (const size_t step : {1, 7, 31, 32, 33, 64, 999}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -156,7 +157,9 @@ TEST_F(PreprocessTest, RefusesIdsThatDoNotFitTheFile) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kData);
-    EXPECT_TRUE(std::string(e.what()).starts_with(path + ":2: token id 70000 does not fit")) << e.what();
+    EXPECT_TRUE(std::string(e.what()).starts_with(
+        path + ":2:1: refused by the tokenizer: token id 70000 does not fit"))
+        << e.what();
   }
 }
 
@@ -204,7 +207,20 @@ TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
 TEST_F(PreprocessTest, NamesTheLineOfAVeryLongTextThatIsRefused) {
   const std::string path =
       input("a", "{\"text\":\"s\"}\n{\"text\":\"!" + std::string(9'000'000, 'a') + "\"}\n");
-  EXPECT_EQ(error(), path + ":2: '!' is no text");
+  EXPECT_TRUE(error().starts_with(path + ":2:1: refused by the tokenizer: '!' is no text")) << error();
+}
+
+TEST_F(PreprocessTest, RejectsAVeryLongTextThatIsRefusedInTheMiddle) {
+  const std::string a(9'000'000, 'a');
+  input("a", "{\"text\":\"s\",\"t\":\"1\"}\n{\"text\":[\"" + a + "\",\"" + a +
+                 "\"],\"t\":\"!\\n\"}\n{\"text\":\"" + a + "\",\"t\":\"3\"}\n");
+  config_.json_keys = {"text", "t"};
+  config_.on_error = OnError::kSkip;
+  config_.rejects = dir_ / "rejects";
+  EXPECT_EQ(run().documents, 2);
+  expect_dataset("text", {{"s"}, {a}});
+  expect_dataset("t", {{"1"}, {"3"}});
+  EXPECT_EQ(read_file(dir_ / "rejects"), "{\"text\": [\"" + a + "\", \"" + a + "\"], \"t\": [\"!\\n\"]}\n");
 }
 
 TEST_F(PreprocessTest, WritesOneDatasetPerKey) {
@@ -269,7 +285,9 @@ TEST_F(PreprocessTest, StopsAtTheFirstBadLineWithItsPlaceAndLeavesNothing) {
 }
 
 TEST_F(PreprocessTest, CountsTheByteOrderMarkInPlaces) {
-  const std::string path = input("a", "\xEF\xBB\xBF" "7\n");
+  const std::string path = input("a",
+                                 "\xEF\xBB\xBF"
+                                 "7\n");
   EXPECT_TRUE(error().starts_with(path + ":1:4: not a JSON object")) << error();
 }
 
@@ -311,9 +329,104 @@ TEST_F(PreprocessTest, NamesOnlyTheFirstPlacesOfAReason) {
 
 TEST_F(PreprocessTest, StopsWhereTheTokenizerRefusesAText) {
   const std::string path = input("a", "{\"text\":\"x\"}\n{\"text\":\"!\"}\n");
-  config_.on_error = OnError::kSkip;
-  EXPECT_EQ(error(), path + ":2: '!' is no text");
+  EXPECT_TRUE(error().starts_with(path + ":2:1: refused by the tokenizer: '!' is no text")) << error();
   EXPECT_EQ(files(), std::vector<std::string>{"a"});
+}
+
+// Of the second line the first key's text has been tokenized when the other's is refused.
+TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
+  const std::string path = input("a",
+                                 "{\"text\":\"1\",\"t\":\"a\"}\n{\"text\":[\"2\",\"\\u00e9\"],\"t\":\"!\"}\n{"
+                                 "\"text\":\"3\",\"t\":\"c\"}\n");
+  config_.json_keys = {"text", "t"};
+  config_.on_error = OnError::kSkip;
+  config_.rejects = dir_ / "rejects";
+  const PreprocessSummary summary = run();
+  expect_dataset("text", {{"1"}, {"3"}});
+  expect_dataset("t", {{"a"}, {"c"}});
+  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kRefused)], 1);
+  EXPECT_EQ(read_file(dir_ / "rejects"), "{\"text\":[\"2\",\"\\u00e9\"],\"t\":\"!\"}\n");
+  EXPECT_TRUE(logged("1 refused by the tokenizer: " + path + ":2:1"));
+}
+
+TEST_F(PreprocessTest, RejectsLinesThatAreTooLong) {
+  const std::string path = input("a", "{\"text\":\"1\"}\n{\"text\":\"12345\"}\n{\"text\":\"123456\"}\n");
+  config_.max_document_bytes = 16;  // the second line's
+  EXPECT_TRUE(
+      error().starts_with(path + ":3:17: too long: the line has 17 bytes, --max-document-bytes allows 16"))
+      << error();
+  config_.on_error = OnError::kSkip;
+  const PreprocessSummary summary = run();
+  expect_dataset("text", {{"1"}, {"12345"}});
+  EXPECT_EQ(summary.faults[static_cast<size_t>(DocumentFault::kTooLong)], 1);
+}
+
+TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {
+  input(
+      "a",
+      "{\"text\":\"abc\"}\n{\"text\":\"\\u00e9\\u4e2d\"}\n{\"text\":[\"a\",\"b\",\"😀\"]}\n{\"text\":\"\"}\n");
+  config_.min_chars = 3;
+  EXPECT_EQ(run().short_documents, 2);
+  expect_dataset("text", {{"abc"}, {"a", "b", "😀"}});
+  EXPECT_TRUE(logged("Left out with fewer than 3 characters: 2 documents"));
+}
+
+// Duplicates in one chunk, in different chunks, at its ends and among documents that the writer tokenizes.
+TEST_F(PreprocessTest, LeavesExactDuplicatesOut) {
+  const std::string a(9'000'000, 'a');
+  std::string contents;
+  std::vector<Document> expected;
+  std::set<Document> seen;
+  std::mt19937 random(23);
+  const auto add = [&](const Document& document) {
+    std::string list;
+    for (const std::string& text : document) list += (list.empty() ? "\"" : ",\"") + text + "\"";
+    contents += "{\"id\":" + std::to_string(random()) + ",\"text\":[" + list + "]}\n";
+    if (seen.insert(document).second) expected.push_back(document);
+  };
+  for (int i = 0; i < 3000; ++i) {
+    if (i % 1000 == 500) add({a});
+    add(random() % 2 ? Document{std::to_string(random() % 900)}
+                     : Document{std::to_string(random() % 30), "x"});
+  }
+  input("a", contents);
+  config_.dedup = Dedup::kExact;
+  config_.append_eod = true;
+  for (const int chunk : {0, 7}) {
+    config_.chunk_size = chunk;
+    const PreprocessSummary summary = run();
+    expect_dataset("text", expected);
+    EXPECT_EQ(summary.documents, static_cast<int64_t>(expected.size()));
+    EXPECT_EQ(summary.duplicates, 3003 - summary.documents);
+  }
+}
+
+TEST_F(PreprocessTest, TakesTheElementsOfAnArray) {
+  const std::string path =
+      input("a", "[ {\"text\":\"1\"},\r\n\n {\n\"text\":\"2\"\n}, {\"text\":3},{\"text\":\"4\"} ]\n");
+  EXPECT_TRUE(error().starts_with(path + ":5:12: value is not text")) << error();
+  config_.on_error = OnError::kSkip;
+  config_.rejects = dir_ / "rejects";
+  run();
+  expect_dataset("text", {{"1"}, {"2"}, {"4"}});
+  EXPECT_EQ(read_file(dir_ / "rejects"), "{\"text\":3}\n");
+}
+
+TEST_F(PreprocessTest, TakesTheCorpusFilesBelowAFolder) {
+  std::filesystem::create_directories(dir_.path() / "in/b");
+  for (const auto& [name, text] : {std::pair{"in/c.jsonl", "3"}, {"in/b/x.json", "2"}, {"in/a.json", "1"}})
+    write_file(dir_ / name, "{\"text\":\"" + std::string(text) + "\"}\n");
+  write_file(dir_ / "in/readme.txt", "no JSON");
+  write_file(dir_ / "in/.hidden.json", "no JSON");
+  write_sidecar(dir_ / "in/b/dataset", {});
+  ASSERT_EQ(test::run_command("cd " + dir_ / "in" + " && gzip c.jsonl").code, 0);
+  config_.inputs = {dir_ / "in"};
+  run();
+  expect_dataset("text", {{"1"}, {"2"}, {"3"}});
+  config_.inputs = {dir_ / "in/b/dataset.json"};
+  std::filesystem::create_directory(dir_.path() / "empty");
+  config_.inputs = {dir_ / "empty"};
+  EXPECT_THROW(run(), Error);
 }
 
 TEST_F(PreprocessTest, NotesTheGreatestIdBesideTheDataset) {
@@ -342,9 +455,10 @@ TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
   config_.inputs = {"-", "somewhere", "-"};
   config_.rejects = "somewhere";
   config_.split_sentences = true;
+  config_.resume = true;
   Problems problems;
   config_.validate(problems);
-  EXPECT_EQ(problems.list().size(), 6U);
+  EXPECT_EQ(problems.list().size(), 7U);
 }
 
 }  // namespace

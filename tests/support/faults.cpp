@@ -234,6 +234,11 @@ ssize_t copy_file_range(int from, off64_t* from_place, int to, off64_t* to_place
   return copied;
 }
 
+int ftruncate(int fd, off_t size) noexcept {
+  if (fails("ftruncate")) return -1;
+  return real<int(int, off_t)>("ftruncate")(fd, size);
+}
+
 int fsync(int fd) {
   if (fails("fsync")) return -1;
   if (call_log && open_files->contains(fd)) note({FileCall::kSync, open_files->at(fd).first, {}, {}, 0});
