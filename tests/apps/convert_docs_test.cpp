@@ -12,23 +12,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // The commands of docs/convert.md.
-std::vector<std::string> commands() {
-  std::vector<std::string> found;
-  bool inside = false;
-  for (const std::string& line : split(read_file(MEGALITH_SOURCE_DIR "/docs/convert.md"), '\n')) {
-    if (line.starts_with("```"))
-      inside = line == "```sh";
-    else if (inside)
-      found.push_back(line);
-  }
-  return found;
-}
-
 TEST(ConvertDocs, EveryCommandWorks) {
   const test::TempDir dir;
   fs::copy(test::test_data("convert/goldens/gpt2"), dir / "model");
   fs::copy(test::test_data("convert/goldens/lora_gpt2"), dir / "lora");
-  const std::vector<std::string> all = commands();
+  const std::vector<std::string> all = test::doc_commands("convert.md");
   EXPECT_GT(all.size(), 10u);
   for (const std::string& command : all) {
     const std::string app = "megalith-convert";

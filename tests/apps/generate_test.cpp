@@ -219,17 +219,14 @@ TEST(GenerateDocs, CommandsRun) {
   put("hf/chat_template.jinja", "{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}");
   put("chat.json", R"([{"role": "user", "content": "The "}])");
   put("prompts.txt", "The \na\n");
-  const std::string page = read_file(MEGALITH_SOURCE_DIR "/docs/generate.md");
-  const size_t begin = page.find("```sh\n") + 6, end = page.find("```", begin);
-  int commands = 0;
-  for (const std::string& command : split(page.substr(begin, end - begin - 1), '\n')) {
+  const std::vector<std::string> commands = doc_commands("generate.md");
+  for (const std::string& command : commands) {
     const CommandResult result = run_command(
         concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH; ", command));
     EXPECT_EQ(result.code, 0) << command << "\n" << result.err;
     EXPECT_FALSE(result.out.empty()) << command;
-    ++commands;
   }
-  EXPECT_EQ(commands, 6);
+  EXPECT_EQ(commands.size(), 6U);
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #include "tests/support/files.h"
 
-#include <sys/wait.h>
-
 #include <atomic>
 #include <cstdlib>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/text.h"
 
 namespace megalith::test {
 namespace fs = std::filesystem;
@@ -24,14 +24,32 @@ TempDir::~TempDir() {
   fs::remove_all(path_, ignored);
 }
 
-std::string test_data(std::string_view path) { return concat(MEGALITH_SOURCE_DIR, "/tests/", path); }
+std::string test_data(std::string_view path) {
+  return concat(MEGALITH_SOURCE_DIR, "/tests/", path);
+}
+
+std::vector<std::string> doc_commands(std::string_view page) {
+  std::vector<std::string> found;
+  bool inside = false;
+  for (const std::string& line : split(read_file(concat(MEGALITH_SOURCE_DIR, "/docs/", page)), '\n')) {
+    if (line.starts_with("```"))
+      inside = line == "```sh";
+    else if (inside)
+      found.push_back(line);
+  }
+  return found;
+}
 
 CommandResult run_command(const std::string& command) {
   const TempDir dir;
-  const int status = std::system(("{ " + command + "\n} >" + dir / "out" + " 2>" + dir / "err" + " </dev/null").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(dir / "out"), read_file(dir / "err")};
+  const int status =
+      std::system(("{ " + command + "\n} >" + dir / "out" + " 2>" + dir / "err" + " </dev/null").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(dir / "out"),
+          read_file(dir / "err")};
 }
 
-std::string app(std::string_view name) { return concat(MEGALITH_BINARY_DIR, "/bin/megalith-", name); }
+std::string app(std::string_view name) {
+  return concat(MEGALITH_BINARY_DIR, "/bin/megalith-", name);
+}
 
 }  // namespace megalith::test

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace megalith::test {
 
@@ -22,6 +23,9 @@ class TempDir {
 
 /// A file of the repository's tests/ folder: test_data("data/goldens/x.json").
 std::string test_data(std::string_view path);
+
+/// The lines of the ```sh blocks of a page of docs/: doc_commands("convert.md").
+std::vector<std::string> doc_commands(std::string_view page);
 
 /// Runs a shell command and waits; stdout and stderr are kept.
 struct CommandResult {
