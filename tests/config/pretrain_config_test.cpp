@@ -125,9 +125,9 @@ TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
 TEST(PretrainConfig, RefusesWithARemedyWhatWouldChangeTheResult) {
   EXPECT_EQ(
       complaint(small() + "--rampup-batch-size 16 16 1000 --apply-layernorm-1p --dataloader-type cyclic "
-                          "--optimizer sgd --use-rope-scaling"),
+                          "--optimizer sgd --mrope-section 1"),
       "--rampup-batch-size is not supported; give --global-batch-size for the whole run\n"
-      "--use-rope-scaling is not supported; leave it out\n"
+      "--mrope-section is not supported; leave it out\n"
       "--dataloader-type \"cyclic\": wanted one of single\n"
       "--optimizer \"sgd\": wanted one of adam\n"
       "--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
