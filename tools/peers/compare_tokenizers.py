@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Holds `megalith-tokenizer encode` and `decode` against Hugging Face tokenizers, sentencepiece and tiktoken (as Megatron-LM uses them).
 
-    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--every] [--only NAME ...] [-- TOKENIZER ...]
+    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--every [--codes FIRST LAST]] [--only NAME ...] [-- TOKENIZER ...]
 
-Texts: N random strings of every script; with --every each Unicode code point, first and last in a text and among letters, digits, spaces,
-apostrophes and ends of lines. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
+Texts: N random strings of every script, with emoji sequences, stacked marks, controls, long runs, and the tokenizer's own special tokens anywhere (another
+seed: other strings); with --every each Unicode code point (or those of --codes, hexadecimal), first and last in a text and among letters, digits, spaces, apostrophes and ends of lines. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
 Ids must be equal, and so must the texts that are decoded from those of the random strings. Prints the differences (at most five for each)
 and their number, and exits 1 when there is one.
 """
@@ -27,18 +27,34 @@ BLOCKS = [(0x21, 0x7E), (0x21, 0x7E), (0x41, 0x5A), (0x61, 0x7A), (0x61, 0x7A), 
 WORDS = ["'s", "'S", "'t", "'re", "'RE", "'ve", "'M", "'ll", "'lL", "'d", "'\u017f", "'", "\u2019s", "\r\n", "\n\n", "  ", "   ", "\t", " \n", "\n ", "1234567", "0", "hello", "World", "THE", " the", " a", "//", "/", "\n/",
          "...", "!?", "$x", "#define", "\u4e2d\u6587", "\u3042\u30a2", "e\u0301", "\u1100\u1161\u11a8", "\uac00\u11a8", "a\u0323\u0307", "\u212b", "\u0958", "\ufb1d", "\U0001f468\u200d\U0001f469", "\U0001f1e9\U0001f1ea",
          "\u2581", "\u2581\u2581", "<s>", "</s>", "<0x41>", "<unk>", "<mask>", " <mask> ", "word", "d\u00e9", "de\u0301", "<x>", "<|endoftext|>", "<|im_start|>", "<|eot_id|>", "<SPECIAL_7>",
-         "<\uff5cend\u2581of\u2581sentence\uff5c>", "aB", "iPhone", "McDonald", "ABCdef", "\u01c5", "\u02b0", "\u00aa", "\u05d0", "x\u0301", "\u0301", "\u0301A", "\u0e33"]
+         "<\uff5cend\u2581of\u2581sentence\uff5c>", "aB", "iPhone", "McDonald", "ABCdef", "\u01c5", "\u02b0", "\u00aa", "\u05d0", "x\u0301", "\u0301", "\u0301A", "\u0e33",
+         "\U0001f469\U0001f3fd\u200d\U0001f52c", "\u2764\ufe0f\u200d\U0001f525", "1\ufe0f\u20e3", "\U0001f3f4\U000e0067\U000e0062\U000e007f", "\u200d", "\u200c", "\ufe0f", "\ufffd", "\ufffe", "\uffff",
+         "\U0010ffff", "\x00", "\x00\x00", "\x7f", "\x85", "\u2028", "\r", "\r\r\n", "\n\r", "\xc3\xa9", "\xef\xbf\xbd", "\\ud83d", "%E2%82", "\u0130", "\u0131", "\u1e9e", "\ufb03", "\u0345", "\u0f71\u0f72\u0f74",
+         "a\u0301\u0300\u0323\u0327\u0315", "\u0915\u094d\u0937\u093f", "\u0627\u064e\u0651", "\u202e", "\u2066", "\u3000\u3000", "\xa0\xa0 ", " \xa0", "\t\t\t", "\u2009x", "\u0660\u0661\u0662\u0663", "\u0967\u0968", "\xb2\xbd", "\u2167", "\U0001d7d8"]
 
 
-def random_text(rng):
+def stacked(rng):
+    """A letter under marks of any order, a word of one script, or one character many times: 10^2 to 10^4, rarely."""
+    kind = rng.random()
+    if kind < 0.6:
+        return chr(rng.choice((0x61, 0x41, 0x915, 0xAC00, 0x1100, 0x3B1))) + "".join(chr(rng.choice(range(0x300, 0x370))) for _ in range(rng.randrange(1, 6)))
+    if kind < 0.98:
+        first = rng.choice((0x61, 0x430, 0x3B1, 0x4E00, 0x3042, 0x627, 0x905, 0xE01, 0x5D0, 0xAC00))
+        return "".join(chr(first + rng.randrange(24)) for _ in range(rng.randrange(1, 30)))
+    return rng.choice((" ", "\n", "\t", "a", "A", "1", "!", "'", "\u4e2d", "\u0301", "\u3000", "\u2581", "\xa0", "\U0001f468\u200d", "\r\n", "ab", "\u0660", "\uac00")) * int(10 ** rng.uniform(2, 4))
+
+
+def random_text(rng, words):
     out = []
     block = rng.choice(BLOCKS)
     for _ in range(rng.choice((1, 2, 3, 5, 8, 13, 21, 40))):
         kind = rng.random()
-        if kind < 0.22:
+        if kind < 0.20:
             out.append(chr(rng.choice(SPACES)))
+        elif kind < 0.29:
+            out.append(rng.choice(words))
         elif kind < 0.30:
-            out.append(rng.choice(WORDS))
+            out.append(stacked(rng))
         elif kind < 0.42:
             block = (0, 0x10FFFF) if kind < 0.34 else rng.choice(BLOCKS)
         elif kind < 0.55:
@@ -49,18 +65,18 @@ def random_text(rng):
     return "".join(out)
 
 
-def every_code_point():
-    for code in range(0x110000):
+def every_code_point(first, last):
+    for code in range(first, last + 1):
         if not 0xD800 <= code < 0xE000:
             c = chr(code)
             yield f"{c} a{c}b {c}1{c}{c} ' {c}'{c}s'{c}e'r{c}\n{c}\n \n{c}.{c}A{c}a{c}\u4e2d{c}e\u0301{c}\u0301\u0323 {c}"
 
 
 class Case:
-    """`options` for ours; `encode`: texts to ids, `decode`: ids to texts, of the other library."""
+    """`options` for ours; `encode`: texts to ids, `decode`: ids to texts, of the other library; `special`: texts that are tokens of their own."""
 
-    def __init__(self, name, options, encode, decode):
-        self.name, self.options, self.encode, self.decode = name, options, encode, decode
+    def __init__(self, name, options, encode, decode, special=()):
+        self.name, self.options, self.encode, self.decode, self.special = name, options, encode, decode, list(special)
 
 
 def hf_case(path):
@@ -68,14 +84,16 @@ def hf_case(path):
 
     tokenizer = Tokenizer.from_file(path)
     return Case(os.path.relpath(path, GOLDENS) if path.startswith(GOLDENS) else path, ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", path],
-                lambda texts: [e.ids for e in tokenizer.encode_batch(texts)], lambda ids: tokenizer.decode_batch(ids, skip_special_tokens=False))
+                lambda texts: [e.ids for e in tokenizer.encode_batch(texts)], lambda ids: tokenizer.decode_batch(ids, skip_special_tokens=False),
+                [token.content for token in tokenizer.get_added_tokens_decoder().values()])
 
 
 def transformers_case(folder):
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    return Case(os.path.relpath(folder, GOLDENS), ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", folder], lambda texts: tokenizer(texts).input_ids, tokenizer.batch_decode)
+    return Case(os.path.relpath(folder, GOLDENS), ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", folder], lambda texts: tokenizer(texts).input_ids, tokenizer.batch_decode,
+                [token.content for token in tokenizer.added_tokens_decoder.values()])
 
 
 def sentencepiece_case(path):
@@ -100,7 +118,7 @@ def tiktoken_case(path, pattern, special=20):
     names = first + [f"<SPECIAL_{i}>" for i in range(len(first), special)]
     encoding = tiktoken.Encoding(name="x", pat_str={"v1": V1, "v2": V2}[pattern], mergeable_ranks=ranks, special_tokens={t: i for i, t in enumerate(names)})
     options = ["--tokenizer-type", "TikTokenizer", "--tokenizer-model", path, "--tiktoken-pattern", pattern, "--tiktoken-num-special-tokens", str(special), "--vocab-size", str(len(ranks) + special)]
-    return Case(f"{os.path.basename(path)} {pattern}", options, lambda texts: encoding.encode_batch(texts, allowed_special="all"), lambda ids: [encoding.decode(i) for i in ids])
+    return Case(f"{os.path.basename(path)} {pattern}", options, lambda texts: encoding.encode_batch(texts, allowed_special="all"), lambda ids: [encoding.decode(i) for i in ids], names)
 
 
 def cases(named):
@@ -171,6 +189,7 @@ def main():
     parser.add_argument("--strings", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", action="store_true", help="every code point too (minutes for each tokenizer)")
+    parser.add_argument("--codes", nargs=2, type=lambda code: int(code, 16), default=[0, 0x10FFFF], help="with --every: the first and the last one")
     parser.add_argument("--only", default=[""], nargs="+", help="tokenizers whose name holds one of these")
     parser.add_argument("tokenizers", nargs="*")
     options = parser.parse_args()
@@ -181,8 +200,9 @@ def main():
             continue
         rng = random.Random(options.seed * 1000 + number)
         if options.every:
-            bad += compare(case, every_code_point(), decode=False)
-        bad += compare(case, (random_text(rng) for _ in range(options.strings)))
+            bad += compare(case, every_code_point(*options.codes), decode=False)
+        words = WORDS + case.special[:64] * (1 + len(WORDS) // (2 * len(case.special[:64]) + 1))  # a good third of them special
+        bad += compare(case, (random_text(rng, words) for _ in range(options.strings)))
     sys.exit(1 if bad else 0)
 
 
