@@ -8,6 +8,12 @@ namespace {
 constexpr uint64_t kSecondSeed = 0x9E3779B97F4A7C15;
 constexpr size_t kFirstSlots = 64;
 
+/// Zero marks a free slot.
+ContentHash not_zero(ContentHash hash) {
+  if (hash == ContentHash{}) hash.low = 1;
+  return hash;
+}
+
 }  // namespace
 
 ContentHash content_hash(std::span<const std::string_view> texts, ContentHash before) {
@@ -27,7 +33,7 @@ ContentHash content_hash(std::span<const std::string_view> texts, ContentHash be
 }
 
 bool ContentSet::insert(ContentHash hash) {
-  if (hash == ContentHash{}) hash.low = 1;  // zero marks a free slot
+  hash = not_zero(hash);
   Table& table = tables_[hash.high >> 56];
   if (table.used * 10 >= table.slots.size() * 9) grow(table);
   if (!place(table.slots, hash)) return false;
@@ -36,14 +42,25 @@ bool ContentSet::insert(ContentHash hash) {
   return true;
 }
 
-/// Linear probing from a place that the low half gives: the high half has chosen the table.
-bool ContentSet::place(std::vector<ContentHash>& slots, ContentHash hash) {
+bool ContentSet::has(ContentHash hash) const {
+  hash = not_zero(hash);
+  const std::vector<ContentHash>& slots = tables_[hash.high >> 56].slots;
+  return !slots.empty() && slots[find(slots, hash)] == hash;
+}
+
+/// Where the hash is, or would go. Linear probing from a place that the low half gives: the high half has
+/// chosen the table.
+size_t ContentSet::find(const std::vector<ContentHash>& slots, ContentHash hash) {
   size_t at = static_cast<size_t>((static_cast<unsigned __int128>(hash.low) * slots.size()) >> 64);
-  while (slots[at] != ContentHash{}) {
-    if (slots[at] == hash) return false;
+  while (slots[at] != ContentHash{} && slots[at] != hash)
     if (++at == slots.size()) at = 0;
-  }
-  slots[at] = hash;
+  return at;
+}
+
+bool ContentSet::place(std::vector<ContentHash>& slots, ContentHash hash) {
+  ContentHash& slot = slots[find(slots, hash)];
+  if (slot == hash) return false;
+  slot = hash;
   return true;
 }
 

@@ -26,6 +26,7 @@ class ContentSet {
 
   /// Whether the hash is new.
   bool insert(ContentHash hash);
+  bool has(ContentHash hash) const;
   uint64_t size() const { return size_; }
   uint64_t bytes() const;  // of memory
 
@@ -34,6 +35,7 @@ class ContentSet {
     std::vector<ContentHash> slots;  // a zero hash: free
     size_t used = 0;
   };
+  static size_t find(const std::vector<ContentHash>& slots, ContentHash hash);
   static bool place(std::vector<ContentHash>& slots, ContentHash hash);
   static void grow(Table& table);
 

@@ -310,37 +310,43 @@ void DocumentOutput::take(DocumentChunk& chunk) {
 }
 
 void DocumentOutput::add_documents(const DocumentChunk& chunk) {
-  const std::vector<char> wanted = find_new(chunk.hashes);
-  const std::span<const char> of_short =
-      std::span(wanted).first(wanted.empty() ? 0 : chunk.keys[0].sequences.size());
-  for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(chunk.keys[k], of_short);
+  const size_t documents = chunk.keys[0].sequences.size();
+  const std::vector<char> wanted =
+      find_new(std::span(chunk.hashes).first(chunk.hashes.empty() ? 0 : documents));
+  for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(chunk.keys[k], wanted);
   const auto left_out = static_cast<int64_t>(std::count(wanted.begin(), wanted.end(), 0));
   summary_.duplicates += left_out;
-  count_documents(static_cast<int64_t>(chunk.documents()) - left_out);
-  if (chunk.long_document && (wanted.empty() || wanted.back())) add_long_document(chunk);
+  count_documents(static_cast<int64_t>(documents) - left_out);
+  if (chunk.long_document) add_long_document(chunk);
 }
 
 /// For each document whether it is the first with its texts; empty when all are, or nobody asked.
-std::vector<char> DocumentOutput::find_new(const std::vector<ContentHash>& hashes) {
+std::vector<char> DocumentOutput::find_new(std::span<const ContentHash> hashes) {
   std::vector<char> wanted;
   wanted.reserve(hashes.size());
-  for (const ContentHash& hash : hashes) {
-    wanted.push_back(contents_.insert(hash));
-    if (wanted.back() && saved_hashes_) saved_hashes_->append(&hash, sizeof hash);
-  }
+  for (const ContentHash& hash : hashes) wanted.push_back(remember(hash));
   if (std::count(wanted.begin(), wanted.end(), 0) == 0) wanted.clear();
   return wanted;
+}
+
+bool DocumentOutput::remember(const ContentHash& hash) {
+  if (!contents_.insert(hash)) return false;
+  if (saved_hashes_) saved_hashes_->append(&hash, sizeof hash);
+  return true;
 }
 
 /// The chunk's last line. Refused by the tokenizer in the middle, it leaves nothing behind.
 void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
   const LongDocument& document = *chunk.long_document;
+  if (!chunk.hashes.empty() && contents_.has(chunk.hashes.back())) {
+    ++summary_.duplicates;
+    return;
+  }
   try {
     for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add_long(document[k]);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     for (const auto& key : keys_) key->writer().abandon_document();
-    --summary_.documents;
     Json texts = Json::object();
     for (size_t k = 0; !config_.rejects.empty() && k < keys_.size(); ++k) {
       Json list = Json::array();
@@ -353,6 +359,8 @@ void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
                                  .raw = config_.rejects.empty() ? "" : texts.dump()});
   }
   for (const auto& key : keys_) key->writer().end_document();
+  if (!chunk.hashes.empty()) remember(chunk.hashes.back());
+  count_documents(1);
 }
 
 PreprocessSummary DocumentOutput::finish() {

@@ -90,8 +90,6 @@ struct DocumentChunk {
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
-
-  size_t documents() const { return keys[0].sequences.size() + (long_document ? 1 : 0); }
 };
 
 /// The pipeline's source: all inputs, one after the other.
@@ -189,7 +187,8 @@ class DocumentOutput {
   class Key;
   void add_documents(const DocumentChunk& chunk);
   void add_long_document(const DocumentChunk& chunk);
-  std::vector<char> find_new(const std::vector<ContentHash>& hashes);
+  std::vector<char> find_new(std::span<const ContentHash> hashes);
+  bool remember(const ContentHash& hash);
   void count_documents(int64_t more);
   void take_bad_line(const DocumentChunk& chunk, const BadLine& bad);
   void reject(std::string_view raw, bool element);

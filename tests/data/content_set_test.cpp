@@ -42,6 +42,7 @@ TEST(ContentSet, AgreesWithAnOrderedSet) {
     ContentHash hash = random() % 3 == 0 ? made[random() % made.size()] : ContentHash{random(), random()};
     if (random() % 7 == 0) hash.low = random() % 100;
     made.push_back(hash);
+    EXPECT_EQ(set.has(hash), expected.contains({hash.high, hash.low}));
     EXPECT_EQ(set.insert(hash), expected.emplace(hash.high, hash.low).second);
   }
   EXPECT_EQ(set.size(), expected.size());

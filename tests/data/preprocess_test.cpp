@@ -223,6 +223,23 @@ TEST_F(PreprocessTest, RejectsAVeryLongTextThatIsRefusedInTheMiddle) {
   EXPECT_EQ(read_file(dir_ / "rejects"), "{\"text\": [\"" + a + "\", \"" + a + "\"], \"t\": [\"!\\n\"]}\n");
 }
 
+// What was refused was never written, so nothing is its duplicate.
+TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
+  const std::string a(9'000'000, 'a');
+  const std::string bad = "{\"text\":[\"" + a + "\",\"!\"]}\n", good = "{\"text\":\"" + a + "\"}\n";
+  input("a", bad + good + bad + good);
+  config_.on_error = OnError::kSkip;
+  config_.dedup = Dedup::kExact;
+  for (const bool resume : {false, true}) {
+    config_.resume = resume;
+    const PreprocessSummary summary = run();
+    EXPECT_EQ(summary.skipped(), 2);
+    EXPECT_EQ(summary.duplicates, 1);
+    EXPECT_EQ(summary.documents, 1);
+    expect_dataset("text", {{a}});
+  }
+}
+
 TEST_F(PreprocessTest, WritesOneDatasetPerKey) {
   input("a", "{\"title\":\"T\",\"text\":[\"x\",\"y\"]}\n{\"text\":\"\",\"title\":\"U\",\"z\":0}\n");
   config_.json_keys = {"text", "title"};
