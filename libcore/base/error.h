@@ -17,9 +17,12 @@ enum class ErrorKind {
   kComm = 75,      // a peer failed; try again
 };
 
-constexpr int exit_code(ErrorKind kind) { return static_cast<int>(kind); }
+constexpr int exit_code(ErrorKind kind) {
+  return static_cast<int>(kind);
+}
 
-/// The one exception of the library. `what()` is a whole message: where, what was found, what was wanted, what to do.
+/// The one exception of the library. `what()` is a whole message: where, what was found, what was wanted,
+/// what to do.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}

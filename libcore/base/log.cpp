@@ -1,10 +1,10 @@
 #include "libcore/base/log.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <mutex>
 #include <utility>
+
+#include <unistd.h>
 
 #include "libcore/base/text.h"
 
@@ -60,7 +60,9 @@ bool quiet() {
   return s.quiet;
 }
 
-bool progress_visible() { return !quiet() && ::isatty(STDERR_FILENO) == 1; }
+bool progress_visible() {
+  return !quiet() && ::isatty(STDERR_FILENO) == 1;
+}
 
 Progress::Progress(std::string label, int64_t total, std::string unit)
     : label_(std::move(label)),
@@ -77,7 +79,9 @@ Progress::~Progress() {
   clear_drawn_line(s);
 }
 
-double Progress::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+double Progress::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
 
 void Progress::advance_to(int64_t done, const std::string& note) {
   if (!visible_) return;
@@ -91,8 +95,8 @@ void Progress::advance_to(int64_t done, const std::string& note) {
   s.line_drawn = true;
 }
 
-std::string Progress::render(const std::string& label, int64_t done, int64_t total, const std::string& unit, double seconds,
-                             const std::string& note) {
+std::string Progress::render(const std::string& label, int64_t done, int64_t total, const std::string& unit,
+                             double seconds, const std::string& note) {
   const auto amount = [&](double n) {
     return unit == "B" ? format_bytes(n) : format_count(static_cast<int64_t>(n)) + ' ' + unit;
   };

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// Where log lines go: stderr unless a test or an app installs another sink. Lines come without their newline. The sink is
-/// called from one thread at a time. Returns the sink that was there.
+/// Where log lines go: stderr unless a test or an app installs another sink. Lines come without their
+/// newline. The sink is called from one thread at a time. Returns the sink that was there.
 using LogSink = std::function<void(const std::string&)>;
 LogSink set_log_sink(LogSink sink);
 void log_line(const std::string& line);
@@ -32,8 +32,8 @@ void set_quiet(bool quiet);
 bool quiet();
 bool progress_visible();
 
-/// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second; silent elsewhere.
-/// A log line written meanwhile first clears it. Destruction clears it.
+/// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second; silent
+/// elsewhere. A log line written meanwhile first clears it. Destruction clears it.
 class Progress {
  public:
   /// total 0: unknown (no percentage, no ETA). unit: "docs", "tokens"; "B" is printed in binary units.

@@ -26,8 +26,7 @@ std::optional<double> memory_from_environment() {
 /// The tokenizer's ids where its files are on this machine; a plan is often made elsewhere, then GPT-2's.
 int64_t vocabulary(const TokenizerConfig& t) {
   const std::string& file = t.vocab.empty() ? t.model : t.vocab;
-  if (!file.empty() && file_exists(file))
-    return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
+  if (!file.empty() && file_exists(file)) return make_tokenizer(tokenizer_files(t, 0))->vocab_size();
   log(file.empty() ? "no tokenizer given" : file + " is not on this machine",
       ": vocabulary of 50,257 ids assumed (GPT-2's); ", "give --vocab-size for another");
   return 50257;

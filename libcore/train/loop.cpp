@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
+#include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/ops/cuda_plugin.h"
@@ -19,7 +20,6 @@
 #include "libcore/train/metrics.h"
 #include "libcore/train/report.h"
 #include "libcore/train/run_rules.h"
-#include "libcore/base/stop_signal.h"
 
 namespace megalith {
 namespace {
