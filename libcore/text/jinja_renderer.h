@@ -1,0 +1,82 @@
+#pragma once
+
+#include <optional>
+
+#include "libcore/text/jinja.h"
+#include "libcore/text/jinja_value.h"
+
+namespace megalith::jinja {
+
+/// One rendering. What is not supported is refused with kData, by the template's name and line.
+class Renderer {
+ public:
+  Renderer(const Json::Object& variables, const std::string& name) : name_(name) {
+    scopes_.emplace_back();
+    for (const auto& [key, value] : variables) scopes_.back()[key] = value;
+  }
+  std::string run(const std::vector<Node>& nodes) {
+    execute(nodes);
+    return std::move(out_);
+  }
+
+ private:
+  using Scope = std::map<std::string, Value>;
+  enum class Flow { kOn, kBreak, kContinue };
+  [[noreturn]] void refuse(int line, const std::string& what) const;
+  const std::string& text_of(const Value& value, int line, const std::string& what) const;
+  int64_t integer_of(const Value& value, int line, const std::string& what) const;
+  void count_step(int line);
+
+  // Blocks (jinja_render.cpp).
+  Flow execute(const std::vector<Node>& nodes);
+  Flow execute(const Node& node);
+  void set(const Node& node, Value value);
+  Flow capture(const Node& node);
+  Flow choose(const Node& node);
+  void bind(const Node& node, const Json& entry);
+  /// What the loop goes over, without what its condition leaves out.
+  Json::Array loop_entries(const Node& node);
+  Flow loop(const Node& node);
+
+  // Values (jinja_eval.cpp).
+  Value look_up(const std::string& name) const;
+  std::string printed(const Value& value, int line) const;
+  /// What a loop over a value goes through.
+  Json::Array entries(const Value& value, int line) const;
+  Value member(const Value& value, const std::string& key, int line) const;
+  Value item(const Value& value, const Value& index, int line) const;
+  /// Python's slices.
+  Value slice(const Expr& expr);
+  Value eval(const Expr& expr);
+  Json json(const Expr& expr);
+  Value collection(const Expr& expr);
+  Value negative(const Expr& expr);
+  bool contains(const Value& all, const Value& one, int line) const;
+  Value binary(const Expr& expr);
+  [[noreturn]] void refuse_operands(const Expr& expr, const Value& left, const Value& right) const;
+  Value arithmetic(const Expr& expr, const Json& x, const Json& y) const;
+
+  // Filters, tests, methods and functions (jinja_calls.cpp).
+  /// Argument `i` of a call, given by place or by name; absent: nothing.
+  std::optional<Value> argument(const Expr& expr, size_t i, std::string_view name);
+  std::string text_argument(const Expr& expr, size_t i, std::string_view name, const std::string& otherwise);
+  Value filter(const Expr& expr);
+  Value to_json(const Expr& expr, const Value& value);
+  int64_t length(const Value& value, int line) const;
+  Value items(const Value& value, int line) const;
+  Value join(const Value& all, const std::string& separator, int line) const;
+  /// What filters and methods do alike with a text.
+  Value text_operation(const Expr& expr, const std::string& text);
+  bool test(const Expr& expr);
+  Value method(const Expr& expr);
+  Value split_text(const Expr& expr, const std::string& text);
+  Value call(const Expr& expr);
+  Value range(const Expr& expr);
+
+  const std::string& name_;
+  std::vector<Scope> scopes_;
+  std::string out_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace megalith::jinja

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "libcore/base/json.h"
+
+namespace megalith::jinja {
+
+struct Undefined {};
+using Namespace = std::shared_ptr<std::map<std::string, Json>>;  // shared: what is set in it is seen under
+                                                                 // each of its names
+
+/// Undefined, a namespace, or a value as in JSON (None is null).
+using Value = std::variant<Undefined, Json, Namespace>;
+
+bool is_undefined(const Value& value);
+/// nullptr: undefined, or a namespace.
+const Json* json_of(const Value& value);
+bool is_text(const Value& value);
+/// As Python's bool().
+bool truth(const Value& value);
+bool equal(const Value& a, const Value& b);
+/// "a list": for messages.
+std::string kind_of(const Value& value);
+/// The characters of a text, as Python's indices and loops see them.
+std::vector<std::string> characters_of(std::string_view text);
+
+}  // namespace megalith::jinja
