@@ -10,6 +10,7 @@
 #include <simdjson.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/json_text_inl.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -26,36 +27,6 @@ bool is_high(uint32_t unit) {
 }
 bool is_low(uint32_t unit) {
   return (unit & 0xFC00) == 0xDC00;
-}
-
-/// What a byte behind a backslash stands for; 'u' for itself, 0 where no escape begins so.
-constexpr std::array<char, 256> make_escapes() {
-  std::array<char, 256> table{};
-  table['"'] = '"';
-  table['\\'] = '\\';
-  table['/'] = '/';
-  table['b'] = '\b';
-  table['f'] = '\f';
-  table['n'] = '\n';
-  table['r'] = '\r';
-  table['t'] = '\t';
-  table['u'] = 'u';
-  return table;
-}
-constexpr std::array<char, 256> kEscapes = make_escapes();
-
-/// The value of a hexadecimal digit; 255 for other bytes.
-constexpr std::array<uint8_t, 256> make_hex_digits() {
-  std::array<uint8_t, 256> table{};
-  table.fill(255);
-  for (unsigned i = 0; i < 10; ++i) table['0' + i] = static_cast<uint8_t>(i);
-  for (unsigned i = 0; i < 6; ++i) table['a' + i] = table['A' + i] = static_cast<uint8_t>(10 + i);
-  return table;
-}
-constexpr std::array<uint8_t, 256> kHexDigits = make_hex_digits();
-
-size_t index_of(char c) {
-  return static_cast<unsigned char>(c);
 }
 
 /// A bit for each of 64 bytes that is a quote, a backslash or a control character.
@@ -102,20 +73,11 @@ char* skip_plain(char* at, char* end, bool& escaped) {
   return at;
 }
 
-/// The value of the four hexadecimal digits at `at`, or nothing.
-std::optional<uint32_t> read_hex4(const char* at, const char* end) {
-  if (end - at < 4) return std::nullopt;
-  const auto digit = [&](size_t i) { return uint32_t{kHexDigits[index_of(at[i])]}; };
-  const uint32_t a = digit(0), b = digit(1), c = digit(2), d = digit(3);
-  if (((a | b | c | d) & 0x80) != 0) return std::nullopt;
-  return a << 12 | b << 8 | c << 4 | d;
-}
-
 /// The low half at `at` when \uDC00-\uDFFF stands there.
 std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
-  const std::optional<uint32_t> unit = read_hex4(at + 2, end);
-  return unit && is_low(*unit) ? unit : std::nullopt;
+  const uint32_t unit = read_hex4(at + 2, end);
+  return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
 }
 
 /// Copies `n` < 16 bytes to `out` <= at in exact pieces: what stands behind them may not be touched.
@@ -136,7 +98,7 @@ void copy_short(char* out, const char* at, size_t n) {
 
 /// Decodes \uXXXX, and the low half behind it, from `at` on; moves both on.
 void decode_unit(const char*& at, const char* end, char*& out) {
-  uint32_t c = *read_hex4(at + 2, end);
+  uint32_t c = read_hex4(at + 2, end);
   at += 6;
   if (is_high(c)) {
     if (const std::optional<uint32_t> low = read_low_half(at, end)) {
@@ -144,14 +106,7 @@ void decode_unit(const char*& at, const char* end, char*& out) {
       at += 6;
     }
   }
-  if (c - 0x800 < 0xF800) {  // three bytes: most of what is written so
-    out[0] = static_cast<char>(0xE0 | (c >> 12));
-    out[1] = static_cast<char>(0x80 | ((c >> 6) & 0x3F));
-    out[2] = static_cast<char>(0x80 | (c & 0x3F));
-    out += 3;
-  } else {
-    out = write_utf8(out, c);
-  }
+  out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
 }
 
 /// Decodes the escapes of [at, end), already found well-formed, to `out` <= at; returns the end of the text.
@@ -251,7 +206,7 @@ const char* DocumentParser::article_and_name(Kind kind) {
   return "";
 }
 
-DocumentParser::DocumentParser(std::vector<std::string> keys) {
+DocumentParser::DocumentParser(std::vector<std::string> keys) : json_text_(json_text()) {
   for (const std::string& key : keys) {
     slots_.emplace_back(key, std::vector<std::string>{key});
     chosen_.push_back(chosen_.size());
@@ -281,6 +236,9 @@ void DocumentParser::start(std::span<char> line) {
   slot_ = nullptr;
   seen_keys_.clear();
   problem_.reset();
+  if (line.size() <= kDecodedInPlace && decoded_.size() < line.size() + JsonText::kSlack)
+    decoded_.resize(std::max(2 * decoded_.size(), line.size() + JsonText::kSlack));
+  decoded_end_ = decoded_.data();
   for (Slot& slot : slots_) {
     slot.kind = slot.element = Kind::kAbsent;
     slot.matched = 0;
@@ -329,7 +287,7 @@ bool DocumentParser::scan_value(State& state) {
   if (c != '"') return scan_other();
   const char* const begin = at_;
   Literal literal;
-  if (!scan_string(literal)) return false;
+  if (!(wants_string() ? scan_text(literal) : scan_string(literal))) return false;
   note(Kind::kString, begin, &literal);
   return true;
 }
@@ -395,8 +353,7 @@ bool DocumentParser::scan_string(Literal& literal) {
     at = skip_plain(at, end_, literal.escaped);
     if (at == end_) return reject(DocumentFault::kSyntax, opening, "the string that begins here has no end");
     if (*at == '"') break;
-    if (*at != '\\')
-      return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
+    if (*at != '\\') return reject_control(at);
     do {
       if (!scan_escape(at, literal)) return false;
     } while (end_ - at > 1 && at[0] == '\\' && at[1] == 'u');
@@ -406,18 +363,59 @@ bool DocumentParser::scan_string(Literal& literal) {
   return true;
 }
 
+/// Whether a string that begins here is (or is in) the value of a wanted key, and may be decoded at once.
+bool DocumentParser::wants_string() const {
+  if (!slot_ || end_ - begin_ > static_cast<ptrdiff_t>(kDecodedInPlace)) return false;
+  return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
+}
+
+/// The same, in one pass with decoding: `literal` is then the text, in the line when nothing was escaped.
+bool DocumentParser::scan_text(Literal& literal) {
+  const char* const opening = at_;
+  literal.begin = at_ + 1;
+  JsonText::Stop stop{json_text_.find_special(at_ + 1, end_), literal.begin};
+  const auto plain = static_cast<size_t>(stop.at - literal.begin);
+  const bool escaped = stop.at < end_ && *stop.at == '\\';
+  if (escaped) {
+    std::memcpy(decoded_end_, literal.begin, plain);
+    literal.begin = decoded_end_;
+  }
+  stop.out = literal.begin + plain;
+  while (escaped) {
+    stop = json_text_.decode(stop.at, end_, stop.out);
+    if (stop.at == end_ || *stop.at != '\\') break;
+    const char* from = stop.at;  // half a pair, or no escape
+    char* at = begin_ + (stop.at - begin_);
+    if (!scan_escape(at, literal)) return false;
+    decode_unit(from, end_, stop.out);
+    stop.at = at;
+  }
+  if (stop.at == end_)
+    return reject(DocumentFault::kSyntax, opening, "the string that begins here has no end");
+  if (*stop.at != '"') return reject_control(stop.at);
+  literal.end = stop.out;
+  literal.escaped = false;
+  if (escaped) decoded_end_ = stop.out;
+  at_ = begin_ + (stop.at - begin_) + 1;
+  return true;
+}
+
+bool DocumentParser::reject_control(const char* at) {
+  return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
+}
+
 /// \u, or what is no escape.
 bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   literal.escaped = true;
   const char* const backslash = at;
   if (end_ - at < 2 || at[1] != 'u')
     return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
-  const std::optional<uint32_t> unit = read_hex4(at + 2, end_);
-  if (!unit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
+  const uint32_t unit = read_hex4(at + 2, end_);
+  if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
   at += 6;
-  if (is_high(*unit) && read_low_half(at, end_))
+  if (is_high(unit) && read_low_half(at, end_))
     at += 6;
-  else if ((is_high(*unit) || is_low(*unit)) && !literal.lone_surrogate)
+  else if ((is_high(unit) || is_low(unit)) && !literal.lone_surrogate)
     literal.lone_surrogate = backslash;
   return true;
 }

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/base/json_text.h"
+
 namespace megalith {
 
 /// Why a line of a corpus is refused. The order is that of the summary.
@@ -47,21 +49,25 @@ constexpr size_t kMaxDocumentDepth = 1000;
 ///
 /// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
 /// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
-/// behind it for all others. This one is a single pass that looks at 64 bytes at a time inside strings,
-/// builds nothing for values that nobody asked for, and decodes the wanted strings where they lie. (UTF-8 is
-/// validated by simdjson.)
+/// behind it for all others. This one is a single pass that looks at many bytes at a time inside strings and
+/// decodes the wanted ones on the way (base/json_text.h), and builds nothing for values that nobody asked
+/// for. (UTF-8 is validated by simdjson.)
 ///
 /// Not thread-safe; one per worker. Keeps its memory from line to line.
 class DocumentParser {
  public:
   explicit DocumentParser(std::vector<std::string> keys);
 
-  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a line
-  /// without a problem is changed: escapes in its wanted strings are decoded in place.
+  /// Lines longer than this are decoded where they lie, so that they are in memory once.
+  static constexpr size_t kDecodedInPlace = size_t{1} << 20;
+
+  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a line of
+  /// more than kDecodedInPlace bytes and without a problem is changed: escapes in its wanted strings are
+  /// decoded in place.
   std::optional<DocumentProblem> parse(std::span<char> line);
 
   /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed
-  /// line.
+  /// line, or (when something was escaped) in the parser's memory until the next parse().
   std::span<const std::string_view> texts(size_t key) const { return slots_[chosen_[key]].texts; }
 
  private:
@@ -96,6 +102,8 @@ class DocumentParser {
   bool open(bool object, State& state);
   void close(State& state);
   bool scan_string(Literal& literal);
+  bool wants_string() const;
+  bool scan_text(Literal& literal);
   bool scan_escape(char*& at, Literal& literal);
   bool scan_other();
   bool skip_word(std::string_view word);
@@ -110,7 +118,11 @@ class DocumentParser {
   void decode(Slot& slot);
   bool reject(DocumentFault fault, const char* at, std::string detail);
   bool reject_unexpected(const char* wanted);
+  bool reject_control(const char* at);
 
+  const JsonText& json_text_;
+  std::vector<char> decoded_;  // texts that had escapes, end to end
+  char* decoded_end_ = nullptr;
   std::vector<Slot> slots_;                   // one per key, behind them one for each path
   std::vector<size_t> chosen_;                // for each key, the slot that serves it in this line
   std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path

@@ -40,4 +40,8 @@ Isa chosen_isa() {
   fail(ErrorKind::kUsage, "MEGALITH_ISA is ", quote(wanted), "; this processor runs ", known);
 }
 
+bool has_vbmi2(Isa isa) {
+  return isa >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+}
+
 }  // namespace megalith

@@ -15,4 +15,7 @@ Isa best_isa();
 /// results do not depend on it). Throws kUsage when that is unknown or too much.
 Isa chosen_isa();
 
+/// Whether kernels for AVX-512 with VBMI and VBMI2 may be used where `isa` is chosen.
+bool has_vbmi2(Isa isa);
+
 }  // namespace megalith

@@ -74,7 +74,8 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
          .detail = concat("the line has ", line.size(), " bytes, --max-document-bytes allows ", limit)});
     return;
   }
-  if (!config_.rejects.empty() && line.size() <= kLongLine) raw_ = chunk.lines.raw_line(i);
+  const bool may_change = line.size() > DocumentParser::kDecodedInPlace && line.size() <= kLongLine;
+  raw_ = may_change && !config_.rejects.empty() ? chunk.lines.raw_line(i) : std::string_view();
   if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
     chunk.bad.push_back({.line = i,
                          .byte = chunk.lines.skipped(i) + problem->byte,

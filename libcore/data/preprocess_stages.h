@@ -29,6 +29,7 @@ namespace megalith {
 constexpr size_t kGreatestChunk = size_t{1} << 20;
 /// A longer line is tokenized by the writer, so that its ids are never together in memory.
 constexpr size_t kLongLine = size_t{1} << 23;
+static_assert(kLongLine >= DocumentParser::kDecodedInPlace, "the texts must last as long as the chunk");
 
 struct InputFile {
   std::string path;
