@@ -5,6 +5,7 @@
 #include "libcore/base/text.h"
 #include "libcore/text/char_traits.h"
 #include "libcore/text/unicode.h"
+#include "libcore/text/word_scan.h"
 
 namespace megalith {
 namespace {
@@ -214,8 +215,22 @@ struct Known {
   const char* name;
   const char* regex;  // ends of lines as \r and \n
   const char* (*match)(const char*, const Window&);
-  FindPretokens find;
+  FindPretokens (*find)();  // the fastest on this processor; nullptr: matches do not cover every text
 };
+
+FindPretokens find_gpt2() {
+  return pretokenizer(PretokenPattern::kGpt2);
+}
+
+template <const Rules& kRules>
+FindPretokens find_generic() {
+  return find_one_by_one<first_pretoken<kRules>>;
+}
+
+template <const Rules& kRules, WordPattern kPattern>
+FindPretokens find_in_blocks() {
+  return find_words(kPattern, find_one_by_one<first_pretoken<kRules>>);
+}
 
 template <const Rules& kRules>
 const char* match_by(const char* at, const Window& text) {
@@ -225,25 +240,25 @@ const char* match_by(const char* at, const Window& text) {
 const std::vector<Known>& known_patterns() {
   static const std::vector<Known> known = {
       {"gpt-2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2_match,
-       pretokenizer(PretokenPattern::kGpt2)},
+       find_gpt2},
       {"llama-3",
        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kLlama3>, find_one_by_one<first_pretoken<kLlama3>>},
+       match_by<kLlama3>, find_in_blocks<kLlama3, WordPattern::kLlama3>},
       {"qwen2",
        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kQwen2>, find_one_by_one<first_pretoken<kQwen2>>},
+       match_by<kQwen2>, find_in_blocks<kQwen2, WordPattern::kQwen2>},
       {"qwen3.5",
        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kQwen35>, find_one_by_one<first_pretoken<kQwen35>>},
+       match_by<kQwen35>, find_in_blocks<kQwen35, WordPattern::kQwen35>},
       {"o200k",
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kO200k>, find_one_by_one<first_pretoken<kO200k>>},
+       match_by<kO200k>, find_generic<kO200k>},
       {"tekken",  // and Megatron's "v2" for tiktoken
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kTekken>, find_one_by_one<first_pretoken<kTekken>>},
+       match_by<kTekken>, find_generic<kTekken>},
       {"nemotron",  // Megatron's "v1" for tiktoken: \s*[\r\n] ends at the last end of a line too
        R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
-       match_by<kNemotron>, find_one_by_one<first_pretoken<kNemotron>>},
+       match_by<kNemotron>, find_in_blocks<kNemotron, WordPattern::kNemotron>},
       {"deepseek-v3",
        R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
        match_by<kDeepSeek3>, nullptr},
@@ -464,13 +479,14 @@ std::optional<SplitPattern> split_pattern(std::string_view regex) {
   for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   for (const Known& known : known_patterns())
     if (written == known.regex)
-      return SplitPattern{.name = known.name, .match = known.match, .find = known.find};
+      return SplitPattern{
+          .name = known.name, .match = known.match, .find = known.find ? known.find() : FindPretokens()};
   return set_pattern(written);
 }
 
 SplitPattern gpt2_split_pattern() {
   const Known& known = known_patterns().front();
-  return {.name = known.name, .match = known.match, .find = known.find};
+  return {.name = known.name, .match = known.match, .find = known.find()};
 }
 
 SplitPattern mark_pattern(const std::string& mark, bool each) {

@@ -1,0 +1,320 @@
+#pragma once
+
+#include <cstring>
+
+#include <immintrin.h>
+
+#include "libcore/text/word_scan.h"
+
+/// The scan for the patterns of word_scan.h, for the files that are compiled for one instruction set; needs
+/// BMI2. It calls no inline function from elsewhere that the compiler might not inline: the linker keeps one
+/// copy of those, and it must not be one that only some processors run.
+namespace megalith {
+namespace {
+
+constexpr size_t kBlock = 64;
+
+/// One bit for each byte of a block: the class of the character that it belongs to, and more.
+struct Block {
+  uint64_t letter = 0, number = 0, space = 0;
+  uint64_t line_end = 0, blank = 0, apostrophe = 0;
+  uint64_t mixed = 0;         // while it is read
+  uint64_t continuation = 0;  // not the first byte of its character
+  uint64_t valid = 0;         // the text reaches so far
+  uint64_t sign() const { return valid & ~(letter | number | space); }
+  uint64_t gap() const { return space & ~line_end; }  // spaces that end no line
+};
+
+/// Bits of `bits` and, at 0, `carry` (0 or 1) of the block before: what stands before each byte.
+inline uint64_t behind(uint64_t bits, uint64_t carry) {
+  return bits << 1 | carry;
+}
+
+/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. Bytes that are no UTF-8 give
+/// some code point.
+inline uint32_t code_point(const char* at) {
+  // Bits of the first 2, 3 or 4 bytes that make the code point, the first byte on top.
+  static constexpr uint32_t kBits[16] = {0, 0, 0, 0, 0,          0,          0,          0,
+                                         0, 0, 0, 0, 0x1F3F0000, 0x1F3F0000, 0x0F3F3F00, 0x073F3F3F};
+  uint32_t bytes;
+  std::memcpy(&bytes, at, sizeof bytes);
+  return _pext_u32(__builtin_bswap32(bytes), kBits[(bytes >> 4) & 0xF]);
+}
+
+/// Reads a text block by block.
+template <class Simd>
+class BlockReader {
+ public:
+  BlockReader(const WordScanClasses& classes, std::string_view utf8)
+      : simd_(classes.flags().data()), of_kind_(classes.of_kind().data()), text_(utf8) {}
+
+  /// The block at `at`, which is less than the text's size. To be called for one block after the other.
+  Block read(size_t at) {
+    const size_t left = text_.size() - at;
+    if (left >= kBlock + 3) [[likely]]
+      return finish(text_.data() + at, ~uint64_t{0});
+    char padded[kBlock + 4] = {};
+    std::memcpy(padded, text_.data() + at, left);
+    return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
+  }
+
+  /// The class of the character at `at` by WordScanFlags; `at` goes behind it.
+  uint8_t next_class(const char*& at, const char* end) const {
+    const auto lead = static_cast<uint8_t>(*at);
+    size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (size > static_cast<size_t>(end - at)) size = static_cast<size_t>(end - at);
+    char bytes[4] = {};
+    std::memcpy(bytes, at, size);
+    at += size;
+    if (lead >= 0x80) return class_of(code_point(bytes));
+    const uint8_t line_end = lead == '\n' || lead == '\r' ? kScanLineEnd : 0;
+    return class_of(lead) | line_end;
+  }
+
+ private:
+  uint8_t class_of(uint32_t code) const {
+    if (code > 0x10FFFF) return 0;
+    return of_kind_[kTraits[uint32_t{kTraitBlockOf[code >> 6]} << 6 | (code & 63)] & 15];
+  }
+
+  Block finish(const char* at, uint64_t valid) {
+    Block out = simd_.classify(at);
+    // The bytes of a character have the class of its first one; `last_` holds that of the block before.
+    if ((out.continuation | out.mixed) != 0) {
+      for (uint64_t mixed = out.mixed; mixed != 0; mixed &= mixed - 1) {
+        const int i = __builtin_ctzll(mixed);
+        const uint64_t kind = class_of(code_point(at + i));
+        out.letter |= (kind & kScanLetter) << i;
+        out.number |= (kind & kScanNumber) / kScanNumber << i;
+        out.space |= (kind & kScanSpace) / kScanSpace << i;
+      }
+      out.letter = spread(out.letter | (last_.letter & out.continuation), out.continuation);
+      out.number = spread(out.number | (last_.number & out.continuation), out.continuation);
+      out.space = spread(out.space | (last_.space & out.continuation), out.continuation);
+    }
+    last_ = {out.letter >> 63, out.number >> 63, out.space >> 63};
+    out.letter &= valid;
+    out.number &= valid;
+    out.space &= valid;
+    out.line_end &= valid;
+    out.continuation &= valid;
+    out.valid = valid;
+    return out;
+  }
+
+  static uint64_t spread(uint64_t bits, uint64_t continuation) {
+    for (int i = 0; i < 3; ++i) bits |= (bits << 1) & continuation;
+    return bits;
+  }
+
+  struct Last {
+    uint64_t letter = 0, number = 0, space = 0;  // 0 or 1
+  };
+  Simd simd_;
+  const uint8_t* of_kind_;
+  std::string_view text_;
+  Last last_;
+};
+
+struct WordRules {
+  int digits;  // of one number: 1 or 3
+  bool contractions;
+};
+
+/// Finds where pretokens begin in one block after the other. Where a match begins depends on little:
+/// - letters: at the first of a run, unless a gap or a single sign before it leads the run;
+/// - a number: at the first of a run, and behind each `digits` of them;
+/// - signs: at the first of a run, unless a U+0020 stands before it; ends of lines behind it belong to it;
+/// - spaces: at the first of a run (that is no such end of a line); behind the run's last end of a line; and
+///   the last one, when it ends no line and a character that is no space follows.
+template <class Simd, const WordRules& kRules>
+class WordStarts {
+ public:
+  WordStarts(const BlockReader<Simd>& reader, std::string_view utf8)
+      : reader_(reader), text_(utf8.data()), end_(text_ + utf8.size()) {}
+
+  /// In `block`, which lies at `at` in the text; `next` is the block behind it.
+  uint64_t find(const Block& block, const Block& next, size_t at) {
+    const uint64_t sign = block.sign(), gap = block.gap();
+    const uint64_t sign_starts = sign & ~behind(sign, sign_) & ~behind(block.blank, blank_);
+    const uint64_t led = leads(sign_starts, block.continuation);
+    uint64_t starts = sign_starts | (block.letter & ~behind(block.letter | gap, letter_or_gap_) & ~led) |
+                      number_starts(block) | space_starts(block, next, at);
+    if (kRules.contractions) starts = with_contractions(starts, starts & block.apostrophe, at);
+    sign_ = sign >> 63;
+    blank_ = block.blank >> 63;
+    letter_or_gap_ = (block.letter | gap) >> 63;
+    return starts & block.valid;
+  }
+
+ private:
+  /// What stands behind a character that begins at a bit of `starts`.
+  uint64_t leads(uint64_t starts, uint64_t continuation) {
+    uint64_t bytes = starts | (lead_ & continuation);
+    if (continuation != 0)
+      for (int i = 0; i < 3; ++i) bytes |= (bytes << 1) & continuation;
+    const uint64_t out = behind(bytes, lead_);
+    lead_ = bytes >> 63;
+    return out;
+  }
+
+  uint64_t number_starts(const Block& block) {
+    const uint64_t numbers = block.number, first = numbers & ~block.continuation;
+    if (kRules.digits == 1) return first;
+    const uint64_t runs = numbers & ~behind(numbers, number_);
+    const uint64_t before = number_;
+    number_ = numbers >> 63;
+    // Most numbers are short and lie in one block.
+    if (((numbers & block.continuation) | (numbers & numbers << 1 & numbers << 2 & numbers << 3) |
+         (numbers & 1 & before)) == 0) [[likely]] {
+      if (number_ != 0) digits_ = __builtin_clzll(~numbers) % kRules.digits;
+      return runs;
+    }
+    uint64_t starts = 0;
+    for (uint64_t left = first; left != 0; left &= left - 1) {
+      const uint64_t bit = left & (~left + 1);
+      if ((runs & bit) != 0) digits_ = 0;
+      if (digits_ == 0) starts |= bit;
+      digits_ = digits_ + 1 == kRules.digits ? 0 : digits_ + 1;
+    }
+    return starts;
+  }
+
+  uint64_t space_starts(const Block& block, const Block& next, size_t at) {
+    const uint64_t gap = block.gap(), sign = block.sign();
+    // Adding the first bit of a run clears the run.
+    const uint64_t tail_first = block.line_end & behind(sign, sign_or_tail_);
+    const uint64_t tail = block.line_end & ~(block.line_end + tail_first);
+    const uint64_t spaces = block.space & ~tail, line_end = block.line_end & ~tail;
+    uint64_t starts = spaces & ~block.continuation & ~behind(spaces, space_);
+    starts |= gap & ~block.continuation & before_no_space(block, next);
+    const uint64_t gap_runs = gap & ~behind(gap, gap_), behind_line = gap_runs & behind(line_end, line_end_);
+    if (behind_line != 0) starts |= behind_line & ~before_line_end(block, next, gap_runs, at);
+    sign_or_tail_ = (sign | tail) >> 63;
+    space_ = spaces >> 63;
+    gap_ = gap >> 63;
+    line_end_ = line_end >> 63;
+    return starts;
+  }
+
+  /// Of the gaps that begin at `runs`, all in this block, those that an end of a line follows.
+  uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
+    const uint64_t gap = block.gap();
+    uint64_t ends = ~gap & behind(gap, gap_);  // what follows each gap
+    if (gap_ != 0) ends &= ends - 1;           // the first is of a gap that began before
+    uint64_t found = _pdep_u64(_pext_u64(block.line_end, ends), runs);
+    if (gap >> 63 != 0) {
+      const uint64_t last = uint64_t{1} << (63 - __builtin_clzll(runs));
+      if (line_end_follows(next, at + kBlock)) found |= last;
+    }
+    return found;
+  }
+
+  /// Whether the gap that reaches to `at`, where `next` lies, ends before an end of a line.
+  bool line_end_follows(const Block& next, size_t at) const {
+    if (~next.gap() != 0) {
+      const uint64_t end = ~next.gap() & (next.gap() + 1);  // the lowest bit that is no gap
+      return (next.line_end & end) != 0;
+    }
+    const char* place = text_ + at + kBlock;
+    while (place < end_ && (static_cast<uint8_t>(*place) & 0xC0) == 0x80) ++place;
+    uint8_t kind = kScanSpace;
+    while (place < end_ && kind == kScanSpace) kind = reader_.next_class(place, end_);
+    return (kind & kScanLineEnd) != 0;
+  }
+
+  /// First bytes of spaces that a character other than a space follows.
+  static uint64_t before_no_space(const Block& block, const Block& next) {
+    const auto down = [](uint64_t here, uint64_t then, int n) { return here >> n | then << (64 - n); };
+    const uint64_t here = block.valid & ~block.space, then = next.valid & ~next.space;
+    uint64_t found = down(here, then, 1);
+    const uint64_t tail = block.space & block.continuation, next_tail = next.space & next.continuation;
+    if (tail != 0 || (block.space >> 63 != 0 && (next_tail & 1) != 0)) {
+      const uint64_t second = down(tail, next_tail, 1);
+      found |= second & (down(here, then, 2) | (down(tail, next_tail, 2) & down(here, then, 3)));
+    }
+    return found;
+  }
+
+  /// Another pretoken begins behind a contraction ('s, 'll).
+  uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
+    uint64_t here = contraction_end_;
+    contraction_end_ = 0;
+    for (uint64_t left = apostrophes; left != 0; left &= left - 1) {
+      const int i = __builtin_ctzll(left);
+      const int bytes = contraction(text_ + at + i);
+      if (bytes == 0) continue;
+      (i + bytes < 64 ? here : contraction_end_) |= uint64_t{1} << ((i + bytes) % 64);
+    }
+    return starts | here;
+  }
+
+  /// Bytes of the contraction at `at`, or 0; (?i:s) is U+017F too.
+  int contraction(const char* at) const {
+    const char first = end_ - at > 1 ? lower(at[1]) : '\0';
+    if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+    const char second = end_ - at > 2 ? lower(at[2]) : '\0';
+    const bool is = ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ||
+                    (first == '\xC5' && second == '\xBF');
+    return is ? 3 : 0;
+  }
+  static char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+  const BlockReader<Simd>& reader_;
+  const char *text_, *end_;
+  // Of the last byte of the block before: 0 or 1.
+  uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
+  uint64_t sign_or_tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
+  uint64_t contraction_end_ = 0;  // bits of ends of contractions that began in the block before
+  int digits_ = 0;                // of the number at the end of the block before
+};
+
+template <class Simd, const WordRules& kRules>
+size_t find_starts(const WordScanClasses& classes, std::string_view utf8, std::span<uint32_t> ends) {
+  // Two blocks' starts have room behind the greatest count at which the loop goes on.
+  const size_t enough = ends.size() - 2 * kBlock;
+  BlockReader<Simd> reader(classes, utf8);
+  WordStarts<Simd, kRules> scan(reader, utf8);
+  size_t count = 0;
+  Block block = reader.read(0);
+  uint64_t kept = ~uint64_t{1};  // the text's beginning ends nothing
+  for (size_t at = 0;; at += kBlock, kept = ~uint64_t{0}) {
+    const bool last = utf8.size() - at <= kBlock;
+    const Block next = last ? Block{} : reader.read(at + kBlock);
+    const uint64_t starts = scan.find(block, next, at) & kept;
+    Simd::write(starts, static_cast<uint32_t>(at), ends.data() + count);
+    count += static_cast<size_t>(__builtin_popcountll(starts));
+    if (last) {
+      ends[count] = static_cast<uint32_t>(utf8.size());
+      return count + 1;
+    }
+    if (count > enough) return count;
+    if (at >= UINT32_MAX - 2 * kBlock) return count > 0 ? count : refuse_endless_piece(utf8.size());
+    block = next;
+  }
+}
+
+constexpr WordRules kThreeDigits = {3, true}, kOneDigit = {1, true}, kNoContractions = {1, false};
+
+template <class Simd, const WordRules& kRules, WordPattern kPattern>
+size_t find_words_by(std::string_view utf8, std::span<uint32_t> ends) {
+  return find_starts<Simd, kRules>(word_scan_classes(kPattern), utf8, ends);
+}
+
+template <class Simd>
+FindWords choose_words(WordPattern pattern) {
+  switch (pattern) {
+    case WordPattern::kLlama3:
+      return find_words_by<Simd, kThreeDigits, WordPattern::kLlama3>;
+    case WordPattern::kQwen2:
+      return find_words_by<Simd, kOneDigit, WordPattern::kQwen2>;
+    case WordPattern::kQwen35:
+      return find_words_by<Simd, kOneDigit, WordPattern::kQwen35>;
+    case WordPattern::kNemotron:
+      return find_words_by<Simd, kNoContractions, WordPattern::kNemotron>;
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace megalith

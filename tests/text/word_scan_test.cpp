@@ -1,0 +1,228 @@
+#include "libcore/text/word_scan.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/isa.h"
+#include "libcore/base/text.h"
+#include "libcore/text/split_pattern.h"
+
+namespace megalith {
+namespace {
+
+using Ends = std::vector<size_t>;
+
+struct Pattern {
+  const char* name;
+  WordPattern pattern;
+  SplitPattern definition;
+};
+
+const std::vector<Pattern>& patterns() {
+  static const std::vector<Pattern> all = {
+      {"llama-3", WordPattern::kLlama3,
+       *split_pattern(
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
+      {"qwen2", WordPattern::kQwen2,
+       *split_pattern(
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
+      {"qwen3.5", WordPattern::kQwen35,
+       *split_pattern(
+           R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")},
+      {"nemotron", WordPattern::kNemotron,
+       *split_pattern(
+           R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)")}};
+  return all;
+}
+
+/// Those that this processor runs.
+std::vector<std::pair<const char*, FindWords>> kernels(WordPattern pattern) {
+  std::vector<std::pair<const char*, FindWords>> out;
+  if (best_isa() >= Isa::kAvx2) out.emplace_back("avx2", find_words_avx2(pattern));
+  if (best_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi2"))
+    out.emplace_back("avx512vbmi2", find_words_avx512vbmi2(pattern));
+  return out;
+}
+
+Ends wanted(const SplitPattern& definition, std::string_view text) {
+  const char* const end = text.data() + text.size();
+  Ends ends;
+  for (const char* at = text.data(); at < end;) {
+    at = definition.match(at, Window(end, false));
+    ends.push_back(static_cast<size_t>(at - text.data()));
+  }
+  return ends;
+}
+
+/// With room for so many ends at a time, in a block of memory of exactly the text's size, so that the address
+/// sanitizer sees a byte read too far.
+Ends found(FindWords find, std::string_view text, size_t room = 4096) {
+  const std::vector<char> copy(text.begin(), text.end());
+  std::vector<uint32_t> buffer(room);
+  Ends ends;
+  for (size_t from = 0; from < copy.size();) {
+    const size_t count = find({copy.data() + from, copy.size() - from}, buffer);
+    EXPECT_TRUE(count > 0 && count <= room);
+    for (size_t i = 0; i < count; ++i) ends.push_back(from + buffer[i]);
+    from = ends.back();
+  }
+  return ends;
+}
+
+void expect_all_equal(std::string_view text, size_t room = 4096) {
+  for (const Pattern& pattern : patterns()) {
+    const Ends right = wanted(pattern.definition, text);
+    for (const auto& [name, find] : kernels(pattern.pattern))
+      ASSERT_EQ(found(find, text, room), right) << pattern.name << " " << name << " " << quote(text);
+  }
+}
+
+std::string utf8(uint32_t code) {
+  std::string out;
+  append_utf8(out, code);
+  return out;
+}
+
+TEST(WordScan, CutsAtEveryCodePointAsTheDefinitionDoes) {
+  std::string text;
+  for (uint32_t code = 0; code < 0x110000; ++code) {
+    if (code >= 0xD800 && code < 0xE000) continue;
+    const std::string c = utf8(code);
+    for (const char* before : {"a", "1", "!", " ", "\n", " \n", ".'", "!!", " .", "\xE3\x80\x80", "\xC2\xA0"})
+      text += before + c;
+    text += c + "a" + c + "1" + c + c + c + "! " + c + c + " " + c + "\n" + c + "'" + c + "'s";
+    if (text.size() > 60'000) {
+      expect_all_equal(text);
+      text.clear();
+    }
+  }
+  expect_all_equal(text);
+}
+
+TEST(WordScan, CutsAtEveryPlaceOfABlock) {
+  for (const char* piece : {"'s",
+                            "'T",
+                            "'re",
+                            "'vE",
+                            "'m",
+                            "'lL",
+                            "'d",
+                            "'\xC5\xBF",
+                            "'\xC5\xBFx",
+                            "'sam",
+                            "''s",
+                            " 's",
+                            "'l",
+                            "'v e",
+                            "'s's'll've",
+                            "\n",
+                            "\r\n",
+                            "\n\n",
+                            "!\n",
+                            "!\n\n ",
+                            "!\n \n ",
+                            " !\r\n\r\n  a",
+                            "\n \n",
+                            "\n \n ",
+                            "\n\t\t",
+                            "\n\t\ta",
+                            "\n  1",
+                            "\n  !",
+                            "\t ",
+                            "\t!",
+                            "\t!a",
+                            "!a",
+                            " !a",
+                            "!!a",
+                            " \n",
+                            "  x",
+                            "   ",
+                            "1",
+                            "12",
+                            "123",
+                            "1234",
+                            "1234567",
+                            "12\xD9\xA0\xD9\xA1\xD9\xA2",
+                            "\xC2\xA0",
+                            "\xE3\x80\x80\xE3\x80\x80",
+                            " \xE3\x80\x80",
+                            "\xE3\x80\x80x",
+                            "\n\xE3\x80\x80\n\xE3\x80\x80x",
+                            "\xE2\x80\x83\xC2\xA0 y",
+                            "\xE6\x97\xA5\xE6\x9C\xAC",
+                            "\xF0\x9F\x98\x80",
+                            "\xF0\x9F\x98\x80x",
+                            "\xF0\xA0\xAE\xB7",
+                            "\xF0\x9D\x9F\x98",
+                            "e\xCC\x81",
+                            "\xCC\x81x",
+                            "\xD0\xBF",
+                            "\xC3\x97"})
+    for (size_t before = 0; before < 67; ++before)
+      for (const char fill : {'x', '0', '!', ' ', '\n'})
+        for (const char* after : {"", "x", " ", "1", "\n x", "!", "\xE6\x97\xA5"})
+          expect_all_equal(std::string(before, fill) + piece + after);
+}
+
+TEST(WordScan, CutsRandomTextsAsTheDefinitionDoes) {
+  std::mt19937 random(3);
+  const auto pick = [&](uint32_t first, uint32_t last) {
+    return static_cast<uint32_t>(first + random() % (last - first));
+  };
+  for (int round = 0; round < 8000; ++round) {
+    std::string text;
+    const size_t kind = random() % 8, size = 1 + random() % 400;
+    while (text.size() < size) {
+      if (kind < 2)
+        text += "ast 'rvemlldE \n\t09!.B \r\n12"[random() % 28];
+      else if (kind < 3)
+        text += utf8(pick(0x20u, 0x80u));
+      else if (kind < 5)  // long runs
+        text += std::string(1 + random() % (random() % 8 == 0 ? 200 : 5), " \n\t 1a!'"[random() % 8]);
+      else
+        text += random() % 3 == 0 ? std::string(1 + random() % 3, " 'sx1\n!"[random() % 7])
+                                  : utf8(kind == 5   ? pick(0x80u, 0x800u)
+                                         : kind == 6 ? pick(0x2000u, 0xA000u)
+                                                     : pick(0x10000u, 0x20000u));
+    }
+    expect_all_equal(text, random() % 2 == 0 ? kLeastEnds : 4096);
+  }
+}
+
+TEST(WordScan, LooksAsFarAheadAsSpacesGo) {
+  for (const size_t spaces : {1u, 62u, 63u, 64u, 65u, 126u, 127u, 128u, 129u, 200u, 1000u})
+    for (size_t before = 0; before < 66; ++before)
+      for (const char* kind : {" ", "\t", "\xE3\x80\x80", "\xC2\xA0 "})
+        for (const char* after : {"", "\n", "x", "\n x", "\r\n", "!", "\xE3\x80\x80\n"}) {
+          std::string text = std::string(before, 'a') + "\n";
+          while (text.size() < before + spaces) text += kind;
+          expect_all_equal(text + after);
+          expect_all_equal(std::string(before, '!') + text.substr(before) + after);
+        }
+}
+
+TEST(WordScan, GoesOnWhereItsRoomEnds) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i)
+    text += i % 7 == 0 ? "a'll " : i % 5 == 0 ? "\n\n  x" : i % 3 == 0 ? "12345" : ".a";
+  expect_all_equal(text, kLeastEnds);
+  expect_all_equal(std::string(100'000, 'a') + text, kLeastEnds);
+}
+
+TEST(WordScan, GivesEveryByteOfBrokenUtf8ToOnePretoken) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 3000; ++round) {
+    std::string text(1 + random() % 200, '\0');
+    for (char& c : text) c = static_cast<char>(random() % 4 == 0 ? random() : 0xC0 + random() % 64);
+    for (const Pattern& pattern : patterns())
+      for (const auto& [name, find] : kernels(pattern.pattern)) {
+        const Ends ends = found(find, text);
+        EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end())) << name;
+        EXPECT_EQ(ends.back(), text.size()) << name;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace megalith
