@@ -69,6 +69,7 @@ class DocumentParser {
   /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed
   /// line, or (when something was escaped) in the parser's memory until the next parse().
   std::span<const std::string_view> texts(size_t key) const { return slots_[chosen_[key]].texts; }
+  bool is_list(size_t key) const { return slots_[chosen_[key]].kind == Kind::kList; }
 
  private:
   enum class Kind : uint8_t { kAbsent, kString, kList, kObject, kNumber, kTrue, kFalse, kNull };

@@ -34,7 +34,7 @@ PipelineLimits pipeline_limits(const PreprocessConfig& config) {
 /// One preprocess() with what all its stages see.
 struct Run {
   const PreprocessConfig& config;
-  const Tokenizer& tokenizer;
+  const TextTools& tools;
   const StopSignal* stop;
   const Interrupt& interrupt;
   DocumentOutput& output;
@@ -51,7 +51,7 @@ struct Run {
 /// Everything on this thread, a chunk at a time, which stays in its caches.
 void run_alone(const Run& run, std::vector<InputFile> files) {
   DocumentSource source(std::move(files), run.line_limits(kChunkAlone), run.interrupt, run.output.start());
-  DocumentEncoder encoder(run.config, run.tokenizer);
+  DocumentEncoder encoder(run.config, run.tools);
   DocumentChunk chunk;
   while (source.next(chunk, [](size_t) {})) {
     encoder.encode(chunk);
@@ -64,7 +64,7 @@ void run_pipeline(const Run& run, std::vector<InputFile> files) {
   const PipelineLimits limits = pipeline_limits(run.config);
   const size_t bytes = std::clamp(limits.weight / limits.items, kLeastChunk, kGreatestChunk);
   DocumentSource source(std::move(files), run.line_limits(bytes), run.interrupt, run.output.start());
-  std::vector<DocumentEncoder> encoders(limits.workers, DocumentEncoder(run.config, run.tokenizer));
+  std::vector<DocumentEncoder> encoders(limits.workers, DocumentEncoder(run.config, run.tools));
   PipelineStages<DocumentChunk> stages;
   stages.source = [&](DocumentChunk& chunk, const auto& grow) { return source.next(chunk, grow); };
   stages.work = [&](size_t worker, DocumentChunk& chunk) { encoders[worker].encode(chunk); };
@@ -99,16 +99,28 @@ struct Stop {
   const Interrupt& interrupt;
 };
 
-PreprocessSummary run(const PreprocessConfig& config, std::vector<InputFile> files,
-                      const Tokenizer& tokenizer, const std::string& hash, const Stop& stop) {
-  DocumentOutput output(config, tokenizer, files, hash);
+PreprocessSummary run(const PreprocessConfig& config, std::vector<InputFile> files, const TextTools& tools,
+                      const Stop& stop) {
+  DocumentOutput output(config, tools, files);
   try {
-    run_stages({config, tokenizer, stop.signal, stop.interrupt, output}, files);
+    run_stages({config, tools, stop.signal, stop.interrupt, output}, files);
   } catch (const PreprocessStopped&) {
     output.save();
     throw;
   }
   return output.finish();
+}
+
+TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer, std::string hash) {
+  TextTools tools{tokenizer, std::move(hash)};
+  if (config.split_sentences) {
+    const std::string folder = find_punkt_folder(config.language);
+    log("> sentences are split with ", folder);
+    tools.splitter.emplace(read_punkt_parameters(folder), config.keep_newlines
+                                                              ? SentenceSplitter::Blanks::kKeep
+                                                              : SentenceSplitter::Blanks::kDrop);
+  }
+  return tools;
 }
 
 }  // namespace
@@ -118,10 +130,6 @@ void PreprocessConfig::finish() {
 }
 
 void PreprocessConfig::validate(Problems& problems) const {
-  if (split_sentences)
-    problems.add(
-        "--split-sentences is not supported; give each document's sentences as a list of strings, which are "
-        "kept apart");
   if (!rejects.empty() && on_error == OnError::kStrict) problems.add("--rejects needs --on-error skip");
   if (!rejects.empty() && std::count(inputs.begin(), inputs.end(), rejects) > 0)
     problems.add("--rejects ", quote(rejects), " is also an input; it would be replaced");
@@ -144,7 +152,8 @@ int64_t PreprocessSummary::skipped() const {
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
                              const std::string& hash) {
   const Interrupt interrupt;
-  return run(config, look_at_inputs(config.inputs), tokenizer, hash, {nullptr, interrupt});
+  return run(config, look_at_inputs(config.inputs), text_tools(config, tokenizer, hash),
+             {nullptr, interrupt});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
@@ -152,6 +161,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
+  const TextTools tools = text_tools(config, *tokenizer, tokenizer->hash());
   const int64_t size = tokenizer->vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
@@ -164,7 +174,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run(config, std::move(inputs), *tokenizer, tokenizer->hash(), {&signal, interrupt});
+    run(config, std::move(inputs), tools, {&signal, interrupt});
   } catch (const PreprocessStopped&) {
     log("stopped by ", signal.name(),
         config.resume ? "; run the same command to go on"

@@ -42,8 +42,10 @@ struct PreprocessConfig {
   int64_t log_interval = 1000;
   int vocab_size = 0;
   int vocab_divisor = 128;
-  bool split_sentences = false;  // represented so that it can be refused by name
-  double save_interval = 5;      // no option: seconds between two states that --resume can go on from
+  bool split_sentences = false;
+  std::string language = "english";
+  bool keep_newlines = false;
+  double save_interval = 5;  // no option: seconds between two states that --resume can go on from
 
   template <class V>
   void fields(V&& v) {
@@ -52,13 +54,20 @@ struct PreprocessConfig {
       "or xz. A folder stands for the .json and .jsonl files below it, a quoted pattern for the files that "
       "match; - is stdin.",
       required(), metavar("FILE"));
-    v("output-prefix", output_prefix, "Path of the datasets: PREFIX_KEY_document.bin and .idx.", required(),
-      metavar("PREFIX"));
+    v("output-prefix", output_prefix,
+      "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
+      required(), metavar("PREFIX"));
     v("json-keys", json_keys,
       "Keys to take; each makes a dataset of its own. Where a line has no key \"meta.text\", it is key "
       "\"text\" "
       "of the object \"meta\".",
       metavar("KEY"));
+    v("split-sentences", split_sentences,
+      "Make a sequence of each sentence, as cut by NLTK's Punkt with its model of --lang (punkt_tab, from "
+      "where NLTK looks). Lists of texts are taken as sentences already.");
+    v("lang", language, "Language of --split-sentences: a folder of punkt_tab.", metavar("LANGUAGE"));
+    v("keep-newlines", keep_newlines,
+      "With --split-sentences: keep the blanks and line ends behind a sentence with it.");
     v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
     v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
     v("rejects", rejects, "Write the skipped lines there.", metavar("FILE"));
@@ -83,7 +92,6 @@ struct PreprocessConfig {
       one_of({"mmap", "lazy", "cached"}));
     v("vocab-size", vocab_size, "Ids of a NullTokenizer.", at_least(0), default_text("from the tokenizer"));
     v("make-vocab-size-divisible-by", vocab_divisor, "For the padded size in the log.", at_least(1));
-    v("split-sentences", split_sentences, "Refused: documents are not split into sentences.", unlisted());
   }
   void finish();
   void validate(Problems&) const;
@@ -105,7 +113,8 @@ struct PreprocessStopped {};
 /// Turns each line of the inputs into one document per key, in the inputs' order whatever config.workers is,
 /// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) and the sidecar beside them. A document
 /// is the key's string, or its list of strings, each of which makes one sequence; empty strings make none;
-/// see Megatron's Encoder.
+/// see Megatron's Encoder. With config.split_sentences a string's sentences are its sequences, and the files
+/// are PREFIX_KEY_sentence; kNoInput when the language has no model.
 ///
 /// strict: the first bad line of the data throws kData with FILE:LINE:BYTE (both from 1) and the reason, and
 /// nothing is left behind. skip: bad lines are counted, logged by reason and kept in config.rejects; a line

@@ -35,12 +35,12 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& t
   return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
 }
 
-DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const Tokenizer& tokenizer)
+DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools)
     : config_(config),
       parser_(config.json_keys),
-      tokenizer_(tokenizer),
-      dtype_(optimal_dtype(tokenizer.vocab_size())),
-      eod_(eod_of(config, tokenizer)),
+      tools_(tools),
+      dtype_(optimal_dtype(tools.tokenizer.vocab_size())),
+      eod_(eod_of(config, tools.tokenizer)),
       keys_(config.json_keys.size()),
       sizes_(keys_) {}
 
@@ -104,20 +104,22 @@ void DocumentEncoder::encode_texts(DocumentChunk& chunk, size_t line_bytes) {
   if (line_bytes > kLongLine) {
     LongDocument& document = chunk.long_document.emplace();
     for (size_t k = 0; k < keys_; ++k)
-      document.emplace_back(parser_.texts(k).begin(), parser_.texts(k).end());
+      document.push_back({{parser_.texts(k).begin(), parser_.texts(k).end()}, parser_.is_list(k)});
     return;
   }
-  for (size_t k = 0; k < keys_; ++k) encode_document(parser_.texts(k), chunk.keys[k]);
+  for (size_t k = 0; k < keys_; ++k) encode_document(k, chunk.keys[k]);
 }
 
-void DocumentEncoder::encode_document(std::span<const std::string_view> texts, KeyTokens& out) {
+void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
   const size_t first = out.lengths.size();
-  for (const std::string_view text : texts) {
+  const auto encode = [&](std::string_view text) {
     const size_t before = out.tokens.size();
-    tokenizer_.encode_to(text, out.tokens);
+    tools_.tokenizer.encode_to(text, out.tokens);
     const size_t length = out.tokens.size() - before;
     if (length > 0) out.lengths.push_back(static_cast<int32_t>(length));  // at most a long line's
-  }
+  };
+  for (const std::string_view text : parser_.texts(key))
+    tools_.each_sequence(text, parser_.is_list(key), encode);
   const size_t sequences = out.lengths.size() - first;
   if (eod_ && sequences > 0) {
     out.tokens.append({&*eod_, 1});

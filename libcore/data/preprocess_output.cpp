@@ -26,19 +26,25 @@ int64_t total_size(const std::vector<InputFile>& files) {
 }
 
 /// What decides the output's bytes, without the inputs.
-Json options_json(const PreprocessConfig& config) {
+Json options_json(const PreprocessConfig& config, const TextTools& tools) {
   Json options = Json::object();
   options.set("append_eod", config.append_eod);
   options.set("on_error", enum_name(config.on_error));
   options.set("max_document_bytes", config.max_document_bytes);
   options.set("min_chars", config.min_chars);
   options.set("dedup", enum_name(config.dedup));
+  options.set("split_sentences", config.split_sentences);
+  if (tools.splitter) {
+    options.set("lang", config.language);
+    options.set("punkt_hash", tools.splitter->parameters().hash);
+    options.set("keep_newlines", config.keep_newlines);
+  }
   return options;
 }
 
 /// What must be the same for a run to go on where another one stopped.
 Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& files,
-                 const Tokenizer& tokenizer, const std::string& hash) {
+                 const TextTools& tools) {
   Json run = Json::object();
   run.set("version", 1);
   Json inputs = Json::array();
@@ -56,9 +62,9 @@ Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& f
   Json keys = Json::array();
   for (const std::string& key : config.json_keys) keys.push_back(key);
   run.set("json_keys", std::move(keys));
-  run.set("tokenizer", tokenizer.name() + " " + hash);
+  run.set("tokenizer", tools.tokenizer.name() + " " + tools.tokenizer_hash);
   run.set("rejects", config.rejects);
-  const Json options = options_json(config);
+  const Json options = options_json(config, tools);
   for (const auto& [name, value] : options.as_object()) run.set(name, value);
   return run;
 }
@@ -83,11 +89,11 @@ std::span<const T> part(std::span<const T> all, size_t& at, size_t n) {
 class DocumentOutput::Key {
  public:
   /// `from`: of a run that can be interrupted, what an earlier one has done.
-  Key(const PreprocessConfig& config, const std::string& key, const Tokenizer& tokenizer, const Json* from)
+  Key(const PreprocessConfig& config, const std::string& key, const TextTools& tools, const Json* from)
       : key_(key),
-        prefix_(config.output_prefix + "_" + key + "_document"),
-        tokenizer_(tokenizer),
-        eod_(eod_of(config, tokenizer)),
+        prefix_(config.output_prefix + "_" + key + (tools.splitter ? "_sentence" : "_document")),
+        tools_(tools),
+        eod_(eod_of(config, tools.tokenizer)),
         writer_(make_writer(config, from)),
         max_id_(from ? static_cast<int32_t>((*from)["max_id"].as_int()) : -1) {}
 
@@ -111,29 +117,30 @@ class DocumentOutput::Key {
 
   /// A sequence is ended only when the next one has its first token, or the document ends: eod belongs to the
   /// last. The document stays open.
-  void add_long(std::span<const std::string_view> texts) {
+  void add_long(const LongTexts& document) {
     bool open = false;
-    for (const std::string_view text : texts) {
+    const auto add = [&](std::string_view text) {
       bool begins = true;
-      tokenizer_.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+      tools_.tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
         if (ids.empty()) return;
         if (open && begins) writer_.end_sequence();
         begins = false;
         open = true;
         add_tokens(ids);
       });
-    }
+    };
+    for (const std::string_view text : document.texts) tools_.each_sequence(text, document.list, add);
     if (open && eod_) add_tokens({&*eod_, 1});
     if (open) writer_.end_sequence();
   }
 
-  void finish(const PreprocessConfig& config, const std::string& hash) {
+  void finish(const PreprocessConfig& config) {
     writer_.finish();
-    Json options = options_json(config);
+    Json options = options_json(config, tools_);
     options.set("json_key", key_);
-    Sidecar sidecar{.tokenizer = tokenizer_.name(),
-                    .tokenizer_hash = hash,
-                    .vocab_size = tokenizer_.vocab_size(),
+    Sidecar sidecar{.tokenizer = tools_.tokenizer.name(),
+                    .tokenizer_hash = tools_.tokenizer_hash,
+                    .vocab_size = tools_.tokenizer.vocab_size(),
                     .max_token_id = max_id_,
                     .options = std::move(options)};
     writer_.describe(sidecar);
@@ -156,7 +163,7 @@ class DocumentOutput::Key {
 
  private:
   IndexedDatasetWriter make_writer(const PreprocessConfig& config, const Json* from) const {
-    const IndexedDType dtype = optimal_dtype(tokenizer_.vocab_size());
+    const IndexedDType dtype = optimal_dtype(tools_.tokenizer.vocab_size());
     if (!config.resume) return IndexedDatasetWriter(prefix_, dtype);
     WriterMark mark;
     if (from)
@@ -172,25 +179,25 @@ class DocumentOutput::Key {
   }
 
   std::string key_, prefix_;
-  const Tokenizer& tokenizer_;
+  const TextTools& tools_;
   std::optional<int32_t> eod_;
   IndexedDatasetWriter writer_;
   int32_t max_id_;
 };
 
-DocumentOutput::DocumentOutput(const PreprocessConfig& config, const Tokenizer& tokenizer,
-                               std::vector<InputFile> files, const std::string& tokenizer_hash)
+DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools,
+                               std::vector<InputFile> files)
     : config_(config),
-      hash_(tokenizer_hash),
+      tools_(tools),
       files_(std::move(files)),
       progress_("preprocess", total_size(files_), "B") {
   if (config.resume) {
     make_directories(folder_of(config.output_prefix));
-    journal_.emplace(config.output_prefix, identity_of(config, files_, tokenizer, hash_));
+    journal_.emplace(config.output_prefix, identity_of(config, files_, tools));
   }
   const Json* const state = journal_ && journal_->state() ? &*journal_->state() : nullptr;
   for (const std::string& key : config.json_keys)
-    keys_.push_back(std::make_unique<Key>(config, key, tokenizer, state ? &(*state)["keys"][key] : nullptr));
+    keys_.push_back(std::make_unique<Key>(config, key, tools, state ? &(*state)["keys"][key] : nullptr));
   const auto kept = [&](const char* name) {
     return state ? static_cast<uint64_t>((*state)[name].as_int()) : uint64_t{0};
   };
@@ -350,7 +357,7 @@ void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
     Json texts = Json::object();
     for (size_t k = 0; !config_.rejects.empty() && k < keys_.size(); ++k) {
       Json list = Json::array();
-      for (const std::string_view text : document[k]) list.push_back(std::string(text));
+      for (const std::string_view text : document[k].texts) list.push_back(std::string(text));
       texts.set(keys_[k]->key(), std::move(list));
     }
     return take_bad_line(chunk, {.line = chunk.lines.lines() - 1,
@@ -367,7 +374,7 @@ PreprocessSummary DocumentOutput::finish() {
   log("Done! Now finalizing.");
   save();
   if (rejects_) rejects_->commit();
-  for (const auto& key : keys_) key->finish(config_, hash_);
+  for (const auto& key : keys_) key->finish(config_);
   if (journal_) {
     journal_->remove();
     for (const auto& key : keys_) key->writer().remove_partial_files();

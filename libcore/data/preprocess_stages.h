@@ -21,6 +21,7 @@
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/preprocess.h"
 #include "libcore/text/id_buffer.h"
+#include "libcore/text/sentence_splitter.h"
 
 /// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
 namespace megalith {
@@ -43,6 +44,22 @@ struct InputFile {
 /// the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
+
+/// What makes sequences of a document's texts.
+struct TextTools {
+  const Tokenizer& tokenizer;
+  std::string tokenizer_hash;                     // Tokenizer::hash(), or empty
+  std::optional<SentenceSplitter> splitter = {};  // nothing: a text is one sequence
+
+  /// The texts that each shall be one sequence.
+  template <class Take>
+  void each_sequence(std::string_view text, bool is_sentence, const Take& take) const {
+    if (splitter && !is_sentence)
+      splitter->split_in_parts(text, take);
+    else
+      take(text);
+  }
+};
 
 /// A line that gives no document.
 struct BadLine {
@@ -69,7 +86,11 @@ struct KeyTokens {
 };
 
 /// Texts of a document that the worker leaves to the writer, for each key; they lie in the chunk's lines.
-using LongDocument = std::vector<std::vector<std::string_view>>;
+struct LongTexts {
+  std::vector<std::string_view> texts;
+  bool list = false;
+};
+using LongDocument = std::vector<LongTexts>;
 
 /// Where in all inputs a run is.
 struct SourceMark {
@@ -120,7 +141,7 @@ class DocumentSource {
 /// The pipeline's work, one object per worker: lines to tokens.
 class DocumentEncoder {
  public:
-  DocumentEncoder(const PreprocessConfig& config, const Tokenizer& tokenizer);
+  DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
 
   /// Fills everything behind `decoder_memory`. In strict mode the last bad line is the only one,
   /// and nothing behind it is looked at.
@@ -132,7 +153,7 @@ class DocumentEncoder {
   };
   void encode_line(DocumentChunk& chunk, size_t i);
   void encode_texts(DocumentChunk& chunk, size_t line_bytes);
-  void encode_document(std::span<const std::string_view> texts, KeyTokens& out);
+  void encode_document(size_t key, KeyTokens& out);
   bool too_short() const;
   ContentHash hash() const;
   void take_back(DocumentChunk& chunk) const;
@@ -140,7 +161,7 @@ class DocumentEncoder {
 
   const PreprocessConfig& config_;
   DocumentParser parser_;
-  const Tokenizer& tokenizer_;
+  const TextTools& tools_;
   IndexedDType dtype_;
   std::optional<int32_t> eod_;
   size_t keys_;
@@ -171,8 +192,7 @@ class PreprocessJournal {
 /// The pipeline's sink: chunks in order, to the files.
 class DocumentOutput {
  public:
-  DocumentOutput(const PreprocessConfig& config, const Tokenizer& tokenizer, std::vector<InputFile> files,
-                 const std::string& tokenizer_hash);
+  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
   ~DocumentOutput();
 
   /// Where the source shall begin.
@@ -205,7 +225,7 @@ class DocumentOutput {
   int64_t tokens() const;
 
   const PreprocessConfig& config_;
-  std::string hash_;
+  const TextTools& tools_;
   std::vector<InputFile> files_;
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;

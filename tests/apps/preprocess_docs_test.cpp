@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 TEST(PreprocessDocs, EveryCommandWorks) {
   const TempDir dir;
   fs::copy(test_data("text/goldens/trained"), dir / "tokenizer");
+  fs::copy(test_data("text/goldens/punkt"), dir / "nltk_data", fs::copy_options::recursive);
   std::string corpus;
   for (int i = 0; i < 40; ++i)
     corpus += concat("{\"text\": \"Document ", i % 30, " of the harbour\", \"meta\": {\"text\": \"no. ", i,
@@ -22,7 +23,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
   write_file(dir / "corpus.jsonl", corpus);
   write_file(dir / "broken.jsonl", "{\"text\": 1}\n{\"text\": \"whole\"}\n");
   const std::vector<std::string> commands = doc_commands("preprocess.md");
-  EXPECT_EQ(commands.size(), 5U);
+  EXPECT_EQ(commands.size(), 6U);
   for (const std::string& command : commands) {
     const CommandResult run = run_command(
         concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH; ", command));
@@ -35,6 +36,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
     return at == std::string::npos ? -1 : std::atoi(run.out.c_str() + at + 13);
   };
   EXPECT_EQ(documents("plain_text_document"), 40);
+  EXPECT_EQ(documents("cut_text_sentence"), 40);
   EXPECT_EQ(documents("long_text_document"), 30);  // without the ten duplicates
   EXPECT_EQ(documents("mended_text_document"), 41);
   EXPECT_EQ(documents("nested_meta.text_document"), 40);

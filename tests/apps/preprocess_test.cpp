@@ -174,7 +174,6 @@ TEST_F(PreprocessApp, RefusesEachKindOfBadLineQuicklyWithoutOutput) {
 TEST_F(PreprocessApp, NamesWrongUseWithItsExitCode) {
   EXPECT_EQ(preprocess("--input absent --output-prefix out").code, 66);
   EXPECT_EQ(preprocess("--input text --output-prefix out").code, 66);
-  EXPECT_EQ(preprocess("--input text/AA/wiki_00 --output-prefix out --split-sentences").code, 64);
   EXPECT_EQ(preprocess("--input text/AA/wiki_00 --output-prefix out --rejects r").code, 64);
   EXPECT_EQ(preprocess("--input text/AA/wiki_00 --output-prefix vocab.json/out").code, 74);
   const CommandResult packed =

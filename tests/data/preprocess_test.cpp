@@ -103,7 +103,7 @@ class PreprocessTest : public testing::Test {
   }
   void expect_dataset(const std::string& key, const std::vector<Document>& documents) {
     const Bytes expected = dataset_of(documents, config_.append_eod);
-    const std::string prefix = dir_ / ("out_" + key + "_document");
+    const std::string prefix = dir_ / ("out_" + key + (config_.split_sentences ? "_sentence" : "_document"));
     EXPECT_EQ(read_file(prefix + ".bin"), expected.bin);
     EXPECT_EQ(read_file(prefix + ".idx"), expected.idx);
   }
@@ -238,6 +238,61 @@ TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
     EXPECT_EQ(summary.documents, 1);
     expect_dataset("text", {{a}});
   }
+}
+
+/// With the model of tools/golden/make_sentences.py.
+class PreprocessSentences : public PreprocessTest {
+ protected:
+  PreprocessSentences() {
+    ::setenv("NLTK_DATA", test::test_data("text/goldens/punkt").c_str(), 1);
+    config_.split_sentences = true;
+  }
+  ~PreprocessSentences() override { ::unsetenv("NLTK_DATA"); }
+};
+
+TEST_F(PreprocessSentences, BecomeTheSequencesOfADocument) {
+  input(
+      "a",
+      "{\"text\":\"Dr. Ito came. He sang.\\n\\nOK\\n\",\"t\":\"One. Two.\"}\n{\"text\":\"\",\"t\":\" \\n\"}\n"
+      "{\"text\":[\"Is a. list\",\"\"],\"t\":[]}\n{\"text\":\"x\",\"t\":\"y.\"}\n");
+  config_.json_keys = {"text", "t"};
+  for (const bool eod : {false, true}) {
+    config_.append_eod = eod;
+    for (const int workers : {1, 3}) {
+      config_.workers = workers;
+      config_.keep_newlines = false;
+      run();
+      expect_dataset("text", {{"Dr. Ito came.", "He sang.", "OK"}, {}, {"Is a. list"}, {"x"}});
+      expect_dataset("t", {{"One.", "Two."}, {}, {}, {"y."}});
+      config_.keep_newlines = true;
+      run();
+      expect_dataset("text", {{"Dr. Ito came. ", "He sang.\n\n", "OK"}, {}, {"Is a. list"}, {"x"}});
+    }
+  }
+  EXPECT_FALSE(file_exists(dir_ / "out_text_document.idx"));
+  const Json& options = read_sidecar(dir_ / "out_text_sentence")->options;
+  EXPECT_EQ(options["lang"].as_string(), "english");
+  EXPECT_TRUE(options["keep_newlines"].as_bool());
+  EXPECT_TRUE(logged("> sentences are split with " + test::test_data("text/goldens/punkt/tokenizers")));
+}
+
+TEST_F(PreprocessSentences, AreThoseOfVeryLongDocumentsToo) {
+  const std::string word(9'000'000, 'a'), sentence = "There they go.";
+  std::string text;
+  while (text.size() < word.size()) text += sentence + "\\n ";  // 16 characters: no part cuts one
+  const Document sentences(text.size() / 17, sentence), parts(9, std::string(1'000'000, 'a'));
+  input("a", "{\"text\":\"One. Two\"}\n{\"text\":\"" + text + "\"}\n{\"text\":\"" + word +
+                 "\"}\n{\"text\":[\"" + word + "\",\"One. Two.\"]}\n{\"text\":\"s\"}\n");
+  config_.append_eod = true;
+  run();
+  expect_dataset("text", {{"One.", "Two"}, sentences, parts, {word, "One. Two."}, {"s"}});
+}
+
+TEST_F(PreprocessSentences, NeedAModel) {
+  input("a", "{\"text\":\"x\"}\n");
+  config_.language = "absent";
+  EXPECT_THROW(run(), Error);
+  EXPECT_EQ(files(), std::vector<std::string>{"a"});
 }
 
 TEST_F(PreprocessTest, WritesOneDatasetPerKey) {
@@ -471,11 +526,10 @@ TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
   config_.json_keys = {"a/b", "text", "text"};
   config_.inputs = {"-", "somewhere", "-"};
   config_.rejects = "somewhere";
-  config_.split_sentences = true;
   config_.resume = true;
   Problems problems;
   config_.validate(problems);
-  EXPECT_EQ(problems.list().size(), 7U);
+  EXPECT_EQ(problems.list().size(), 6U);
 }
 
 }  // namespace
