@@ -1,63 +1,66 @@
 #include "libcore/checkpoint/elements.h"
 
-#include <bit>
-#include <cmath>
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
+#include <type_traits>
 
 #include "libcore/base/error.h"
+#include "libcore/checkpoint/kernels_elements.h"
 
 namespace megalith {
 namespace {
 
+// The types of 16 bits, apart from each other.
 struct Bf16 {
   uint16_t bits;
-  explicit Bf16(double value) : Bf16(static_cast<float>(value)) {}
-  explicit Bf16(float value) {
-    const auto word = std::bit_cast<uint32_t>(value);
-    const uint32_t nearest_even = word + 0x7FFF + ((word >> 16) & 1);
-    bits = static_cast<uint16_t>((std::isnan(value) ? word | 0x400000 : nearest_even) >> 16);
-  }
-  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
-
 struct Fp16 {
   uint16_t bits;
-  explicit Fp16(double value) : Fp16(static_cast<float>(value)) {}
-  explicit Fp16(float value) {
-    const auto word = std::bit_cast<uint32_t>(value);
-    const auto sign = static_cast<uint16_t>((word >> 16) & 0x8000);
-    bits = static_cast<uint16_t>(sign | magnitude(std::bit_cast<float>(word & 0x7FFFFFFF)));
-  }
-  explicit operator float() const {
-    const bool negative = (bits & 0x8000) != 0;
-    const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-    float value = std::ldexp(static_cast<float>(fraction + (exponent == 0 ? 0 : 1024)),
-                             (exponent == 0 ? 1 : exponent) - 25);
-    if (exponent == 31) value = fraction == 0 ? INFINITY : NAN;
-    return negative ? -value : value;
-  }
-
- private:
-  static uint16_t magnitude(float value) {
-    if (std::isnan(value)) return 0x7E00;
-    if (value >= 65520.0F) return 0x7C00;  // half way between the largest finite number and the next
-    if (value < 0x1p-14F)  // subnormal: an integer multiple of 2^-24, rounded by the processor
-      return static_cast<uint16_t>(std::nearbyint(value * 0x1p24F));
-    const auto word = std::bit_cast<uint32_t>(value);
-    const uint32_t rounded = word + 0xFFF + ((word >> 13) & 1);
-    return static_cast<uint16_t>((rounded >> 13) - ((127 - 15) << 10));
-  }
 };
 
+uint16_t* bits_of(void* elements) {
+  return static_cast<uint16_t*>(elements);
+}
+const uint16_t* bits_of(const void* elements) {
+  return static_cast<const uint16_t*>(elements);
+}
+
+void widen(float* to, const Bf16* from, int64_t n) {
+  element_kernels().f32_of_bf16(to, bits_of(from), n);
+}
+void widen(float* to, const Fp16* from, int64_t n) {
+  element_kernels().f32_of_f16(to, bits_of(from), n);
+}
+void round(Bf16* to, const float* from, int64_t n) {
+  element_kernels().bf16_of_f32(bits_of(to), from, n);
+}
+void round(Fp16* to, const float* from, int64_t n) {
+  element_kernels().f16_of_f32(bits_of(to), from, n);
+}
+
+template <class T>
+constexpr bool kShort = std::is_same_v<T, Bf16> || std::is_same_v<T, Fp16>;
+
+// What is neither fp32 nor fp64 goes through fp32, a few elements at a time.
 template <class To, class From>
 void convert(void* to, const void* from, int64_t n) {
   auto* out = static_cast<To*>(to);
   const auto* in = static_cast<const From*>(from);
-  for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_arithmetic_v<From>)
-      out[i] = static_cast<To>(in[i]);
-    else
-      out[i] = static_cast<To>(static_cast<float>(in[i]));
+  if constexpr (!kShort<To> && !kShort<From>) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(in[i]);
+  } else if constexpr (std::is_same_v<To, float>) {
+    widen(out, in, n);
+  } else if constexpr (std::is_same_v<From, float>) {
+    round(out, in, n);
+  } else {
+    std::array<float, 1024> between;
+    for (int64_t at = 0; at < n; at += std::ssize(between)) {
+      const int64_t part = std::min<int64_t>(n - at, std::ssize(between));
+      convert<float, From>(between.data(), in + at, part);
+      convert<To, float>(out + at, between.data(), part);
+    }
   }
 }
 

@@ -335,7 +335,7 @@ void GgufWriter::finish() {
   file_.commit();
 }
 
-GgufFile::GgufFile(std::string path) : file_(std::move(path)) {
+GgufFile::GgufFile(std::string path) : file_(path), bytes_(std::move(path)) {
   Cursor in(file_);
   if (!file_.text().starts_with(kMagic)) in.refuse("does not begin with \"GGUF\"");
   in.take(kMagic.size());
@@ -367,9 +367,8 @@ void GgufFile::read(const Box& box, View out) const {
   const StoredTensor& tensor = checked(box, out);
   const Place place = places_[static_cast<size_t>(&tensor - tensors_.data())];
   if (place.type == GgufType::kQ8) return read_quantized(place.begin, box, out);
-  const ConstView stored{file_.data() + place.begin, plain_type(place.type), box.global};
-  copy_in_parts({stored, box.offset, out, Box::whole({}, out.shape).offset, out.shape},
-                [&] { file_.forget(place.begin, stored.bytes()); });
+  read_block({bytes_, place.begin, plain_type(place.type), box.global}, box.offset, out,
+             Box::whole({}, out.shape).offset, out.shape);
 }
 
 // Row by row: a row is whole blocks.

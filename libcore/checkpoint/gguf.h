@@ -96,7 +96,8 @@ class GgufFile final : public TensorFile {
   };
   void read_quantized(uint64_t begin, const Box& box, View out) const;
 
-  MappedFile file_;
+  MappedFile file_;     // its header, and what is quantized
+  ReadableFile bytes_;  // its other tensors
   Json metadata_ = Json::object();
   std::vector<StoredTensor> tensors_;  // sorted by name
   std::vector<Place> places_;          // beside tensors_

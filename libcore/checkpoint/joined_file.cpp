@@ -182,7 +182,9 @@ StoredTensor JoinedTensorFile::checked_stored(JoinedTensor& tensor) const {
 
 void JoinedTensorFile::compare_copies(size_t at) const {
   const JoinedTensor& tensor = joined_[at];
-  if (compared_[at] || tensor.copies.empty()) return;
+  if (tensor.copies.empty()) return;
+  const std::scoped_lock lock(comparing_);
+  if (compared_[at]) return;
   const DType dtype = *stored_[at].dtype;
   const int64_t step = std::max<int64_t>(1, kComparedElements / std::max<int64_t>(tensor.columns, 1));
   std::vector<std::byte> ours, theirs;

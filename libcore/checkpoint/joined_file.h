@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,7 @@ class JoinedTensorFile final : public TensorFile {
   std::vector<JoinedTensor> joined_;  // sorted by name
   std::vector<StoredTensor> stored_;  // beside joined_
   mutable std::vector<bool> compared_;
+  mutable std::mutex comparing_;  // and changing compared_
 };
 
 }  // namespace megalith

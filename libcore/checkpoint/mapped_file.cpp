@@ -11,7 +11,6 @@ namespace megalith {
 namespace {
 
 constexpr size_t kMostNamed = 5;  // names in one complaint
-constexpr int64_t kTransposeBytes = int64_t{8} << 20;
 
 // The file's name of a tensor: with the family's prefix, or without it.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
@@ -78,14 +77,13 @@ void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
 
 // Their columns are our rows: fills out [columns, rows of theirs] with the block, through a small buffer.
 void MappedTensorFile::read_transposed(const TheirTensor& part, MatrixBlock theirs, View out) const {
-  const auto row_bytes = theirs.rows * static_cast<int64_t>(size_of(out.dtype));
-  const int64_t step = std::max<int64_t>(1, kTransposeBytes / row_bytes);
-  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, theirs.columns) * row_bytes));
-  for (int64_t done = 0; done < theirs.columns; done += step) {
-    const int64_t columns = std::min(step, theirs.columns - done);
-    const View slice{buffer.data(), out.dtype, {theirs.rows, columns}};
-    theirs_->read({part.name, part.shape, {theirs.row, theirs.column + done}}, slice);
-    transpose(slice, out.as_shape({theirs.columns, theirs.rows}).rows(done, done + columns));
+  const auto row_bytes = theirs.columns * static_cast<int64_t>(size_of(out.dtype));
+  const int64_t step = transposed_at_once(row_bytes);
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, theirs.rows) * row_bytes));
+  for (int64_t done = 0; done < theirs.rows; done += step) {
+    const View slice{buffer.data(), out.dtype, {std::min(step, theirs.rows - done), theirs.columns}};
+    theirs_->read({part.name, part.shape, {theirs.row + done, theirs.column}}, slice);
+    transpose_rows(slice, out.as_shape({theirs.columns, theirs.rows}), done);
   }
 }
 

@@ -19,7 +19,7 @@ class MappedTensorFile final : public TensorFile {
 
   const std::string& path() const override { return theirs_->path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  /// Any block is read straight into its place; only what is transposed goes through a buffer, of 8 MiB.
+  /// Any block is read straight into its place; only what is transposed goes through a small buffer.
   void read(const Box& box, View out) const override;
   ConstView mapped(const Box& box) const override;
 

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr uint64_t kHashedAtOnce = uint64_t{8} << 20;
+constexpr uint64_t kHashedAtOnce = uint64_t{1} << 18;
 
 std::string checkpoint_folder(const std::string& path) {
   if (file_exists(path + "/" + kIndexFile)) return path;
@@ -36,10 +36,11 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
   return root + "/" + iteration_folder(iteration.value_or(kRelease));
 }
 
-// A mapped file, and which of its pieces (by where they begin) have been checked.
+// An open file, and which of its pieces (by where they begin) have been checked.
 struct CheckpointReader::DataFile {
+  DataFile(std::string n, std::string path) : name(std::move(n)), file(std::move(path)) {}
   std::string name;
-  MappedFile file;
+  ReadableFile file;
   std::vector<uint64_t> checked = {};
 };
 
@@ -54,7 +55,7 @@ CheckpointReader::CheckpointReader(const std::string& path)
     stored.extents.assign(tensor.shape.dim.begin(), tensor.shape.dim.begin() + tensor.shape.rank);
     tensors_.push_back(std::move(stored));
     for (const Piece& piece : tensor.pieces)
-      if (const MappedFile& file = data_file(piece.file).file; file.size() < piece.end)
+      if (const ReadableFile& file = data_file(piece.file).file; file.size() < piece.end)
         fail(ErrorKind::kData, file.path(), ": has ", file.size(), " bytes, but tensor ", quote(tensor.name),
              " ends at ", piece.end, "; it was probably cut: use another checkpoint, or restore the file");
   }
@@ -71,17 +72,19 @@ CheckpointReader::DataFile& CheckpointReader::data_file(const std::string& name)
   const auto it =
       std::find_if(files_.begin(), files_.end(), [&](const DataFile& f) { return f.name == name; });
   if (it != files_.end()) return *it;
-  return files_.emplace_back(DataFile{.name = name, .file = MappedFile(folder_ + "/" + name)});
+  return files_.emplace_back(name, folder_ + "/" + name);
 }
 
 void CheckpointReader::check_piece(const IndexedTensor& tensor, const Piece& piece) const {
   DataFile& data = data_file(piece.file);
+  const std::scoped_lock lock(checking_);
   if (std::find(data.checked.begin(), data.checked.end(), piece.begin) != data.checked.end()) return;
   Xxh64 hash;
+  std::vector<std::byte> buffer(std::min(kHashedAtOnce, piece.end - piece.begin));
   for (uint64_t at = piece.begin; at < piece.end; at += kHashedAtOnce) {
     const uint64_t bytes = std::min(kHashedAtOnce, piece.end - at);
-    hash.update(data.file.data() + at, bytes);
-    data.file.forget(at, bytes);
+    data.file.read_at(at, buffer.data(), bytes);
+    hash.update(buffer.data(), bytes);
   }
   if (hash.digest() != piece.checksum)
     fail(ErrorKind::kData, data.file.path(), ": bytes ", piece.begin, " to ", piece.end, " of tensor ",
@@ -97,14 +100,13 @@ void CheckpointReader::read(const Box& box, View out) const {
     const Overlap common = overlap(piece.offset, piece.extent, box.offset, out.shape);
     if (common.extent.elements() == 0) continue;
     check_piece(tensor, piece);
-    const MappedFile& file = data_file(piece.file).file;
+    const ReadableFile& file = data_file(piece.file).file;
     Shape from = common.offset, to = common.offset;
     for (int axis = 0; axis < from.rank; ++axis) {
       from[axis] -= piece.offset[axis];
       to[axis] -= box.offset[axis];
     }
-    copy_in_parts({{file.data() + piece.begin, tensor.dtype, piece.extent}, from, out, to, common.extent},
-                  [&] { file.forget(piece.begin, piece.end - piece.begin); });
+    read_block({file, piece.begin, tensor.dtype, piece.extent}, from, out, to, common.extent);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root);
 
 /// A checkpoint that CheckpointWriter wrote. Opening reads the index and checks it and the files' sizes; a
 /// tensor's bytes are checked against their checksum when they are first read. Any block can be read,
-/// whatever blocks were written. Not for use by several threads at once.
+/// whatever blocks were written.
 class CheckpointReader final : public TensorFile {
  public:
   /// `path`: one checkpoint folder, or the folder with the tracker. kNoInput, kIo, kData.
@@ -48,7 +49,8 @@ class CheckpointReader final : public TensorFile {
   std::string folder_;
   Index index_;
   std::vector<StoredTensor> tensors_;   // beside index_.tensors
-  mutable std::deque<DataFile> files_;  // references stay valid
+  mutable std::deque<DataFile> files_;  // all opened at the beginning; references stay valid
+  mutable std::mutex checking_;         // of pieces
 };
 
 }  // namespace megalith

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "libcore/base/error.h"
 
 namespace megalith {
@@ -46,15 +50,66 @@ void cut_rows(const MatrixForm& form, int axis, int64_t begin, int64_t end, Shap
   part(last_whole, 0, end - last_whole * step);
 }
 
+constexpr int64_t kTransposedBytes = int64_t{1} << 18;
+
+// Matrices whose rows stand apart.
 template <class Word>
-void transpose_words(const void* from, void* to, int64_t rows, int64_t columns) {
-  constexpr int64_t kTile = 32;  // whole cache lines on both sides
-  const auto* in = static_cast<const Word*>(from);
-  auto* out = static_cast<Word*>(to);
+struct Words {
+  Word* first;
+  int64_t pitch;
+};
+
+template <class Word>
+void transpose_block(Words<const Word> in, Words<Word> out, int64_t rows, int64_t columns) {
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r) out.first[c * out.pitch + r] = in.first[r * in.pitch + c];
+}
+
+constexpr int64_t kSquare = 8;
+#if defined(__SSE2__)
+// 8 x 8 words of two bytes, in three steps of interleaving.
+void transpose_square(Words<const uint16_t> in, Words<uint16_t> out) {
+  __m128i a[kSquare], b[kSquare];
+  for (int i = 0; i < kSquare; ++i)
+    a[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in.first + i * in.pitch));
+  for (int i = 0; i < 4; ++i) {
+    b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
+    b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    a[2 * i] = _mm_unpacklo_epi16(b[i], b[i + 4]);
+    a[2 * i + 1] = _mm_unpackhi_epi16(b[i], b[i + 4]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
+    b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
+  }
+  for (int i = 0; i < kSquare; ++i)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out.first + i * out.pitch), b[i]);
+}
+#endif
+template <class Word>
+void transpose_square(Words<const Word> in, Words<Word> out) {
+  transpose_block(in, out, kSquare, kSquare);
+}
+
+template <class Word>
+void transpose_words(ConstView from, View to, int64_t at) {
+  constexpr int64_t kTile = 64;  // whole cache lines on both sides
+  const int64_t rows = from.shape.rows(), columns = from.shape.back(), pitch = to.shape.back();
+  const auto in = [&](int64_t r, int64_t c) {
+    return Words<const Word>{static_cast<const Word*>(from.data) + r * columns + c, columns};
+  };
+  const auto out = [&](int64_t r, int64_t c) {
+    return Words<Word>{static_cast<Word*>(to.data) + c * pitch + at + r, pitch};
+  };
   for (int64_t r0 = 0; r0 < rows; r0 += kTile)
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile)
-      for (int64_t c = c0; c < std::min(c0 + kTile, columns); ++c)
-        for (int64_t r = r0; r < std::min(r0 + kTile, rows); ++r) out[c * rows + r] = in[r * columns + c];
+    for (int64_t c = 0; c < columns; c += kSquare)
+      for (int64_t r = r0; r < std::min(r0 + kTile, rows); r += kSquare)
+        if (r + kSquare <= rows && c + kSquare <= columns)
+          transpose_square(in(r, c), out(r, c));
+        else
+          transpose_block(in(r, c), out(r, c), std::min(kSquare, rows - r), std::min(kSquare, columns - c));
 }
 
 }  // namespace
@@ -95,19 +150,27 @@ void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& 
 }
 
 void transpose(ConstView in, View out) {
-  const int64_t rows = in.shape.rows(), columns = in.shape.back();
-  if (in.dtype != out.dtype || out.elements() != in.elements())
-    fail(ErrorKind::kInternal, "cannot transpose ", in.shape, " to ", out.shape);
+  transpose_rows(in, out.as_shape({in.shape.back(), in.shape.rows()}), 0);
+}
+
+void transpose_rows(ConstView in, View out, int64_t at) {
+  if (in.dtype != out.dtype || out.shape.rank != 2 || out.shape[0] != in.shape.back() || at < 0 ||
+      at + in.shape.rows() > out.shape[1])
+    fail(ErrorKind::kInternal, "cannot transpose ", in.shape, " to ", out.shape, " at ", at);
   switch (size_of(in.dtype)) {
     case 1:
-      return transpose_words<uint8_t>(in.data, out.data, rows, columns);
+      return transpose_words<uint8_t>(in, out, at);
     case 2:
-      return transpose_words<uint16_t>(in.data, out.data, rows, columns);
+      return transpose_words<uint16_t>(in, out, at);
     case 4:
-      return transpose_words<uint32_t>(in.data, out.data, rows, columns);
+      return transpose_words<uint32_t>(in, out, at);
     default:
-      return transpose_words<uint64_t>(in.data, out.data, rows, columns);
+      return transpose_words<uint64_t>(in, out, at);
   }
+}
+
+int64_t transposed_at_once(int64_t row_bytes) {
+  return std::max(kSquare, kTransposedBytes / std::max<int64_t>(row_bytes, 1) / kSquare * kSquare);
 }
 
 }  // namespace megalith

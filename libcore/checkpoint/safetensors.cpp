@@ -154,7 +154,7 @@ std::string_view safetensors_name(DType dtype) {
   return kTypes[type_index(dtype)].name;
 }
 
-SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
+SafetensorsFile::SafetensorsFile(std::string path) : file_(path), bytes_(std::move(path)) {
   const uint64_t header = header_bytes(file_), data = kLengthBytes + header;
   const Json json = Json::parse(file_.text().substr(kLengthBytes, header), file_.path());
   std::vector<Entry> entries;
@@ -180,9 +180,8 @@ SafetensorsFile::Range SafetensorsFile::range(const StoredTensor& tensor) const 
 void SafetensorsFile::read(const Box& box, View out) const {
   const StoredTensor& tensor = checked(box, out);
   const Range bytes = range(tensor);
-  const ConstView stored{file_.data() + bytes.begin, *tensor.dtype, box.global};
-  copy_in_parts({stored, box.offset, out, Box::whole({}, out.shape).offset, out.shape},
-                [&] { file_.forget(bytes.begin, bytes.end - bytes.begin); });
+  read_block({bytes_, bytes.begin, *tensor.dtype, box.global}, box.offset, out,
+             Box::whole({}, out.shape).offset, out.shape);
 }
 
 ConstView SafetensorsFile::mapped(const Box& box) const {

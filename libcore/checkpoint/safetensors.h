@@ -29,7 +29,8 @@ class SafetensorsFile final : public TensorFile {
   Range range(const StoredTensor& tensor) const;  // an element of tensors()
 
  private:
-  MappedFile file_;
+  MappedFile file_;                    // its header, and mapped()
+  ReadableFile bytes_;                 // its tensors
   std::vector<StoredTensor> tensors_;  // sorted by name
   std::vector<Range> ranges_;          // beside tensors_
 };

@@ -1,6 +1,7 @@
 #include "libcore/checkpoint/slice.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "libcore/checkpoint/elements.h"
@@ -14,9 +15,9 @@ int64_t place_of(const Shape& shape, const Shape& at) {
   return place;
 }
 
-// Moves `at` to the block's next row (all axes but the last); false after the last one.
-bool next_row(Shape& at, const Shape& extent) {
-  for (int axis = extent.rank - 2; axis >= 0; --axis) {
+// Moves `at` one step on in the first `axes` axes of the block; false after the last one.
+bool next_step(Shape& at, const Shape& extent, int axes) {
+  for (int axis = axes - 1; axis >= 0; --axis) {
     if (++at[axis] < extent[axis]) return true;
     at[axis] = 0;
   }
@@ -34,6 +35,13 @@ Shape sum(const Shape& a, const Shape& b) {
 struct Joined {
   Shape from, from_at, to, to_at, extent;
 
+  void join() {
+    while (join_last()) {
+    }
+  }
+  Shape zero() const { return Box::whole({}, extent).offset; }
+
+ private:
   bool join_last() {
     const int last = extent.rank - 1;
     if (last < 1 || extent[last] != from[last] || extent[last] != to[last]) return false;
@@ -67,35 +75,90 @@ bool fits(const Shape& global, const Shape& offset, const Shape& extent) {
 void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_at, const Shape& extent) {
   if (extent.elements() == 0) return;
   Joined j{from.shape, from_at, to.shape, to_at, extent};
-  while (j.join_last()) {
-  }
+  j.join();
   const auto from_size = static_cast<int64_t>(size_of(from.dtype)),
              to_size = static_cast<int64_t>(size_of(to.dtype));
-  Shape at = j.extent;
-  for (int axis = 0; axis < at.rank; ++axis) at[axis] = 0;
+  Shape at = j.zero();
   do {
     convert_elements(to.as<std::byte>() + place_of(j.to, sum(j.to_at, at)) * to_size, to.dtype,
                      from.as<std::byte>() + place_of(j.from, sum(j.from_at, at)) * from_size, from.dtype,
                      j.extent.back());
-  } while (next_row(at, j.extent));
+  } while (next_step(at, j.extent, at.rank - 1));
 }
 
-void copy_in_parts(const BlockCopy& copy, const std::function<void()>& done, int64_t greatest) {
-  const int64_t elements = copy.extent.elements();
-  int axis = 0;  // the outermost that can be divided; the innermost is a row
-  while (axis < copy.extent.rank - 1 && copy.extent[axis] == 1) ++axis;
-  if (elements <= greatest || axis == copy.extent.rank - 1) {
-    copy_block(copy.from, copy.from_at, copy.to, copy.to_at, copy.extent);
-    return done();
+namespace {
+
+constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes: they stay in the near cache
+constexpr int64_t kOwnCall = int64_t{1} << 14;   // a row of so many bytes is worth a call
+constexpr int64_t kWorthSkipping = 1024;  // so is one of so many, when half of what is read is not wanted
+
+// Rows of a file that stand `pitch` bytes apart.
+struct FileRows {
+  const ReadableFile& file;
+  uint64_t begin;
+  int64_t pitch, rows, elements;
+  DType dtype;
+};
+
+std::unique_ptr<std::byte[]> buffer_of(int64_t bytes) {
+  return std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+}
+
+void read_row(const FileRows& from, int64_t row, std::byte* to, DType to_type) {
+  const uint64_t begin = from.begin + static_cast<uint64_t>(row * from.pitch);
+  const auto size = static_cast<int64_t>(size_of(from.dtype)),
+             to_size = static_cast<int64_t>(size_of(to_type));
+  if (from.dtype == to_type) return from.file.read_at(begin, to, static_cast<size_t>(from.elements * size));
+  const int64_t step = std::min(kBuffered / size, from.elements);
+  const auto buffer = buffer_of(step * size);
+  for (int64_t at = 0; at < from.elements; at += step) {
+    const int64_t n = std::min(step, from.elements - at);
+    from.file.read_at(begin + static_cast<uint64_t>(at * size), buffer.get(), static_cast<size_t>(n * size));
+    convert_elements(to + at * to_size, to_type, buffer.get(), from.dtype, n);
   }
-  const int64_t step = std::max<int64_t>(1, greatest / (elements / copy.extent[axis]));
-  for (int64_t at = 0; at < copy.extent[axis]; at += step) {
-    BlockCopy part = copy;
-    part.from_at[axis] += at;
-    part.to_at[axis] += at;
-    part.extent[axis] = std::min(step, copy.extent[axis] - at);
-    copy_in_parts(part, done, greatest);
+}
+
+// to [rows, to_pitch bytes]. Short rows are read together, with what stands between them.
+void read_rows(const FileRows& from, std::byte* to, int64_t to_pitch, DType to_type) {
+  const auto bytes = from.elements * static_cast<int64_t>(size_of(from.dtype));
+  if (from.rows == 1 || bytes >= kOwnCall || (bytes >= kWorthSkipping && 2 * bytes <= from.pitch)) {
+    for (int64_t row = 0; row < from.rows; ++row) read_row(from, row, to + row * to_pitch, to_type);
+    return;
   }
+  const int64_t step = std::min(from.rows, std::max<int64_t>(1, kBuffered / from.pitch));
+  const auto buffer = buffer_of((step - 1) * from.pitch + bytes);
+  for (int64_t row = 0; row < from.rows; row += step) {
+    const int64_t n = std::min(step, from.rows - row);
+    from.file.read_at(from.begin + static_cast<uint64_t>(row * from.pitch), buffer.get(),
+                      static_cast<size_t>((n - 1) * from.pitch + bytes));
+    for (int64_t i = 0; i < n; ++i)
+      convert_elements(to + (row + i) * to_pitch, to_type, buffer.get() + i * from.pitch, from.dtype,
+                       from.elements);
+  }
+}
+
+}  // namespace
+
+void read_block(const FileBlock& from, const Shape& from_at, View to, const Shape& to_at,
+                const Shape& extent) {
+  if (extent.elements() == 0) return;
+  Joined j{from.shape, from_at, to.shape, to_at, extent};
+  j.join();
+  const int last = j.extent.rank - 1;
+  const auto from_size = static_cast<int64_t>(size_of(from.dtype)),
+             to_size = static_cast<int64_t>(size_of(to.dtype));
+  Shape at = j.zero();
+  do {
+    const int64_t begin = place_of(j.from, sum(j.from_at, at)) * from_size;
+    read_rows({.file = from.file,
+               .begin = from.begin + static_cast<uint64_t>(begin),
+               .pitch = j.from[last] * from_size,
+               .rows = last > 0 ? j.extent[last - 1] : 1,
+               .elements = j.extent[last],
+               .dtype = from.dtype},
+              to.as<std::byte>() + place_of(j.to, sum(j.to_at, at)) * to_size, j.to[last] * to_size,
+              to.dtype);
+  } while (next_step(at, j.extent, last - 1));
 }
 
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b) {

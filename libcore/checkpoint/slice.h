@@ -1,8 +1,9 @@
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
 
+#include "libcore/base/file.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {
@@ -25,17 +26,17 @@ bool fits(const Shape& global, const Shape& offset, const Shape& extent);
 /// needed (see convert_elements). Host memory. The caller has checked with fits().
 void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_at, const Shape& extent);
 
-/// The same in parts of at most `greatest` elements (but at least one row), with `done` called after each:
-/// for a mapped file, whose memory can then be given back.
-struct BlockCopy {
-  ConstView from;
-  Shape from_at;
-  View to;
-  Shape to_at, extent;
+/// A dense tensor in a file.
+struct FileBlock {
+  const ReadableFile& file;
+  uint64_t begin;  // byte of its first element
+  DType dtype;
+  Shape shape;
 };
-constexpr int64_t kPartElements = int64_t{1} << 20;
-void copy_in_parts(const BlockCopy& copy, const std::function<void()>& done,
-                   int64_t greatest = kPartElements);
+/// As copy_block(), from a file, by calls: what is read stands in `to`, and never more than a small buffer
+/// beside it. What kData and kIo ReadableFile throws.
+void read_block(const FileBlock& from, const Shape& from_at, View to, const Shape& to_at,
+                const Shape& extent);
 
 /// The offset and extent of the common part of two blocks of one tensor; an extent of 0 where they do not
 /// meet.

@@ -32,7 +32,7 @@ class TensorFile {
   virtual const std::vector<StoredTensor>& tensors() const = 0;
   /// Fills `out` (host memory) with the block of its shape at box.offset, converting between floating-point
   /// types. kData, with the file and the tensor named: no such tensor, another shape than box.global, a type
-  /// that does not convert, damaged bytes.
+  /// that does not convert, damaged bytes. Several threads may read at once.
   virtual void read(const Box& box, View out) const = 0;
   /// The whole tensor of box.global where it stands in mapped memory, valid as long as this object; empty
   /// when it does not stand there as it is.

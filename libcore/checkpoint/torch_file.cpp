@@ -16,7 +16,7 @@ namespace megalith {
 namespace {
 
 using Kind = PickleValue::Kind;
-constexpr uint64_t kCheckedAtOnce = uint64_t{1} << 20;
+constexpr uint64_t kCheckedAtOnce = uint64_t{1} << 18;
 constexpr uint64_t kGreatestExpansion = 4;  // bytes of all tensors to bytes of the file
 // A pickled long and the pickle's end: what torch.save wrote in front before 1.6.
 constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
@@ -222,12 +222,15 @@ void check_expansion(const std::vector<TorchTensor>& tensors, const Part& part) 
 
 void check_storage(const TorchTensor& tensor) {
   TorchBytes& bytes = *tensor.bytes;
-  if (bytes.check == CrcCheck::kNo || !tensor.crc || bytes.sound.contains(tensor.begin)) return;
+  if (bytes.check == CrcCheck::kNo || !tensor.crc) return;
+  const std::scoped_lock lock(bytes.checking);
+  if (bytes.sound.contains(tensor.begin)) return;
   uint32_t crc = 0;
+  std::vector<std::byte> buffer(std::min(kCheckedAtOnce, tensor.end - tensor.begin));
   for (uint64_t at = tensor.begin; at < tensor.end; at += kCheckedAtOnce) {
     const uint64_t n = std::min(kCheckedAtOnce, tensor.end - at);
-    crc = crc32(crc, bytes.file.data() + at, n);
-    bytes.file.forget(at, n);
+    bytes.bytes.read_at(at, buffer.data(), n);
+    crc = crc32(crc, buffer.data(), n);
   }
   if (crc != *tensor.crc)
     fail(ErrorKind::kData, bytes.file.path(), ": bytes ", tensor.begin, " to ", tensor.end,
@@ -291,14 +294,12 @@ void copy_tensor(const TorchTensor& tensor, const Shape& from_at, View to, const
                  const Shape& extent) {
   if (extent.elements() == 0) return;
   check_storage(tensor);
-  const MappedFile& file = tensor.bytes->file;
-  const auto release = [&] { file.forget(tensor.begin, tensor.end - tensor.begin); };
   if (!is_dense(tensor)) {
     copy_strided(tensor, from_at, to, to_at, extent);
-    return release();
+    return tensor.bytes->file.forget(tensor.begin, tensor.end - tensor.begin);
   }
-  const ConstView stored{file.data() + tensor.first, *tensor.type->dtype, tensor.shape()};
-  copy_in_parts({stored, from_at, to, to_at, extent}, release);
+  read_block({tensor.bytes->bytes, tensor.first, *tensor.type->dtype, tensor.shape()}, from_at, to, to_at,
+             extent);
 }
 
 TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, uint64_t end) {
@@ -320,7 +321,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
 }
 
 TorchFile open_torch(const std::string& path, CrcCheck check) {
-  auto bytes = std::make_shared<TorchBytes>(TorchBytes{MappedFile(path), check});
+  auto bytes = std::make_shared<TorchBytes>(path, check);
   const uint64_t size = bytes->file.size();
   return open_torch(bytes, 0, size);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,11 +19,14 @@ namespace megalith {
 /// does.
 enum class CrcCheck : bool { kNo, kYes };
 
-/// A mapped file that holds tensors, and which of its parts were found sound.
+/// A file that holds tensors, and which of its parts were found sound.
 struct TorchBytes {
-  MappedFile file;
+  TorchBytes(const std::string& path, CrcCheck crc) : file(path), bytes(path), check(crc) {}
+  MappedFile file;     // of which the tree is parsed
+  ReadableFile bytes;  // from which tensors are read
   CrcCheck check;
   std::map<uint64_t, bool> sound = {};  // by the first byte of a storage
+  std::mutex checking = {};             // and changing `sound`
 };
 
 /// A tensor in a torch file.

@@ -56,6 +56,26 @@ void remove_leftovers(const fs::path& root) {
   }
 }
 
+// Cuts a block into parts of at most `greatest` elements (but at least one step of the last axis that has to
+// be cut), in the order of its elements.
+template <class Take>
+void for_each_part(const Shape& block, int64_t greatest, const Take& take) {
+  int axis = 0;  // the outermost of which one step is small enough
+  int64_t step = block.elements() / block[0];
+  while (axis < block.rank - 1 && step > greatest) step /= block[++axis];
+  Shape at = Box::whole({}, block).offset, extent = block;
+  for (int outer = 0; outer < axis; ++outer) extent[outer] = 1;
+  for (;;) {
+    for (at[axis] = 0; at[axis] < block[axis]; at[axis] += extent[axis]) {
+      extent[axis] = std::min(std::max<int64_t>(1, greatest / step), block[axis] - at[axis]);
+      take(at, extent);
+    }
+    int outer = axis - 1;
+    while (outer >= 0 && ++at[outer] == block[outer]) at[outer--] = 0;
+    if (outer < 0) return;
+  }
+}
+
 /// The ranks of one commit: work is done by one or by all, and fails on all when it fails on one.
 class Team {
  public:
@@ -127,7 +147,7 @@ void CheckpointWriter::put(const Box& box, ConstView value) {
     blocks_.push_back({.box = box, .dtype = value.dtype, .extent = value.shape, .value = value});
 }
 
-void CheckpointWriter::put(const Box& box, DType dtype, const Shape& extent, std::function<void(View)> fill) {
+void CheckpointWriter::put(const Box& box, DType dtype, const Shape& extent, FillPart fill) {
   if (extent.elements() > 0)
     blocks_.push_back({.box = box, .dtype = dtype, .extent = extent, .fill = std::move(fill)});
 }
@@ -141,13 +161,13 @@ void CheckpointWriter::put_json(const std::string& name, const Json& value) {
 }
 
 void CheckpointWriter::commit(Communicator& comm, Stream& stream) {
-  commit_with(&comm, &stream);
+  commit_with(&comm, &stream, {});
 }
-void CheckpointWriter::commit() {
-  commit_with(nullptr, nullptr);
+void CheckpointWriter::commit(const Look& look) {
+  commit_with(nullptr, nullptr, look);
 }
 
-void CheckpointWriter::commit_with(Communicator* comm, Stream* stream) {
+void CheckpointWriter::commit_with(Communicator* comm, Stream* stream, const Look& look) {
   Team team(comm, stream);
   const std::string folder = concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);
   Index own;
@@ -161,7 +181,7 @@ void CheckpointWriter::commit_with(Communicator* comm, Stream* stream) {
       own = write_blocks(folder, team.rank(), stream);
       if (team.rank() > 0) write_file(folder + "/" + part_name(team.rank()), dump_index(own));
     });
-    team.first([&] { publish(folder, team.size(), std::move(own)); });
+    team.first([&] { publish(folder, team.size(), std::move(own), look); });
   } catch (const Error&) {
     std::error_code ignored;
     if (team.rank() == 0) fs::remove_all(folder, ignored);
@@ -174,21 +194,28 @@ uint64_t CheckpointWriter::write_block(const Block& block,
                                        const std::function<void(const void*, size_t)>& write,
                                        Stream* stream) const {
   const int64_t elements = block.extent.elements(), width = static_cast<int64_t>(size_of(block.dtype));
-  const int64_t step = kStagingBytes / width;
-  std::vector<std::byte> staging(
-      static_cast<size_t>((block.fill ? elements : std::min(step, elements)) * width));
-  if (block.fill) block.fill({staging.data(), block.dtype, block.extent});
   Xxh64 hash;
+  const auto take = [&](const void* bytes, size_t n) {
+    hash.update(bytes, n);
+    write(bytes, n);
+  };
+  std::vector<std::byte> staging;
+  if (block.fill) {
+    for_each_part(block.extent, kStagingBytes / width, [&](const Shape& at, const Shape& extent) {
+      staging.resize(static_cast<size_t>(extent.elements() * width));
+      Box part = block.box;
+      for (int axis = 0; axis < at.rank; ++axis) part.offset[axis] += at[axis];
+      block.fill(part, {staging.data(), block.dtype, extent});
+      take(staging.data(), staging.size());
+    });
+    return hash.digest();
+  }
+  const int64_t step = kStagingBytes / width;
+  if (stream) staging.resize(static_cast<size_t>(std::min(step, elements) * width));
   for (int64_t at = 0; at < elements; at += step) {
-    const int64_t n = std::min(step, elements - at);
-    const void* bytes = staging.data() + at * width;
-    if (!block.fill) {
-      const ConstView part = block.value.as_shape({elements}).rows(at, at + n);
-      if (stream) stream->to_host(staging.data(), part);
-      bytes = stream ? staging.data() : part.data;
-    }
-    hash.update(bytes, static_cast<size_t>(n * width));
-    write(bytes, static_cast<size_t>(n * width));
+    const ConstView part = block.value.as_shape({elements}).rows(at, std::min(at + step, elements));
+    if (stream) stream->to_host(staging.data(), part);
+    take(stream ? staging.data() : part.data, part.bytes());
   }
   return hash.digest();
 }
@@ -222,7 +249,7 @@ Index CheckpointWriter::write_blocks(const std::string& folder, int rank, Stream
   return {.iteration = iteration_, .tensors = in_order(tensors), .files = {}};
 }
 
-void CheckpointWriter::publish(const std::string& folder, int ranks, Index own) const {
+void CheckpointWriter::publish(const std::string& folder, int ranks, Index own, const Look& look) const {
   Tensors tensors;
   add_pieces(tensors, std::move(own));
   for (int rank = 1; rank < ranks; ++rank) {
@@ -239,6 +266,7 @@ void CheckpointWriter::publish(const std::string& folder, int ranks, Index own) 
     index.files.push_back({file.name, file.contents.size(), xxh64(file.contents)});
   }
   write_file(folder + "/" + kIndexFile, dump_index(index));  // syncs the folder too
+  if (look) look(folder);
   rename_directory(folder, root_ + "/" + iteration_folder(iteration_));
   write_file(root_ + "/" + kTrackerFile, iteration_ == kRelease ? "release" : std::to_string(iteration_));
 }

@@ -30,9 +30,10 @@ class CheckpointWriter {
   /// returns. Each element of a tensor must be put by exactly one rank; a rank may put several blocks of a
   /// tensor.
   void put(const Box& box, ConstView value);
-  /// The same for a block that does not exist yet: `fill` is called within commit() and writes `extent`
-  /// elements to host memory. One such block at a time stands in memory.
-  void put(const Box& box, DType dtype, const Shape& extent, std::function<void(View)> fill);
+  /// The same for a block that does not exist yet: within commit() `fill` is called for its parts, in order,
+  /// each of a few MiB where its axes can be cut so, and writes the part's elements to host memory.
+  using FillPart = std::function<void(const Box& part, View out)>;
+  void put(const Box& box, DType dtype, const Shape& extent, FillPart fill);
   /// Notes a small file, written by rank 0. `name` may have one folder: "tokenizer/vocab.json".
   void put_text(const std::string& name, std::string contents);
   void put_json(const std::string& name, const Json& value);
@@ -41,25 +42,27 @@ class CheckpointWriter {
   /// kIo when the disk fails (on one rank: on all); what was there before is then untouched. kInternal when
   /// the blocks do not cover a tensor exactly.
   void commit(Communicator& comm, Stream& stream);
-  /// By one process alone, from host memory.
-  void commit();
+  /// By one process alone, from host memory. `look` is given the complete folder before it gets its name;
+  /// what it throws takes everything back.
+  void commit(const std::function<void(const std::string& folder)>& look = {});
 
  private:
   struct Block {
     Box box;
     DType dtype{};
     Shape extent;
-    ConstView value = {};                 // either
-    std::function<void(View)> fill = {};  // or
+    ConstView value = {};  // either
+    FillPart fill = {};    // or
   };
   struct SmallFile {
     std::string name, contents;
   };
-  void commit_with(Communicator* comm, Stream* stream);
+  using Look = std::function<void(const std::string& folder)>;
+  void commit_with(Communicator* comm, Stream* stream, const Look& look);
   Index write_blocks(const std::string& folder, int rank, Stream* stream) const;
   uint64_t write_block(const Block& block, const std::function<void(const void*, size_t)>& write,
                        Stream* stream) const;
-  void publish(const std::string& folder, int ranks, Index own) const;
+  void publish(const std::string& folder, int ranks, Index own, const Look& look) const;
 
   std::string root_;
   int64_t iteration_;

@@ -11,13 +11,14 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/rows.h"
 #include "libcore/convert/kernels_products.h"
+#include "libcore/convert/recipe.h"
 #include "libcore/model/attention.h"
 
 namespace megalith {
 namespace {
 
 constexpr int64_t kTokens = 8;
-constexpr int64_t kPartElements = int64_t{1} << 20;  // of a weight, in memory at a time
+constexpr int64_t kCheckedElements = int64_t{1} << 17;  // of a weight at a time: they stay in the near cache
 
 using Floats = std::vector<float>;
 
@@ -51,10 +52,15 @@ void add_products(Matrix& y, const Matrix& x, int64_t first, const Weights& w,
             .columns = w.columns});
 }
 
+void add(Matrix& x, const Matrix& branch) {
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += branch.values[i];
+}
+
 class Forward {
  public:
-  explicit Forward(const ModelView& view) : view_(view), config_(view.config) {}
+  Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
 
+  // Empty when stopped.
   Floats logits(std::span<const int32_t> tokens);
 
  private:
@@ -63,6 +69,7 @@ class Forward {
   Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
   Matrix linear(const Matrix& x, const std::vector<Product>& products);
   void multiply(Matrix& y, const Matrix& x, const Product& product);
+  void multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product, RowSpan span);
   void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
   void rotate(float* head, int64_t position) const;
   Matrix attention(Matrix qkv) const;
@@ -71,6 +78,7 @@ class Forward {
 
   const ModelView& view_;
   const ModelConfig& config_;
+  const CheckRun& run_;
 };
 
 Floats Forward::vector(const std::string& name) const {
@@ -124,15 +132,15 @@ void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64
   }
 }
 
-void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
+// Stored rows of the weight. Those of a transposed one add to every result, into `all`; the others give
+// results that no other rows give.
+void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product, RowSpan span) {
   const MatrixForm form{product.shape};
-  const int64_t rows = form.rows(), columns = form.columns();
-  const int64_t step = std::max<int64_t>(1, kPartElements / columns);
-  Floats weights(static_cast<size_t>(std::min(step, rows) * columns));
-  Matrix all(x.rows,
-             product.transposed ? columns : 1);  // each part of a transposed weight adds to every result
-  for (int64_t row = 0; row < rows; row += step) {
-    const int64_t n = std::min(step, rows - row);
+  const int64_t columns = form.columns(), step = std::max<int64_t>(1, kCheckedElements / columns);
+  Floats weights(static_cast<size_t>(std::min(step, span.rows) * columns));
+  const int64_t end = span.row + span.rows;
+  for (int64_t row = span.row; row < end; row += step) {
+    const int64_t n = std::min(step, end - row);
     read_matrix(*view_.file, product.weight, form, {row, n, 0, columns},
                 {weights.data(), DType::kF32, {n, columns}});
     if (product.transposed) {
@@ -143,7 +151,24 @@ void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
     add_products(out, x, 0, {weights.data(), n, columns}, add_row_products);
     place(y, out, product, row);
   }
-  if (product.transposed) place(y, all, product, 0);
+}
+
+void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
+  const MatrixForm form{product.shape};
+  const int64_t rows = form.rows(), share = (rows + run_.threads - 1) / run_.threads;
+  std::vector<Matrix> sums(static_cast<size_t>(run_.threads),
+                           {x.rows, product.transposed ? form.columns() : 1});
+  std::vector<std::future<void>> others;
+  for (int64_t i = 1; i * share < rows; ++i)
+    others.push_back(std::async(std::launch::async, [&, i] {
+      multiply_rows(y, sums[static_cast<size_t>(i)], x, product,
+                    {i * share, std::min(share, rows - i * share)});
+    }));
+  multiply_rows(y, sums[0], x, product, {0, std::min(share, rows)});
+  for (std::future<void>& other : others) other.get();
+  if (!product.transposed) return;
+  for (size_t i = 1; i < sums.size(); ++i) add(sums[0], sums[i]);
+  place(y, sums[0], product, 0);
 }
 
 Matrix Forward::linear(const Matrix& x, const std::vector<Product>& products) {
@@ -225,10 +250,6 @@ Matrix Forward::activated(const Matrix& x) const {
   return y;
 }
 
-void add(Matrix& x, const Matrix& branch) {
-  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += branch.values[i];
-}
-
 void Forward::layer(Matrix& x, const LayerView& names) {
   add(x, linear(attention(linear(normed(x, names.norm1), names.qkv)), names.proj));
   add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
@@ -236,7 +257,10 @@ void Forward::layer(Matrix& x, const LayerView& names) {
 
 Floats Forward::logits(std::span<const int32_t> tokens) {
   Matrix x = embed(tokens);
-  for (const LayerView& names : view_.layers) layer(x, names);
+  for (const LayerView& names : view_.layers) {
+    if (run_.stop && *run_.stop) return {};
+    layer(x, names);
+  }
   const Shape head = view_.file->at(view_.head).shape();
   Floats logits = linear(normed(x, view_.final_norm),
                          {{.weight = view_.head, .shape = head, .runs = {{0, 0, config_.vocab_size}}}})
@@ -265,29 +289,34 @@ uint64_t peak_memory() {
 
 }  // namespace
 
-std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens) {
-  return Forward(view).logits(tokens);
+std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens, const CheckRun& run) {
+  return Forward(view, run).logits(tokens);
 }
 
-Comparison compare_models(const ModelView& a, const ModelView& b) {
+CheckedSide checked_side(const ModelView& view, const CheckRun& run) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<int32_t> tokens = some_tokens(a.config);
-  auto other = std::async(std::launch::async, [&] { return logits_of(b, tokens); });
-  const Floats first = logits_of(a, tokens), second = other.get();
-  if (first.size() != second.size())
-    fail(ErrorKind::kInternal, "the models give ", first.size(), " and ", second.size(), " logits");
-  Comparison out{.tokens = static_cast<int64_t>(tokens.size())};
-  for (size_t i = 0; i < first.size(); ++i) {
-    for (const auto& [value, view] : {std::pair{first[i], &a}, {second[i], &b}})
-      if (!std::isfinite(value))
-        fail(ErrorKind::kData, view->file->path(),
-             ": the model computes numbers that are not finite; its weights are damaged, or too large for "
-             "their type");
-    out.greatest = std::max(out.greatest, std::abs(double{first[i]} - second[i]));
-    out.greatest_logit = std::max(out.greatest_logit, std::abs(double{first[i]}));
+  const std::vector<int32_t> tokens = some_tokens(view.config);
+  CheckedSide side{.path = view.file->path(),
+                   .logits = logits_of(view, tokens, run),
+                   .tokens = static_cast<int64_t>(tokens.size())};
+  for (const float logit : side.logits)
+    if (!std::isfinite(logit))
+      fail(
+          ErrorKind::kData, side.path,
+          ": the model computes numbers that are not finite; its weights are damaged, or too large for their "
+          "type");
+  side.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return side;
+}
+
+Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
+  if (a.logits.size() != b.logits.size())
+    fail(ErrorKind::kInternal, "the models give ", a.logits.size(), " and ", b.logits.size(), " logits");
+  Comparison out{.tokens = a.tokens, .seconds = a.seconds + b.seconds, .peak_bytes = peak_memory()};
+  for (size_t i = 0; i < a.logits.size(); ++i) {
+    out.greatest = std::max(out.greatest, std::abs(double{a.logits[i]} - b.logits[i]));
+    out.greatest_logit = std::max(out.greatest_logit, std::abs(double{a.logits[i]}));
   }
-  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  out.peak_bytes = peak_memory();
   return out;
 }
 

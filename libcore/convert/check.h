@@ -1,7 +1,7 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,19 +11,36 @@
 namespace megalith {
 
 /// Logits [tokens, vocabulary] of a model, in fp32, read layer by layer: of the weights at most a part of one
-/// tensor stands in memory.
-std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens);
+/// tensor stands in memory. Empty when it was stopped.
+struct CheckRun {
+  int threads = 1;                          // that read and multiply
+  const std::atomic<bool>* stop = nullptr;  // looked at before each layer
+};
+std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens,
+                             const CheckRun& run = {});
+
+/// What a model computes of the check's tokens.
+struct CheckedSide {
+  std::string path;           // of the model
+  std::vector<float> logits;  // empty: stopped
+  int64_t tokens = 0;
+  double seconds = 0;
+};
+/// Runs the model on a few tokens, the same for every model of its vocabulary. kData when a logit is not
+/// finite.
+CheckedSide checked_side(const ModelView& view, const CheckRun& run = {});
+/// When nothing else is left to do.
+constexpr int kCheckThreads = 2;
 
 /// How two models differ on a few tokens.
 struct Comparison {
   int64_t tokens = 0;
   double greatest = 0;        // difference of two logits
   double greatest_logit = 0;  // magnitude in the first model
-  double seconds = 0;
-  uint64_t peak_bytes = 0;  // of the whole process
+  double seconds = 0;         // of both sides together
+  uint64_t peak_bytes = 0;    // of the whole process
 };
-/// Runs both on the same few tokens. kData when a logit is not finite.
-Comparison compare_models(const ModelView& a, const ModelView& b);
+Comparison compare_sides(const CheckedSide& a, const CheckedSide& b);
 std::string text_of(const Comparison& comparison);
 
 /// Beyond this share of the greatest logit two models that hold the same numbers are not the same: sums in

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 
@@ -161,18 +160,27 @@ std::string run_convert(const ConvertConfig& config) {
   return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);
 }
 
-void check_output(const Conversion& conversion, const ModelView& written, bool rounded) {
-  const ModelView source = our_view(conversion.file(), conversion.source.config());
-  const Comparison found = compare_models(source, written);
+OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion) {
+  if (wanted())
+    source_side_ =
+        std::async(std::launch::async, [this] { return checked_side(conversion_.view(), {.stop = &stop_}); });
+}
+
+OutputCheck::~OutputCheck() {
+  stop_ = true;  // and the future waits
+}
+
+void OutputCheck::compare(const ModelView& written, bool rounded) {
+  const CheckedSide theirs = checked_side(written, {.threads = kCheckThreads});
+  const Comparison found = compare_sides(source_side_.get(), theirs);
   log(text_of(found));
   if (!rounded && found.greatest > kSameModel * found.greatest_logit)
     fail(ErrorKind::kInternal, written.file->path(), ": the written model computes other logits (by up to ",
-         format_scientific(found.greatest, 1), ") than ", conversion.source.path());
+         format_scientific(found.greatest, 1), ") than ", conversion_.source.path());
 }
 
-void check_while_syncing(const Conversion& conversion, const AtomicDirectory& folder,
-                         const std::function<void()>& check) {
-  if (!conversion.check) return;
+void OutputCheck::while_syncing(const AtomicDirectory& folder, const std::function<void()>& check) const {
+  if (!wanted()) return;
   auto syncing = std::async(std::launch::async, [&] { folder.sync(); });
   check();
   syncing.get();
@@ -194,12 +202,17 @@ void export_checkpoint(const Conversion& conversion, const std::string& root) {
     fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
   const ModelSource& source = conversion.source;
   const std::string& tokenizer_folder = conversion.tokenizer_folder;
+  OutputCheck check(conversion);
   CheckpointWriter writer(root, kRelease);
+  Progress progress("writing", static_cast<int64_t>(bytes_of(plan_checkpoint(conversion))), "B");
+  int64_t done = 0;
   for (const StoredTensor& tensor : conversion.file().tensors()) {
     if (tensor.name.starts_with(kOptimizerPrefix)) continue;
-    const Box box = Box::whole(tensor.name, tensor.shape());
-    writer.put(box, conversion.dtype_of(tensor), tensor.shape(),
-               [&conversion, box](View out) { conversion.file().read(box, out); });
+    writer.put(Box::whole(tensor.name, tensor.shape()), conversion.dtype_of(tensor), tensor.shape(),
+               [&](const Box& part, View out) {
+                 conversion.file().read(part, out);
+                 progress.advance_to(done += static_cast<int64_t>(out.bytes()));
+               });
   }
   Json args = to_json(source.config());
   if (!tokenizer_folder.empty()) {
@@ -213,10 +226,11 @@ void export_checkpoint(const Conversion& conversion, const std::string& root) {
                                            {"consumed_valid_samples", 0},
                                            {"schedule_samples", 0},
                                            {"skipped_iterations", 0}});
-  writer.commit();
-  if (!conversion.check) return;
-  const ModelSource written(root);
-  check_output(conversion, our_view(written.tensors(), written.config()), conversion.rounds());
+  writer.commit([&](const std::string& folder) {
+    if (!check.wanted()) return;
+    const ModelSource written(folder);
+    check.compare(written.view(), conversion.rounds());
+  });
 }
 
 }  // namespace megalith

@@ -1,9 +1,15 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
 #include <string>
 
+#include "libcore/base/file.h"
 #include "libcore/config/fields.h"
+#include "libcore/convert/check.h"
 #include "libcore/convert/model_source.h"
 #include "libcore/convert/model_view.h"
 #include "libcore/convert/output.h"
@@ -93,15 +99,32 @@ struct Conversion {
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
   /// Whether parameters are written in fewer bits than they have.
   bool rounds() const { return dtype && dtype != source.dtype() && dtype != DType::kF32; }
+  /// In the order of the source's files, of a changed model in ours.
+  ModelView view() const { return tensors ? our_view(*tensors, source.config()) : source.view(); }
   DType main_dtype() const { return dtype.value_or(source.dtype()); }
 };
 
-/// Runs the source and what was written of it on a few tokens and logs how far their logits are apart.
-/// kInternal when they are not the same model; a narrower type that was asked for (`rounded`) may change it.
-void check_output(const Conversion& conversion, const ModelView& written, bool rounded);
-/// The same, while the folder goes to the disk.
-void check_while_syncing(const Conversion& conversion, const AtomicDirectory& folder,
-                         const std::function<void()>& check);
+/// The check of a conversion: both models run on a few tokens. The source's side does so from the beginning,
+/// on a thread of its own, while the output is written.
+class OutputCheck {
+ public:
+  explicit OutputCheck(const Conversion& conversion);  // must outlive this
+  ~OutputCheck();                                      // gives up what still runs
+  OutputCheck(const OutputCheck&) = delete;
+  OutputCheck& operator=(const OutputCheck&) = delete;
+
+  bool wanted() const { return conversion_.check; }
+  /// Logs how far the logits are apart. kInternal when they are not the same model; a narrower type that was
+  /// asked for (`rounded`) may change it.
+  void compare(const ModelView& written, bool rounded);
+  /// Calls check(), if it is wanted, while the folder goes to the disk.
+  void while_syncing(const AtomicDirectory& folder, const std::function<void()>& check) const;
+
+ private:
+  const Conversion& conversion_;
+  std::atomic<bool> stop_ = false;
+  std::future<CheckedSide> source_side_;
+};
 
 /// The files of a Hugging Face folder's weights, each of at most `max_shard` bytes (one tensor is never
 /// divided).

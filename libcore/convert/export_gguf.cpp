@@ -205,6 +205,7 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
   std::vector<GgufTensor> tensors;
   for (const OutputTensor& t : plan.front().tensors)
     tensors.push_back({t.name, gguf_type(t.storage), t.shape});
+  OutputCheck check(conversion);
   GgufWriter writer(path.string(), metadata, std::move(tensors));
   Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
   uint64_t done = 0;
@@ -212,10 +213,10 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
       conversion.file(), plan.front(),
       [&](const OutputTensor&, const void* data, size_t bytes) { writer.write(data, bytes); }, progress,
       done);
-  if (conversion.check) {
+  if (check.wanted()) {
     const GgufFile written(writer.flushed_path());
     const bool rounded = type && *type != Storage::kF32 && *type != storage_of(conversion.source.dtype());
-    check_output(conversion, gguf_view(written, config), rounded);
+    check.compare(gguf_view(written, config), rounded);
   }
   writer.finish();
 }

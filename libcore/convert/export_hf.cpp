@@ -122,6 +122,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   if (tokenizer.files.empty())
     warn("the model has no tokenizer; the exported folder takes and gives token ids only");
 
+  OutputCheck check(conversion);
   AtomicDirectory folder(output);
   const auto write = [&](const std::string& name, const std::string& text) {
     write_file((folder.path() / name).string(), text);
@@ -133,11 +134,11 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
   write_safetensors(conversion.file(), plan, folder.path().string());
   if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");
-  check_while_syncing(conversion, folder, [&] {
+  check.while_syncing(folder, [&] {
     const WeightsFolder written(folder.path().string());
     const std::string config = (folder.path() / "config.json").string();
-    check_output(conversion, hugging_face_view(written, parse_hf_config(Json::load(config), config).config),
-                 conversion.rounds());
+    check.compare(hugging_face_view(written, parse_hf_config(Json::load(config), config).config),
+                  conversion.rounds());
   });
   folder.commit();
 }

@@ -309,6 +309,7 @@ OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& lay
 void export_megatron(const Conversion& conversion, const std::string& output, const MegatronLayout& layout) {
   refuse_used(output);
   const OutputPlan plan = plan_megatron(conversion, layout);
+  OutputCheck check(conversion);
   AtomicDirectory folder(output);
   Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
   uint64_t done = 0;
@@ -330,9 +331,10 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
       write_file((folder.path() / kTokenizerFolder / name).string(), contents);
   }
   write_file((folder.path() / kTrackerFile).string(), "release");
-  check_while_syncing(conversion, folder, [&] {
-    const ModelSource written(folder.path().string(), {.vocab_size = conversion.source.config().vocab_size});
-    check_output(conversion, our_view(written.tensors(), written.config()), conversion.rounds());
+  check.while_syncing(folder, [&] {
+    const ModelSource written(folder.path().string(),
+                              {.vocab_size = conversion.source.config().vocab_size, .crc = CrcCheck::kNo});
+    check.compare(written.view(), conversion.rounds());
   });
   folder.commit();
 }

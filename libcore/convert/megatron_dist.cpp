@@ -173,7 +173,7 @@ class ChunkFiles {
         name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
       fail(ErrorKind::kData, folder_, "/.metadata: a chunk is said to stand in ", quote(name),
            ", wanted the plain name of a file in the same folder");
-    found = std::make_shared<TorchBytes>(TorchBytes{MappedFile(folder_ + "/" + name), crc_});
+    found = std::make_shared<TorchBytes>(folder_ + "/" + name, crc_);
     return found;
   }
 

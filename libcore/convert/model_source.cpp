@@ -91,6 +91,10 @@ ModelSource::ModelSource(const std::string& path, const SourceOptions& options) 
     refuse_foreign_folder(path);
 }
 
+ModelView ModelSource::view() const {
+  return theirs_ ? hugging_face_view(*theirs_, config_) : our_view(*tensors_, config_);
+}
+
 void ModelSource::open_megatron(const std::string& path, const SourceOptions& options) {
   MegatronModel model = megalith::open_megatron(path, options);
   path_ = model.path;
@@ -127,6 +131,7 @@ void ModelSource::open_hugging_face(const std::string& path, CrcCheck crc) {
   if (static_cast<size_t>(config_.layers) > weights->tensors().size())
     refuse(path, concat("config.json says ", config_.layers, " layers, but there are ",
                         weights->tensors().size(), " tensors in all"));
+  theirs_ = weights.get();
   tensors_ = std::make_unique<MappedTensorFile>(std::move(weights), *model.names, config_);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }

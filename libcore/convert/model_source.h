@@ -8,6 +8,7 @@
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/convert/megatron_source.h"
+#include "libcore/convert/model_view.h"
 #include "libcore/model/params.h"
 #include "libcore/tensor/device.h"
 #include "libcore/text/tokenizer.h"
@@ -29,6 +30,9 @@ class ModelSource {
   /// Where the tokenizer's files stand; empty: none.
   const std::string& tokenizer_folder() const { return tokenizer_folder_; }
   DType dtype() const { return dtype_; }  // of the stored parameters
+
+  /// Its tensors in the order that the files have.
+  ModelView view() const;
 
   /// Every option of the run that trained it, where the checkpoint keeps them; else null.
   const Json& args() const { return args_; }
@@ -52,6 +56,7 @@ class ModelSource {
   int64_t iteration_ = kRelease;
   Json args_;
   std::unique_ptr<TensorFile> tensors_;
+  const TensorFile* theirs_ = nullptr;  // below tensors_: under Hugging Face's names
 };
 
 }  // namespace megalith

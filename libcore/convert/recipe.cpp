@@ -97,10 +97,15 @@ void read_recipe(const TensorFile& file, const Recipe& recipe, int64_t begin, in
   if (recipe.head > 0) return read_interleaved(file, recipe, begin, end, out);
   if (!recipe.transposed)
     return read_straight(file, recipe, {begin, end - begin, recipe.column, recipe.columns}, out);
-  std::vector<std::byte> slice(out.bytes());
-  const View straight{slice.data(), out.dtype, {recipe.rows(), end - begin}};
-  read_straight(file, recipe, {0, recipe.rows(), recipe.column + begin, end - begin}, straight);
-  transpose(straight, out);
+  const int64_t rows = recipe.rows(), columns = end - begin;
+  const auto row_bytes = columns * static_cast<int64_t>(size_of(out.dtype));
+  const int64_t step = transposed_at_once(row_bytes);
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, rows) * row_bytes));
+  for (int64_t row = 0; row < rows; row += step) {
+    const View straight{buffer.data(), out.dtype, {std::min(step, rows - row), columns}};
+    read_straight(file, recipe, {row, straight.shape[0], recipe.column + begin, columns}, straight);
+    transpose_rows(straight, out.as_shape({columns, rows}), row);
+  }
 }
 
 }  // namespace megalith

@@ -40,8 +40,8 @@ Recipe copy_recipe(const std::string& source, const MatrixForm& form);
 /// Part `part` of mapped.theirs, as it stands in a Hugging Face file; zeros where our model lacks the tensor.
 Recipe part_recipe(const MappedTensor& mapped, size_t part);
 
-/// Fills out with rows [begin, end) of the result, converted to its type. Holds as much again where it
-/// transposes. Throws what TensorFile::read throws.
+/// Fills out with rows [begin, end) of the result, converted to its type. Throws what TensorFile::read
+/// throws.
 void read_recipe(const TensorFile& file, const Recipe& recipe, int64_t begin, int64_t end, View out);
 
 }  // namespace megalith

@@ -189,7 +189,7 @@ TEST(Ranks, AllStopWhenOneCannotWriteAndTheOldCheckpointStays) {
   const auto messages = run_ranks(3, [&](int rank, Communicator& comm, Stream& stream) {
     CheckpointWriter writer(dir / "save", 6);
     const Box box{"x", {3}, {rank}};
-    writer.put(box, DType::kF32, {1}, [rank](View out) {
+    writer.put(box, DType::kF32, {1}, [rank](const Box&, View out) {
       if (rank == 1) fail(ErrorKind::kIo, "the disk of rank 1 is full");
       *out.as<float>() = 1;
     });

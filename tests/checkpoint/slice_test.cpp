@@ -1,5 +1,6 @@
 #include "libcore/checkpoint/slice.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,7 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/file.h"
 #include "libcore/checkpoint/elements.h"
+#include "libcore/checkpoint/kernels_elements.h"
+#include "tests/support/files.h"
 
 namespace megalith {
 namespace {
@@ -30,8 +34,34 @@ size_t place(const Shape& s, int64_t i, int64_t j, int64_t k) {
   return static_cast<size_t>((i * s[1] + j) * s[2] + k);
 }
 
-// Against a triple loop, with the parts of every size.
+// Rows that are read by a call each, together with what stands between them, and through the buffer in parts.
+TEST(ReadBlock, ReadsRowsOfEveryLength) {
+  const test::TempDir dir;
+  constexpr int64_t kRows = 5;
+  for (const int64_t columns : {3, 700, 3000, 20'000, 300'000}) {
+    std::vector<float> source(static_cast<size_t>(kRows * columns));
+    std::iota(source.begin(), source.end(), 0.F);
+    write_file(dir / "f", {reinterpret_cast<const char*>(source.data()), source.size() * sizeof(float)});
+    const ReadableFile file(dir / "f");
+    for (const int64_t n : {columns, columns - 1, columns / 2, columns / 3}) {
+      std::vector<float> same(static_cast<size_t>(3 * n));
+      std::vector<double> other(same.size());
+      const FileBlock from{file, 0, DType::kF32, {kRows, columns}};
+      read_block(from, {1, 1}, {same.data(), DType::kF32, {3, n - 1}}, {0, 0}, {3, n - 1});
+      read_block(from, {1, 1}, {other.data(), DType::kF64, {3, n - 1}}, {0, 0}, {3, n - 1});
+      for (int64_t row = 0; row < 3; ++row)
+        for (int64_t i = 0; i < n - 1; ++i) {
+          const auto at = static_cast<size_t>(row * (n - 1) + i);
+          ASSERT_EQ(same[at], static_cast<float>((row + 1) * columns + 1 + i)) << columns << ' ' << n;
+          ASSERT_EQ(other[at], same[at]);
+        }
+    }
+  }
+}
+
+// Against a triple loop, from memory and from a file, rows of all lengths.
 TEST(CopyBlock, EqualsTheNaiveLoop) {
+  const test::TempDir dir;
   Random random;
   for (int round = 0; round < 300; ++round) {
     Shape from{0, 0, 0}, to{0, 0, 0}, extent{0, 0, 0}, from_at{0, 0, 0}, to_at{0, 0, 0};
@@ -50,14 +80,71 @@ TEST(CopyBlock, EqualsTheNaiveLoop) {
         for (int64_t k = 0; k < extent[2]; ++k)
           want[place(to, to_at[0] + i, to_at[1] + j, to_at[2] + k)] =
               source[place(from, from_at[0] + i, from_at[1] + j, from_at[2] + k)];
-    int parts = 0;
-    const int64_t greatest = random(1, extent.elements());
-    copy_in_parts(
-        {{source.data(), DType::kF32, from}, from_at, {got.data(), DType::kF64, to}, to_at, extent},
-        [&] { ++parts; }, greatest);
+    const View out{got.data(), DType::kF64, to};
+    copy_block({source.data(), DType::kF32, from}, from_at, out, to_at, extent);
     EXPECT_EQ(got, want);
-    EXPECT_GE(parts * std::max(greatest, extent[2]), extent.elements());
+    std::fill(got.begin(), got.end(), -1);
+    const std::string head = "head";
+    write_file(dir / "f", head + std::string(reinterpret_cast<const char*>(source.data()),
+                                             source.size() * sizeof(float)));
+    const ReadableFile file(dir / "f");
+    read_block({file, head.size(), DType::kF32, from}, from_at, out, to_at, extent);
+    EXPECT_EQ(got, want);
   }
+}
+
+// Bit by bit from the definition of the formats: IEEE 754 binary16, and the upper half of binary32.
+TEST(ElementKernels, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
+  const ElementKernels& kernels = element_kernels();
+  std::vector<uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), uint16_t{0});
+  std::vector<float> half(all.size()), brain(all.size());
+  kernels.f32_of_f16(half.data(), all.data(), std::ssize(all));
+  kernels.f32_of_bf16(brain.data(), all.data(), std::ssize(all));
+  for (uint32_t bits = 0; bits < all.size(); ++bits) {
+    const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
+    const double magnitude =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    if (exponent < 31)
+      ASSERT_EQ(half[bits], static_cast<float>(bits & 0x8000 ? -magnitude : magnitude)) << bits;
+    else
+      ASSERT_TRUE(fraction ? std::isnan(half[bits]) : std::isinf(half[bits])) << bits;
+    ASSERT_EQ(std::signbit(half[bits]), (bits & 0x8000) != 0);
+    ASSERT_EQ(std::bit_cast<uint32_t>(brain[bits]), bits << 16);
+  }
+  // Each short, the middle between it and the next, and the numbers beside the middle.
+  std::vector<float> values;
+  std::vector<uint16_t> want;
+  for (uint32_t bits = 0; bits < 0x7C00; ++bits) {
+    const double low = half[bits], high = bits == 0x7BFF ? 65536 : half[bits + 1];
+    const auto middle = static_cast<float>((low + high) / 2);
+    const auto up = static_cast<uint16_t>(bits + 1), even = static_cast<uint16_t>(bits + (bits & 1));
+    for (const auto& [value, rounded] : {std::pair{static_cast<float>(low), static_cast<uint16_t>(bits)},
+                                         {middle, even},
+                                         {std::nextafter(middle, 0.F), static_cast<uint16_t>(bits)},
+                                         {std::nextafter(middle, 1e9F), up}}) {
+      values.push_back(value);
+      want.push_back(rounded);
+      values.push_back(-value);
+      want.push_back(rounded | 0x8000);
+    }
+  }
+  values.insert(values.end(), {INFINITY, 1e30F, NAN});
+  want.insert(want.end(), {0x7C00, 0x7C00, 0x7E00});
+  std::vector<uint16_t> got(values.size());
+  kernels.f16_of_f32(got.data(), values.data(), std::ssize(values));
+  EXPECT_EQ(got, want);
+  values.clear();
+  want.clear();
+  for (uint32_t bits = 0; bits < 0x7F80; ++bits)
+    for (const auto& [low, rounded] :
+         {std::pair{0x0000U, bits}, {0x7FFFU, bits}, {0x8000U, bits + (bits & 1)}, {0x8001U, bits + 1}}) {
+      values.push_back(std::bit_cast<float>(bits << 16 | low));
+      want.push_back(static_cast<uint16_t>(rounded));
+    }
+  got.resize(values.size());
+  kernels.bf16_of_f32(got.data(), values.data(), std::ssize(values));
+  EXPECT_EQ(got, want);
 }
 
 TEST(Overlap, IsTheCommonPart) {

@@ -34,6 +34,10 @@ std::map<std::string, std::pair<Shape, std::vector<float>>> values_of(const Tens
   return out;
 }
 
+Comparison compare(const ModelView& a, const ModelView& b) {
+  return compare_sides(checked_side(a), checked_side(b));
+}
+
 class CheckTest : public testing::TestWithParam<const char*> {
  protected:
   const std::string folder_ = golden(GetParam());
@@ -68,7 +72,7 @@ TEST_P(CheckTest, FindsOneWrongRow) {
   const ModelView right = our_view(source_.tensors(), source_.config());
   auto values = values_of(theirs_);
   const MemoryTensors same(values);
-  EXPECT_LT(compare_models(right, hugging_face_view(same, source_.config())).greatest, 1e-5);
+  EXPECT_LT(compare(right, hugging_face_view(same, source_.config())).greatest, 1e-5);
   for (auto& [name, value] : values) {
     if (value.first.rank != 2 || value.first[0] < 3 || name.find("wte") != std::string::npos ||
         name.find("wpe") != std::string::npos || name.find("embed") != std::string::npos)
@@ -78,7 +82,7 @@ TEST_P(CheckTest, FindsOneWrongRow) {
     const int64_t columns = value.first[1];
     std::swap_ranges(data.begin(), data.begin() + columns, data.begin() + columns);  // two rows change places
     const MemoryTensors wrong(changed);
-    const Comparison found = compare_models(right, hugging_face_view(wrong, source_.config()));
+    const Comparison found = compare(right, hugging_face_view(wrong, source_.config()));
     EXPECT_GT(found.greatest, kSameModel * found.greatest_logit) << name;
   }
 }
@@ -89,7 +93,7 @@ TEST(Check, RefusesNumbersThatAreNotFinite) {
   values["decoder.final_layernorm.weight"].second[3] = std::numeric_limits<float>::infinity();
   const MemoryTensors broken(values);
   const ModelView right = our_view(source.tensors(), source.config());
-  EXPECT_THROW(compare_models(right, our_view(broken, source.config())), Error);
+  EXPECT_THROW(compare(right, our_view(broken, source.config())), Error);
 }
 
 // A wrong output never appears.
@@ -104,8 +108,8 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
   export_hf(conversion, dir / "right");
   values["decoder.layers.1.mlp.linear_fc2.bias"].second[0] += 1;
   const MemoryTensors other(values);
-  EXPECT_THROW(check_output(conversion, our_view(other, source.config()), false), Error);
-  EXPECT_NO_THROW(check_output(conversion, our_view(other, source.config()), true));
+  EXPECT_THROW(OutputCheck(conversion).compare(our_view(other, source.config()), false), Error);
+  EXPECT_NO_THROW(OutputCheck(conversion).compare(our_view(other, source.config()), true));
   set_log_sink(before);
   EXPECT_TRUE(file_exists(dir / "right/model.safetensors"));
   ASSERT_FALSE(lines.empty());

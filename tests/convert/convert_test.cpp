@@ -169,7 +169,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
     const Box box = Box::whole(tensor.name, tensor.shape());
     if (tensor.name.ends_with("linear_qkv.bias")) continue;
     writer.put(box, DType::kF32, tensor.shape(),
-               [&source, box](View out) { source.tensors().read(box, out); });
+               [&source](const Box& part, View out) { source.tensors().read(part, out); });
   }
   const float moment = 1;
   writer.put(Box::whole("optim.m.x", {1}), {&moment, DType::kF32, {1}});
