@@ -2,75 +2,105 @@
 
 namespace megalith {
 
-std::optional<uint64_t> PipelineGate::enter(size_t weight) {
-  std::unique_lock lock(mutex_);
-  source_.wait(lock, [&] { return stopped_ || (entered_ - left_ < limits_.items && room(weight)); });
-  if (stopped_) return std::nullopt;
-  inside_ = true;
-  weights_[entered_ % limits_.items] = weight;
-  done_[entered_ % limits_.items] = 0;
-  weight_ += weight;
-  return entered_;
+PipelineGate::PipelineGate(PipelineLimits limits, size_t weight)
+    : limits_(limits),
+      item_weight_(weight),
+      weights_(limits.items),
+      places_(limits.items),
+      done_(limits.items) {
+  for (size_t place = limits.items; place-- > 0;) free_.push_back(place);
 }
 
-bool PipelineGate::grow(size_t weight) {
+std::optional<PipelineGate::Turn> PipelineGate::next() {
+  std::unique_lock lock(mutex_);
+  turns_.wait(lock, [&] { return stopped_ || sink_is_due() || source_is_due() || at_end(); });
+  if (stopped_ || !(sink_is_due() || source_is_due())) return std::nullopt;
+  return sink_is_due() ? begin_sink() : begin_filling();
+}
+
+PipelineGate::Turn PipelineGate::begin_sink() {
+  sinking_ = true;
+  wake_one();
+  return {true, left_, places_[left_ % limits_.items]};
+}
+
+PipelineGate::Turn PipelineGate::begin_filling() {
+  const size_t slot = entered_ % limits_.items;
+  filling_ = true;
+  weights_[slot] = item_weight_;
+  weight_ += item_weight_;
+  done_[slot] = 0;
+  places_[slot] = free_.back();
+  free_.pop_back();
+  wake_one();
+  return {false, entered_, places_[slot]};
+}
+
+/// Each change that makes a turn due wakes one thread, which takes one turn and wakes another for the next.
+void PipelineGate::wake_one() {
+  if (sink_is_due() || source_is_due()) turns_.notify_one();
+}
+
+bool PipelineGate::grow(size_t weight, const std::function<void(const Turn&)>& sink) {
   std::unique_lock lock(mutex_);
   size_t& own = weights_[entered_ % limits_.items];
   if (weight <= own) return !stopped_;
-  source_.wait(lock, [&] { return stopped_ || room(weight - own); });
+  for (;;) {
+    growth_.wait(lock, [&] { return stopped_ || room(weight - own) || sink_is_due(); });
+    if (stopped_) return false;
+    if (room(weight - own)) break;
+    const Turn turn = begin_sink();
+    lock.unlock();
+    sink(turn);
+    lock.lock();
+  }
   weight_ += weight - own;
   own = weight;
-  return !stopped_;
+  return true;
 }
 
-void PipelineGate::ready() {
+void PipelineGate::ready(bool last) {
   const std::lock_guard lock(mutex_);
-  inside_ = false;
+  filling_ = false;
+  ended_ = last;
   ++entered_;
-  workers_.notify_one();
+  wake_one();
 }
 
 void PipelineGate::end_of_source() {
   const std::lock_guard lock(mutex_);
+  const size_t slot = entered_ % limits_.items;
+  weight_ -= weights_[slot];
+  free_.push_back(places_[slot]);
+  filling_ = false;
   ended_ = true;
-  workers_.notify_all();
-  sink_.notify_all();
-}
-
-std::optional<uint64_t> PipelineGate::take() {
-  std::unique_lock lock(mutex_);
-  workers_.wait(lock, [&] { return stopped_ || taken_ < entered_ || ended_; });
-  if (stopped_ || taken_ == entered_) return std::nullopt;
-  return taken_++;
+  turns_.notify_all();
 }
 
 void PipelineGate::finish(uint64_t item) {
   const std::lock_guard lock(mutex_);
   done_[item % limits_.items] = 1;
-  if (item == left_) sink_.notify_one();
-}
-
-std::optional<uint64_t> PipelineGate::wait_next() {
-  std::unique_lock lock(mutex_);
-  sink_.wait(lock, [&] {
-    return (left_ < entered_ && done_[left_ % limits_.items]) || (ended_ && left_ == entered_);
-  });
-  if (left_ == entered_) return std::nullopt;
-  return left_;
 }
 
 void PipelineGate::leave() {
   const std::lock_guard lock(mutex_);
-  weight_ -= weights_[left_ % limits_.items];
+  const size_t slot = left_ % limits_.items;
+  weight_ -= weights_[slot];
+  free_.push_back(places_[slot]);
   ++left_;
-  source_.notify_one();
+  sinking_ = false;
+  growth_.notify_one();
+  if (at_end())
+    turns_.notify_all();
+  else
+    wake_one();
 }
 
 void PipelineGate::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  source_.notify_all();
-  workers_.notify_all();
+  turns_.notify_all();
+  growth_.notify_one();
 }
 
 }  // namespace megalith

@@ -14,46 +14,59 @@
 namespace megalith {
 
 struct PipelineLimits {
-  size_t workers = 1;
+  size_t workers = 1;               // threads, the caller's included
   size_t items = 4;                 // at most that many between source and sink
   size_t weight = size_t{1} << 24;  // and not more than that together, unless one alone is heavier
 };
 
-/// Where the stages of one pipeline meet: counts items from the source to the sink and keeps them in order.
+/// Where the threads of one pipeline meet: counts items from the source to the sink and keeps them in order.
 /// Not used directly; see Pipeline. (Its own class so that it is compiled once, whatever the item.)
 class PipelineGate {
  public:
-  explicit PipelineGate(PipelineLimits limits)
-      : limits_(limits), weights_(limits.items), done_(limits.items) {}
+  /// What a thread shall do next: fill an item and work on it, or bring a finished one to the sink.
+  struct Turn {
+    bool sink;
+    uint64_t item;  // counted from the first
+    size_t place;   // of limits.items, where the item lies
+  };
 
-  /// Source: waits for a free place and for weight to be free; nothing once the pipeline stops. The place is
-  /// item % limits.items.
-  std::optional<uint64_t> enter(size_t weight);
-  /// Source: makes the entered item heavier; false once the pipeline stops.
-  bool grow(size_t weight);
-  void ready();          // source: the entered item may be worked on
-  void end_of_source();  // source: none follows; an entered item that is not ready does not count
+  /// `weight`: of an item that begins to be filled.
+  PipelineGate(PipelineLimits limits, size_t weight);
 
-  std::optional<uint64_t> take();  // worker: the next item in order; nothing when none will come
-  void finish(uint64_t item);      // worker
+  std::optional<Turn> next();  // waits; nothing when there will be none
+  void ready(bool last);       // the item is filled: another one may be, unless it is the last
+  void end_of_source();        // the item was not filled, and none will be
+  void finish(uint64_t item);  // it has been worked on
+  void leave();                // it has been through the sink
+  void stop();                 // wakes everybody, nothing more begins
 
-  std::optional<uint64_t>
-  wait_next();   // sink: the next item in order when it is finished; nothing at the end
-  void leave();  // sink: that item is gone
-  void stop();   // anybody: wakes everybody, nothing more begins
+  /// For the thread that fills an item. Waits until it may weigh that much; false once the pipeline stops. A
+  /// turn to the sink that comes meanwhile is given to `sink`: nobody else may be there to take it.
+  bool grow(size_t weight, const std::function<void(const Turn&)>& sink);
 
  private:
   bool room(size_t more) const { return weight_ == own_weight() || weight_ + more <= limits_.weight; }
-  size_t own_weight() const { return inside_ ? weights_[entered_ % limits_.items] : 0; }
+  size_t own_weight() const { return filling_ ? weights_[entered_ % limits_.items] : 0; }
+  bool sink_is_due() const { return !sinking_ && left_ < entered_ && done_[left_ % limits_.items]; }
+  bool source_is_due() const {
+    return !filling_ && !ended_ && entered_ - left_ < limits_.items && room(item_weight_);
+  }
+  bool at_end() const { return ended_ && left_ == entered_; }
+  Turn begin_sink();
+  Turn begin_filling();
+  void wake_one();
+
   PipelineLimits limits_;
+  size_t item_weight_;
   std::mutex mutex_;
-  std::condition_variable source_, workers_, sink_;
-  std::vector<size_t> weights_;
+  std::condition_variable turns_, growth_;
+  // By item % limits_.items:
+  std::vector<size_t> weights_, places_;
   std::vector<char> done_;
-  uint64_t entered_ = 0, taken_ = 0,
-           left_ = 0;  // numbers of the next item to become ready, to work on, to leave
+  std::vector<size_t> free_;         // places; the last one left is taken first, for it is in the caches
+  uint64_t entered_ = 0, left_ = 0;  // numbers of the next item to become ready, to leave
   size_t weight_ = 0;
-  bool inside_ = false;  // the source holds item entered_
+  bool filling_ = false, sinking_ = false;  // some thread does it; of each only one
   bool ended_ = false, stopped_ = false;
 };
 
@@ -70,9 +83,10 @@ struct PipelineStages {
   std::function<void()> interrupt = {};  // makes a source return that waits for something outside
 };
 
-/// Source -> workers -> sink. The source runs on a thread of its own, work on limits.workers threads, the
-/// sink on the caller's thread; it gets the items in the source's order. Items are reused and keep their
-/// memory.
+/// Source -> work -> sink. limits.workers threads, the caller's among them, each do whatever is to be done: a
+/// thread fills an item, works on it at once, while it is in its caches, and when it is the next in order
+/// takes it through the sink. One thread at a time is in the source, one in the sink, which gets the items in
+/// the source's order. Items are reused and keep their memory.
 ///
 /// What a stage throws is rethrown by run() when all threads have ended: from the sink at once, from source
 /// and work when the sink would have got that item, so that of several errors the first in the data's order
@@ -81,91 +95,99 @@ template <class Item>
 class Pipeline {
  public:
   Pipeline(PipelineLimits limits, PipelineStages<Item> stages)
-      : limits_(limits), stages_(std::move(stages)), gate_(limits), places_(limits.items) {}
+      : limits_(limits), stages_(std::move(stages)), gate_(limits, stages_.weight), places_(limits.items) {}
 
   void run() {
-    const Threads threads(*this);
-    while (const std::optional<uint64_t> number = gate_.wait_next()) {
-      Place& place = place_of(*number);
-      if (place.error) std::rethrow_exception(place.error);
-      stages_.sink(place.item);
-      gate_.leave();
+    {
+      const Threads threads(*this);
+      serve(0);
     }
+    if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  using Turn = PipelineGate::Turn;
   struct Place {
     Item item;
     std::exception_ptr error;
   };
   struct Stopped {};  // thrown through a source that waits in grow
 
-  /// The threads of the stages; at the end of run() they are told to stop (they have, unless it failed) and
-  /// joined.
+  /// The threads besides the caller's, which end when there is no turn left.
   struct Threads {
-    explicit Threads(Pipeline& owner) : pipeline(owner) {
+    explicit Threads(Pipeline& pipeline) {
       try {
-        list.emplace_back([this] { pipeline.read(); });
-        for (size_t i = 0; i < pipeline.limits_.workers; ++i)
-          list.emplace_back([this, i] { pipeline.work(i); });
+        for (size_t i = 1; i < pipeline.limits_.workers; ++i)
+          list.emplace_back([&pipeline, i] { pipeline.serve(i); });
       } catch (...) {  // no more threads
-        end();
+        pipeline.stop();
+        join();
         throw;
       }
     }
-    ~Threads() { end(); }
+    ~Threads() { join(); }
     Threads(const Threads&) = delete;
     Threads& operator=(const Threads&) = delete;
-    void end() {
-      pipeline.gate_.stop();
-      if (pipeline.stages_.interrupt) pipeline.stages_.interrupt();
+    void join() {
       for (std::thread& thread : list) thread.join();
     }
-    Pipeline& pipeline;
     std::vector<std::thread> list;
   };
 
-  Place& place_of(uint64_t number) { return places_[number % limits_.items]; }
-
-  void read() {
-    const auto grow = [this](size_t weight) {
-      if (!gate_.grow(weight)) throw Stopped();
-    };
-    bool more = true;
-    while (more) {
-      const std::optional<uint64_t> number = gate_.enter(stages_.weight);
-      if (!number) break;
-      Place& place = place_of(*number);
-      try {
-        more = stages_.source(place.item, grow);
-      } catch (const Stopped&) {
-        break;
-      } catch (...) {  // travels as an item to the sink
-        place.error = std::current_exception();
-        gate_.ready();
-        break;
-      }
-      if (more) gate_.ready();
+  void serve(size_t worker) {
+    while (const std::optional<Turn> turn = gate_.next()) {
+      if (turn->sink)
+        sink(*turn);
+      else
+        fill(*turn, worker);
     }
-    gate_.end_of_source();
   }
 
-  void work(size_t worker) {
-    while (const std::optional<uint64_t> number = gate_.take()) {
-      Place& place = place_of(*number);
-      try {
-        if (!place.error) stages_.work(worker, place.item);
-      } catch (...) {
-        place.error = std::current_exception();
-      }
-      gate_.finish(*number);
+  void fill(const Turn& turn, size_t worker) {
+    Place& place = places_[turn.place];
+    const auto grow = [this](size_t weight) {
+      if (!gate_.grow(weight, [this](const Turn& to_sink) { sink(to_sink); })) throw Stopped();
+    };
+    bool more = true;
+    try {
+      more = stages_.source(place.item, grow);
+    } catch (const Stopped&) {
+      return;
+    } catch (...) {  // travels as an item to the sink
+      place.error = std::current_exception();
     }
+    if (!more) return gate_.end_of_source();
+    gate_.ready(place.error != nullptr);
+    try {
+      if (!place.error) stages_.work(worker, place.item);
+    } catch (...) {
+      place.error = std::current_exception();
+    }
+    gate_.finish(turn.item);
+  }
+
+  void sink(const Turn& turn) {
+    Place& place = places_[turn.place];
+    try {
+      if (place.error) std::rethrow_exception(place.error);
+      stages_.sink(place.item);
+    } catch (...) {
+      error_ = std::current_exception();
+      return stop();
+    }
+    gate_.leave();
+  }
+
+  void stop() {
+    gate_.stop();
+    if (stages_.interrupt) stages_.interrupt();
   }
 
   PipelineLimits limits_;
   PipelineStages<Item> stages_;
   PipelineGate gate_;
   std::vector<Place> places_;
+  std::exception_ptr error_;  // of the sink
 };
 
 }  // namespace megalith

@@ -111,9 +111,14 @@ int64_t elements_of(const OutputPlan& plan) {
 void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
                  Progress& progress, uint64_t& done) {
   Chunks chunks(file);
-  Pipeline<Chunk> pipeline({.workers = 1, .items = 3, .weight = SIZE_MAX},
-                           {.source = [&](Chunk& chunk, const auto&) { return chunks.next(chunk); },
-                            .work = [&](size_t, Chunk& chunk) { fill(source, chunk); },
+  Pipeline<Chunk> pipeline({.workers = 2, .items = 3, .weight = SIZE_MAX},
+                           {.source =
+                                [&](Chunk& chunk, const auto&) {
+                                  if (!chunks.next(chunk)) return false;
+                                  fill(source, chunk);
+                                  return true;
+                                },
+                            .work = [](size_t, Chunk&) {},
                             .sink =
                                 [&](Chunk& chunk) {
                                   write(*chunk.tensor, chunk.bytes.data(), chunk.bytes.size());
