@@ -22,14 +22,9 @@ namespace {
 
 // Bytes of input between reader and writer; one longer line goes alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
-constexpr size_t kChunkAlone = size_t{1} << 18;  // fits the second-level cache with its tokens
+constexpr size_t kChunk = size_t{1} << 18;  // fits the second-level cache with its tokens
 constexpr size_t kLeastChunk = size_t{1} << 16, kLinesPerChunk = 4096;
-static_assert(kLongLine > kGreatestChunk && kLongLine < kBytesInFlight);
-
-PipelineLimits pipeline_limits(const PreprocessConfig& config) {
-  const auto workers = static_cast<size_t>(std::max(config.workers, 1));
-  return {.workers = workers, .items = 2 * workers + 2, .weight = kBytesInFlight};
-}
+static_assert(kLongLine > kChunk && kLongLine < kBytesInFlight);
 
 /// One preprocess() with what all its stages see.
 struct Run {
@@ -48,23 +43,15 @@ struct Run {
   }
 };
 
-/// Everything on this thread, a chunk at a time, which stays in its caches.
-void run_alone(const Run& run, std::vector<InputFile> files) {
-  DocumentSource source(std::move(files), run.line_limits(kChunkAlone), run.interrupt, run.output.start());
-  DocumentEncoder encoder(run.config, run.tools);
-  DocumentChunk chunk;
-  while (source.next(chunk, [](size_t) {})) {
-    encoder.encode(chunk);
-    run.output.take(chunk);
-    run.stop_if_asked();
-  }
-}
-
-void run_pipeline(const Run& run, std::vector<InputFile> files) {
-  const PipelineLimits limits = pipeline_limits(run.config);
-  const size_t bytes = std::clamp(limits.weight / limits.items, kLeastChunk, kGreatestChunk);
-  DocumentSource source(std::move(files), run.line_limits(bytes), run.interrupt, run.output.start());
-  std::vector<DocumentEncoder> encoders(limits.workers, DocumentEncoder(run.config, run.tools));
+void run_pipeline(const Run& run, const std::vector<InputFile>& files) {
+  const bool compressed =
+      std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
+  const auto workers = static_cast<size_t>(std::max(run.config.workers, 1));
+  const size_t threads = workers + (compressed ? 1 : 0);  // decompressing is as much work as tokenizing
+  const size_t items = threads == 1 ? 1 : 2 * threads;
+  const size_t bytes = std::clamp(kBytesInFlight / items, kLeastChunk, kChunk);
+  DocumentSource source(files, run.line_limits(bytes), run.interrupt, run.output.start());
+  std::vector<DocumentEncoder> encoders(threads, DocumentEncoder(run.config, run.tools));
   PipelineStages<DocumentChunk> stages;
   stages.source = [&](DocumentChunk& chunk, const auto& grow) { return source.next(chunk, grow); };
   stages.work = [&](size_t worker, DocumentChunk& chunk) { encoders[worker].encode(chunk); };
@@ -74,18 +61,14 @@ void run_pipeline(const Run& run, std::vector<InputFile> files) {
   };
   stages.weight = bytes;
   stages.interrupt = [&] { run.interrupt.set(); };
-  Pipeline<DocumentChunk>(limits, std::move(stages)).run();
+  Pipeline<DocumentChunk>({.workers = threads, .items = items, .weight = kBytesInFlight}, std::move(stages))
+      .run();
 }
 
 /// A stop cuts a pipe short, which may look like an error of the data: it is none then.
 void run_stages(const Run& run, const std::vector<InputFile>& files) {
-  const bool compressed =
-      std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
   try {
-    if (run.config.workers == 1 && !compressed)
-      run_alone(run, files);
-    else
-      run_pipeline(run, files);
+    run_pipeline(run, files);
   } catch (...) {
     run.stop_if_asked();
     throw;
@@ -99,8 +82,8 @@ struct Stop {
   const Interrupt& interrupt;
 };
 
-PreprocessSummary run(const PreprocessConfig& config, std::vector<InputFile> files, const TextTools& tools,
-                      const Stop& stop) {
+PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFile>& files,
+                      const TextTools& tools, const Stop& stop) {
   DocumentOutput output(config, tools, files);
   try {
     run_stages({config, tools, stop.signal, stop.interrupt, output}, files);
@@ -111,8 +94,8 @@ PreprocessSummary run(const PreprocessConfig& config, std::vector<InputFile> fil
   return output.finish();
 }
 
-TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer, std::string hash) {
-  TextTools tools{tokenizer, std::move(hash)};
+TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer) {
+  TextTools tools{tokenizer, tokenizer.hash()};
   if (config.split_sentences) {
     const std::string folder = find_punkt_folder(config.language);
     log("> sentences are split with ", folder);
@@ -149,19 +132,17 @@ int64_t PreprocessSummary::skipped() const {
   return std::accumulate(faults.begin(), faults.end(), int64_t{0});
 }
 
-PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
-                             const std::string& hash) {
+PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const Interrupt interrupt;
-  return run(config, look_at_inputs(config.inputs), text_tools(config, tokenizer, hash),
-             {nullptr, interrupt});
+  return run(config, look_at_inputs(config.inputs), text_tools(config, tokenizer), {nullptr, interrupt});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<InputFile> inputs = look_at_inputs(config.inputs);
+  const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
-  const TextTools tools = text_tools(config, *tokenizer, tokenizer->hash());
+  const TextTools tools = text_tools(config, *tokenizer);
   const int64_t size = tokenizer->vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
   log("Vocab size: ", size);
@@ -174,7 +155,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run(config, std::move(inputs), tools, {&signal, interrupt});
+    run(config, inputs, tools, {&signal, interrupt});
   } catch (const PreprocessStopped&) {
     log("stopped by ", signal.name(),
         config.resume ? "; run the same command to go on"

@@ -124,13 +124,12 @@ struct PreprocessStopped {};
 /// output tell where to go on; the finished files have the same bytes as those of an unbroken run. kUsage
 /// when inputs or options are not those of the interrupted run.
 ///
-/// Memory stays below 128 MiB plus twice the longest line (and ContentSet::kBytesEach a document when
-/// duplicates are left out, and what the decompressor needs), whatever the number of lines and workers, with
-/// a tokenizer that keeps no more than that itself (a byte-level BPE does, unless one pretoken is megabytes
-/// long). One worker does all its work on the caller's thread, unless the input is compressed.
-/// `hash` names the tokenizer in the sidecar (Tokenizer::hash()); empty: not known.
-PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer,
-                             const std::string& hash = {});
+/// Memory stays below 128 MiB, and 4 MiB for each worker after the fourth, plus twice the longest line (and
+/// ContentSet::kBytesEach a document when duplicates are left out, and what the decompressor needs), whatever
+/// the number of lines, with a tokenizer that keeps no more than half of that itself (a byte-level BPE does,
+/// unless one pretoken is megabytes long). One worker does all its work on the caller's thread; for
+/// compressed input there is one thread more.
+PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
 
 /// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0, or,
 /// after SIGTERM or SIGINT, 75 when the same command goes on (config.resume), else 128 and the signal's

@@ -13,7 +13,12 @@ namespace megalith {
 namespace {
 
 constexpr size_t kLinesNamed = 5;  // per reason, in the summary
-constexpr double kMemoryPromise = 128.0 * 1024 * 1024;
+
+/// Bytes, beside what the inputs need; see preprocess().
+double memory_promise(const PreprocessConfig& config) {
+  constexpr double kMiB = 1024 * 1024;
+  return (128 + 4 * std::max(0, config.workers - 4)) * kMiB;
+}
 
 /// 0, unknown, when one of the inputs is a pipe.
 int64_t total_size(const std::vector<InputFile>& files) {
@@ -312,8 +317,7 @@ void DocumentOutput::take(DocumentChunk& chunk) {
   summary_.short_documents += static_cast<int64_t>(chunk.short_documents);
   show_progress(chunk.consumed);
   save_if_due();
-  if (chunk.lines.capacity() > 2 * kGreatestChunk)
-    chunk = DocumentChunk{};  // a long line's memory is not kept
+  if (chunk.lines.capacity() > kKeptChunk) chunk = DocumentChunk{};
 }
 
 void DocumentOutput::add_documents(const DocumentChunk& chunk) {
@@ -485,9 +489,9 @@ void DocumentOutput::log_memory() const {
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return;
   const uint64_t hashes = contents_.size() * ContentSet::kBytesEach;
   const double limit =
-      kMemoryPromise + static_cast<double>(2 * summary_.longest_line + decoder_memory_ + hashes);
+      memory_promise(config_) + static_cast<double>(2 * summary_.longest_line + decoder_memory_ + hashes);
   log("Memory: ", format_bytes(static_cast<double>(usage.ru_maxrss) * 1024), " at most; limit ",
-      format_bytes(limit), " (128 MiB, twice the longest line",
+      format_bytes(limit), " (", format_bytes(memory_promise(config_)), ", twice the longest line",
       decoder_memory_ > 0 ? ", the decompressor" : "", hashes > 0 ? ", the hashes" : "", ")");
 }
 

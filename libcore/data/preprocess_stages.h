@@ -26,8 +26,8 @@
 /// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
 namespace megalith {
 
-/// Chunks are cut at the end of the line that reaches their bytes, which are at most these.
-constexpr size_t kGreatestChunk = size_t{1} << 20;
+/// A chunk that has become larger by a long line does not keep its memory.
+constexpr size_t kKeptChunk = size_t{1} << 21;
 /// A longer line is tokenized by the writer, so that its ids are never together in memory.
 constexpr size_t kLongLine = size_t{1} << 23;
 static_assert(kLongLine >= DocumentParser::kDecodedInPlace, "the texts must last as long as the chunk");
@@ -48,7 +48,7 @@ std::string shown_input(const std::string& path);  // "stdin" for "-"
 /// What makes sequences of a document's texts.
 struct TextTools {
   const Tokenizer& tokenizer;
-  std::string tokenizer_hash;                     // Tokenizer::hash(), or empty
+  std::string tokenizer_hash;                     // Tokenizer::hash()
   std::optional<SentenceSplitter> splitter = {};  // nothing: a text is one sequence
 
   /// The texts that each shall be one sequence.
