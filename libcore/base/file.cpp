@@ -321,7 +321,7 @@ void AtomicFile::sync() {
 }
 
 void AtomicFile::start_write_back() {
-  constexpr uint64_t kPiece = uint64_t{32} << 20;
+  constexpr uint64_t kPiece = uint64_t{8} << 20;
   const uint64_t there = size_ - buffer_.size();
   if (there - written_back_ < kPiece) return;
   // A file system that cannot is no failure: commit() waits for everything.

@@ -96,7 +96,7 @@ class AtomicFile {
   void truncate(uint64_t size);            // takes back what was appended behind
   void flush();
   void sync();  // what was written survives a power failure
-  /// Asks the kernel to bring what was appended to the disk already, 32 MiB at a time, without waiting, so
+  /// Asks the kernel to bring what was appended to the disk already, 8 MiB at a time, without waiting, so
   /// that commit() of a large file has less to wait for.
   void start_write_back();
   /// Where the file can be opened for reading before it has its name (flush() first).

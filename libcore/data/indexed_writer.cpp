@@ -158,6 +158,7 @@ void IndexedDatasetWriter::add_tokens(std::span<const int32_t> ids) {
       fail(ErrorKind::kData, s.prefix, ": token id ", *bad, " of document ", documents(), " does not fit ",
            name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
     s.bin.write(s.narrowed.data(), s.narrowed.size());
+    s.bin.file.start_write_back();
     s.tokens += static_cast<int64_t>(piece.size());
     s.open_tokens += static_cast<int64_t>(piece.size());
   }
@@ -215,6 +216,7 @@ void IndexedDatasetWriter::add_documents(std::span<const char> tokens, std::span
     fail(ErrorKind::kInternal, s.prefix, ": ", tokens.size(), " bytes were added as ", lengths.size(),
          " sequences of ", sum(lengths), " tokens, ", sequences.size(), " documents");
   s.bin.write(tokens.data(), tokens.size());
+  s.bin.file.start_write_back();
   s.tokens += static_cast<int64_t>(sum(lengths));
   s.lengths.append(lengths.data(), lengths.size_bytes());
   for (const int32_t n : sequences) {
