@@ -18,12 +18,18 @@ constexpr std::string_view kBlanks = " \t\r\n";
 const char* find_either(const char* at, const char* end, char one, char other) {
   const __m128i first = _mm_set1_epi8(one);
   const __m128i second = _mm_set1_epi8(other);
-  for (; end - at >= 16; at += 16) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(x, first), _mm_cmpeq_epi8(x, second));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(hit));
-    if (mask != 0) return at + std::countr_zero(mask);
+  const auto hits = [&](const char* from) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm_or_si128(_mm_cmpeq_epi8(x, first), _mm_cmpeq_epi8(x, second));
+  };
+  const auto bits = [](__m128i bytes) { return static_cast<unsigned>(_mm_movemask_epi8(bytes)); };
+  for (; end - at >= 64; at += 64) {
+    const __m128i any =
+        _mm_or_si128(_mm_or_si128(hits(at), hits(at + 16)), _mm_or_si128(hits(at + 32), hits(at + 48)));
+    if (bits(any) != 0) break;
   }
+  for (; end - at >= 16; at += 16)
+    if (const unsigned mask = bits(hits(at)); mask != 0) return at + std::countr_zero(mask);
   while (at < end && *at != one && *at != other) ++at;
   return at;
 }
