@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libcore/config/fields.h"
 
@@ -13,6 +14,7 @@ struct TokenizerConfig {
   bool hf_special_tokens = true;
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
+  std::vector<std::string> special_tokens;
 
   template <class V>
   void fields(V&& v) {
@@ -31,6 +33,9 @@ struct TokenizerConfig {
       one_of({"v1", "v2"}));
     v("tiktoken-num-special-tokens", tiktoken_special_tokens,
       "TikTokenizer: ids of special tokens, which come before those of the file.", at_least(7));
+    v("tokenizer-special-tokens", special_tokens,
+      "Special tokens beside those of the files; TikTokenizer: the first ones, instead of <unk> <s> </s> ...",
+      metavar("TOKEN"), alias({"tiktoken-special-tokens"}));
   }
   void finish();  // fills the type when the files leave one choice
   void validate(Problems&) const;

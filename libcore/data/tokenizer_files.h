@@ -14,7 +14,8 @@ inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t voc
           .vocab_size = static_cast<int>(vocab_size),
           .hf_special_tokens = config.hf_special_tokens,
           .tiktoken_pattern = config.tiktoken_pattern,
-          .tiktoken_special_tokens = config.tiktoken_special_tokens};
+          .tiktoken_special_tokens = config.tiktoken_special_tokens,
+          .special_tokens = config.special_tokens};
 }
 
 }  // namespace megalith

@@ -5,10 +5,12 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/text/hf_place.h"
 #include "libcore/text/hf_stages.h"
 #include "libcore/text/hf_tokenizer.h"
+#include "libcore/text/packed_model.h"
 #include "libcore/text/vocabulary.h"
 
 namespace megalith {
@@ -60,35 +62,24 @@ std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Voc
   return out;
 }
 
-/// Hugging Face takes the id of the vocabulary, or the next free one, whatever the entry says: files where
-/// that differs would mean one thing here and another there.
-int32_t place_added(Vocabulary& vocabulary, const HfPlace& entry) {
-  const std::string& text = entry.at("content").text();
-  const int64_t id = entry.at("id").integer();
-  if (text.empty()) entry.at("content").refuse("a text");
-  const auto known = vocabulary.find(text);
-  if (!known && id == static_cast<int64_t>(vocabulary.size())) {
-    vocabulary.add(text, id);
-  } else if (known.value_or(static_cast<int32_t>(vocabulary.size())) != id) {
-    fail(ErrorKind::kData, entry.file(), ": added token ", quote(text), " has id ", id, ", wanted ",
-         known ? concat(*known, " as in the vocabulary") : concat(vocabulary.size(), ", the next free one"));
+void read_added(const HfPlace& list, AddedTokenList& added) {
+  std::string odd;
+  int odds = 0;
+  for (const HfPlace& entry : list.list()) {
+    const std::string& text = entry.at("content").text();
+    if (text.empty()) entry.at("content").refuse("a text");
+    const int64_t written = entry.at("id").integer();
+    const int32_t id = added.add({.text = text,
+                                  .takes_space_before = entry.flag("lstrip", false),
+                                  .takes_space_after = entry.flag("rstrip", false),
+                                  .only_alone = entry.flag("single_word", false)},
+                                 entry.flag("normalized", false));
+    if (id != written && ++odds == 1)
+      odd = concat(quote(text), " has id ", written, " there; Hugging Face takes ", id, " for it");
   }
-  return static_cast<int32_t>(id);
-}
-
-void read_added(const HfPlace& root, Vocabulary& vocabulary, ByteLevelModel& out) {
-  const auto list = root.find("added_tokens");
-  if (!list) return;
-  for (const HfPlace& entry : list->list()) {
-    const AddedToken token = {.text = entry.at("content").text(),
-                              .id = place_added(vocabulary, entry),
-                              .takes_space_before = entry.flag("lstrip", false),
-                              .takes_space_after = entry.flag("rstrip", false),
-                              .only_alone = entry.flag("single_word", false)};
-    for (auto* group : {&out.raw_added, &out.normalized_added})  // of two entries the later one counts
-      std::erase_if(*group, [&](const AddedToken& t) { return t.id == token.id; });
-    (entry.flag("normalized", false) ? out.normalized_added : out.raw_added).push_back(token);
-  }
+  if (odds > 0)
+    warn(list.file(), ": added token ", odd, ", and so is done here",
+         odds > 1 ? concat("; ", odds - 1, " more are like it") : "");
 }
 
 CharacterIds::Unknown read_unknown(const HfPlace& model, const Vocabulary& vocabulary) {
@@ -115,83 +106,161 @@ bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& t
   });
 }
 
-/// Reads one tokenizer.json.
-class HfReader {
- public:
-  explicit HfReader(std::string path)
-      : path_(std::move(path)), json_(Json::load(path_)), root_(json_, path_) {}
+FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
+  std::vector<SplitPattern> patterns = pretokenizer.patterns;
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
+    patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
+  // Not a rule of the file: merging gives the same ids for the parts.
+  if (patterns.empty() && cuts_at_marks) patterns.push_back(mark_pattern(kMark, false));
+  return megalith::pretokenizer(std::move(patterns));
+}
 
-  std::unique_ptr<Tokenizer> read(bool special_tokens) {
-    if (!json_.is_object()) root_.refuse("an object");
-    root_.at("pre_tokenizer");
-    pretokenizer_ = read_hf_pretokenizer(root_);
-    parts_.normalizer = read_hf_normalizer(root_);
-    parts_.metaspace = pretokenizer_.metaspace;
-    parts_.decoder = read_hf_decoder(root_);
-    read_model();
-    const HfTemplate around = read_hf_post_processor(root_);
-    if (special_tokens) parts_.around = around;
-    if (needs_only_its_model()) return std::make_unique<ByteLevelTokenizer>(std::move(parts_.model));
-    return std::make_unique<HfTokenizer>(std::move(parts_));
-  }
+std::string names(const HfPretokenizer& pretokenizer) {
+  std::vector<std::string> names;
+  for (const SplitPattern& pattern : pretokenizer.patterns) names.push_back(pattern.name);
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
+    names.push_back(mark_pattern(pretokenizer.metaspace->mark, true).name);
+  return join(names, "; ");
+}
 
- private:
-  void read_model() {
-    const HfPlace model = root_.at("model");
-    check_model(model);
-    Vocabulary vocabulary(model.at("vocab").json(), path_);
-    ByteLevelModel& out = parts_.model;
-    out.name = "HuggingFaceTokenizer";
-    out.merges = read_merges(model.at("merges"), vocabulary);
-    out.ignore_merges = model.flag("ignore_merges", false);
-    read_added(root_, vocabulary, out);
-    parts_.texts = vocabulary.texts();
-    if (pretokenizer_.byte_level) {
-      vocabulary.fill(out);
-      out.rules.clear();
-    } else {
-      out.tokens = parts_.texts;
-      const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
-      out.characters.emplace(out.tokens, unknown);
-      out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
-                         unknown.byte_fallback ? " or bytes" : "");
-    }
-    choose_pretokens(out);
-    out.eod = vocabulary.find(end_of_text(path_)).value_or(-1);
-  }
+/// All but the model.
+HfParts read_stages(const HfPlace& root, const HfPretokenizer& pretokenizer, bool around) {
+  HfParts parts;
+  parts.normalizer = read_hf_normalizer(root);
+  parts.metaspace = pretokenizer.metaspace;
+  parts.decoder = read_hf_decoder(root);
+  HfTemplate stage = read_hf_post_processor(root);
+  if (around) parts.around = std::move(stage);
+  return parts;
+}
 
-  void choose_pretokens(ByteLevelModel& out) {
-    std::vector<SplitPattern> patterns = pretokenizer_.patterns;
-    if (pretokenizer_.metaspace && pretokenizer_.metaspace->split)
-      patterns.push_back(mark_pattern(pretokenizer_.metaspace->mark, true));
-    for (const SplitPattern& pattern : patterns) out.rules += (out.rules.empty() ? "" : "; ") + pattern.name;
-    // Not a rule of the file: merging gives the same ids for the parts.
-    if (patterns.empty() && !pretokenizer_.byte_level && cut_at_marks(out, parts_.texts))
-      patterns.push_back(mark_pattern(kMark, false));
-    out.find_pretokens = pretokenizer(std::move(patterns));
-  }
-
-  /// GPT-2's way, where a ByteLevelTokenizer does everything.
-  bool needs_only_its_model() const {
-    const auto& steps = parts_.decoder.steps();
-    return parts_.normalizer.empty() && !parts_.metaspace && parts_.around.before.empty() &&
-           parts_.around.after.empty() && steps.size() == 1 &&
-           std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
-  }
-
-  std::string path_;
-  Json json_;
-  HfPlace root_;
-  HfPretokenizer pretokenizer_;
-  HfParts parts_;
+struct Source {
+  std::string path;  // of tokenizer.json
+  const HfSettings& settings;
 };
+
+/// The model of a tokenizer.json, and the texts of its tokens.
+void read_model(const Source& source, const HfPlace& root, const HfPretokenizer& pretokenizer,
+                HfParts& parts) {
+  const HfPlace model = root.at("model");
+  check_model(model);
+  Vocabulary vocabulary(model.at("vocab").json(), source.path);
+  ByteLevelModel& out = parts.model;
+  out.name = "HuggingFaceTokenizer";
+  out.merges = read_merges(model.at("merges"), vocabulary);
+  out.ignore_merges = model.flag("ignore_merges", false);
+  AddedTokenList added(vocabulary, out);
+  if (const auto list = root.find("added_tokens")) read_added(*list, added);
+  for (const std::string& text : source.settings.special) added.add_special(text);
+  const std::vector<std::string> texts = vocabulary.texts();
+  out.rules = names(pretokenizer);
+  if (pretokenizer.byte_level) {
+    vocabulary.fill(out);
+  } else {
+    out.tokens = texts;
+    const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
+    out.characters.emplace(out.tokens, unknown);
+    out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
+                       unknown.byte_fallback ? " or bytes" : "", out.rules.empty() ? "" : "; ", out.rules);
+  }
+  out.find_pretokens = choose_pretokens(pretokenizer, !pretokenizer.byte_level && cut_at_marks(out, texts));
+  out.eod = vocabulary.find(end_of_text(source.path)).value_or(-1);
+  parts.texts = TokenTexts(texts);
+}
+
+/// Whether a ByteLevelTokenizer does everything, GPT-2's way.
+bool needs_only_its_model(const HfParts& parts) {
+  const auto& steps = parts.decoder.steps();
+  return parts.normalizer.empty() && !parts.metaspace && parts.around.before.empty() &&
+         parts.around.after.empty() && steps.size() == 1 &&
+         std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
+}
+
+struct Made {
+  std::unique_ptr<Tokenizer> tokenizer;
+  const ByteLevelTokenizer* core;
+};
+
+Made make(HfParts parts) {
+  if (needs_only_its_model(parts)) {
+    auto tokenizer = std::make_unique<ByteLevelTokenizer>(std::move(parts.model));
+    const ByteLevelTokenizer* const core = tokenizer.get();
+    return {std::move(tokenizer), core};
+  }
+  auto tokenizer = std::make_unique<HfTokenizer>(std::move(parts));
+  const ByteLevelTokenizer* const core = &tokenizer->core();
+  return {std::move(tokenizer), core};
+}
+
+// What is kept of a byte-level tokenizer.json: all of it but the model as JSON, the texts of the tokens, and
+// the model.
+
+std::string pack_parts(const Json& root, const HfParts& parts) {
+  Json stages = Json::object();
+  for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder"})
+    if (const Json* stage = root.find(key)) stages.set(key, *stage);
+  Packer out;
+  out.add(stages.dump());
+  out.add(parts.texts.bytes());
+  out.add(std::span<const uint32_t>(parts.texts.ends()));
+  pack(parts.model, out);
+  return out.take();
+}
+
+std::optional<HfParts> unpack_parts(std::string_view packed, const Source& source) {
+  Unpacker in(packed);
+  const std::string_view stages = in.text(), texts = in.text();
+  std::vector<uint32_t> ends = in.array<uint32_t>();
+  std::optional<ByteLevelModel> model = unpack_model(in);
+  if (!model || !in.whole() || ends.size() != model->tokens.size() ||
+      !std::is_sorted(ends.begin(), ends.end()) || (ends.empty() ? 0 : ends.back()) != texts.size())
+    return std::nullopt;
+  const Json json = Json::parse(stages, source.path);
+  const HfPlace root(json, source.path);
+  const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
+  HfParts parts = read_stages(root, pretokenizer, source.settings.around);
+  parts.model = std::move(*model);
+  parts.model.find_pretokens = choose_pretokens(pretokenizer, false);
+  parts.texts = TokenTexts(texts, std::move(ends));
+  return parts;
+}
+
+/// The name of what is kept of the file and of what beside it counts.
+CachedFile kept_file(const Source& source, std::string_view contents) {
+  const std::string end = end_of_text(source.path);
+  std::vector<std::string_view> parts = {contents, end};
+  parts.insert(parts.end(), source.settings.special.begin(), source.settings.special.end());
+  return CachedFile("hf-1", source_hash(parts));
+}
+
+std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
+  const std::string contents = read_file(source.path);
+  std::optional<CachedFile> kept;
+  if (contents.size() >= kWorthKeeping) kept = kept_file(source, contents);
+  if (kept)
+    if (const std::optional<std::string> packed = kept->load())
+      if (std::optional<HfParts> parts = unpack_parts(*packed, source))
+        return make(std::move(*parts)).tokenizer;
+  const Json json = Json::parse(contents, source.path);
+  const HfPlace root(json, source.path);
+  if (!json.is_object()) root.refuse("an object");
+  root.at("pre_tokenizer");
+  const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
+  HfParts parts = read_stages(root, pretokenizer, source.settings.around);
+  read_model(source, root, pretokenizer, parts);
+  if (!kept || !pretokenizer.byte_level) return make(std::move(parts)).tokenizer;
+  Made made = make(parts);
+  complete(parts.model, *made.core);
+  kept->store(pack_parts(json, parts));
+  return std::move(made.tokenizer);
+}
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, bool special_tokens) {
+std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, const HfSettings& settings) {
   const bool is_folder = std::filesystem::is_directory(path);
-  return HfReader(is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path)
-      .read(special_tokens);
+  return read_tokenizer(
+      {is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path, settings});
 }
 
 }  // namespace megalith

@@ -29,12 +29,25 @@ HfParts with_normal_tokens(HfParts parts) {
   Normalizer::Scratch scratch;
   for (AddedToken& token : parts.model.normalized_added) {
     token.text = parts.normalizer.apply(token.text, scratch);
-    parts.texts[static_cast<size_t>(token.id)] = token.text;
+    parts.texts.change(static_cast<size_t>(token.id), token.text);
   }
   return parts;
 }
 
 }  // namespace
+
+TokenTexts::TokenTexts(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    bytes_ += text;
+    ends_.push_back(static_cast<uint32_t>(bytes_.size()));
+  }
+}
+
+std::string_view TokenTexts::operator[](size_t id) const {
+  if (const auto changed = changed_.find(id); changed != changed_.end()) return changed->second;
+  const size_t begin = id == 0 ? 0 : ends_[id - 1];
+  return std::string_view(bytes_).substr(begin, ends_[id] - begin);
+}
 
 HfTokenizer::HfTokenizer(HfParts parts) : HfTokenizer(Ready{}, with_normal_tokens(std::move(parts))) {}
 
@@ -114,9 +127,9 @@ std::string HfTokenizer::decode(std::span<const int32_t> ids) const {
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (int32_t id : ids) {
-    if (id < 0 || id >= vocab_size())
+    if (id < 0 || id >= vocab_size() || texts_[static_cast<size_t>(id)].empty())
       fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
-    tokens.push_back(texts_[static_cast<size_t>(id)]);
+    tokens.emplace_back(texts_[static_cast<size_t>(id)]);
   }
   return decoder_.decode(std::move(tokens));
 }

@@ -5,12 +5,35 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "libcore/text/byte_level_tokenizer.h"
 #include "libcore/text/hf_stages.h"
 
 namespace megalith {
+
+/// The text of each id, end to end in one piece of memory. Empty: no token has the id.
+class TokenTexts {
+ public:
+  TokenTexts() = default;
+  explicit TokenTexts(const std::vector<std::string>& texts);
+  /// `ends`: where each ends in `bytes`, ascending, the last at their end.
+  TokenTexts(std::string_view bytes, std::vector<uint32_t> ends) : bytes_(bytes), ends_(std::move(ends)) {}
+
+  size_t size() const { return ends_.size(); }
+  std::string_view operator[](size_t id) const;
+  void change(size_t id, std::string text) { changed_[id] = std::move(text); }
+
+  /// As they were made.
+  std::string_view bytes() const { return bytes_; }
+  const std::vector<uint32_t>& ends() const { return ends_; }
+
+ private:
+  std::string bytes_;
+  std::vector<uint32_t> ends_;
+  std::unordered_map<size_t, std::string> changed_;
+};
 
 /// What a tokenizer.json has beside its model.
 struct HfParts {
@@ -19,7 +42,7 @@ struct HfParts {
   std::optional<Metaspace> metaspace;
   HfTemplate around;
   TokenDecoder decoder;
-  std::vector<std::string> texts;  // of each id, as the file writes it
+  TokenTexts texts;  // as the file writes them
 };
 
 /// Hugging Face's way through a text: added tokens are cut out, the rest is normalized, added tokens that are
@@ -38,6 +61,8 @@ class HfTokenizer : public Tokenizer {
   std::string name() const override { return core_.name(); }
   std::string hash() const override;
 
+  const ByteLevelTokenizer& core() const { return core_; }
+
  private:
   struct Ready {};
   HfTokenizer(Ready, HfParts parts);  // whose added tokens are normalized
@@ -53,7 +78,7 @@ class HfTokenizer : public Tokenizer {
   std::optional<Metaspace> metaspace_;
   HfTemplate around_;
   TokenDecoder decoder_;
-  std::vector<std::string> texts_;
+  TokenTexts texts_;
 };
 
 }  // namespace megalith

@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "libcore/base/base64.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/text/packed_model.h"
 #include "libcore/text/split_pattern.h"
 
 namespace megalith {
 namespace {
 
 constexpr std::array kSpecialTokens = {"<unk>", "<s>", "</s>", "<mask>", "<pad>", "<cls>", "<sep>"};
-constexpr int kEnd = 2;                 // </s>
+constexpr const char* kEnd = "</s>";
 constexpr int kMegatronsSize = 131072;  // without --vocab-size
 
 using Tokens = std::vector<std::string>;  // bytes, in the order of their ranks
@@ -75,15 +77,36 @@ std::string pattern_of(const std::string& name) {
   fail(ErrorKind::kUsage, "--tiktoken-pattern ", quote(name), " is not known; there are v1 and v2");
 }
 
+/// All special tokens by id: the user's, or the seven, then numbered ones.
+Tokens special_tokens(const TikTokenSettings& settings) {
+  Tokens names = settings.special;
+  if (names.empty()) names.assign(kSpecialTokens.begin(), kSpecialTokens.end());
+  const auto count = static_cast<size_t>(settings.special_tokens);
+  if (names.size() > count)
+    fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", count, ", wanted at least ", names.size(),
+         ", the number of special tokens that are named");
+  for (const char* needed : kSpecialTokens)
+    if (std::find(names.begin(), names.end(), needed) == names.end())
+      fail(ErrorKind::kUsage, "--tokenizer-special-tokens lacks ", quote(needed), "; TikTokenizer needs ",
+           join(Tokens(kSpecialTokens.begin(), kSpecialTokens.end()), " "));
+  while (names.size() < count) names.push_back(concat("<SPECIAL_", names.size(), ">"));
+  std::unordered_set<std::string_view> known;
+  for (const std::string& name : names)
+    if (!known.insert(name).second)
+      fail(ErrorKind::kUsage, "--tokenizer-special-tokens: ", quote(name), " stands twice among the ", count,
+           " special tokens");
+  return names;
+}
+
 /// Special tokens first, then those of the file.
-void fill_tokens(ByteLevelModel& model, const Tokens& tokens, int special) {
-  for (int id = 0; id < special; ++id) {
-    const auto at = static_cast<size_t>(id);
-    model.tokens.push_back(at < kSpecialTokens.size() ? std::string(kSpecialTokens[at])
-                                                      : concat("<SPECIAL_", id, ">"));
-    model.raw_added.push_back({.text = model.tokens.back(), .id = id});
+void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tokens) {
+  for (const std::string& name : special) {
+    const auto id = static_cast<int32_t>(model.tokens.size());
+    if (name == kEnd) model.eod = id;
+    model.tokens.push_back(name);
+    model.raw_added.push_back({.text = name, .id = id});
   }
-  model.literal.assign(static_cast<size_t>(special), true);
+  model.literal.assign(special.size(), true);
   model.tokens.insert(model.tokens.end(), tokens.begin(), tokens.end());
   model.literal.resize(model.tokens.size(), false);
 }
@@ -119,6 +142,7 @@ ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& se
   const auto least = static_cast<int>(kSpecialTokens.size());
   if (special < least)
     fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", special, ", wanted at least ", least);
+  const Tokens names = special_tokens(settings);
   const std::string contents = read_file(path);
   const bool is_json = trim(contents).starts_with('[');
   const int size = settings.vocab_size > 0 ? settings.vocab_size : is_json ? kMegatronsSize : 0;
@@ -139,10 +163,21 @@ ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& se
   model.find_pretokens = pattern->find;
   model.ranks = MergeRanks::kToken;
   model.ignore_merges = true;
-  model.eod = kEnd;
-  fill_tokens(model, tokens, special);
+  fill_tokens(model, names, tokens);
   fill_merges(model, tokens, special, path);
   return model;
+}
+
+std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
+                                                            const TikTokenSettings& settings) {
+  const auto read = [&] { return read_tiktoken(path, settings); };
+  const std::string contents = read_file(path);
+  if (contents.size() < kWorthKeeping) return std::make_unique<ByteLevelTokenizer>(read());
+  const std::string numbers = concat(settings.special_tokens, " ", settings.vocab_size);
+  std::vector<std::string_view> sources = {contents, settings.pattern, numbers};
+  sources.insert(sources.end(), settings.special.begin(), settings.special.end());
+  return kept_tokenizer(CachedFile("tiktoken-1", source_hash(sources)),
+                        split_pattern(pattern_of(settings.pattern))->find, read);
 }
 
 }  // namespace megalith

@@ -52,6 +52,7 @@ struct TokenizerFiles {
   bool hf_special_tokens = true;  // HuggingFaceTokenizer: what the post-processor adds, such as <s>
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
+  std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
 };
 
 /// Reads the files and makes the tokenizer. Throws kUsage for an unknown type (with the nearest known one) or

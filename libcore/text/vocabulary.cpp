@@ -1,5 +1,6 @@
 #include "libcore/text/vocabulary.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "libcore/base/error.h"
@@ -51,21 +52,21 @@ BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::str
 }
 
 std::vector<std::string> Vocabulary::texts() const {
-  std::vector<std::string> texts(size());
-  for (int32_t id = 0; id < static_cast<int32_t>(size()); ++id) {
-    const auto token = tokens_.find(id);
-    if (token == tokens_.end())
-      fail(ErrorKind::kData, place_, ": no token has id ", id, ", but there are ", size(),
-           " tokens; wanted every id from 0 to ", size() - 1, " once");
-    texts[static_cast<size_t>(id)] = *token->second;
+  constexpr int32_t kMost = (1 << 21) - 1;  // a number that a model could have rows for
+  std::vector<std::string> texts;
+  for (const auto& [id, token] : tokens_) {
+    if (id > kMost)
+      fail(ErrorKind::kData, place_, ": token ", quote(*token), " has id ", id, "; ids go to ", kMost);
+    if (static_cast<size_t>(id) >= texts.size()) texts.resize(static_cast<size_t>(id) + 1);
+    texts[static_cast<size_t>(id)] = *token;
   }
   return texts;
 }
 
 void Vocabulary::fill(ByteLevelModel& model) const {
   model.tokens = texts();
-  model.literal.resize(size());
-  for (size_t id = 0; id < size(); ++id) {
+  model.literal.resize(model.tokens.size());
+  for (size_t id = 0; id < model.tokens.size(); ++id) {
     auto bytes = from_byte_alphabet(model.tokens[id]);
     model.literal[id] = !bytes;
     if (bytes) model.tokens[id] = std::move(*bytes);
@@ -78,6 +79,17 @@ void Vocabulary::fill(ByteLevelModel& model) const {
            "; a byte-level vocabulary has one for each of the 256 bytes");
     model.byte_ids[byte] = *id;
   }
+}
+
+int32_t AddedTokenList::add(AddedToken token, bool normalized) {
+  const auto known = vocabulary_.find(token.text);
+  if (!known) vocabulary_.add(token.text, next_);
+  token.id = known.value_or(static_cast<int32_t>(next_));
+  next_ = std::max(next_, int64_t{token.id} + 1);
+  for (auto* group : {&model_.raw_added, &model_.normalized_added})
+    std::erase_if(*group, [&](const AddedToken& other) { return other.id == token.id; });
+  (normalized ? model_.normalized_added : model_.raw_added).push_back(token);
+  return token.id;
 }
 
 }  // namespace megalith

@@ -24,17 +24,18 @@ class Vocabulary {
   void add(const std::string& token, int64_t id);
 
   std::optional<int32_t> find(const std::string& token) const;
-  size_t size() const { return ids_.size(); }
+  size_t size() const { return ids_.size(); }  // tokens
 
   /// The merge of `left` and `right`. `where` begins the message of kData: one of the two or the joined token
   /// is unknown.
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right,
                                const std::string& where) const;
 
-  /// The text of each id. Throws kData: ids are not 0..size-1.
+  /// The text of each id up to the greatest; empty where no token has it. Throws kData when that is more than
+  /// any model has.
   std::vector<std::string> texts() const;
 
-  /// Fills tokens, literal and byte_ids of `model`. Throws kData: ids are not 0..size-1, or one of the 256
+  /// Fills tokens, literal and byte_ids of `model`. Throws kData as texts() does, or when one of the 256
   /// bytes has no token.
   void fill(ByteLevelModel& model) const;
 
@@ -44,6 +45,24 @@ class Vocabulary {
   std::string place_;
   std::unordered_map<std::string, int32_t> ids_;
   std::unordered_map<int32_t, const std::string*> tokens_;  // into the keys of ids_
+};
+
+/// Adds special tokens to a vocabulary as Hugging Face does. Both live longer.
+class AddedTokenList {
+ public:
+  AddedTokenList(Vocabulary& vocabulary, ByteLevelModel& model)
+      : vocabulary_(vocabulary), model_(model), next_(static_cast<int64_t>(vocabulary.size())) {}
+
+  /// `token`, whose id is filled: that of the vocabulary, else the next free one. Of two with one id the
+  /// later one counts. kData when another token has that id. Returns the id.
+  int32_t add(AddedToken token, bool normalized);
+  /// One that is found in the text as it is.
+  void add_special(const std::string& text) { add({.text = text}, false); }
+
+ private:
+  Vocabulary& vocabulary_;
+  ByteLevelModel& model_;
+  int64_t next_;
 };
 
 }  // namespace megalith

@@ -8,7 +8,7 @@
 MEGALITH_FUZZ_TARGET(bpe_text) {
   using namespace megalith;
   const auto read = [](const char* name) {
-    return read_hf_tokenizer(concat(MEGALITH_SOURCE_DIR, "/tests/text/goldens/", name), false);
+    return read_hf_tokenizer(concat(MEGALITH_SOURCE_DIR, "/tests/text/goldens/", name), {.around = false});
   };
   static const std::unique_ptr<Tokenizer> tokenizers[] = {
       read("trained/tokenizer.json"), read("hf/llama3.json"), read("hf/o200k.json"),

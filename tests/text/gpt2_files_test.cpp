@@ -1,12 +1,8 @@
 #include "libcore/text/gpt2_files.h"
 
-#include <filesystem>
-#include <random>
-#include <set>
+#include <algorithm>
 
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
-#include "libcore/text/byte_alphabet.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -82,8 +78,8 @@ TEST_F(Gpt2Files, NameTheTokenOfABadVocabulary) {
   replace(vocab_, "\"!\":1", "\"!\":2");
   expect_refusal({"vocab.json", "id 2", "\"!\"", "\"\\\"\""});
   vocab_ = good;
-  replace(vocab_, "\"!\":1", "\"!\":7000");
-  expect_refusal({"vocab.json", "no token has id 1"});
+  replace(vocab_, "\"!\":1", "\"!\":2097152");
+  expect_refusal({"vocab.json", "\"!\"", "2097152", "2097151"});
   vocab_ = good;
   replace(vocab_, "\"!\":1", "\"!\":-1");
   expect_refusal({"\"!\"", "-1"});
@@ -108,6 +104,29 @@ TEST_F(Gpt2Files, NameTheTokenOfABadVocabulary) {
   expect_refusal({"vocab.json", "not valid JSON"});
 }
 
+TEST_F(Gpt2Files, MayLeaveIdsOut) {
+  const std::vector<int32_t> ids = test::encode(ByteLevelTokenizer(read()), "Oh! They're books!");
+  replace(vocab_, "\"!\":1", "\"!\":7000");
+  const ByteLevelTokenizer tokenizer(read());
+  std::vector<int32_t> wanted = ids;
+  std::replace(wanted.begin(), wanted.end(), 1, 7000);
+  ASSERT_NE(wanted, ids);
+  EXPECT_EQ(test::encode(tokenizer, "Oh! They're books!"), wanted);
+  EXPECT_EQ(tokenizer.decode(wanted), "Oh! They're books!");
+  EXPECT_EQ(tokenizer.vocab_size(), 7001);  // so that every id is below it
+  expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer.decode(std::vector<int32_t>{1}); });
+}
+
+TEST_F(Gpt2Files, TakeMoreSpecialTokens) {
+  read();
+  const ByteLevelTokenizer tokenizer(
+      read_gpt2_files(dir_ / "vocab.json", dir_ / "merges.txt", {"<|user|>", "!", "<|user|>!"}));
+  EXPECT_EQ(tokenizer.vocab_size(), 702);
+  EXPECT_EQ(test::encode(tokenizer, "<|user|>!!<|user|><|endoftext|>"),
+            (std::vector<int32_t>{701, 1, 700, 0}));
+  EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{701, 1, 700, 0}), "<|user|>!!<|user|><|endoftext|>");
+}
+
 TEST_F(Gpt2Files, AreSafeToReadWhenDamaged) {
   const auto use = [&] {
     const ByteLevelTokenizer tokenizer(read());
@@ -124,79 +143,6 @@ TEST_F(Gpt2Files, SayWhichOneIsNotThere) {
                [&] { read_gpt2_files(dir_ / "vocab.json", dir_ / "merges.txt"); });
   expect_error(ErrorKind::kNoInput, {"merges.txt"},
                [&] { read_gpt2_files(test::trained("vocab.json"), dir_ / "merges.txt"); });
-}
-
-/// A vocabulary of 24,256 tokens, large enough to be kept.
-void write_large(const test::TempDir& dir) {
-  Json vocab = Json::object();
-  std::string merges = "#version: 0.2\n";
-  std::vector<std::string> tokens;
-  const auto add = [&](const std::string& token) {
-    vocab.as_object().emplace_back(token, Json(static_cast<int64_t>(tokens.size())));
-    tokens.push_back(token);
-  };
-  for (int byte = 0; byte < 256; ++byte) add(to_byte_alphabet(std::string(1, static_cast<char>(byte))));
-  std::mt19937 random(9);
-  std::set<std::string> known(tokens.begin(), tokens.end());
-  while (tokens.size() < 24'255) {
-    const auto pick = [&] {  // letters, or a token made before
-      return random() % 2 == 0 || tokens.size() == 256
-                 ? std::string(1, static_cast<char>('a' + random() % 26))
-                 : tokens[256 + random() % (tokens.size() - 256)];
-    };
-    const std::string left = pick(), right = pick();
-    if (left.size() + right.size() > 20 || !known.insert(left + right).second) continue;
-    add(left + right);
-    merges += left + " " + right + "\n";
-  }
-  add("<|endoftext|>");
-  write_file(dir / "vocab.json", vocab.dump());
-  write_file(dir / "merges.txt", merges);
-}
-
-TEST(Gpt2Cache, GivesTheSameTokenizerAndIsMadeAgainWhenTheFilesChange) {
-  const test::TempDir dir;
-  write_large(dir);
-  const std::string cache = dir / "cache";
-  setenv("MEGALITH_CACHE_DIR", cache.c_str(), 1);
-  const auto make = [&] { return make_gpt2_tokenizer(dir / "vocab.json", dir / "merges.txt"); };
-  const auto kept = [&] {
-    return std::distance(std::filesystem::directory_iterator(cache), std::filesystem::directory_iterator());
-  };
-  const ByteLevelTokenizer right(read_gpt2_files(dir / "vocab.json", dir / "merges.txt"));
-  const auto expect_same = [&](const Tokenizer& tokenizer) {
-    EXPECT_EQ(tokenizer.hash(), right.hash());
-    std::mt19937 random(2);
-    for (int round = 0; round < 300; ++round) {
-      std::string text(random() % 60, ' ');
-      for (char& c : text) c = random() % 9 == 0 ? ' ' : static_cast<char>('a' + random() % 26);
-      const std::vector<int32_t> ids = test::encode(tokenizer, text + "<|endoftext|>");
-      ASSERT_EQ(ids, test::encode(right, text + "<|endoftext|>"));
-      ASSERT_EQ(tokenizer.decode(ids), text + "<|endoftext|>");
-    }
-  };
-  expect_same(*make());  // makes it
-  ASSERT_EQ(kept(), 1);
-  const std::string path = std::filesystem::directory_iterator(cache)->path().string();
-  expect_same(*make());  // reads it
-  const std::string good = read_file(path);
-
-  std::string bad = good;
-  bad[bad.size() / 2] ^= 1;
-  write_file(path, bad);
-  LogSink old = set_log_sink([](const std::string&) {});
-  expect_same(*make());
-  set_log_sink(std::move(old));
-  EXPECT_TRUE(read_file(path) == good);  // mended
-
-  write_file(dir / "merges.txt",
-             read_file(dir / "merges.txt") + "\n");  // a blank line changes nothing but the file
-  expect_same(*make());
-  EXPECT_EQ(kept(), 2);
-  std::filesystem::remove_all(cache);
-  write_file(cache, "");  // no folder can be made
-  expect_same(*make());
-  unsetenv("MEGALITH_CACHE_DIR");
 }
 
 }  // namespace

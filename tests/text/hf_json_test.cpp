@@ -1,6 +1,10 @@
 #include "libcore/text/hf_json.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "libcore/base/file.h"
+#include "libcore/base/log.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -163,13 +167,45 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   expect_refusal({"model.unk_token is \"<none>\""});
 }
 
-TEST_F(HfJson, RefusesAddedTokensThatHuggingFaceWouldNumberOtherwise) {
-  const Json good = root_;
+// The ids are those that tokenizers 0.23.3 gives for such files.
+TEST_F(HfJson, NumbersAddedTokensAsHuggingFaceAndSaysSo) {
+  std::vector<std::string> lines;
+  LogSink old = set_log_sink([&](const std::string& line) { lines.push_back(line); });
   added().push_back(token("<|user|>", 705));
-  expect_refusal({"\"<|user|>\"", "705", "700, the next free one"});
-  root_ = good;
+  added().push_back(token("<|bot|>", 709));
+  EXPECT_EQ(encode(*read(), "<|user|><|bot|>"), (std::vector<int32_t>{700, 701}));
+  ASSERT_EQ(lines.size(), 1U);
+  for (const char* part : {"\"<|user|>\" has id 705", "takes 700", "1 more"})
+    EXPECT_NE(lines[0].find(part), std::string::npos) << lines[0];
   member(added().as_array()[0], "id") = Json(3);
-  expect_refusal({"\"<|endoftext|>\"", "0 as in the vocabulary"});
+  EXPECT_EQ(encode(*read(), "<|endoftext|>"), std::vector<int32_t>{0});
+  set_log_sink(std::move(old));
+}
+
+TEST_F(HfJson, MayLeaveIdsOut) {
+  const std::vector<int32_t> ids = encode(*read(), "harbour!");
+  for (auto& [text, id] : member(model(), "vocab").as_object())
+    if (text == "!") id = Json(800);
+  added().push_back(token("<|user|>", 700));  // the number of tokens, whatever their ids
+  const auto tokenizer = read();
+  std::vector<int32_t> wanted = ids;
+  std::replace(wanted.begin(), wanted.end(), 1, 800);
+  wanted.push_back(700);
+  EXPECT_EQ(encode(*tokenizer, "harbour!<|user|>"), wanted);
+  EXPECT_EQ(tokenizer->vocab_size(), 801);
+  EXPECT_EQ(tokenizer->decode(wanted), "harbour!<|user|>");
+  expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer->decode(std::vector<int32_t>{1}); });
+  added().push_back(token("!", 800));
+  added().push_back(token("<|bot|>", 801));  // behind the greatest that is added
+  EXPECT_EQ(encode(*read(), "<|bot|>!"), (std::vector<int32_t>{801, 800}));
+}
+
+TEST_F(HfJson, RefusesAddedTokensThatTakeAnothersPlace) {
+  const Json good = root_;
+  for (auto& [text, id] : member(model(), "vocab").as_object())
+    if (text == "!") id = Json(700);
+  added().push_back(token("<|user|>", 700));
+  expect_refusal({"id 700 belongs to two tokens", "\"<|user|>\""});
   root_ = good;
   added().push_back(token("", 700));
   expect_refusal({"added_tokens[1].content"});

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(All, HfGoldens,
 
 TEST(HfTokenizer, LeavesOutSpecialTokensWhenAsked) {
   const auto with = read_hf_tokenizer(hf_golden("llama3.json"));
-  const auto without = read_hf_tokenizer(hf_golden("llama3.json"), false);
+  const auto without = read_hf_tokenizer(hf_golden("llama3.json"), {.around = false});
   const std::vector<int32_t> ids = test::encode(*with, "The harbour.");
   ASSERT_EQ(with->decode(std::vector<int32_t>{ids[0]}), "<|begin_of_text|>");
   EXPECT_EQ(test::encode(*without, "The harbour."), std::vector<int32_t>(ids.begin() + 1, ids.end()));
@@ -70,7 +70,7 @@ TEST(HfTokenizer, RefusesToDecodeUnknownIds) {
 
 TEST(HfTokenizer, EncodesALongTextAsItsParts) {
   for (const char* name : {"deepseek-v3/tokenizer.json", "deepseek-llm.json", "llama2.json", "qwen2.json"}) {
-    const auto tokenizer = read_hf_tokenizer(hf_golden(name), false);
+    const auto tokenizer = read_hf_tokenizer(hf_golden(name), {.around = false});
     const std::string part = "W\u00f6rter 12345 und \u65e5\u672c\u8a9e, so -- it's #5 ... fine";
     // Parts that begin with a blank and a letter are cut there by all of these.
     const std::vector<int32_t> first = test::encode(*tokenizer, part);

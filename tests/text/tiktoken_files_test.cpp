@@ -41,6 +41,30 @@ TEST(TikToken, TakesTheFirstTokensOfAFile) {
   EXPECT_EQ(test::encode(tokenizer, "the</s>"), (std::vector<int32_t>{'t' + 7, 'h' + 7, 'e' + 7, 2}));
 }
 
+TEST(TikToken, TakesOtherSpecialTokensAsMegatron) {
+  const std::vector<std::string> names = {"<|user|>", "<unk>", "</s>",  "<s>",
+                                          "<mask>",   "<pad>", "<cls>", "<sep>"};
+  const ByteLevelTokenizer tokenizer(
+      read_tiktoken(ranks("ranks.json"),
+                    {.pattern = "v2", .special_tokens = 10, .vocab_size = 10 + 256, .special = names}));
+  EXPECT_EQ(tokenizer.eod(), 2);
+  EXPECT_EQ(test::encode(tokenizer, "<|user|>t<SPECIAL_9><SPECIAL_8><unk></s>"),
+            (std::vector<int32_t>{0, 't' + 10, 9, 8, 1, 2}));
+  const auto reading = [&](std::vector<std::string> special, int count) {
+    return [=] {
+      read_tiktoken(ranks("ranks.json"), {.special_tokens = count, .vocab_size = 300, .special = special});
+    };
+  };
+  test::expect_error(ErrorKind::kUsage, {"--tokenizer-special-tokens lacks \"<unk>\"", "<unk> <s> </s>"},
+                     reading({"<|user|>"}, 10));
+  test::expect_error(ErrorKind::kUsage, {"--tiktoken-num-special-tokens 7", "at least 8"}, reading(names, 7));
+  std::vector<std::string> twice = names;
+  twice.push_back("<s>");
+  test::expect_error(ErrorKind::kUsage, {"\"<s>\" stands twice"}, reading(twice, 20));
+  twice.back() = "<SPECIAL_9>";  // number 8, so that number 9 is another
+  test::expect_error(ErrorKind::kUsage, {"\"<SPECIAL_9>\" stands twice"}, reading(twice, 20));
+}
+
 TEST(TikToken, NamesWhatDoesNotFit) {
   const auto reading = [&](const std::string& path, TikTokenSettings settings) {
     return [=] { read_tiktoken(path, settings); };

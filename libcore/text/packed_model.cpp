@@ -1,0 +1,183 @@
+#include "libcore/text/packed_model.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "libcore/base/xxh64.h"
+
+namespace megalith {
+namespace {
+
+struct PackedAdded {
+  uint32_t bytes;  // of its text
+  int32_t id;
+  uint32_t flags;  // lstrip, rstrip, single_word
+};
+
+void pack_texts(const std::vector<std::string>& texts, Packer& out) {
+  std::vector<uint32_t> sizes;
+  std::string bytes;
+  for (const std::string& text : texts) {
+    sizes.push_back(static_cast<uint32_t>(text.size()));
+    bytes += text;
+  }
+  out.add(std::span<const uint32_t>(sizes));
+  out.add(bytes);
+}
+
+/// Texts of these sizes in `bytes`; nothing when they are not all of it.
+std::optional<std::vector<std::string>> cut(std::string_view bytes, std::span<const uint32_t> sizes) {
+  if (std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}) != bytes.size()) return std::nullopt;
+  std::vector<std::string> texts;
+  texts.reserve(sizes.size());
+  for (const uint32_t size : sizes) {
+    texts.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return texts;
+}
+
+void pack_added(const std::vector<AddedToken>& tokens, Packer& out) {
+  std::vector<PackedAdded> entries;
+  std::string bytes;
+  for (const AddedToken& token : tokens) {
+    const uint32_t flags = (token.takes_space_before ? 1u : 0u) | (token.takes_space_after ? 2u : 0u) |
+                           (token.only_alone ? 4u : 0u);
+    entries.push_back({static_cast<uint32_t>(token.text.size()), token.id, flags});
+    bytes += token.text;
+  }
+  out.add(std::span<const PackedAdded>(entries));
+  out.add(bytes);
+}
+
+std::optional<std::vector<AddedToken>> unpack_added(Unpacker& in) {
+  const auto entries = in.array<PackedAdded>();
+  std::vector<uint32_t> sizes;
+  for (const PackedAdded& entry : entries) sizes.push_back(entry.bytes);
+  auto texts = cut(in.text(), sizes);
+  if (!texts || std::find(sizes.begin(), sizes.end(), 0u) != sizes.end()) return std::nullopt;
+  std::vector<AddedToken> tokens;
+  for (size_t i = 0; i < entries.size(); ++i)
+    tokens.push_back({.text = std::move((*texts)[i]),
+                      .id = entries[i].id,
+                      .takes_space_before = (entries[i].flags & 1) != 0,
+                      .takes_space_after = (entries[i].flags & 2) != 0,
+                      .only_alone = (entries[i].flags & 4) != 0});
+  return tokens;
+}
+
+/// Whether every id in the model is one of its tokens.
+bool ids_fit(const ByteLevelModel& model) {
+  const auto size = static_cast<int64_t>(model.tokens.size());
+  const auto fits = [size](int64_t id) { return id >= 0 && id < size; };
+  const auto added_fit = [&](const std::vector<AddedToken>& tokens) {
+    return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id); });
+  };
+  return std::all_of(model.byte_ids.begin(), model.byte_ids.end(), fits) &&
+         std::all_of(model.merges.begin(), model.merges.end(),
+                     [&](const auto& m) { return fits(m.left) && fits(m.right) && fits(m.merged); }) &&
+         std::all_of(model.seeds.begin(), model.seeds.end(),
+                     [&](const PieceSeed& seed) { return fits(seed.id); }) &&
+         added_fit(model.raw_added) && added_fit(model.normalized_added) && model.eod >= -1 &&
+         model.eod < size;
+}
+
+}  // namespace
+
+std::string_view Unpacker::take(size_t size) {
+  uint64_t count = 0;
+  if (!whole_ || rest_.size() < sizeof count) {
+    whole_ = false;
+    return {};
+  }
+  std::memcpy(&count, rest_.data(), sizeof count);
+  rest_.remove_prefix(sizeof count);
+  if (count > rest_.size() / size) {
+    whole_ = false;
+    return {};
+  }
+  const std::string_view bytes = rest_.substr(0, count * size);
+  rest_.remove_prefix(bytes.size());
+  return bytes;
+}
+
+void pack(const ByteLevelModel& model, Packer& out) {
+  out.add(model.name);
+  out.add(model.rules);
+  out.add(model.hash);
+  const std::array<int32_t, 3> numbers = {static_cast<int32_t>(model.ranks), model.ignore_merges, model.eod};
+  out.add(std::span<const int32_t>(numbers));
+  pack_texts(model.tokens, out);
+  std::vector<uint8_t> literal(model.literal.begin(), model.literal.end());
+  out.add(std::span<const uint8_t>(literal));
+  out.add(std::span<const int32_t>(model.byte_ids));
+  out.add(std::span<const BytePairEncoder::Merge>(model.merges));
+  out.add(std::span<const PieceSeed>(model.seeds));
+  pack_added(model.raw_added, out);
+  pack_added(model.normalized_added, out);
+}
+
+std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
+  ByteLevelModel model;
+  model.name = in.text();
+  model.rules = in.text();
+  model.hash = in.text();
+  const auto numbers = in.array<int32_t>();
+  const auto sizes = in.array<uint32_t>();
+  auto tokens = cut(in.text(), sizes);
+  const auto literal = in.array<uint8_t>();
+  const auto byte_ids = in.array<int32_t>();
+  model.merges = in.array<BytePairEncoder::Merge>();
+  model.seeds = in.array<PieceSeed>();
+  auto raw = unpack_added(in), normalized = unpack_added(in);
+  if (numbers.size() != 3 || numbers[0] < 0 || numbers[0] > static_cast<int32_t>(MergeRanks::kToken) ||
+      byte_ids.size() != model.byte_ids.size() || !tokens || !raw || !normalized)
+    return std::nullopt;
+  model.ranks = static_cast<MergeRanks>(numbers[0]);
+  model.ignore_merges = numbers[1] != 0;
+  model.eod = numbers[2];
+  model.tokens = std::move(*tokens);
+  model.literal.assign(literal.begin(), literal.end());
+  std::copy(byte_ids.begin(), byte_ids.end(), model.byte_ids.begin());
+  model.raw_added = std::move(*raw);
+  model.normalized_added = std::move(*normalized);
+  if (!ids_fit(model)) return std::nullopt;
+  return model;
+}
+
+uint64_t source_hash(std::span<const std::string_view> parts) {
+  Xxh64 hash;
+  for (const std::string_view part : parts) {
+    const uint64_t size = part.size();
+    hash.update(&size, sizeof size);
+    hash.update(part.data(), part.size());
+  }
+  return hash.digest();
+}
+
+void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer) {
+  model.seeds.assign(tokenizer.seeds().begin(), tokenizer.seeds().end());
+  model.hash = tokenizer.hash();
+}
+
+std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const CachedFile& kept, const FindPretokens& find,
+                                                   const std::function<ByteLevelModel()>& read) {
+  if (const std::optional<std::string> packed = kept.load()) {
+    Unpacker in(*packed);
+    std::optional<ByteLevelModel> model = unpack_model(in);
+    if (model && in.whole()) {
+      model->find_pretokens = find;
+      return std::make_unique<ByteLevelTokenizer>(std::move(*model));
+    }
+  }
+  ByteLevelModel model = read();
+  auto tokenizer = std::make_unique<ByteLevelTokenizer>(model);
+  complete(model, *tokenizer);
+  Packer out;
+  pack(model, out);
+  kept.store(out.take());
+  return tokenizer;
+}
+
+}  // namespace megalith

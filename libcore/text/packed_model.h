@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/build_cache.h"
+#include "libcore/text/byte_level_tokenizer.h"
+
+namespace megalith {
+
+/// Puts arrays of plain numbers one after the other, each behind its number of elements.
+class Packer {
+ public:
+  template <class T>
+  void add(std::span<const T> values) {
+    const uint64_t count = values.size();
+    out_.append(reinterpret_cast<const char*>(&count), sizeof count);
+    out_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  void add(std::string_view text) { add(std::span<const char>(text)); }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+/// Takes them out again, in the same order.
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view packed) : rest_(packed) {}
+
+  template <class T>
+  std::vector<T> array() {
+    const std::string_view bytes = take(sizeof(T));
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  /// As long as what is unpacked.
+  std::string_view text() { return take(1); }
+
+  /// All of it was there, and nothing is left.
+  bool whole() const { return whole_ && rest_.empty(); }
+
+ private:
+  /// The bytes of the next array, of elements of `size` bytes; empty when it is not whole.
+  std::string_view take(size_t size);
+
+  std::string_view rest_;
+  bool whole_ = true;
+};
+
+/// All of a model but its functions (`find_pretokens`, `characters`).
+void pack(const ByteLevelModel& model, Packer& out);
+/// Nothing when the parts do not fit together.
+std::optional<ByteLevelModel> unpack_model(Unpacker& in);
+
+/// Smaller files are read as fast as what would be kept of them.
+constexpr size_t kWorthKeeping = size_t{1} << 18;
+
+/// A hash of what a kept file is made of: the contents of files, and settings.
+uint64_t source_hash(std::span<const std::string_view> parts);
+
+/// The tokenizer of the kept model, or of what `read` reads, which then is kept for later runs. `find` is
+/// given to a kept one.
+std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const CachedFile& kept, const FindPretokens& find,
+                                                   const std::function<ByteLevelModel()>& read);
+/// The model with what only its tokenizer knows, before it is kept.
+void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer);
+
+}  // namespace megalith
