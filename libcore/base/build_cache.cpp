@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/xxh64.h"
 
@@ -46,19 +45,16 @@ CachedFile::CachedFile(std::string_view kind, uint64_t source) {
   if (!folder.empty()) path_ = concat(folder, "/", kind, "-", hex64(source));
 }
 
-std::optional<std::string> CachedFile::load() const {
+std::optional<CachedFile::Contents> CachedFile::load() const {
   if (path_.empty()) return std::nullopt;
   try {
     if (!file_exists(path_)) return std::nullopt;
-    std::string file = read_file(path_);
+    MappedFile file(path_);
     Header found{}, right{};
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);
-      right = header_of(std::string_view(file).substr(sizeof found));
-      if (std::memcmp(&found, &right, sizeof found) == 0) {
-        file.erase(0, sizeof found);
-        return file;
-      }
+      right = header_of(file.text().substr(sizeof found));
+      if (std::memcmp(&found, &right, sizeof found) == 0) return Contents(std::move(file), sizeof found);
     }
     warn(path_, ": the cached file is damaged; it is made again");
   } catch (const Error&) {

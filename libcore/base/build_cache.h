@@ -4,6 +4,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "libcore/base/file.h"
 
 namespace megalith {
 
@@ -21,8 +24,18 @@ class CachedFile {
   /// contents are made from.
   CachedFile(std::string_view kind, uint64_t source);
 
+  /// What was stored, as a view of the mapped file: one that is in use is never changed, only replaced.
+  class Contents {
+   public:
+    explicit Contents(MappedFile file, size_t from) : file_(std::move(file)), from_(from) {}
+    std::string_view text() const { return file_.text().substr(from_); }
+
+   private:
+    MappedFile file_;
+    size_t from_;
+  };
   /// The contents, if they are there and whole. Of a damaged file a line goes to the log.
-  std::optional<std::string> load() const;
+  std::optional<Contents> load() const;
   /// Quietly does nothing where it cannot be written.
   void store(std::string_view contents) const;
 

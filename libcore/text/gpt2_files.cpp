@@ -62,13 +62,8 @@ ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merg
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
                                                         const std::vector<std::string>& special) {
   const auto read = [&] { return read_gpt2_files(vocab, merges, special); };
-  const std::string vocab_text = read_file(vocab), merges_text = read_file(merges);
-  if (vocab_text.size() + merges_text.size() < kWorthKeeping)
-    return std::make_unique<ByteLevelTokenizer>(read());
-  std::vector<std::string_view> sources = {vocab_text, merges_text};
-  sources.insert(sources.end(), special.begin(), special.end());
-  return kept_tokenizer(CachedFile("gpt2-2", source_hash(sources)), pretokenizer(PretokenPattern::kGpt2),
-                        read);
+  const std::string files[] = {vocab, merges};
+  return kept_tokenizer(kept_file("gpt2-2", files, special), pretokenizer(PretokenPattern::kGpt2), read);
 }
 
 }  // namespace megalith

@@ -225,23 +225,16 @@ std::optional<HfParts> unpack_parts(std::string_view packed, const Source& sourc
   return parts;
 }
 
-/// The name of what is kept of the file and of what beside it counts.
-CachedFile kept_file(const Source& source, std::string_view contents) {
-  const std::string end = end_of_text(source.path);
-  std::vector<std::string_view> parts = {contents, end};
-  parts.insert(parts.end(), source.settings.special.begin(), source.settings.special.end());
-  return CachedFile("hf-1", source_hash(parts));
-}
-
 std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
-  const std::string contents = read_file(source.path);
-  std::optional<CachedFile> kept;
-  if (contents.size() >= kWorthKeeping) kept = kept_file(source, contents);
+  const std::string files[] = {source.path};
+  std::vector<std::string> words = source.settings.special;
+  words.push_back(end_of_text(source.path));
+  const std::optional<CachedFile> kept = kept_file("hf-1", files, words);
   if (kept)
-    if (const std::optional<std::string> packed = kept->load())
-      if (std::optional<HfParts> parts = unpack_parts(*packed, source))
+    if (const auto packed = kept->load())
+      if (std::optional<HfParts> parts = unpack_parts(packed->text(), source))
         return make(std::move(*parts)).tokenizer;
-  const Json json = Json::parse(contents, source.path);
+  const Json json = Json::load(source.path);
   const HfPlace root(json, source.path);
   if (!json.is_object()) root.refuse("an object");
   root.at("pre_tokenizer");

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <numeric>
 
+#include "libcore/base/file.h"
 #include "libcore/base/xxh64.h"
 
 namespace megalith {
@@ -146,14 +148,24 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   return model;
 }
 
-uint64_t source_hash(std::span<const std::string_view> parts) {
+std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
+                                    std::span<const std::string> settings) {
+  constexpr uint64_t kWorthKeeping = uint64_t{1} << 18;
+  uint64_t bytes = 0;
   Xxh64 hash;
-  for (const std::string_view part : parts) {
-    const uint64_t size = part.size();
-    hash.update(&size, sizeof size);
-    hash.update(part.data(), part.size());
+  const auto add_size = [&](uint64_t size) { hash.update(&size, sizeof size); };
+  for (const std::string& path : files) {
+    if (file_exists(path) && !std::filesystem::is_regular_file(path)) return std::nullopt;
+    const ReadableFile file(path);
+    add_size(file.size());
+    file.stream([&](std::span<const std::byte> block) { hash.update(block.data(), block.size()); });
+    bytes += file.size();
   }
-  return hash.digest();
+  for (const std::string& setting : settings) {
+    add_size(setting.size());
+    hash.update(setting.data(), setting.size());
+  }
+  return bytes < kWorthKeeping ? std::nullopt : std::optional<CachedFile>(std::in_place, kind, hash.digest());
 }
 
 void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer) {
@@ -161,10 +173,12 @@ void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer) {
   model.hash = tokenizer.hash();
 }
 
-std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const CachedFile& kept, const FindPretokens& find,
+std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
+                                                   const FindPretokens& find,
                                                    const std::function<ByteLevelModel()>& read) {
-  if (const std::optional<std::string> packed = kept.load()) {
-    Unpacker in(*packed);
+  if (!kept) return std::make_unique<ByteLevelTokenizer>(read());
+  if (const auto packed = kept->load()) {
+    Unpacker in(packed->text());
     std::optional<ByteLevelModel> model = unpack_model(in);
     if (model && in.whole()) {
       model->find_pretokens = find;
@@ -176,7 +190,7 @@ std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const CachedFile& kept, const
   complete(model, *tokenizer);
   Packer out;
   pack(model, out);
-  kept.store(out.take());
+  kept->store(out.take());
   return tokenizer;
 }
 

@@ -62,15 +62,16 @@ void pack(const ByteLevelModel& model, Packer& out);
 /// Nothing when the parts do not fit together.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 
-/// Smaller files are read as fast as what would be kept of them.
-constexpr size_t kWorthKeeping = size_t{1} << 18;
-
-/// A hash of what a kept file is made of: the contents of files, and settings.
-uint64_t source_hash(std::span<const std::string_view> parts);
+/// Where what is made of `files` under `settings` is kept: their contents decide. Nothing when they are small
+/// (they are read as fast as what would be kept of them) or no regular files (they can be read once only).
+/// Throws kNoInput, kIo. `kind`: see CachedFile.
+std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
+                                    std::span<const std::string> settings);
 
 /// The tokenizer of the kept model, or of what `read` reads, which then is kept for later runs. `find` is
 /// given to a kept one.
-std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const CachedFile& kept, const FindPretokens& find,
+std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
+                                                   const FindPretokens& find,
                                                    const std::function<ByteLevelModel()>& read);
 /// The model with what only its tokenizer knows, before it is kept.
 void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer);

@@ -170,14 +170,12 @@ ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& se
 
 std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
                                                             const TikTokenSettings& settings) {
-  const auto read = [&] { return read_tiktoken(path, settings); };
-  const std::string contents = read_file(path);
-  if (contents.size() < kWorthKeeping) return std::make_unique<ByteLevelTokenizer>(read());
-  const std::string numbers = concat(settings.special_tokens, " ", settings.vocab_size);
-  std::vector<std::string_view> sources = {contents, settings.pattern, numbers};
-  sources.insert(sources.end(), settings.special.begin(), settings.special.end());
-  return kept_tokenizer(CachedFile("tiktoken-1", source_hash(sources)),
-                        split_pattern(pattern_of(settings.pattern))->find, read);
+  const std::string files[] = {path};
+  std::vector<std::string> words = settings.special;
+  words.push_back(concat(settings.pattern, " ", settings.special_tokens, " ", settings.vocab_size));
+  return kept_tokenizer(kept_file("tiktoken-1", files, words),
+                        split_pattern(pattern_of(settings.pattern))->find,
+                        [&] { return read_tiktoken(path, settings); });
 }
 
 }  // namespace megalith
