@@ -300,7 +300,7 @@ TEST_F(Loop, BeginsAtStepZeroFromAReleaseOfWeights) {
   for (const IndexedTensor& tensor : trained.index().tensors)
     if (!tensor.name.starts_with(kOptimizerPrefix))
       writer.put(Box::whole(tensor.name, tensor.shape), DType::kF32, tensor.shape,
-                 [&](View out) { trained.read(Box::whole(tensor.name, tensor.shape), out); });
+                 [&](const Box& part, View out) { trained.read(part, out); });
   writer.commit();
   PretrainConfig c = config("next");
   c.checkpoint.load = dir_ / "weights";
