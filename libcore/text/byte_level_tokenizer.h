@@ -6,24 +6,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "libcore/text/added_tokens.h"
-#include "libcore/text/byte_pair_encoder.h"
+#include "libcore/text/cached_encoder.h"
 #include "libcore/text/character_ids.h"
-#include "libcore/text/merge_borders.h"
-#include "libcore/text/piece_cache.h"
 #include "libcore/text/pretokenizer.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {
-
-/// A piece that is one token.
-struct PieceSeed {
-  PieceKey key;
-  int64_t id;  // wide, so that no byte is padding: seeds are written to files
-};
 
 /// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
 /// hf_json.h).
@@ -76,26 +67,17 @@ class ByteLevelTokenizer : public Tokenizer {
     const TakeIds* take = nullptr;
   };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
-  template <class Id>
-  void encode_pretokens(Scratch&, std::string_view text, std::span<const uint32_t> ends, IdBuffer&) const;
-  std::span<const int32_t> encode_unknown(Scratch&, std::string_view piece, const PieceKey&) const;
-  void encode_in_parts(Scratch&, std::string_view piece) const;
-  std::span<const int32_t> encode_part(Scratch&, std::string_view part) const;
   std::vector<PieceSeed> find_seeds() const;
-  void encode_piece(std::string_view piece, std::vector<int32_t>& ids) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
 
   std::string name_;
   std::vector<std::string> tokens_;
-  bool cut_in_parts_;
-  BytePairEncoder encoder_;
-  std::unordered_map<std::string_view, int32_t> whole_;  // tokens that need no merging (ignore_merges)
-  MergeBorders borders_;
+  PieceRules rules_;
   FindPretokens find_pretokens_;
   std::vector<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
-  std::string rules_, hash_;
+  std::string rule_names_, hash_;
   // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
   // calls share no cache and wait for nobody.
   static constexpr size_t kIdle = 64;

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "libcore/base/error.h"
+#include "libcore/base/isa.h"
 
 namespace megalith {
 
@@ -27,7 +28,8 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::
       memory_(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket)),
       buckets_(memory_.as<Bucket>()),
       byte_ranks_(256 * 256),
-      shift_(64 - std::countr_zero(buckets_.size())) {
+      shift_(64 - std::countr_zero(buckets_.size())),
+      merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic) {
   if (merges.size() >= kNoRank)
     fail(ErrorKind::kData, "the tokenizer has ", merges.size(), " merges; at most ", kNoRank - 1,
          " can be used");
@@ -46,36 +48,37 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::
 }
 
 void BytePairEncoder::add(const Merge& merge, uint32_t rank) {
-  const uint64_t pair = pair_of(merge.left, merge.right);
-  for (size_t at = place(pair);; at = (at + 1) & (buckets_.size() - 1))
+  const uint64_t pair = MergeTables::pair_of(merge.left, merge.right);
+  for (size_t at = tables().place(pair);; at = (at + 1) & (buckets_.size() - 1))
     for (uint64_t& slot : buckets_[at].slots)
-      if (slot == kFree || slot >> kRankBits == pair) {
-        slot = pair << kRankBits | rank;
+      if (slot == MergeTables::kFree || slot >> MergeTables::kRankBits == pair) {
+        slot = pair << MergeTables::kRankBits | rank;
         return;
       }
 }
 
+MergeTables BytePairEncoder::tables() const {
+  return {.buckets = buckets_.data(),
+          .shift = shift_,
+          .merged = merged_.empty() ? nullptr : merged_.data(),
+          .byte_ranks = byte_ranks_.data(),
+          .byte_ids = byte_ids_.data()};
+}
+
 inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
-  const uint64_t pair = pair_of(left, right);
-  uint64_t found = kNoRank;
-  for (size_t at = place(pair);; at = (at + 1) & (buckets_.size() - 1)) {
-    const Bucket& bucket = buckets_[at];
-    for (const uint64_t slot : bucket.slots)  // without branches
-      found = slot >> kRankBits == pair ? slot & (kNoRank - 1) : found;
-    if (bucket.slots.back() == kFree || found != kNoRank) [[likely]]
-      return static_cast<uint32_t>(found);
-  }
+  return tables().rank(MergeTables::pair_of(left, right));
 }
 
 void BytePairEncoder::add_to(IdentityHash& hash) const {
   std::vector<std::array<uint64_t, 2>> merges;  // rank, pair
   for (const Bucket& bucket : buckets_)
     for (const uint64_t slot : bucket.slots)
-      if (slot != kFree) merges.push_back({slot & (kNoRank - 1), slot >> kRankBits});
+      if (slot != MergeTables::kFree)
+        merges.push_back({slot & (kNoRank - 1), slot >> MergeTables::kRankBits});
   std::sort(merges.begin(), merges.end());
   hash.add(static_cast<int64_t>(merges.size()));
   for (const auto& [rank, pair] : merges) {
-    const uint64_t left = pair >> kIdBits, right = pair & kNobody;
+    const uint64_t left = pair >> MergeTables::kIdBits, right = pair & kNobody;
     hash.add(static_cast<int64_t>(left << 32 | right));
     hash.add(int64_t{merged(static_cast<uint32_t>(rank))});
   }
@@ -93,6 +96,16 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) 
     ids.resize(merge_short(bytes, ids.data(), ids.size()));
   else
     merge_long(ids);
+}
+
+void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {
+  if (!characters_) return merge_pieces_(tables(), keys, out);
+  std::vector<int32_t> ids;
+  for (const PieceKey& key : keys) {
+    encode(key.bytes(), ids);
+    out->count = ids.size();
+    std::copy(ids.begin(), ids.end(), out++->ids.begin());
+  }
 }
 
 // The symbols stay where their first bytes are; a bit of `alive` says which are left. Neighbours that do not

@@ -1,0 +1,167 @@
+#include "libcore/text/cached_encoder.h"
+
+#include <cstring>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+
+void PieceRules::encode(std::string_view piece, std::vector<int32_t>& ids) const {
+  const auto found = whole.find(piece);
+  if (found == whole.end())
+    encoder.encode(piece, ids);
+  else
+    ids.assign(1, found->second);
+}
+
+CachedEncoder::CachedEncoder(const PieceRules& rules, Size size, std::span<const PieceSeed> seeds)
+    : rules_(rules),
+      table_(size.table_bits, rules.wide ? sizeof(int32_t) : sizeof(uint16_t)),
+      longer_(size.long_bytes) {
+  for (const PieceSeed& seed : seeds) {
+    const auto id = static_cast<int32_t>(seed.id);
+    table_.put(seed.key, {&id, 1});
+  }
+}
+
+void CachedEncoder::trim() {
+  constexpr size_t kKept = size_t{1} << 20;
+  if (one_.capacity() > kKept) one_ = {};
+}
+
+void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids) {
+  const Rest rest{.text = text, .ends = ends};
+  const bool narrow = ids.width() == sizeof(uint16_t);
+  if (rules_.wide && narrow) fail(ErrorKind::kInternal, "ids beyond 65535 do not fit two bytes");
+  if (rules_.wide)
+    encode_all<int32_t, int32_t>(rest, ids);
+  else if (narrow)
+    encode_all<uint16_t, uint16_t>(rest, ids);
+  else
+    encode_all<uint16_t, int32_t>(rest, ids);
+}
+
+template <class Stored, class Id>
+void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
+  constexpr size_t kStored = PieceTable::kIdBytes / sizeof(Stored);
+  Id* out = ids.extend<Id>(rest.ends.back() + kStored);  // at most one for each byte
+  while (rest.next < rest.ends.size()) {
+    count_ = slow_count_ = unknown_count_ = 0;
+    while (count_ + kGroup <= kBatch && rest.next < rest.ends.size()) take_group(rest);
+    merge_unknown();
+    size_t i = 0;
+    for (size_t slow = 0;; ++slow, ++i) {
+      const size_t stop = slow < slow_count_ ? slow_[slow] : count_;
+      for (; i < stop; ++i) {
+        const PieceTable::Entry& entry = *entries_[i];
+        entry.copy_ids<Stored>(out);
+        out += entry.count();
+      }
+      if (slow == slow_count_) break;
+      for (const int32_t id : ids_of_slow(rest.text, slow)) *out++ = static_cast<Id>(id);
+    }
+    keep_unknown();
+  }
+  ids.finish(out);
+}
+
+/// Takes the next pieces into the batch. First all keys, so that the lines of the table are on their way
+/// before they are needed, then the entries, without a branch that depends on what is found.
+void CachedEncoder::take_group(Rest& rest) {
+  std::array<const PieceTable::Line*, kGroup> lines;
+  const size_t first = count_, slow_before = slow_count_;
+  size_t n = 0;
+  for (; n < kGroup && rest.next < rest.ends.size(); ++n) {
+    const uint32_t begin = rest.begin, whole_end = rest.ends[rest.next];
+    uint32_t end = whole_end;
+    if (end - begin > PieceKey::kLongest) [[unlikely]]
+      end = end_of_part(rest);
+    const size_t size = end - begin;
+    const PieceKey key = begin + sizeof key <= rest.text.size() ? PieceKey::of(rest.text.data() + begin, size)
+                                                                : PieceKey::of(rest.text.substr(begin, size));
+    begins_[first + n] = begin;
+    keys_[first + n] = key;
+    lines[n] = &table_.line(key);
+    __builtin_prefetch(lines[n]);
+    rest.begin = end;
+    rest.next += end == whole_end;
+  }
+  count_ = first + n;
+  begins_[count_] = rest.begin;
+  for (size_t i = first; i < count_; ++i) {
+    const PieceTable::Entry& entry = lines[i - first]->candidate(keys_[i]);
+    entries_[i] = &entry;
+    slow_[slow_count_] = static_cast<uint16_t>(i);
+    slow_count_ += !(entry.is(keys_[i]) && entry.count() - 1 < table_.most_ids());
+  }
+  for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
+}
+
+/// Where the piece at rest.begin ends: with its pretoken, which is a long one, or at a border in it.
+uint32_t CachedEncoder::end_of_part(const Rest& rest) const {
+  const uint32_t end = rest.ends[rest.next];
+  if (!rules_.cut_in_parts) return end;
+  const uint32_t whole = rest.next > 0 ? rest.ends[rest.next - 1] : 0;
+  const std::string_view pretoken = rest.text.substr(whole, end - whole);
+  size_t at = rest.begin - whole + 1;
+  while (at < pretoken.size() && !rules_.borders.parts(pretoken, at)) ++at;
+  return whole + static_cast<uint32_t>(at);
+}
+
+/// Puts a slow piece that no table knows on the list of those to be merged. Words that are new come again
+/// soon.
+void CachedEncoder::note_unknown(size_t slow) {
+  const size_t i = slow_[slow];
+  const PieceKey& key = keys_[i];
+  if (key.size() == 0 || entries_[i]->is(key)) return;
+  const size_t from = unknown_count_ > kSideBySide ? unknown_count_ - kSideBySide : 0;
+  size_t at = from;
+  while (at < unknown_count_ && (unknown_[at].low != key.low || unknown_[at].high != key.high)) ++at;
+  unknown_of_[slow] = static_cast<uint16_t>(at);
+  if (at == unknown_count_) unknown_[unknown_count_++] = key;
+}
+
+void CachedEncoder::merge_unknown() {
+  rules_.encoder.encode_short(std::span(unknown_).first(unknown_count_), merged_.data());
+  if (rules_.whole.empty()) return;
+  for (size_t i = 0; i < unknown_count_; ++i) {
+    const auto found = rules_.whole.find(unknown_[i].bytes());
+    if (found != rules_.whole.end()) merged_[i] = {.count = 1, .ids = {found->second}};
+  }
+}
+
+/// They last until the next call.
+std::span<const int32_t> CachedEncoder::ids_of_slow(std::string_view text, size_t slow) {
+  const size_t i = slow_[slow];
+  const PieceKey& key = keys_[i];
+  const std::string_view piece = text.substr(begins_[i], begins_[i + 1] - begins_[i]);
+  if (key.size() == 0) {
+    if (const auto known = longer_.find(piece); !known.empty()) return known;
+    rules_.encode(piece, one_);
+    longer_.put(piece, one_);
+    return one_;
+  }
+  if (!entries_[i]->is(key)) {
+    const MergedPiece& merged = merged_[unknown_of_[slow]];
+    return std::span(merged.ids).first(merged.count);
+  }
+  LongPieceCache::Ref ref;
+  std::memcpy(&ref, entries_[i]->ids.data(), sizeof ref);
+  if (const auto known = longer_.get(ref); !known.empty()) return known;
+  rules_.encode(piece, one_);
+  table_.put(key, longer_.append(one_));
+  return one_;
+}
+
+/// Only when no entry of the batch is needed any more, for these push out others.
+void CachedEncoder::keep_unknown() {
+  for (size_t i = 0; i < unknown_count_; ++i) {
+    const auto ids = std::span<const int32_t>(merged_[i].ids).first(merged_[i].count);
+    if (ids.size() <= table_.most_ids())
+      table_.put(unknown_[i], ids);
+    else
+      table_.put(unknown_[i], longer_.append(ids));
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libcore/text/byte_pair_encoder.h"
+#include "libcore/text/id_buffer.h"
+#include "libcore/text/merge_borders.h"
+#include "libcore/text/piece_cache.h"
+
+namespace megalith {
+
+/// A piece that is one token.
+struct PieceSeed {
+  PieceKey key;
+  int64_t id;  // wide, so that no byte is padding: seeds are written to files
+};
+
+/// How a pretoken becomes ids.
+struct PieceRules {
+  bool cut_in_parts;  // between borders; not where tokens may be taken whole
+  bool wide;          // there are ids beyond 16 bits
+  BytePairEncoder encoder;
+  MergeBorders borders;
+  std::unordered_map<std::string_view, int32_t> whole;  // tokens that need no merging; empty: all need it
+
+  /// Replaces `ids` by those of `piece`.
+  void encode(std::string_view piece, std::vector<int32_t>& ids) const;
+};
+
+/// Pretokens to ids, with the memory of what was encoded before. One thread at a time.
+class CachedEncoder {
+ public:
+  struct Size {
+    int table_bits;     // lines of a PieceTable
+    size_t long_bytes;  // of a LongPieceCache
+  };
+  /// Keeps a reference to `rules`. Begins by knowing the `seeds`.
+  CachedEncoder(const PieceRules& rules, Size size, std::span<const PieceSeed> seeds);
+
+  /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
+  void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
+
+  /// Gives back what an unusually long text took.
+  void trim();
+
+ private:
+  static constexpr size_t kGroup = 64;       // of which the lines of the table are on their way at once
+  static constexpr size_t kBatch = 512;      // of which the unknown ones are merged at once
+  static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is looked for
+
+  /// A text and how far it is encoded.
+  struct Rest {
+    std::string_view text;
+    std::span<const uint32_t> ends;
+    size_t next = 0;     // of ends: of the pretoken at `begin`
+    uint32_t begin = 0;  // of the next piece, which may be a part of that pretoken
+  };
+  template <class Stored, class Id>
+  void encode_all(Rest rest, IdBuffer& ids);
+  void take_group(Rest& rest);
+  uint32_t end_of_part(const Rest& rest) const;
+  void note_unknown(size_t slow);
+  void merge_unknown();
+  std::span<const int32_t> ids_of_slow(std::string_view text, size_t slow);
+  void keep_unknown();
+
+  const PieceRules& rules_;
+  PieceTable table_;
+  LongPieceCache longer_;
+  std::vector<int32_t> one_;  // ids of one pretoken
+
+  // The batch: pieces end to end.
+  size_t count_ = 0;
+  std::array<PieceKey, kBatch> keys_;
+  std::array<const PieceTable::Entry*, kBatch> entries_;
+  std::array<uint32_t, kBatch + 1> begins_;
+  // Those whose ids are not in their entry, and for each, where it is among the unknown ones, if it is one.
+  size_t slow_count_ = 0;
+  std::array<uint16_t, kBatch> slow_, unknown_of_;
+  size_t unknown_count_ = 0;
+  std::array<PieceKey, kBatch> unknown_;
+  std::array<MergedPiece, kBatch> merged_;
+};
+
+}  // namespace megalith

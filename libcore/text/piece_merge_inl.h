@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "libcore/text/piece_merge.h"
+
+/// The merging of short pieces, for the files that are compiled for one instruction set. It calls no inline
+/// function from elsewhere that the compiler might not inline: the linker keeps one copy of those, and it
+/// must not be one that only some processors run.
+namespace megalith {
+namespace {
+
+constexpr size_t kPlaces = 16;
+constexpr int kPlaceBits = 4;
+constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPlaceBits);
+static_assert(PieceKey::kLongest < kPlaces);
+
+/// A piece that is being merged. The symbols stay where their first bytes are; a bit of `alive` says which
+/// are left. Neighbours that do not exist are kNobody, which joins nothing, so that a step has no branch but
+/// the one that ends the piece: the pairs of words seen for the first time follow no pattern that a processor
+/// could foresee.
+struct Lane {
+  alignas(64) int32_t steps[kPlaces];  // by place: rank of this symbol and the next, then the place
+  int32_t around[kPlaces + 2];         // symbols, and kNobody on both sides
+  uint32_t alive;
+  size_t piece;
+};
+
+template <class Simd>
+class PieceMerger {
+ public:
+  PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
+      : tables_(tables), keys_(keys), count_(count), out_(out) {}
+
+  void run() {
+    size_t active = 0;
+    while (active < kLanes && next_ < count_) start(lanes_[active++]);
+    while (active > 0)
+      for (size_t i = 0; i < active; ++i) {
+        Lane& lane = lanes_[i];
+        if (step(lane)) continue;
+        finish(lane);
+        if (next_ < count_)
+          start(lane);
+        else
+          lane = lanes_[--active];
+      }
+  }
+
+ private:
+  static constexpr size_t kLanes = 8;
+
+  void start(Lane& lane) {
+    const PieceKey& key = keys_[next_];
+    lane.piece = next_++;
+    const size_t n = key.size();
+    lane.alive = (1U << n) - 1;
+    const uint64_t words[2] = {key.low, key.high};
+    uint8_t bytes[kPlaces];
+    __builtin_memcpy(bytes, words, kPlaces);
+    lane.around[0] = MergeTables::kNobody;
+    for (size_t i = 0; i + 1 < kPlaces; ++i) {
+      const uint32_t rank = tables_.byte_ranks[size_t{bytes[i]} << 8 | bytes[i + 1]];
+      lane.steps[i] = i + 1 < n ? step_of(rank, i) : kNoStep;
+      lane.around[i + 1] = tables_.byte_ids[bytes[i]];
+    }
+    lane.steps[kPlaces - 1] = kNoStep;
+    lane.around[n + 1] = MergeTables::kNobody;
+  }
+
+  bool step(Lane& lane) {
+    const int32_t best = Simd::least(lane.steps);
+    if (best >= kNoStep) return false;
+    int32_t* const symbols = lane.around + 1;
+    const auto at = static_cast<uint32_t>(best) & (kPlaces - 1);
+    const uint32_t rank = static_cast<uint32_t>(best) >> kPlaceBits;
+    const uint32_t behind = lane.alive & (~1U << at);
+    const auto gone = static_cast<uint32_t>(__builtin_ctz(behind));
+    lane.alive ^= 1U << gone;
+    const uint32_t rest = behind & (behind - 1), before = lane.alive & ((1U << at) - 1);
+    // Nobody's places are -1 and that of the piece's end, to which `rest` without a bit leads as well.
+    const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
+    const int previous = 31 - __builtin_clz(before << 1 | 1) - 1;
+    const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
+    symbols[at] = id;
+    lane.steps[gone] = kNoStep;
+    const uint32_t left = Simd::rank(tables_, MergeTables::pair_of(symbols[previous], id));
+    const uint32_t right = Simd::rank(tables_, MergeTables::pair_of(id, symbols[next]));
+    lane.steps[at] = step_of(right, at);
+    // Without one before it, the last place takes what nobody reads: it never holds a step.
+    lane.steps[static_cast<uint32_t>(previous) & (kPlaces - 1)] =
+        previous >= 0 ? step_of(left, static_cast<uint32_t>(previous)) : kNoStep;
+    return true;
+  }
+
+  void finish(const Lane& lane) {
+    MergedPiece& out = out_[lane.piece];
+    size_t count = 0;
+    for (uint32_t left = lane.alive; left != 0; left &= left - 1)
+      out.ids[count++] = lane.around[1 + __builtin_ctz(left)];
+    out.count = count;
+  }
+
+  uint32_t end_bit(const Lane& lane) const {
+    return 1U << (keys_[lane.piece].high >> PieceKey::kLengthShift & 15);
+  }
+  static int32_t step_of(uint32_t rank, size_t place) {
+    return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
+  }
+
+  const MergeTables& tables_;
+  const PieceKey* keys_;
+  size_t count_, next_ = 0;
+  MergedPiece* out_;
+  Lane lanes_[kLanes];
+};
+
+}  // namespace
+}  // namespace megalith
