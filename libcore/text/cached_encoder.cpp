@@ -1,7 +1,5 @@
 #include "libcore/text/cached_encoder.h"
 
-#include <cstring>
-
 #include "libcore/base/error.h"
 
 namespace megalith {
@@ -15,9 +13,7 @@ void PieceRules::encode(std::string_view piece, std::vector<int32_t>& ids) const
 }
 
 CachedEncoder::CachedEncoder(const PieceRules& rules, Size size, std::span<const PieceSeed> seeds)
-    : rules_(rules),
-      table_(size.table_bits, rules.wide ? sizeof(int32_t) : sizeof(uint16_t)),
-      longer_(size.long_bytes) {
+    : rules_(rules), table_(size.table_bits, rules.wide), longer_(size.long_bytes) {
   for (const PieceSeed& seed : seeds) {
     const auto id = static_cast<int32_t>(seed.id);
     table_.put(seed.key, {&id, 1});
@@ -43,8 +39,8 @@ void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends
 
 template <class Stored, class Id>
 void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
-  constexpr size_t kStored = PieceTable::kIdBytes / sizeof(Stored);
-  Id* out = ids.extend<Id>(rest.ends.back() + kStored);  // at most one for each byte
+  constexpr size_t kWritten = sizeof(PackedIds<Stored>) / sizeof(Stored);
+  Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one for each byte
   while (rest.next < rest.ends.size()) {
     count_ = slow_count_ = unknown_count_ = 0;
     while (count_ + kGroup <= kBatch && rest.next < rest.ends.size()) take_group(rest);
@@ -53,9 +49,9 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
     for (size_t slow = 0;; ++slow, ++i) {
       const size_t stop = slow < slow_count_ ? slow_[slow] : count_;
       for (; i < stop; ++i) {
-        const PieceTable::Entry& entry = *entries_[i];
-        entry.copy_ids<Stored>(out);
-        out += entry.count();
+        const PackedIds<Stored> packed = entries_[i]->ids<Stored>();
+        packed.write(out);
+        out += packed.count();
       }
       if (slow == slow_count_) break;
       for (const int32_t id : ids_of_slow(rest.text, slow)) *out++ = static_cast<Id>(id);
@@ -70,30 +66,41 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
 void CachedEncoder::take_group(Rest& rest) {
   std::array<const PieceTable::Line*, kGroup> lines;
   const size_t first = count_, slow_before = slow_count_;
-  size_t n = 0;
-  for (; n < kGroup && rest.next < rest.ends.size(); ++n) {
-    const uint32_t begin = rest.begin, whole_end = rest.ends[rest.next];
-    uint32_t end = whole_end;
-    if (end - begin > PieceKey::kLongest) [[unlikely]]
-      end = end_of_part(rest);
-    const size_t size = end - begin;
-    const PieceKey key = begin + sizeof key <= rest.text.size() ? PieceKey::of(rest.text.data() + begin, size)
-                                                                : PieceKey::of(rest.text.substr(begin, size));
+  const std::string_view text = rest.text;
+  size_t next = rest.next, n = 0;
+  uint32_t begin = rest.begin;
+  for (; n < kGroup && next < rest.ends.size(); ++n) {
+    uint32_t end = rest.ends[next];
+    if (end - begin > PieceKey::kLongest) [[unlikely]] {
+      const uint32_t whole_end = end;
+      end = end_of_part({text, rest.ends, next, begin});
+      next -= end != whole_end;
+    }
+    const PieceKey key = begin + sizeof key <= text.size() ? PieceKey::of(text.data() + begin, end - begin)
+                                                           : PieceKey::of(text.substr(begin, end - begin));
     begins_[first + n] = begin;
     keys_[first + n] = key;
     lines[n] = &table_.line(key);
     __builtin_prefetch(lines[n]);
-    rest.begin = end;
-    rest.next += end == whole_end;
+    begin = end;
+    ++next;
   }
+  rest.next = next;
+  rest.begin = begins_[first + n] = begin;
   count_ = first + n;
-  begins_[count_] = rest.begin;
-  for (size_t i = first; i < count_; ++i) {
-    const PieceTable::Entry& entry = lines[i - first]->candidate(keys_[i]);
-    entries_[i] = &entry;
-    slow_[slow_count_] = static_cast<uint16_t>(i);
-    slow_count_ += !(entry.is(keys_[i]) && entry.count() - 1 < table_.most_ids());
+  size_t slow_count = slow_count_;
+  for (size_t i = first; i < first + n; ++i) {
+    const PieceKey& key = keys_[i];
+    const PieceTable::Entry* const entry = lines[i - first]->entries.data();
+    const auto differs = [&](const PieceTable::Entry& e) {  // operator== might branch
+      return (e.key.low ^ key.low) | (e.key.high ^ key.high);
+    };
+    const uint64_t first_differs = differs(entry[0]), second_differs = differs(entry[1]);
+    entries_[i] = entry + (second_differs == 0);
+    slow_[slow_count] = static_cast<uint16_t>(i);
+    slow_count += ((second_differs != 0) & (first_differs != 0));
   }
+  slow_count_ = slow_count;
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
 }
 
@@ -113,10 +120,11 @@ uint32_t CachedEncoder::end_of_part(const Rest& rest) const {
 void CachedEncoder::note_unknown(size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];
-  if (key.size() == 0 || entries_[i]->is(key)) return;
+  unknown_of_[slow] = kKnown;
+  if (key.size() > PieceKey::kLongest || table_.find_far(key)) return;
   const size_t from = unknown_count_ > kSideBySide ? unknown_count_ - kSideBySide : 0;
   size_t at = from;
-  while (at < unknown_count_ && (unknown_[at].low != key.low || unknown_[at].high != key.high)) ++at;
+  while (at < unknown_count_ && unknown_[at] != key) ++at;
   unknown_of_[slow] = static_cast<uint16_t>(at);
   if (at == unknown_count_) unknown_[unknown_count_++] = key;
 }
@@ -135,21 +143,20 @@ std::span<const int32_t> CachedEncoder::ids_of_slow(std::string_view text, size_
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];
   const std::string_view piece = text.substr(begins_[i], begins_[i + 1] - begins_[i]);
-  if (key.size() == 0) {
+  if (unknown_of_[slow] != kKnown) {
+    const MergedPiece& merged = merged_[unknown_of_[slow]];
+    return std::span(merged.ids).first(merged.count);
+  }
+  if (key.size() > PieceKey::kLongest) {
     if (const auto known = longer_.find(piece); !known.empty()) return known;
     rules_.encode(piece, one_);
     longer_.put(piece, one_);
     return one_;
   }
-  if (!entries_[i]->is(key)) {
-    const MergedPiece& merged = merged_[unknown_of_[slow]];
-    return std::span(merged.ids).first(merged.count);
-  }
-  LongPieceCache::Ref ref;
-  std::memcpy(&ref, entries_[i]->ids.data(), sizeof ref);
-  if (const auto known = longer_.get(ref); !known.empty()) return known;
+  // Found when the batch was taken, and until the batch is done nothing is pushed out of the table.
+  if (const auto known = longer_.get(*table_.find_far(key)); !known.empty()) return known;
   rules_.encode(piece, one_);
-  table_.put(key, longer_.append(one_));
+  table_.put_far(key, longer_.append(one_));  // in the same place
   return one_;
 }
 
@@ -160,7 +167,7 @@ void CachedEncoder::keep_unknown() {
     if (ids.size() <= table_.most_ids())
       table_.put(unknown_[i], ids);
     else
-      table_.put(unknown_[i], longer_.append(ids));
+      table_.put_far(unknown_[i], longer_.append(ids));
   }
 }
 

@@ -79,7 +79,8 @@ class CachedEncoder {
   std::array<PieceKey, kBatch> keys_;
   std::array<const PieceTable::Entry*, kBatch> entries_;
   std::array<uint32_t, kBatch + 1> begins_;
-  // Those whose ids are not in their entry, and for each, where it is among the unknown ones, if it is one.
+  // Those whose ids are not in an entry, and for each, where it is among the unknown ones, or kKnown.
+  static constexpr uint16_t kKnown = UINT16_MAX;
   size_t slow_count_ = 0;
   std::array<uint16_t, kBatch> slow_, unknown_of_;
   size_t unknown_count_ = 0;

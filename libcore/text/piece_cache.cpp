@@ -78,18 +78,35 @@ uint32_t LongPieceCache::add_record(std::string_view piece, std::span<const int3
   return at;
 }
 
-void PieceTable::put(const PieceKey& key, std::span<const int32_t> ids) {
-  if (ids.empty()) return;
-  Entry& entry = free_entry(key);
-  entry.key = {key.low, key.high | uint64_t{ids.size()} << PieceKey::kCountShift};
-  const size_t bytes = kIdBytes / most_ids_;
-  for (size_t i = 0; i < ids.size(); ++i) std::memcpy(&entry.ids[i * bytes], &ids[i], bytes);
+template <class Packed>
+void PieceTable::put(Line& line, const PieceKey& key, const Packed& packed) {
+  std::array<Entry, 2>& entries = line.entries;
+  Entry& entry = entries[entries[0].key != PieceKey{} && entries[0].key != key];
+  entry.key = key;
+  std::memcpy(entry.packed.data(), &packed, sizeof packed);
 }
 
-void PieceTable::put(const PieceKey& key, LongPieceCache::Ref ids) {
-  Entry& entry = free_entry(key);
-  entry.key = {key.low, key.high | uint64_t{kMore} << PieceKey::kCountShift};
-  std::memcpy(entry.ids.data(), &ids, sizeof ids);
+void PieceTable::put(const PieceKey& key, std::span<const int32_t> ids) {
+  if (ids.empty() || ids.size() > most_ids()) return;
+  Line& line = lines_[place(key)];
+  if (wide_)
+    put(line, key, PackedIds<int32_t>::of(ids));
+  else
+    put(line, key, PackedIds<uint16_t>::of(ids));
+}
+
+void PieceTable::put_far(const PieceKey& key, LongPieceCache::Ref ids) {
+  put(lines_[place(key)], far(key), ids);
+}
+
+std::optional<LongPieceCache::Ref> PieceTable::find_far(const PieceKey& key) const {
+  for (const Entry& entry : line(key).entries)
+    if (entry.key == far(key)) {
+      LongPieceCache::Ref ref;
+      std::memcpy(&ref, entry.packed.data(), sizeof ref);
+      return ref;
+    }
+  return std::nullopt;
 }
 
 }  // namespace megalith

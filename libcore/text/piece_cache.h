@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -52,56 +53,87 @@ class LongPieceCache {
   uint32_t generation_ = 1;
 };
 
+/// The ids of a piece in 16 bytes, `Stored` each, and how many there are.
+template <class Stored>
+struct PackedIds;
+
+template <>
+struct PackedIds<uint16_t> {
+  static constexpr size_t kMost = 7;
+  std::array<uint16_t, kMost> ids;
+  uint16_t number;
+  static PackedIds of(std::span<const int32_t> ids) {
+    PackedIds packed{.ids = {}, .number = static_cast<uint16_t>(ids.size())};
+    for (size_t i = 0; i < ids.size(); ++i) packed.ids[i] = static_cast<uint16_t>(ids[i]);
+    return packed;
+  }
+  size_t count() const { return number; }
+  /// Writes 8 ids, of which count() mean something.
+  template <class Id>
+  void write(Id* out) const {
+    std::array<uint16_t, kMost + 1> all;
+    std::memcpy(all.data(), this, sizeof *this);
+    for (size_t i = 0; i < all.size(); ++i) out[i] = static_cast<Id>(all[i]);
+  }
+};
+
+template <>
+struct PackedIds<int32_t> {
+  static constexpr size_t kMost = 4;
+  static constexpr int kCountShift = 24;  // in the first word; ids are less than 2^21 (MergeTables)
+  std::array<uint32_t, kMost> words;
+  static PackedIds of(std::span<const int32_t> ids) {
+    PackedIds packed{};
+    for (size_t i = 0; i < ids.size(); ++i) packed.words[i] = static_cast<uint32_t>(ids[i]);
+    packed.words[0] |= static_cast<uint32_t>(ids.size()) << kCountShift;
+    return packed;
+  }
+  size_t count() const { return words[0] >> kCountShift; }
+  /// Writes 4 ids, of which count() mean something.
+  void write(int32_t* out) const {
+    for (size_t i = 0; i < kMost; ++i)
+      out[i] = static_cast<int32_t>(words[i] & ((uint32_t{1} << kCountShift) - 1));
+  }
+};
+
 /// Ids of short pieces. Two entries lie side by side in a cache line; what came first stays, later ones push
 /// each other out, so the size is fixed. One thread at a time.
 class PieceTable {
  public:
-  static constexpr size_t kIdBytes = 16;  // of an entry
-
   struct Entry {
-    PieceKey key;  // above the length: the number of ids, 0 when the entry is free
-    alignas(8) std::array<std::byte, kIdBytes> ids;
-    /// Number of ids; kMore: they are not here.
-    size_t count() const { return key.high >> PieceKey::kCountShift; }
-    bool is(const PieceKey& other) const {
-      return ((key.low ^ other.low) | ((key.high & PieceKey::kBits) ^ other.high)) == 0;
-    }
-    /// Writes kIdBytes / sizeof(Stored) ids, of which the first count() are the piece's. `Stored` is what the
-    /// table was made for.
-    template <class Stored, class Id>
-    void copy_ids(Id* out) const {
-      std::array<Stored, kIdBytes / sizeof(Stored)> stored;
-      std::memcpy(stored.data(), ids.data(), kIdBytes);
-      for (size_t i = 0; i < stored.size(); ++i) out[i] = static_cast<Id>(stored[i]);
+    PieceKey key;  // all zero: free
+    alignas(8) std::array<std::byte, 16> packed;
+    template <class Stored>
+    PackedIds<Stored> ids() const {
+      PackedIds<Stored> ids;
+      std::memcpy(&ids, packed.data(), sizeof ids);
+      return ids;
     }
   };
-  static constexpr size_t kMore = 15;
   struct alignas(64) Line {
     std::array<Entry, 2> entries;
-    /// The entry of the piece, if it has one; else any.
-    const Entry& candidate(const PieceKey& key) const { return entries[entries[1].is(key)]; }
   };
 
-  /// 2^bits lines, for ids of `id_bytes` bytes: 2 (unsigned) or 4.
-  PieceTable(int bits, size_t id_bytes)
-      : memory_(sizeof(Line) << bits),
-        lines_(memory_.as<Line>()),
-        shift_(64 - bits),
-        most_ids_(kIdBytes / id_bytes) {}
+  /// 2^bits lines, for ids of 4 bytes or of 2 (unsigned).
+  PieceTable(int bits, bool wide)
+      : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits), wide_(wide) {}
 
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
-  /// Ids that an entry has room for.
-  size_t most_ids() const { return most_ids_; }
-  /// `key` is that of a short piece; `ids`: at most most_ids(), and without any nothing is done.
+  /// `key` is that of a short piece. Too many ids, or none, are not kept.
   void put(const PieceKey& key, std::span<const int32_t> ids);
-  /// Makes an entry that says only where the ids are.
-  void put(const PieceKey& key, LongPieceCache::Ref ids);
+
+  /// Where the ids are of a piece that has too many for an entry. Its entry is not the piece's own.
+  void put_far(const PieceKey& key, LongPieceCache::Ref ids);
+  std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
+
+  /// Ids that an entry has room for.
+  size_t most_ids() const { return wide_ ? PackedIds<int32_t>::kMost : PackedIds<uint16_t>::kMost; }
 
  private:
-  Entry& free_entry(const PieceKey& key) {
-    std::array<Entry, 2>& entries = lines_[place(key)].entries;
-    return entries[entries[0].count() > 0 && !entries[0].is(key)];
-  }
+  /// A key that no piece has; its line is that of `key`.
+  static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
+  template <class Packed>
+  void put(Line& line, const PieceKey& key, const Packed& packed);
   size_t place(const PieceKey& key) const {
     return static_cast<size_t>(
         (key.low * 0x9E3779B97F4A7C15u + std::rotl(key.high, 27) * 0xD6E8FEB86659FD93u) >> shift_);
@@ -110,7 +142,7 @@ class PieceTable {
   HugePages memory_;
   std::span<Line> lines_;
   int shift_;
-  size_t most_ids_;
+  bool wide_;
 };
 
 }  // namespace megalith

@@ -10,16 +10,17 @@
 namespace megalith {
 
 /// A short piece (1 to kLongest bytes) as two numbers: its bytes, and in the top byte their number. A longer
-/// one has size 0.
+/// one has size kLongest + 1 and is no entry of any table.
 struct PieceKey {
   static constexpr size_t kLongest = 15;
   uint64_t low, high;
-  size_t size() const { return high >> kLengthShift & 15; }
+  size_t size() const { return high >> kLengthShift; }
   /// The piece; lasts as long as the key.
   std::string_view bytes() const { return {reinterpret_cast<const char*>(this), size()}; }
 
-  static constexpr int kLengthShift = 56, kCountShift = 60;
-  static constexpr uint64_t kBits = (uint64_t{1} << kCountShift) - 1;
+  bool operator==(const PieceKey&) const = default;
+
+  static constexpr int kLengthShift = 56;
 
   /// Of the `bytes` bytes at `at`, of which 16 can be read. Does not branch.
   static PieceKey of(const char* at, size_t bytes) {
@@ -47,7 +48,7 @@ struct PieceKey {
                      .high = size < 8    ? 0
                              : size < 15 ? (uint64_t{1} << (8 * (size - 8))) - 1
                                          : ~uint64_t{0} >> 8,
-                     .length = size < 16 ? uint64_t{size} << kLengthShift : 0};
+                     .length = uint64_t{size} << kLengthShift};
     return masks;
   }();
   static_assert(std::endian::native == std::endian::little);

@@ -103,7 +103,7 @@ class PieceMerger {
   }
 
   uint32_t end_bit(const Lane& lane) const {
-    return 1U << (keys_[lane.piece].high >> PieceKey::kLengthShift & 15);
+    return 1U << (keys_[lane.piece].high >> PieceKey::kLengthShift);
   }
   static int32_t step_of(uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));

@@ -1,15 +1,14 @@
 #include "libcore/ops/cuda_plugin.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <optional>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "tests/ops/cases.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
@@ -25,25 +24,6 @@ std::unique_ptr<Backend> device_backend(std::string& why) {
     return nullptr;
   }
 }
-
-/// Sets an environment variable for a scope.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* const old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (old_)
-      setenv(name_, old_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 // Without the plugin: where it was looked for. With it: what is missing, the driver or the device.
 TEST(CudaPlugin, SaysWhyThereIsNoDevice) {

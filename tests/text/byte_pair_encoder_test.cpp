@@ -1,9 +1,13 @@
 #include "libcore/text/byte_pair_encoder.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include "libcore/base/isa.h"
+#include "tests/support/environment.h"
 
 namespace megalith {
 namespace {
@@ -68,25 +72,66 @@ TEST(BytePairEncoder, TakesWaysToOneTokenFromTheLeftWhereRanksAreTokens) {
             (std::vector<int32_t>{257, 'a'}));
 }
 
+/// Merges of tokens that exist, made of a, b and c, each text once, in random order of rank.
+std::vector<Merge> random_merges(std::mt19937& random) {
+  std::vector<std::string> tokens = {"a", "b", "c"};
+  std::map<std::string, int32_t> ids = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
+  std::vector<Merge> merges;
+  for (int32_t next = 256; next < 270; ++next) {
+    const std::string left = tokens[random() % tokens.size()], right = tokens[random() % tokens.size()];
+    if (!ids.emplace(left + right, next).second) continue;
+    tokens.push_back(left + right);
+    merges.push_back({ids[left], ids[right], next});
+  }
+  std::shuffle(merges.begin(), merges.end(), random);
+  return merges;
+}
+
+std::string random_text(size_t bytes, std::mt19937& random) {
+  std::string text(bytes, 'a');
+  for (char& c : text) c = "abc"[random() % 3];
+  return text;
+}
+
 TEST(BytePairEncoder, EqualsTheDefinitionForShortAndLongPretokens) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
-    // Merges of tokens that exist, each text once, in random order of rank.
-    std::vector<std::string> tokens = {"a", "b", "c"};
-    std::map<std::string, int32_t> ids = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
-    std::vector<Merge> merges;
-    for (int32_t next = 256; next < 270; ++next) {
-      const std::string left = tokens[random() % tokens.size()], right = tokens[random() % tokens.size()];
-      if (!ids.emplace(left + right, next).second) continue;
-      tokens.push_back(left + right);
-      merges.push_back({ids[left], ids[right], next});
-    }
-    std::shuffle(merges.begin(), merges.end(), random);
+    const std::vector<Merge> merges = random_merges(random);
     const BytePairEncoder encoder(identity(), merges);
     for (size_t bytes : {0, 1, 2, 3, 17, 63, 64, 65, 66, 150}) {
-      std::string text(bytes, 'a');
-      for (char& c : text) c = "abc"[random() % 3];
+      const std::string text = random_text(bytes, random);
       ASSERT_EQ(encode(encoder, text), naive(text, merges)) << text;
+    }
+  }
+}
+
+TEST(BytePairEncoder, MergesManyShortPiecesAsItMergesOne) {
+  for (const Isa isa : {Isa::kGeneric, Isa::kAvx2}) {
+    if (isa > best_isa()) continue;
+    const test::Variable chosen("MEGALITH_ISA", name(isa));
+    std::mt19937 random(2);
+    for (size_t round = 0; round < 300; ++round) {
+      std::vector<Merge> merges = random_merges(random);
+      if (round % 2 == 0) {  // every other time the id may stand for the rank
+        std::sort(merges.begin(), merges.end(), [](auto& a, auto& b) { return a.merged < b.merged; });
+        // a pair and a rank of nothing but zero bits
+        merges.insert(merges.begin(), {0, 0, round % 4 == 0 ? 0 : 255});
+      }
+      const BytePairEncoder encoder(identity(), merges);
+      std::vector<std::string> texts;
+      for (size_t i = 0; i < round % 40; ++i) texts.push_back(random_text(1 + random() % 15, random));
+      for (std::string& text : texts)
+        if (random() % 4 == 0) std::replace(text.begin(), text.end(), 'b', '\0');
+      std::vector<PieceKey> keys;
+      for (const std::string& text : texts) keys.push_back(PieceKey::of(text));
+      std::vector<MergedPiece> merged(texts.size());
+      encoder.encode_short(keys, merged.data());
+      for (size_t i = 0; i < texts.size(); ++i) {
+        const auto first = merged[i].ids.begin();
+        ASSERT_EQ(std::vector(first, first + static_cast<std::ptrdiff_t>(merged[i].count)),
+                  naive(texts[i], merges))
+            << texts[i];
+      }
     }
   }
 }

@@ -1,6 +1,8 @@
 #include "libcore/text/piece_cache.h"
 
+#include <array>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -9,9 +11,25 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
+template <class Stored>
+Ids ids_in(const PieceTable::Entry& entry) {
+  std::array<Stored, 8> ids;
+  const PackedIds<Stored> packed = entry.ids<Stored>();
+  packed.write(ids.data());
+  return Ids(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(packed.count()));
+}
+
+template <class Stored = int32_t>
 Ids found(const PieceTable& table, const std::string& piece) {
-  const PieceTable::Entry* const entry = table.find(piece);
-  return entry ? Ids(entry->ids.begin(), entry->ids.begin() + static_cast<ptrdiff_t>(entry->count())) : Ids();
+  const PieceKey key = PieceKey::of(piece);
+  for (const PieceTable::Entry& entry : table.line(key).entries)
+    if (entry.key == key) return ids_in<Stored>(entry);
+  return {};
+}
+
+Ids found_far(const PieceTable& table, const LongPieceCache& cache, const std::string& piece) {
+  const auto ids = cache.get(table.find_far(PieceKey::of(piece)).value_or(LongPieceCache::Ref{}));
+  return Ids(ids.begin(), ids.end());
 }
 
 TEST(PieceKey, IsTheSameAloneAndInsideAText) {
@@ -26,8 +44,8 @@ TEST(PieceKey, IsTheSameAloneAndInsideAText) {
 }
 
 TEST(PieceTable, FindsPiecesOfEveryLengthThatItKeeps) {
-  PieceTable table(12);
-  for (size_t bytes = 1; bytes <= 17; ++bytes)
+  PieceTable table(12, true);
+  for (size_t bytes = 1; bytes <= 15; ++bytes)
     table.put(PieceKey::of(std::string(bytes, 'x')), Ids{static_cast<int32_t>(bytes), 7});
   for (size_t bytes = 1; bytes <= 15; ++bytes)
     EXPECT_EQ(found(table, std::string(bytes, 'x')), (Ids{static_cast<int32_t>(bytes), 7}));
@@ -35,29 +53,38 @@ TEST(PieceTable, FindsPiecesOfEveryLengthThatItKeeps) {
   EXPECT_EQ(found(table, std::string(15, 'y')), Ids{});
 }
 
-TEST(PieceTable, KeepsAsManyIdsAsHaveRoom) {
-  PieceTable table(12);
-  for (int32_t ids = 0; ids <= 5; ++ids)
-    table.put(PieceKey::of(std::to_string(ids)), Ids(static_cast<size_t>(ids), 9));
-  for (int32_t ids = 1; ids <= 4; ++ids)
-    EXPECT_EQ(found(table, std::to_string(ids)), Ids(static_cast<size_t>(ids), 9));
-  EXPECT_EQ(found(table, "0"), Ids{});
-  EXPECT_EQ(found(table, "5"), Ids{});
+template <class Stored>
+void keeps_as_many_ids_as_have_room(int32_t most, int32_t greatest_id) {
+  PieceTable table(12, sizeof(Stored) == 4);
+  ASSERT_EQ(table.most_ids(), static_cast<size_t>(most));
+  for (int32_t ids = 0; ids <= most + 1; ++ids)
+    table.put(PieceKey::of(std::to_string(ids)), Ids(static_cast<size_t>(ids), greatest_id));
+  for (int32_t ids = 1; ids <= most; ++ids)
+    EXPECT_EQ(found<Stored>(table, std::to_string(ids)), Ids(static_cast<size_t>(ids), greatest_id));
+  EXPECT_EQ(found<Stored>(table, "0"), Ids{});
+  EXPECT_EQ(found<Stored>(table, std::to_string(most + 1)), Ids{});
 }
 
-TEST(PieceTable, MarksPiecesThatHaveMoreIds) {
-  PieceTable table(12);
-  table.mark(PieceKey::of("many"));
-  table.mark(PieceKey::of(std::string(16, 'x')));
-  const PieceTable::Entry* const entry = table.find("many");
-  ASSERT_NE(entry, nullptr);
-  EXPECT_GT(entry->count(), PieceTable::kIds);
-  EXPECT_EQ(table.find(std::string(16, 'x')), nullptr);
-  EXPECT_EQ(table.find("others"), nullptr);
+TEST(PieceTable, KeepsAsManyIdsAsHaveRoom) {
+  keeps_as_many_ids_as_have_room<uint16_t>(7, 65535);
+  keeps_as_many_ids_as_have_room<int32_t>(4, (1 << 21) - 1);
+}
+
+TEST(PieceTable, KnowsWhereTheIdsAreOfPiecesThatHaveMore) {
+  PieceTable table(12, false);
+  LongPieceCache cache(4096);
+  table.put_far(PieceKey::of("many"), cache.append(Ids(12, 5)));
+  EXPECT_EQ(found_far(table, cache, "many"), Ids(12, 5));
+  EXPECT_EQ(found<uint16_t>(table, "many"), Ids{});
+  EXPECT_EQ(found_far(table, cache, "others"), Ids{});
+  for (int i = 0; i < 200; ++i) cache.append(Ids(15, 6));  // all are forgotten
+  EXPECT_EQ(found_far(table, cache, "many"), Ids{});
+  table.put_far(PieceKey::of("many"), cache.append(Ids(13, 7)));
+  EXPECT_EQ(found_far(table, cache, "many"), Ids(13, 7));
 }
 
 TEST(PieceTable, TellsZeroBytesFromNone) {
-  PieceTable table(12);
+  PieceTable table(12, true);
   table.put(PieceKey::of("a"), Ids{9});
   EXPECT_EQ(found(table, std::string("a\0", 2)), Ids{});
   EXPECT_EQ(found(table, std::string(1, '\0')), Ids{});
@@ -65,7 +92,7 @@ TEST(PieceTable, TellsZeroBytesFromNone) {
 }
 
 TEST(PieceTable, NeverGivesAnotherPiecesIds) {
-  PieceTable table(1);  // 4 entries for 2000 pieces
+  PieceTable table(1, true);  // 4 entries for 2000 pieces
   size_t hits = 0;
   for (int32_t i = 0; i < 2000; ++i) {
     const std::string piece = std::to_string(i * 7919 % 2000);

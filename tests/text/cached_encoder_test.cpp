@@ -1,0 +1,123 @@
+#include "libcore/text/cached_encoder.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "libcore/text/pretokenizer.h"
+
+namespace megalith {
+namespace {
+
+using Merge = BytePairEncoder::Merge;
+
+/// A vocabulary over few characters of one to four bytes, so that pieces of all lengths come again and again,
+/// with ids that need more than 16 bits if `wide`.
+struct Vocabulary {
+  std::vector<std::string> tokens;
+  std::vector<Merge> merges;
+  std::array<int32_t, 256> bytes;
+
+  explicit Vocabulary(bool wide) {
+    tokens.resize(wide ? 70'000 : 0);
+    for (int32_t byte = 0; byte < 256; ++byte)
+      bytes[static_cast<size_t>(byte)] = add(std::string(1, static_cast<char>(byte)));
+    std::mt19937 random(3);
+    std::vector<int32_t> pool;
+    for (const std::string& letter : letters())
+      for (const char c : letter) pool.push_back(bytes[static_cast<uint8_t>(c)]);
+    for (int i = 0; i < 150; ++i) {
+      const int32_t left = pool[random() % pool.size()], right = pool[random() % pool.size()];
+      const std::string text = tokens[static_cast<size_t>(left)] + tokens[static_cast<size_t>(right)];
+      if (text.size() > 9) continue;
+      pool.push_back(add(text));
+      merges.push_back({left, right, pool.back()});
+    }
+  }
+  static const std::vector<std::string>& letters() {
+    static const std::vector<std::string> all = {
+        "a", "b", "c", " ", "e", "\xD0\xBF", "\xE6\x97\xA5", "\xE6\x97\xA6", "\xF0\x9F\x98\x80"};
+    return all;
+  }
+  int32_t add(std::string token) {
+    tokens.push_back(std::move(token));
+    return static_cast<int32_t>(tokens.size()) - 1;
+  }
+  PieceRules rules(bool whole) const {
+    PieceRules rules{.cut_in_parts = !whole,
+                     .wide = tokens.size() > 65536,
+                     .encoder = {bytes, merges},
+                     .borders = {tokens, merges},
+                     .whole = {}};
+    for (size_t id = 0; whole && id < tokens.size(); ++id)
+      if (!tokens[id].empty()) rules.whole.emplace(tokens[id], static_cast<int32_t>(id));
+    return rules;
+  }
+};
+
+/// Words of which some are frequent, in many scripts, with runs of NUL.
+std::string random_text(std::mt19937& random) {
+  std::string text;
+  for (size_t words = random() % 300; words > 0; --words) {
+    std::mt19937 word(random() % (random() % 2 == 0 ? 20 : 3000));
+    for (size_t n = 1 + word() % (word() % 8 == 0 ? 30 : 7); n > 0; --n)
+      text += Vocabulary::letters()[word() % Vocabulary::letters().size()];
+    if (word() % 50 == 0) text.append(word() % 40, '\0');
+  }
+  return text;
+}
+
+struct Case {
+  bool wide, whole;
+  CachedEncoder::Size size;
+};
+
+template <class Id>
+void equals_the_rules(const Case& c) {
+  const Vocabulary vocabulary(c.wide);
+  const PieceRules rules = vocabulary.rules(c.whole);
+  CachedEncoder encoder(rules, c.size, {});
+  const FindPretokens find = pretokenizer(PretokenPattern::kGpt2);
+  std::mt19937 random(4);
+  std::vector<int32_t> piece;
+  std::array<uint32_t, 1000> ends;
+  for (int round = 0; round < 400; ++round) {
+    const std::string text = random_text(random);
+    IdBuffer ids(sizeof(Id));
+    std::vector<Id> wanted;
+    for (std::string_view rest = text; !rest.empty();) {
+      const size_t count = find(rest, ends);
+      encoder.encode(rest, std::span(ends).first(count), ids);
+      for (size_t i = 0, begin = 0; i < count; begin = ends[i++]) {
+        rules.encode(rest.substr(begin, ends[i] - begin), piece);
+        for (const int32_t id : piece) wanted.push_back(static_cast<Id>(id));
+      }
+      rest.remove_prefix(ends[count - 1]);
+    }
+    const auto found = ids.ids<Id>();
+    ASSERT_EQ(std::vector<Id>(found.begin(), found.end()), wanted) << text;
+  }
+}
+
+// From a table of four entries and room for a few long pieces, which are always too small, to enough of both.
+TEST(CachedEncoder, GivesTheIdsOfTheRulesWhateverItsMemory) {
+  for (const CachedEncoder::Size size : {CachedEncoder::Size{.table_bits = 1, .long_bytes = 8192},
+                                         CachedEncoder::Size{.table_bits = 5, .long_bytes = 16384},
+                                         CachedEncoder::Size{.table_bits = 14, .long_bytes = 1 << 20}})
+    for (const bool whole : {false, true}) {
+      equals_the_rules<uint16_t>({.wide = false, .whole = whole, .size = size});
+      equals_the_rules<int32_t>({.wide = false, .whole = whole, .size = size});
+      equals_the_rules<int32_t>({.wide = true, .whole = whole, .size = size});
+    }
+}
+
+TEST(CachedEncoder, RefusesIdsThatDoNotFit) {
+  const PieceRules rules = Vocabulary(true).rules(false);
+  CachedEncoder encoder(rules, {.table_bits = 5, .long_bytes = 16384}, {});
+  IdBuffer ids(2);
+  const std::array<uint32_t, 1> ends = {1};
+  EXPECT_ANY_THROW(encoder.encode("a", ends, ids));
+}
+
+}  // namespace
+}  // namespace megalith
