@@ -101,6 +101,7 @@ std::string save_checkpoint(const std::string& root, const TrainState& state, Tr
   if (extras.optimizer) json.set("optimizer_steps", trainer.optimizer().steps());
   writer.put_json(kStateFile, json);
   writer.put_json(kArgsFile, extras.args);
+  writer.put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
   for (const auto& [name, contents] : extras.tokenizer_files)
     writer.put_text(concat(kTokenizerFolder, "/", name), contents);
   writer.commit(*make_self_comm(), trainer.stream());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "libcore/base/json.h"
+#include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/train/lr.h"
@@ -32,6 +33,7 @@ struct CheckpointExtras {
   LrSchedule schedule;
   std::map<std::string, std::string> tokenizer_files = {};  // name to contents
   bool optimizer = true;                                    // save its state too
+  LossHistory losses = {};
 };
 
 /// The tokenizer's own files by the names that they have in a checkpoint: vocab.json and merges.txt, or

@@ -134,6 +134,7 @@ class Run {
   std::unique_ptr<Trainer> trainer_;
   LrSchedule schedule_;
   TrainState state_;
+  LossHistory losses_;
   int64_t start_ = 0;   // iterations done before this run
   int64_t saved_ = -1;  // iteration of this run's last checkpoint
   int64_t skips_in_a_row_ = 0;
@@ -164,6 +165,7 @@ void Run::load(const CheckpointReader& checkpoint) {
   trainer_->optimizer().take_values(trainer_->stream());
   if (resumes(checkpoint)) {
     state_ = saved_state(checkpoint);
+    if (checkpoint.has_file(kLossesFile)) losses_ = LossHistory::from_json(checkpoint.json(kLossesFile));
     if (config_.checkpoint.load_optim) {
       load_optimizer(checkpoint, *trainer_);
       schedule_ = agreed_schedule(schedule_, saved_schedule(checkpoint), config_.checkpoint);
@@ -242,6 +244,7 @@ void Run::step() {
                             .tokens = global_batch() * config_.model.seq_length,
                             .skipped = result.skipped};
   last_loss_ = result.loss;
+  if (!result.skipped) losses_.add_train(state_.iteration, result.loss);
   line_->add(figures);
   run_log_->step(figures);
   if (state_.iteration % config_.train.log_interval == 0) {
@@ -287,6 +290,7 @@ void Run::evaluate(const std::string& where) {
   state_.consumed_valid += config_.train.eval_iters * global_batch();
   log(evaluation_line(where, loss));
   run_log_->evaluation("valid", state_.iteration, loss);
+  losses_.add_valid(state_.iteration, loss);
 }
 
 void Run::final_evaluations() {
@@ -315,7 +319,8 @@ void Run::save() {
                                            {.args = to_json(config_),
                                             .schedule = schedule_,
                                             .tokenizer_files = tokenizer_files(config_.tokenizer),
-                                            .optimizer = config_.checkpoint.save_optim});
+                                            .optimizer = config_.checkpoint.save_optim,
+                                            .losses = losses_});
   log("  successfully saved checkpoint from iteration ", padded_iteration(state_.iteration), " to ", path);
   run_log_->saved(state_.iteration, path);
   run_log_->flush();
