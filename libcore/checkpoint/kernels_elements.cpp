@@ -129,7 +129,7 @@ const ElementKernels& choose() {
 #if defined(__x86_64__)
   const Isa isa = chosen_isa();
   if (isa >= Isa::kAvx512) return kAvx512;
-  if (isa == Isa::kAvx2 && __builtin_cpu_supports("f16c")) return kAvx2;
+  if (isa == Isa::kAvx2) return kAvx2;  // every processor with it converts fp16 too
 #endif
   return kGeneric;
 }

@@ -50,6 +50,10 @@ void ConvertConfig::validate(Problems& problems) const {
   if (!parse_size(max_shard_size))
     problems.add("--max-shard-size ", quote(max_shard_size),
                  " is no size; wanted a number with MB, GB, MiB or GiB, as 5GB");
+  if (vocab_file.empty() != merge_file.empty())
+    problems.add(vocab_file.empty() ? "--merge-file needs --vocab-file" : "--vocab-file needs --merge-file");
+  if (!tokenizer.empty() + !tokenizer_model.empty() + !vocab_file.empty() > 1)
+    problems.add("--tokenizer, --tokenizer-model and --vocab-file name a tokenizer each; give one");
   if (dtype == "q8_0" && to != "gguf") problems.add("--dtype q8_0 needs --to gguf");
   if (to != "megatron" && (tensor > 1 || pipeline > 1))
     problems.add("--tp and --pp need --to megatron; the other formats have no parallel layout");
@@ -133,9 +137,38 @@ std::string convert_adapter(const ConvertConfig& config) {
                          [&](const std::string& output) { export_adapter(adapter, output, dtype); }});
 }
 
-std::string convert_model(const ConvertConfig& config) {
-  if (!config.tokenizer.empty() && tokenizer_in(config.tokenizer).type.empty())
-    fail(ErrorKind::kNoInput, "--tokenizer ", quote(config.tokenizer), " holds no tokenizer's files");
+// A tokenizer that was named file by file, as the folder that everything else takes; removed at the end.
+class TokenizerFolder {
+ public:
+  explicit TokenizerFolder(const ConvertConfig& config) {
+    if (!config.vocab_file.empty()) {
+      copy(config.vocab_file, "vocab.json");
+      copy(config.merge_file, "merges.txt");
+    } else if (!config.tokenizer_model.empty() && !fs::is_directory(config.tokenizer_model)) {
+      copy(config.tokenizer_model,
+           config.tokenizer_model.ends_with(".json") ? "tokenizer.json" : "tokenizer.model");
+    } else {
+      path_ = config.tokenizer.empty() ? config.tokenizer_model : config.tokenizer;
+      if (!path_.empty() && tokenizer_in(path_).type.empty())
+        fail(ErrorKind::kNoInput, "--tokenizer ", quote(path_), " holds no tokenizer's files");
+    }
+  }
+  const std::string& path() const { return path_; }  // empty: none was named
+
+ private:
+  void copy(const std::string& file, const char* name) {
+    if (!folder_) folder_.emplace(fs::temp_directory_path() / "megalith-tokenizer");
+    path_ = folder_->path().string();
+    write_file(path_ + "/" + name, read_file(file));
+  }
+
+  std::optional<AtomicDirectory> folder_;
+  std::string path_;
+};
+
+std::string convert_model(ConvertConfig config) {
+  const TokenizerFolder named(config);
+  config.tokenizer = named.path();
   const ModelSource source(config.path(), config.source_options());
   std::optional<Adapter> adapter;
   std::unique_ptr<TensorFile> merged;
@@ -154,7 +187,10 @@ std::string convert_model(const ConvertConfig& config) {
 
 std::string run_convert(const ConvertConfig& config) {
   if (config.inspects()) {
-    const Json inspected = inspect(config.path(), config.source_options());
+    const TokenizerFolder named(config);
+    SourceOptions options = config.source_options();
+    options.tokenizer = named.path();
+    const Json inspected = inspect(config.path(), options);
     return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected);
   }
   return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);

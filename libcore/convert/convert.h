@@ -24,7 +24,7 @@ struct ConvertConfig {
   int tensor = 1, pipeline = 1;
   std::string transformer_impl = "transformer_engine";
   std::string max_shard_size = "5GB";
-  std::string tokenizer, adapter;
+  std::string tokenizer, tokenizer_model, vocab_file, merge_file, adapter;
   int64_t vocab_size = 0;
   int heads = 0;
   bool crc = true, check = true;
@@ -61,7 +61,14 @@ struct ConvertConfig {
     v("max-shard-size", max_shard_size,
       "Greatest size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
     v("tokenizer", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",
-      metavar("DIR"), alias({"tokenizer-model"}));
+      metavar("DIR"));
+    v("vocab-file", vocab_file,
+      "vocab.json of a GPT-2 tokenizer, with --merge-file, in place of --tokenizer.", metavar("FILE"),
+      alias({"vocab"}));
+    v("merge-file", merge_file, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
+    v("tokenizer-model", tokenizer_model,
+      "tokenizer.model of sentencepiece or tokenizer.json, in place of --tokenizer.", metavar("FILE"),
+      alias({"tokenizer-name-or-path"}));
     v("vocab-size", vocab_size,
       "Ids of the tokenizer, without padding, of a Megatron checkpoint converted without --tokenizer.",
       between(0, 2147483647), default_text("from the tokenizer"));

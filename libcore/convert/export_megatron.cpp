@@ -95,7 +95,7 @@ bool is_qkv_bias(const std::string& name) {
 }
 
 // The rows and columns of the whole tensor that a rank holds.
-Recipe recipe_of(const Param& param, bool vector) {
+Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   const ParamShare share = share_of(param);
   const int last = param.global.rank - 1;
   Recipe recipe{.source = share.box.name, .form = {share.box.global, vector}, .how = "copy"};
@@ -109,7 +109,7 @@ Recipe recipe_of(const Param& param, bool vector) {
     });
   else  // beyond the true vocabulary
     recipe.runs.push_back({recipe.form.rows(), 0});
-  recipe.repeated = param.local.elements() / recipe.columns - recipe.rows();
+  recipe.repeated = rows_on_a_rank - recipe.rows();
   if (param.cut_axis != kWhole && share.extent != param.global)
     recipe.how = concat(param.cut_axis == last && !vector ? "columns " : "rows ", param.offset, " to ",
                         param.offset + param.local[param.cut_axis] - 1, " of axis ", param.cut_axis);
@@ -117,9 +117,19 @@ Recipe recipe_of(const Param& param, bool vector) {
   return recipe;
 }
 
-OutputTensor output_of(const Param& param, const std::string& name, const Conversion& conversion) {
+// Megatron pads the vocabulary on one rank too.
+int64_t rows_on_a_rank(const Param& param, bool vector, const Conversion& conversion,
+                       const MegatronLayout& layout) {
+  const std::string name = share_of(param).box.name;
+  if (name == "embedding.word_embeddings.weight" || name == "output_layer.weight")
+    return conversion.source.config().padded_vocab(layout.tensor) / layout.tensor;
+  return vector ? param.local.elements() : param.local.rows();
+}
+
+OutputTensor output_of(const Param& param, const std::string& name, const Conversion& conversion,
+                       const MegatronLayout& layout) {
   const bool vector = name.ends_with("bias") || param.global.rank == 1;
-  Recipe recipe = recipe_of(param, vector);
+  Recipe recipe = recipe_of(param, vector, rows_on_a_rank(param, vector, conversion, layout));
   const Shape shape = vector ? Shape{recipe.rows()} : Shape{recipe.rows(), recipe.columns};
   const StoredTensor* stored = conversion.file().find(recipe.source);
   if (!stored && !is_qkv_bias(param.name))
@@ -146,7 +156,8 @@ OutputFile plan_rank(const Conversion& conversion, const MegatronLayout& layout,
       .name = concat(iteration_folder(kRelease), "/", rank_folder(place, layout), "/model_optim_rng.pt")};
   for (const Param& param : table.all())
     if (param.tie.empty() || layout.pipeline > 1)  // one stage holds a tied head's weight once
-      file.tensors.push_back(output_of(param, rank_name(param.name, layers.first, layout), conversion));
+      file.tensors.push_back(
+          output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
   return file;
 }
 

@@ -139,11 +139,14 @@ std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& con
 int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
                         const std::string& where) {
   int64_t size = options.vocab_size;
-  if (!options.tokenizer.empty()) {
+  if (!options.tokenizer.empty() && !(options.beside && size > 0)) {
     const int64_t ids = make_tokenizer(tokenizer_in(options.tokenizer))->vocab_size();
     if (size != 0 && size < ids)
       fail(ErrorKind::kUsage, "--vocab-size ", size, " is less than the ", ids, " ids of the tokenizer in ",
            options.tokenizer);
+    const Json* const said = args.find("vocab_size");
+    if (size == 0 && options.beside && said && said->is_int() && said->as_int() <= rows)
+      size = said->as_int();
     size = std::max(size, ids);
   }
   if (size == 0 && options.padded) return rows;

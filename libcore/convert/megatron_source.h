@@ -16,6 +16,7 @@ struct SourceOptions {
   int64_t vocab_size = 0;      // without padding; 0: not given
   int heads = 0;               // attention heads, of a checkpoint without args; 0: not given
   std::string tokenizer = {};  // folder with the tokenizer's files; empty: not given
+  bool beside = false;         // it stands beside the checkpoint, whose args then say the vocabulary too
   CrcCheck crc = CrcCheck::kYes;
   bool padded = false;  // take padding for vocabulary where nobody says what it is: to list, not to convert
 };

@@ -1,6 +1,7 @@
 #include "libcore/convert/model_card.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "libcore/base/chart.h"
 #include "libcore/base/error.h"
@@ -11,6 +12,7 @@
 namespace megalith {
 namespace {
 
+namespace fs = std::filesystem;
 constexpr const char* kPicture = "loss.svg";
 
 std::string text_of(const Json& value) {
@@ -32,31 +34,43 @@ std::string text_arg(const Json& args, const char* name) {
   return value && value->is_string() ? value->as_string() : std::string();
 }
 
-// The JSON lines of the run (train/metrics.h), where its options name them and they are still there.
-std::string metrics_file(const Json& args) {
+// The JSON lines of the run (train/metrics.h), where its options name them: there, or beside the checkpoint.
+std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   std::string path = text_arg(args, "log_json");
   if (const std::string report = text_arg(args, "report"); path.empty() && !report.empty())
     path = report + ".jsonl";
-  return !path.empty() && file_exists(path) ? path : std::string();
+  if (path.empty()) return {};
+  const fs::path folder = fs::absolute(checkpoint).lexically_normal(), name = fs::path(path).filename();
+  for (const fs::path& place : {fs::path(path), folder / name, folder.parent_path() / name,
+                                folder.parent_path().parent_path() / name})
+    if (file_exists(place.string())) return place.string();
+  return {};
 }
 
-struct Losses {
-  ChartPoints train, valid;
-};
-
-Losses losses_of(const std::string& path) {
-  Losses losses;
-  const std::vector<std::string> lines = split(read_file(path), '\n');
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (trim(lines[i]).empty()) continue;
-    const Json line = Json::parse(lines[i], concat(path, ':', i + 1));
-    const Json* loss = line.find("loss");
-    if (!loss || !loss->is_number() || !line.find("iteration")) continue;
+// A line that was cut while it was written, or is no object, is passed over.
+LossHistory losses_in(const std::string& path) {
+  LossHistory losses;
+  for (const std::string& text : split(read_file(path), '\n')) {
+    Json line;
+    try {
+      line = Json::parse(text, path);
+    } catch (const Error&) {
+      continue;
+    }
+    const Json *loss = line.find("loss"), *iteration = line.find("iteration");
+    if (!loss || !loss->is_number() || !iteration || !iteration->is_int()) continue;
     const std::string type = text_arg(line, "type");
-    if (type == "train") losses.train[line["iteration"].as_int()] = loss->as_double();
-    if (type == "valid") losses.valid[line["iteration"].as_int()] = loss->as_double();
+    if (type == "train") losses.add_train(iteration->as_int(), loss->as_double());
+    if (type == "valid") losses.add_valid(iteration->as_int(), loss->as_double());
   }
   return losses;
+}
+
+// What the checkpoint keeps itself; of an older one the run's own lines.
+LossHistory losses_of(const ModelSource& source) {
+  if (!source.losses().train().empty()) return source.losses();
+  const std::string metrics = metrics_file(source.args(), source.path());
+  return metrics.empty() ? LossHistory{} : losses_in(metrics);
 }
 
 std::string data_section(const Json& args) {
@@ -78,11 +92,12 @@ std::string options_section(const Json& args) {
   return out + "\n</details>\n\n";
 }
 
-std::string loss_section(const Losses& losses) {
-  if (losses.train.empty()) return {};
+std::string loss_section(const LossHistory& losses) {
+  if (losses.train().empty()) return {};
   std::string out = concat("## Loss\n\n![training and validation loss by iteration](", kPicture,
-                           ")\n\nTraining ", format_fixed(losses.train.rbegin()->second, 4));
-  if (!losses.valid.empty()) out += concat(", validation ", format_fixed(losses.valid.rbegin()->second, 4));
+                           ")\n\nTraining ", format_fixed(losses.train().rbegin()->second, 4));
+  if (!losses.valid().empty())
+    out += concat(", validation ", format_fixed(losses.valid().rbegin()->second, 4));
   return out + " (nats a token).\n\n";
 }
 
@@ -106,11 +121,10 @@ std::map<std::string, std::string> model_card(const Conversion& conversion, cons
       "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
       "\"PATH_OF_THIS_FOLDER\")\n"
       "print(generate(\"def hello_world():\")[0][\"generated_text\"])\n```\n\n";
-  const std::string metrics = metrics_file(source.args());
-  const Losses losses = metrics.empty() ? Losses{} : losses_of(metrics);
-  if (!losses.train.empty())
+  const LossHistory losses = losses_of(source);
+  if (!losses.train().empty())
     files[kPicture] = chart_file(
-        {{"training", "#3b82f6", &losses.train, false}, {"validation", "#f97316", &losses.valid, true}});
+        {{"training", "#3b82f6", &losses.train(), false}, {"validation", "#f97316", &losses.valid(), true}});
   files["README.md"] =
       card + loss_section(losses) + data_section(source.args()) + options_section(source.args());
   return files;

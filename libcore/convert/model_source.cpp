@@ -65,6 +65,17 @@ std::string tokenizer_type(const Json& args) {
   return type && type->is_string() ? type->as_string() : std::string();
 }
 
+// tokenizer/ in the folder with the tracker, which is `path` or stands above it; empty: there is none.
+std::string tokenizer_beside(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  for (int i = 0; i < 4; ++i, folder = folder.parent_path()) {
+    if (!file_exists((folder / kTrackerFile).string())) continue;
+    std::string tokenizer = (folder / kTokenizerFolder).string();
+    if (!tokenizer_in(tokenizer).type.empty()) return tokenizer;
+  }
+  return {};
+}
+
 // Its ids and one more, the end of a document, are the vocabulary.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
@@ -95,7 +106,11 @@ ModelView ModelSource::view() const {
   return theirs_ ? hugging_face_view(*theirs_, config_) : our_view(*tensors_, config_);
 }
 
-void ModelSource::open_megatron(const std::string& path, const SourceOptions& options) {
+void ModelSource::open_megatron(const std::string& path, SourceOptions options) {
+  if (options.tokenizer.empty()) {
+    options.tokenizer = tokenizer_beside(path);
+    options.beside = !options.tokenizer.empty();
+  }
   MegatronModel model = megalith::open_megatron(path, options);
   path_ = model.path;
   config_ = model.config;
@@ -111,6 +126,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   path_ = reader->path();
   config_ = config_of(*reader);
   args_ = reader->json(kArgsFile);
+  if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);

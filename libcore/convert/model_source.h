@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libcore/checkpoint/checkpoint_format.h"
+#include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
@@ -37,6 +38,8 @@ class ModelSource {
   /// Every option of the run that trained it, where the checkpoint keeps them; else null.
   const Json& args() const { return args_; }
   int64_t iteration() const { return iteration_; }  // kRelease: not known
+  /// Of the training up to this checkpoint, where it keeps them.
+  const LossHistory& losses() const { return losses_; }
 
   /// All tensors under our names and shapes, whatever the files call them.
   const TensorFile& tensors() const { return *tensors_; }
@@ -45,7 +48,7 @@ class ModelSource {
 
  private:
   void open_checkpoint(const std::string& path);
-  void open_megatron(const std::string& path, const SourceOptions& options);
+  void open_megatron(const std::string& path, SourceOptions options);
   void open_hugging_face(const std::string& path, CrcCheck crc);
 
   std::string path_;
@@ -55,6 +58,7 @@ class ModelSource {
   DType dtype_ = DType::kF32;
   int64_t iteration_ = kRelease;
   Json args_;
+  LossHistory losses_;
   std::unique_ptr<TensorFile> tensors_;
   const TensorFile* theirs_ = nullptr;  // below tensors_: under Hugging Face's names
 };

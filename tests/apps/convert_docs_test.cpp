@@ -5,6 +5,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "tests/support/files.h"
+#include "tests/support/goldens.h"
 
 namespace megalith {
 namespace {
@@ -31,6 +32,35 @@ TEST(ConvertDocs, EveryCommandWorks) {
   for (const char* name : {"checkpoint", "hf", "megatron", "from-megatron", "merged", "adapter",
                            "model-f16.gguf", "model-q8_0.gguf", "model-hf"})
     EXPECT_TRUE(fs::exists(dir / name)) << name;
+  const std::string back = read_file(dir / "back/model.safetensors");  // its tokenizer was found
+  EXPECT_EQ(back, read_file(dir / "by-files/model.safetensors"));
+  EXPECT_EQ(back, read_file(dir / "model/model.safetensors"));
+  for (const char* name : {"back/tokenizer.json", "by-files/vocab.json", "by-files/tokenizer.json"})
+    EXPECT_TRUE(fs::exists(dir / name)) << name;
+}
+
+// The commands of docs/formats/megatron.md; however a checkpoint is named, the same model comes of it.
+TEST(ConvertDocs, EveryCommandOnMegatronsCheckpointsWorks) {
+  const test::TempDir dir;
+  for (const auto& [golden, name] :
+       {std::pair{"v2_pp", "pipelined"}, {"dist", "distributed"}, {"v0_stream", "old-release"}})
+    fs::copy(test::convert_golden(std::string("megatron/") + golden), dir / name,
+             fs::copy_options::recursive);
+  const std::vector<std::string> all = test::doc_commands("formats/megatron.md");
+  EXPECT_EQ(all.size(), 7u);
+  for (const std::string& command : all) {
+    const std::string app = "megalith-convert";
+    ASSERT_TRUE(command.starts_with(app + " ")) << command;
+    const auto run = test::run_command("cd " + dir.path().string() + " && " + test::app("convert") +
+                                       command.substr(app.size()));
+    EXPECT_EQ(run.code, 0) << command << '\n' << run.err;
+    EXPECT_EQ(run.out.empty(), command.find("inspect") == std::string::npos) << command;
+  }
+  const std::string weights = read_file(dir / "from-ranks/model.safetensors");
+  EXPECT_EQ(read_file(dir / "from-one-rank/model.safetensors"), weights);
+  EXPECT_EQ(read_file(dir / "from-one-file/model.safetensors"), weights);
+  EXPECT_TRUE(fs::exists(dir / "from-distributed/model.safetensors"));
+  EXPECT_TRUE(fs::exists(dir / "from-old/model.safetensors"));
 }
 
 }  // namespace

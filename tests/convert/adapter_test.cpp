@@ -12,16 +12,14 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/convert/convert.h"
 #include "tests/support/files.h"
+#include "tests/support/goldens.h"
 
 namespace megalith {
 namespace {
 
+using test::convert_golden;
 using test::TempDir;
 namespace fs = std::filesystem;
-
-std::string golden(const std::string& name) {
-  return test::test_data("convert/goldens/" + name);
-}
 
 std::string refusal(const std::function<void()>& action, ErrorKind kind = ErrorKind::kData) {
   try {
@@ -37,8 +35,8 @@ std::string refusal(const std::function<void()>& action, ErrorKind kind = ErrorK
 class AdapterTest : public testing::TestWithParam<const char*> {
  protected:
   const std::string model_ = GetParam();
-  const ModelSource source_{golden(model_)};
-  const Adapter adapter_{golden("lora_" + model_)};
+  const ModelSource source_{convert_golden(model_)};
+  const Adapter adapter_{convert_golden("lora_" + model_)};
   const TempDir dir_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, AdapterTest, testing::Values("gpt2", "llama"),
@@ -50,7 +48,8 @@ TEST_P(AdapterTest, MergesToTheWeightsOfPeft) {
   const auto merged = merge_adapter(source_.tensors(), source_.config(), adapter_);
   export_hf({.source = source_, .tensors = merged.get()}, dir_ / "merged");
   const SafetensorsFile got(dir_ / "merged/model.safetensors"),
-      changed(golden("lora_" + model_ + ".merged.safetensors")), base(golden(model_ + "/model.safetensors"));
+      changed(convert_golden("lora_" + model_ + ".merged.safetensors")),
+      base(convert_golden(model_ + "/model.safetensors"));
   ASSERT_EQ(changed.tensors().size(), adapter_.modules().size());
   double greatest = 0;
   for (const StoredTensor& tensor : got.tensors()) {
@@ -89,7 +88,7 @@ TEST_P(AdapterTest, GivesTheSameForAnyBlock) {
 TEST_P(AdapterTest, PassesThroughByteForByte) {
   export_adapter(adapter_, dir_ / "out", {});
   EXPECT_EQ(read_file(dir_ / "out/adapter_model.safetensors"),
-            read_file(golden("lora_" + model_ + "/adapter_model.safetensors")));
+            read_file(convert_golden("lora_" + model_ + "/adapter_model.safetensors")));
   EXPECT_EQ(Json::load(dir_ / "out/adapter_config.json")["lora_alpha"], adapter_.config()["lora_alpha"]);
   EXPECT_NE(
       refusal([&] { export_adapter(adapter_, dir_ / "out", {}); }, ErrorKind::kUsage).find("new folder"),
@@ -100,7 +99,7 @@ TEST_P(AdapterTest, PassesThroughByteForByte) {
 class Changed {
  public:
   Changed(const char* key, const Json& value) {
-    for (const auto& entry : fs::directory_iterator(golden("lora_gpt2")))
+    for (const auto& entry : fs::directory_iterator(convert_golden("lora_gpt2")))
       fs::copy_file(entry.path(), dir_.path() / entry.path().filename());
     Json json = Json::load(dir_ / "adapter_config.json");
     json.set(key, value);
@@ -131,8 +130,8 @@ TEST(Adapter, RefusesByNameWhatWouldChangeTheResult) {
 }
 
 TEST(Adapter, RefusesAnotherModelsAdapter) {
-  const ModelSource llama(golden("llama"));
-  const Adapter adapter(golden("lora_gpt2"));
+  const ModelSource llama(convert_golden("llama"));
+  const Adapter adapter(convert_golden("lora_gpt2"));
   EXPECT_NE(refusal([&] {
               merge_adapter(llama.tensors(), llama.config(), adapter);
             }).find("is not in the LlamaForCausalLM"),
@@ -154,7 +153,7 @@ TEST(Adapter, PrefixesAreCheckedAndCannotBeMerged) {
             std::string::npos);
   put({2, 80});
   const Adapter prefix(dir.path().string());
-  const ModelSource gpt2(golden("gpt2"));
+  const ModelSource gpt2(convert_golden("gpt2"));
   EXPECT_NE(refusal([&] { merge_adapter(gpt2.tensors(), gpt2.config(), prefix); }, ErrorKind::kUsage)
                 .find("PREFIX_TUNING"),
             std::string::npos);

@@ -11,17 +11,15 @@
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/convert.h"
 #include "tests/support/files.h"
+#include "tests/support/goldens.h"
 #include "tests/support/name_maps.h"
 
 namespace megalith {
 namespace {
 
+using test::convert_golden;
 using test::MemoryTensors;
 using test::TempDir;
-
-std::string golden(const std::string& name) {
-  return test::test_data("convert/goldens/" + name);
-}
 
 std::map<std::string, std::pair<Shape, std::vector<float>>> values_of(const TensorFile& file) {
   std::map<std::string, std::pair<Shape, std::vector<float>>> out;
@@ -40,7 +38,7 @@ Comparison compare(const ModelView& a, const ModelView& b) {
 
 class CheckTest : public testing::TestWithParam<const char*> {
  protected:
-  const std::string folder_ = golden(GetParam());
+  const std::string folder_ = convert_golden(GetParam());
   const ModelSource source_{folder_};
   const WeightsFolder theirs_{folder_};
 };
@@ -88,7 +86,7 @@ TEST_P(CheckTest, FindsOneWrongRow) {
 }
 
 TEST(Check, RefusesNumbersThatAreNotFinite) {
-  const ModelSource source(golden("llama"));
+  const ModelSource source(convert_golden("llama"));
   auto values = values_of(source.tensors());
   values["decoder.final_layernorm.weight"].second[3] = std::numeric_limits<float>::infinity();
   const MemoryTensors broken(values);
@@ -98,7 +96,7 @@ TEST(Check, RefusesNumbersThatAreNotFinite) {
 
 // A wrong output never appears.
 TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
-  const ModelSource source(golden("gpt2"));
+  const ModelSource source(convert_golden("gpt2"));
   auto values = values_of(source.tensors());
   const MemoryTensors tensors(values);
   const TempDir dir;
@@ -120,7 +118,7 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
 TEST(Check, SeesEveryTargetAsTheSameModel) {
   for (const char* model : {"gpt2", "llama"}) {
     const TempDir dir;
-    const ModelSource source(golden(model));
+    const ModelSource source(convert_golden(model));
     const Conversion conversion{.source = source, .check = true};  // throws when the logits differ
     EXPECT_NO_THROW(export_hf(conversion, dir / "hf", 20'000));
     EXPECT_NO_THROW(export_checkpoint(conversion, dir / "ours"));

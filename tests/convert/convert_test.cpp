@@ -17,18 +17,16 @@
 #include "libcore/checkpoint/writer.h"
 #include "libcore/convert/tokenizer_folder.h"
 #include "tests/support/files.h"
+#include "tests/support/goldens.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
 namespace {
 
+using test::convert_golden;
 using test::TempDir;
 namespace fs = std::filesystem;
 constexpr uint64_t kOneFile = UINT64_MAX;
-
-std::string golden(const std::string& name) {
-  return test::test_data("convert/goldens/" + name);
-}
 
 std::string message_of(const std::function<void()>& action, ErrorKind kind) {
   try {
@@ -57,7 +55,7 @@ std::vector<float> logits(test::TinyModel& model, const std::vector<int32_t>& to
 
 class ConvertTest : public testing::TestWithParam<const char*> {
  protected:
-  const std::string from_ = golden(GetParam());
+  const std::string from_ = convert_golden(GetParam());
   const TempDir dir_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, ConvertTest,
@@ -102,8 +100,8 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
 
 TEST(Convert, DividesShardsAsTransformers) {
   const TempDir dir;
-  there_and_back(golden("gpt2"), dir / "ours", dir / "theirs", *parse_size("20KB"));
-  const Json want = Json::load(golden("gpt2.shards.json")),
+  there_and_back(convert_golden("gpt2"), dir / "ours", dir / "theirs", *parse_size("20KB"));
+  const Json want = Json::load(convert_golden("gpt2.shards.json")),
              got = Json::load(dir / "theirs/model.safetensors.index.json");
   EXPECT_EQ(got["metadata"]["total_size"].as_int(), want["metadata"]["total_size"].as_int());
   EXPECT_EQ(got["metadata"]["total_parameters"].as_int(), want["metadata"]["total_parameters"].as_int());
@@ -112,7 +110,7 @@ TEST(Convert, DividesShardsAsTransformers) {
     EXPECT_EQ(got["weight_map"][tensor].as_string(), file.as_string()) << tensor;
   EXPECT_FALSE(file_exists(dir / "theirs/model.safetensors"));
   there_and_back(dir / "theirs", dir / "again", dir / "single");
-  EXPECT_EQ(read_file(dir / "single/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+  EXPECT_EQ(read_file(dir / "single/model.safetensors"), read_file(convert_golden("gpt2/model.safetensors")));
 }
 
 // A model in half precision stays as it is, bit for bit, and says so.
@@ -120,8 +118,8 @@ TEST(Convert, KeepsTheStoredType) {
   for (const auto& [dtype, name] : {std::pair{DType::kBf16, "bfloat16"}, {DType::kF16, "float16"}}) {
     const TempDir dir;
     fs::create_directory(dir / "half");
-    fs::copy_file(golden("llama/config.json"), dir / "half/config.json");
-    const SafetensorsFile file(golden("llama/model.safetensors"));
+    fs::copy_file(convert_golden("llama/config.json"), dir / "half/config.json");
+    const SafetensorsFile file(convert_golden("llama/model.safetensors"));
     std::vector<TensorSpec> specs;
     for (const StoredTensor& tensor : file.tensors()) specs.push_back({tensor.name, dtype, tensor.shape()});
     SafetensorsWriter writer(dir / "half/model.safetensors", specs);
@@ -161,7 +159,7 @@ TEST(NameMap, NamesExactlyTheModelsParameters) {
 
 TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   const TempDir dir;
-  const ModelSource source(golden("gpt2"));
+  const ModelSource source(convert_golden("gpt2"));
   ModelConfig config = source.config();
   config.qkv_bias = false;
   CheckpointWriter writer(dir / "ours", 3);
@@ -180,7 +178,7 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
 )";
   Json args = to_json(config);
   args.set("data_path", "corpus|text_document");
-  args.set("log_json", dir / "run.jsonl");
+  args.set("log_json", "/folder/of/another/machine/run.jsonl");  // two folders above the checkpoint it is
   writer.put_json(kArgsFile, args);
   writer.put_json(kStateFile, Json::object());
   writer.commit();
@@ -191,7 +189,8 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   std::vector<float> bias(60, 1);
   folder.read(Box::whole("transformer.h.1.attn.c_attn.bias", {60}), {bias.data(), DType::kF32, {60}});
   EXPECT_EQ(bias, std::vector<float>(60, 0));
-  EXPECT_EQ(folder.tensors().size(), SafetensorsFile(golden("gpt2/model.safetensors")).tensors().size());
+  EXPECT_EQ(folder.tensors().size(),
+            SafetensorsFile(convert_golden("gpt2/model.safetensors")).tensors().size());
   const std::string card = read_file(dir / "theirs/README.md"), picture = read_file(dir / "theirs/loss.svg");
   for (const char* part : {"for 3 iterations", "(loss.svg)", "Training 2.2500, validation 2.7500",
                            "| data_path | corpus\\|text_document |", "| num_layers | 2 |"})
@@ -201,11 +200,32 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
 }
 
+// The checkpoint's own losses come first; without lines of the run there is a picture all the same.
+TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("gpt2"));
+  CheckpointWriter writer(dir / "ours", 2);
+  for (const StoredTensor& tensor : source.tensors().tensors())
+    writer.put(Box::whole(tensor.name, tensor.shape()), DType::kF32, tensor.shape(),
+               [&source](const Box& part, View out) { source.tensors().read(part, out); });
+  writer.put_json(kArgsFile, to_json(source.config()));
+  writer.put_json(kStateFile, Json::object());
+  LossHistory losses;
+  losses.add_train(1, 4.5);
+  losses.add_train(2, 3.125);
+  writer.put_json(kLossesFile, losses.to_json());
+  writer.commit();
+  const ModelSource ours(dir / "ours");
+  export_hf({.source = ours}, dir / "theirs");
+  EXPECT_NE(read_file(dir / "theirs/README.md").find("Training 3.1250 (nats"), std::string::npos);
+  EXPECT_TRUE(file_exists(dir / "theirs/loss.svg"));
+}
+
 // A copy of a golden folder in which one thing is changed.
 class Changed {
  public:
   explicit Changed(const char* name) {
-    for (const auto& entry : fs::directory_iterator(golden(name)))
+    for (const auto& entry : fs::directory_iterator(convert_golden(name)))
       fs::copy_file(entry.path(), dir_.path() / entry.path().filename());
   }
   std::string path() const { return dir_.path().string(); }
@@ -213,7 +233,7 @@ class Changed {
   // `more`.
   void rewrite(const std::function<std::string(const std::string&)>& named,
                const std::vector<TensorSpec>& more = {}) {
-    const SafetensorsFile file(golden("gpt2/model.safetensors"));
+    const SafetensorsFile file(convert_golden("gpt2/model.safetensors"));
     std::vector<TensorSpec> specs = more;
     std::map<std::string, std::string> origin;
     for (const StoredTensor& tensor : file.tensors()) {
@@ -273,7 +293,7 @@ TEST(ModelSource, ReadsOldGpt2Files) {
                   {"lm_head.weight", DType::kF32, {300, 20}}});
   const TempDir dir;
   export_hf({.source = ModelSource(folder.path())}, dir / "out");
-  EXPECT_EQ(read_file(dir / "out/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+  EXPECT_EQ(read_file(dir / "out/model.safetensors"), read_file(convert_golden("gpt2/model.safetensors")));
 }
 
 TEST(ModelSource, RefusesOtherKindsByName) {
@@ -310,7 +330,7 @@ TEST(ModelSource, RefusesOtherKindsByName) {
 
 TEST(Convert, ReplacesOnlyEarlierExports) {
   const TempDir dir;
-  const ModelSource source(golden("llama"));
+  const ModelSource source(convert_golden("llama"));
   export_hf({.source = source}, dir / "out");
   export_hf({.source = source}, dir / "out", *parse_size("30KB"));
   EXPECT_FALSE(file_exists(dir / "out/model.safetensors"));
@@ -319,7 +339,7 @@ TEST(Convert, ReplacesOnlyEarlierExports) {
                 .find("\"notes.txt\""),
             std::string::npos);
   EXPECT_EQ(read_file(dir / "out/notes.txt"), "mine");
-  EXPECT_NE(message_of([&] { export_hf({.source = source}, golden("llama")); }, ErrorKind::kUsage)
+  EXPECT_NE(message_of([&] { export_hf({.source = source}, convert_golden("llama")); }, ErrorKind::kUsage)
                 .find("is the model that is read"),
             std::string::npos);
   export_checkpoint({.source = source}, dir / "ours");
@@ -330,23 +350,24 @@ TEST(Convert, ReplacesOnlyEarlierExports) {
 
 // The golden tokenizer was made by Hugging Face tokenizers; each of its two forms gives the other.
 TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
-  const ModelConfig config = ModelSource(golden("gpt2")).config();
-  const Json vocabulary = Json::load(golden("gpt2/vocab.json"));
+  const ModelConfig config = ModelSource(convert_golden("gpt2")).config();
+  const Json vocabulary = Json::load(convert_golden("gpt2/vocab.json"));
   const std::string text = "def add(self, x):\n    return 10  # naïve 日本";
   std::vector<int32_t> want;
-  make_tokenizer({.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = golden("gpt2")})
+  make_tokenizer({.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = convert_golden("gpt2")})
       ->encode(text, want);
   for (const std::vector<const char*>& given :
        {std::vector{"tokenizer.json"}, std::vector{"vocab.json", "merges.txt"}}) {
     const TempDir dir;
-    for (const char* name : given) fs::copy_file(golden("gpt2/") + name, dir / name);
+    for (const char* name : given) fs::copy_file(convert_golden("gpt2/") + name, dir / name);
     const HfTokenizer tokenizer = hf_tokenizer(dir.path().string(), config);
     EXPECT_EQ(tokenizer.ids.eos, 0);
     EXPECT_EQ(tokenizer.ids.bos, 0);
     for (const char* name :
          {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json"})
       ASSERT_TRUE(tokenizer.files.contains(name)) << name;
-    for (const char* name : given) EXPECT_EQ(tokenizer.files.at(name), read_file(golden("gpt2/") + name));
+    for (const char* name : given)
+      EXPECT_EQ(tokenizer.files.at(name), read_file(convert_golden("gpt2/") + name));
     Json::Object sorted = Json::parse(tokenizer.files.at("vocab.json"), "vocab.json").as_object(),
                  other = vocabulary.as_object();
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -369,10 +390,11 @@ TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
 }
 
 TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
-  ModelConfig config = ModelSource(golden("gpt2")).config();
+  ModelConfig config = ModelSource(convert_golden("gpt2")).config();
   config.vocab_size = 299;
-  EXPECT_NE(message_of([&] { hf_tokenizer(golden("gpt2"), config); }, ErrorKind::kData).find("has id 299"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { hf_tokenizer(convert_golden("gpt2"), config); }, ErrorKind::kData).find("has id 299"),
+      std::string::npos);
 }
 
 TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
@@ -381,10 +403,10 @@ TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
   std::ofstream(dir / "tokenizer.model") << "x";
   EXPECT_EQ(tokenizer_in(dir.path().string()).type, "Llama2Tokenizer");
   EXPECT_EQ(tokenizer_in(dir.path().string(), "GPTSentencePieceTokenizer").type, "GPTSentencePieceTokenizer");
-  fs::copy_file(golden("gpt2/vocab.json"), dir / "vocab.json");
-  fs::copy_file(golden("gpt2/merges.txt"), dir / "merges.txt");
+  fs::copy_file(convert_golden("gpt2/vocab.json"), dir / "vocab.json");
+  fs::copy_file(convert_golden("gpt2/merges.txt"), dir / "merges.txt");
   EXPECT_EQ(tokenizer_in(dir.path().string()).type, "GPT2BPETokenizer");
-  fs::copy_file(golden("gpt2/tokenizer.json"), dir / "tokenizer.json");
+  fs::copy_file(convert_golden("gpt2/tokenizer.json"), dir / "tokenizer.json");
   EXPECT_EQ(tokenizer_in(dir.path().string()).type, "HuggingFaceTokenizer");
   EXPECT_EQ(tokenizer_in(dir.path().string(), "GPT2BPETokenizer").type, "GPT2BPETokenizer");
 }

@@ -13,18 +13,16 @@
 #include "libcore/convert/convert.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
+#include "tests/support/goldens.h"
 
 namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
+using test::convert_golden;
 using test::Fault;
 using test::FaultRun;
 using test::TempDir;
-
-std::string golden(const std::string& name) {
-  return test::test_data("convert/goldens/" + name);
-}
 
 class ConvertCrash : public testing::Test {
  protected:
@@ -45,10 +43,10 @@ class ConvertCrash : public testing::Test {
   void expect_whole(const std::string& folder) {
     const ModelSource source(folder);
     EXPECT_TRUE(file_exists(folder + "/generation_config.json") && file_exists(folder + "/README.md"));
-    EXPECT_EQ(read_file(folder + "/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+    EXPECT_EQ(read_file(folder + "/model.safetensors"), read_file(convert_golden("gpt2/model.safetensors")));
   }
-  const ModelSource source_{golden("gpt2")};
-  const Conversion conversion_{.source = source_, .tokenizer_folder = golden("gpt2")};
+  const ModelSource source_{convert_golden("gpt2")};
+  const Conversion conversion_{.source = source_, .tokenizer_folder = convert_golden("gpt2")};
   const TempDir dir_;
   const std::string out_ = dir_ / "out";
 };
@@ -69,13 +67,14 @@ TEST_F(ConvertCrash, AnEarlierExportIsThereUntilTheNewOneIs) {
   at_every_call(
       {.mode = Fault::kKill},
       [&] {
-        if (!fs::exists(out_)) fs::copy(golden("gpt2"), out_);
+        if (!fs::exists(out_)) fs::copy(convert_golden("gpt2"), out_);
         fs::remove(out_ + "/README.md");  // tells the old one
       },
       [&] { export_hf(conversion_, out_); },
       [&](const FaultRun&) {
         if (file_exists(out_ + "/README.md")) return expect_whole(out_);
-        EXPECT_EQ(read_file(out_ + "/model.safetensors"), read_file(golden("gpt2/model.safetensors")));
+        EXPECT_EQ(read_file(out_ + "/model.safetensors"),
+                  read_file(convert_golden("gpt2/model.safetensors")));
         EXPECT_TRUE(file_exists(out_ + "/config.json") && file_exists(out_ + "/tokenizer.json"));
       });
 }
@@ -90,7 +89,7 @@ TEST_F(ConvertCrash, ACheckpointIsWholeOrNotThere) {
 
 // At a kill or a full disk at any call: nothing under the output's name, or all of it.
 TEST_F(ConvertCrash, EveryTargetIsWholeOrNotThere) {
-  const Adapter adapter(golden("lora_gpt2"));
+  const Adapter adapter(convert_golden("lora_gpt2"));
   struct Target {
     std::function<void()> write, check;
   };

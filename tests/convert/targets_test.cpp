@@ -9,18 +9,17 @@
 #include "libcore/base/file.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/torch_file.h"
 #include "libcore/convert/convert.h"
 #include "tests/support/files.h"
+#include "tests/support/goldens.h"
 
 namespace megalith {
 namespace {
 
+using test::convert_golden;
 using test::TempDir;
 namespace fs = std::filesystem;
-
-std::string golden(const std::string& name) {
-  return test::test_data("convert/goldens/" + name);
-}
 
 std::vector<float> values_of(const TensorFile& file, const std::string& name) {
   const Shape shape = file.at(name).shape();
@@ -50,19 +49,40 @@ INSTANTIATE_TEST_SUITE_P(Cuts, MegatronTarget,
 
 TEST_P(MegatronTarget, GivesBackEveryByteOfTheModelThatItWasMadeOf) {
   const TempDir dir;
-  const ModelSource theirs(golden(GetParam().model));
+  const ModelSource theirs(convert_golden(GetParam().model));
   export_megatron(
       {.source = theirs, .tokenizer_folder = theirs.tokenizer_folder()}, dir / "megatron",
       {.tensor = GetParam().tensor, .pipeline = GetParam().pipeline, .engine = GetParam().engine});
   const ModelSource megatron(dir / "megatron", {.vocab_size = theirs.config().vocab_size});
   export_hf({.source = megatron, .tokenizer_folder = megatron.tokenizer_folder()}, dir / "back");
   EXPECT_EQ(read_file(dir / "back/model.safetensors"),
-            read_file(golden(std::string(GetParam().model) + "/model.safetensors")));
+            read_file(convert_golden(std::string(GetParam().model) + "/model.safetensors")));
+}
+
+// Megatron makes its embedding of padded_vocab_size rows whatever the ranks, and loads strictly.
+TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("llama"));  // with a head of its own
+  const int64_t rows = source.config().vocab_size, hidden = source.config().hidden;
+  const int64_t padded = (rows + 127) / 128 * 128;
+  ASSERT_LT(rows, padded);
+  export_megatron({.source = source}, dir / "megatron", {});
+  const TorchFile file = open_torch(dir / "megatron/release/mp_rank_00/model_optim_rng.pt");
+  const TorchTensorFile tensors(file);
+  for (const char* name : {"model.embedding.word_embeddings.weight", "model.output_layer.weight"}) {
+    ASSERT_EQ(tensors.at(name).shape(), (Shape{padded, hidden})) << name;
+    std::vector<float> last(static_cast<size_t>(hidden)), extra = last;
+    tensors.read({name, {padded, hidden}, {rows - 1, 0}}, {last.data(), DType::kF32, {1, hidden}});
+    for (int64_t row = rows; row < padded; ++row) {
+      tensors.read({name, {padded, hidden}, {row, 0}}, {extra.data(), DType::kF32, {1, hidden}});
+      ASSERT_EQ(extra, last) << name << " row " << row;
+    }
+  }
 }
 
 TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   const TempDir dir;
-  const ModelSource source(golden("gpt2"));
+  const ModelSource source(convert_golden("gpt2"));
   for (const MegatronLayout& layout : {MegatronLayout{.tensor = 2}, MegatronLayout{.pipeline = 3}}) {
     try {
       export_megatron({.source = source}, dir / "x", layout);
@@ -78,8 +98,8 @@ TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
 // Which tensors the types of a GGUF file hold, and that they are the model's.
 TEST(GgufTarget, HoldsTheModelInEveryType) {
   const TempDir dir;
-  const ModelSource source(golden("llama"));
-  const SafetensorsFile weights(golden("llama/model.safetensors"));
+  const ModelSource source(convert_golden("llama"));
+  const SafetensorsFile weights(convert_golden("llama/model.safetensors"));
   const std::map<std::string, std::string> same = {
       {"token_embd.weight", "model.embed_tokens.weight"},
       {"blk.1.attn_v.weight", "model.layers.1.self_attn.v_proj.weight"},
@@ -105,10 +125,10 @@ TEST(GgufTarget, HoldsTheModelInEveryType) {
 // ggml's rotation takes neighbours: row 2j + i of a head is transformers' row i * head / 2 + j.
 TEST(GgufTarget, DealsTheRowsOfEachHeadToNeighbours) {
   const TempDir dir;
-  const ModelSource source(golden("llama"));
+  const ModelSource source(convert_golden("llama"));
   export_gguf({.source = source}, dir / "model.gguf", Storage::kF32);
   const GgufFile file(dir / "model.gguf");
-  const SafetensorsFile weights(golden("llama/model.safetensors"));
+  const SafetensorsFile weights(convert_golden("llama/model.safetensors"));
   for (const auto& [theirs, name] :
        {std::pair{"blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight"},
         {"blk.1.attn_k.weight", "model.layers.1.self_attn.k_proj.weight"}}) {
@@ -125,8 +145,8 @@ TEST(GgufTarget, DealsTheRowsOfEachHeadToNeighbours) {
 
 TEST(GgufTarget, TellsLlamaCppTheTokenizer) {
   const TempDir dir;
-  const ModelSource source(golden("gpt2"));
-  export_gguf({.source = source, .tokenizer_folder = golden("gpt2")}, dir.path().string(), {});
+  const ModelSource source(convert_golden("gpt2"));
+  export_gguf({.source = source, .tokenizer_folder = convert_golden("gpt2")}, dir.path().string(), {});
   const GgufFile file(dir / "model.gguf");
   const Json& m = file.metadata();
   EXPECT_EQ(m["general.architecture"].as_string(), "gpt2");
@@ -135,17 +155,17 @@ TEST(GgufTarget, TellsLlamaCppTheTokenizer) {
   EXPECT_EQ(m["tokenizer.ggml.pre"].as_string(), "gpt-2");
   EXPECT_EQ(m["tokenizer.ggml.eos_token_id"].as_int(), 0);
   EXPECT_EQ(m["tokenizer.ggml.token_type"].as_array()[0].as_int(), 3);
-  const Json vocabulary = Json::load(golden("gpt2/vocab.json"));
+  const Json vocabulary = Json::load(convert_golden("gpt2/vocab.json"));
   const Json::Array& tokens = m["tokenizer.ggml.tokens"].as_array();
   ASSERT_EQ(tokens.size(), vocabulary.as_object().size());
   for (const auto& [token, id] : vocabulary.as_object())
     EXPECT_EQ(tokens[static_cast<size_t>(id.as_int())].as_string(), token);
-  const Json merges = Json::load(golden("gpt2/tokenizer.json"))["model"]["merges"];
+  const Json merges = Json::load(convert_golden("gpt2/tokenizer.json"))["model"]["merges"];
   ASSERT_EQ(m["tokenizer.ggml.merges"].as_array().size(), merges.as_array().size());
 }
 
 TEST(Plan, ListsWhatIsWrittenWithoutWriting) {
-  const ModelSource source(golden("llama"));
+  const ModelSource source(convert_golden("llama"));
   const Conversion conversion{.source = source};
   uint64_t weights = 0;
   for (const StoredTensor& t : source.tensors().tensors())
@@ -162,12 +182,12 @@ TEST(Plan, ListsWhatIsWrittenWithoutWriting) {
 
 TEST(Inspect, ListsEveryKind) {
   const TempDir dir;
-  const ModelSource source(golden("gpt2"));
+  const ModelSource source(convert_golden("gpt2"));
   export_gguf({.source = source}, dir / "model.gguf", Storage::kF16);
   export_checkpoint({.source = source}, dir / "ours");
   const int64_t elements = elements_of(plan_checkpoint({.source = source}));
   for (const std::string& path :
-       {golden("gpt2"), golden("gpt2/model.safetensors"), dir / "model.gguf", dir / "ours"}) {
+       {convert_golden("gpt2"), convert_golden("gpt2/model.safetensors"), dir / "model.gguf", dir / "ours"}) {
     const Json found = inspect(path);
     EXPECT_EQ(found["elements"].as_int(), elements) << path;
     EXPECT_EQ(found["tensors"].as_array().size(), source.tensors().tensors().size()) << path;
