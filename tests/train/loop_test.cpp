@@ -293,6 +293,19 @@ TEST_F(Loop, FindsOutAtOnceThatNothingCanBeSaved) {
   EXPECT_FALSE(logged("training ..."));
 }
 
+TEST_F(Loop, KeepsTheLossesOfEveryStepInItsCheckpoint) {
+  train(config("run"), tiny_data(), nullptr);
+  const CheckpointReader saved(checkpoint("run", 20));
+  const Json kept = saved.json(kLossesFile);
+  const Json::Array& losses = kept["train"].as_array();
+  const auto lines = figures("run", "train");
+  ASSERT_EQ(losses.size(), 20U);
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_EQ(losses[i].as_array()[0].as_int(), static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(losses[i].as_array()[1].as_double(), lines[i]["loss"].as_double());
+  }
+}
+
 TEST_F(Loop, BeginsAtStepZeroFromAReleaseOfWeights) {
   train(config("run"), tiny_data(), nullptr);
   const CheckpointReader trained(checkpoint("run", 20));

@@ -9,7 +9,7 @@ load_state_dict(strict=True), written with Transformer Engine's names and with i
 Round trips through Megatron (at every cut), Megalith and back are byte-identical. llama.cpp, where llama_cpp is
 installed: of F32 the same tokens greedily; of F16, BF16 and Q8_0 near logits (it rounds activations too).
 """
-import functools, json, os, subprocess, sys, tempfile, warnings
+import contextlib, functools, json, os, subprocess, sys, tempfile, warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 warnings.filterwarnings("ignore")
@@ -65,7 +65,9 @@ def check_transformers(name, folder, want):
 def start_megatron():
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29517", RANK="0", WORLD_SIZE="1")
     from megatron.core import parallel_state
-    from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed  # noqa: F401  (imports late parts)
+    from megatron.core.tensor_parallel.random import CudaRNGStatesTracker
+    torch.cuda.current_device = lambda: "cpu"  # it asks for the device even where it computes on the CPU
+    CudaRNGStatesTracker.fork = lambda self, name=None: contextlib.nullcontext()  # dropout is off
     torch.distributed.init_process_group("gloo", rank=0, world_size=1)
     parallel_state.initialize_model_parallel(1, 1)
 
