@@ -14,10 +14,9 @@ namespace {
 
 constexpr size_t kLinesNamed = 5;  // per reason, in the summary
 
-/// Bytes, beside what the inputs need; see preprocess().
-double memory_promise(const PreprocessConfig& config) {
-  constexpr double kMiB = 1024 * 1024;
-  return (128 + 4 * std::max(0, config.workers - 4)) * kMiB;
+/// Beside what the inputs need; see preprocess().
+int promised_mebibytes(const PreprocessConfig& config) {
+  return 128 + 4 * std::max(0, config.workers - 4);
 }
 
 /// 0, unknown, when one of the inputs is a pipe.
@@ -488,10 +487,10 @@ void DocumentOutput::log_memory() const {
   rusage usage{};
   if (::getrusage(RUSAGE_SELF, &usage) != 0) return;
   const uint64_t hashes = contents_.size() * ContentSet::kBytesEach;
-  const double limit =
-      memory_promise(config_) + static_cast<double>(2 * summary_.longest_line + decoder_memory_ + hashes);
+  const double limit = promised_mebibytes(config_) * 1024.0 * 1024.0 +
+                       static_cast<double>(2 * summary_.longest_line + decoder_memory_ + hashes);
   log("Memory: ", format_bytes(static_cast<double>(usage.ru_maxrss) * 1024), " at most; limit ",
-      format_bytes(limit), " (", format_bytes(memory_promise(config_)), ", twice the longest line",
+      format_bytes(limit), " (", promised_mebibytes(config_), " MiB, twice the longest line",
       decoder_memory_ > 0 ? ", the decompressor" : "", hashes > 0 ? ", the hashes" : "", ")");
 }
 

@@ -98,6 +98,8 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
           "--chunk-size 25 --append-eod");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(file_exists(dir_ / "codeparrot_content_document.idx"));
+  EXPECT_NE(result.err.find("(240 MiB, twice the longest line)"), std::string::npos)  // 128 + 4 * (32 - 4)
+      << result.err;
 }
 
 // The hash tells merge and pretrain whether datasets belong together: it knows the tokenizer's contents, not
