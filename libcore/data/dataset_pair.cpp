@@ -22,10 +22,10 @@ std::string with_folder(std::string prefix) {
 }  // namespace
 
 DatasetPair::DatasetPair(std::string name)
-    : prefix(with_folder(std::move(name))), bin(prefix + ".bin"), idx(prefix + ".idx") {}
+    : prefix(with_folder(std::move(name))), lock(prefix), bin(prefix + ".bin"), idx(prefix + ".idx") {}
 
 DatasetPair::DatasetPair(std::string name, uint64_t kept)
-    : prefix(with_folder(std::move(name))), bin(prefix + ".bin", kept), idx(prefix + ".idx") {}
+    : prefix(with_folder(std::move(name))), lock(prefix), bin(prefix + ".bin", kept), idx(prefix + ".idx") {}
 
 void DatasetPair::commit() {
   bin.flush();  // a full disk shows here, while the old files are still in place

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "libcore/base/file.h"
+#include "libcore/base/lock_file.h"
 
 namespace megalith {
 
-/// PREFIX.bin and PREFIX.idx while they are written. Destroyed without commit(): nothing is left.
+/// PREFIX.bin and PREFIX.idx while they are written, by no other process. Destroyed without commit(): nothing
+/// is left.
 struct DatasetPair {
-  /// Creates the folder of `prefix` when it is not there. kIo.
+  /// Creates the folder of `prefix` when it is not there. kIo, also when another process writes the pair.
   explicit DatasetPair(std::string prefix);
   /// With a .bin that goes on behind its first `kept` bytes, see AtomicFile.
   DatasetPair(std::string prefix, uint64_t kept);
@@ -20,6 +22,7 @@ struct DatasetPair {
   void commit();
 
   std::string prefix;
+  LockFile lock;
   AtomicFile bin, idx;
 };
 

@@ -9,7 +9,7 @@
 namespace megalith {
 
 PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json identity)
-    : path_(output_prefix + ".resume.json"), identity_(std::move(identity)) {
+    : path_(output_prefix + ".resume.json"), lock_(path_), identity_(std::move(identity)) {
   if (!file_exists(path_)) return;
   const Json journal = Json::load(path_);
   const Json& theirs = journal["run"];

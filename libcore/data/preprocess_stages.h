@@ -15,6 +15,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/json.h"
 #include "libcore/base/line_reader.h"
+#include "libcore/base/lock_file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/scratch_file.h"
 #include "libcore/data/content_set.h"
@@ -176,7 +177,7 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config,
 class PreprocessJournal {
  public:
   /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
-  /// with what differs.
+  /// with what differs; kIo when that run is not over.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   const std::optional<Json>& state() const { return state_; }
   void write(Json state);
@@ -185,6 +186,7 @@ class PreprocessJournal {
 
  private:
   std::string path_;
+  LockFile lock_;
   Json identity_;
   std::optional<Json> state_;
 };
