@@ -79,8 +79,7 @@ class ByteLevelTokenizer::Lease {
 ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     : name_(std::move(model.name)),
       tokens_(std::move(model.tokens)),
-      // Where merges may be ignored, the table's ids of a whole pretoken are not those of a part.
-      rules_{.cut_in_parts = !model.ignore_merges && !model.characters,
+      rules_{.cut_in_parts = !model.characters,
              .wide = tokens_.size() > size_t{1} << 16,
              .encoder = {model.byte_ids, model.merges, model.ranks, std::move(model.characters)},
              .borders = {tokens_, model.merges},
@@ -93,11 +92,31 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       hash_(std::move(model.hash)) {
   // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
-  if (model.ignore_merges) rule_names_ += "; whole tokens first";
-  for (size_t id = 0; model.ignore_merges && id < tokens_.size(); ++id)
-    if (!tokens_[id].empty() && !(id < model.literal.size() && model.literal[id]))
-      rules_.whole.emplace(tokens_[id], static_cast<int32_t>(id));
+  if (model.ignore_merges) {
+    rule_names_ += "; whole tokens first";
+    for (int32_t id : model.unmerged ? *model.unmerged : find_unmerged(model.literal))
+      rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
+    // The table's ids of such a token as a whole pretoken are not those of a part.
+    if (!rules_.whole.empty()) rules_.cut_in_parts = false;
+  }
   seeds_ = model.seeds.empty() ? find_seeds() : std::move(model.seeds);
+}
+
+std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
+  std::vector<int32_t> found, ids;
+  for (size_t id = 0; id < tokens_.size(); ++id) {
+    if (tokens_[id].empty() || (id < literal.size() && literal[id])) continue;
+    rules_.encode(tokens_[id], ids);
+    if (ids.size() != 1 || ids[0] != static_cast<int32_t>(id)) found.push_back(static_cast<int32_t>(id));
+  }
+  return found;
+}
+
+std::vector<int32_t> ByteLevelTokenizer::unmerged() const {
+  std::vector<int32_t> ids;
+  for (const auto& [token, id] : rules_.whole) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  return ids;
 }
 
 std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {

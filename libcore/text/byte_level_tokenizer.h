@@ -28,12 +28,13 @@ struct ByteLevelModel {
   bool ignore_merges = false;  // a pretoken that is a token is that token, whatever merging would give
   std::vector<bool> literal;   // tokens not written in the byte alphabet: no pretoken is one; empty: none is
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
-  std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
-  std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
-  std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
-  int32_t eod = -1;                          // -1: the files name none
-  std::string hash;                          // as hash() gives it; empty: not known yet
-  std::vector<PieceSeed> seeds;              // as seeds() gives them; empty: not known yet
+  std::string rules = "gpt-2";                   // names find_pretokens and characters, for hash()
+  std::vector<AddedToken> raw_added;             // looked for first, in the text as it is
+  std::vector<AddedToken> normalized_added;      // looked for in what is left, after the normalizer
+  int32_t eod = -1;                              // -1: the files name none
+  std::string hash;                              // as hash() gives it; empty: not known yet
+  std::vector<PieceSeed> seeds;                  // as seeds() gives them; empty: not known yet
+  std::optional<std::vector<int32_t>> unmerged;  // as unmerged() gives it; nothing: not known yet
 };
 
 /// GPT-2's way: added tokens are cut out, the rest falls into pretokens, each of which is merged by rank (see
@@ -56,6 +57,9 @@ class ByteLevelTokenizer : public Tokenizer {
   /// The short pieces with which every thread's cache begins: tokens that are the ids of their own text,
   /// which not every token is.
   std::span<const PieceSeed> seeds() const { return seeds_; }
+  /// Where merges are ignored for whole tokens: those that merging would not give, ascending. Few, so that
+  /// looking for them costs little.
+  std::vector<int32_t> unmerged() const;
 
  private:
   struct Scratch;
@@ -68,6 +72,7 @@ class ByteLevelTokenizer : public Tokenizer {
   };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   std::vector<PieceSeed> find_seeds() const;
+  std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
 
   std::string name_;

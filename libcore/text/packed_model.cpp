@@ -81,8 +81,8 @@ bool ids_fit(const ByteLevelModel& model) {
                      [&](const auto& m) { return fits(m.left) && fits(m.right) && fits(m.merged); }) &&
          std::all_of(model.seeds.begin(), model.seeds.end(),
                      [&](const PieceSeed& seed) { return fits(seed.id); }) &&
-         added_fit(model.raw_added) && added_fit(model.normalized_added) && model.eod >= -1 &&
-         model.eod < size;
+         std::all_of(model.unmerged->begin(), model.unmerged->end(), fits) && added_fit(model.raw_added) &&
+         added_fit(model.normalized_added) && model.eod >= -1 && model.eod < size;
 }
 
 }  // namespace
@@ -116,6 +116,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   out.add(std::span<const int32_t>(model.byte_ids));
   out.add(std::span<const BytePairEncoder::Merge>(model.merges));
   out.add(std::span<const PieceSeed>(model.seeds));
+  out.add(std::span<const int32_t>(model.unmerged.value_or(std::vector<int32_t>())));
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
 }
@@ -132,6 +133,7 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   const auto byte_ids = in.array<int32_t>();
   model.merges = in.array<BytePairEncoder::Merge>();
   model.seeds = in.array<PieceSeed>();
+  model.unmerged = in.array<int32_t>();
   auto raw = unpack_added(in), normalized = unpack_added(in);
   if (numbers.size() != 3 || numbers[0] < 0 || numbers[0] > static_cast<int32_t>(MergeRanks::kToken) ||
       byte_ids.size() != model.byte_ids.size() || !tokens || !raw || !normalized)
@@ -170,6 +172,7 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
 
 void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer) {
   model.seeds.assign(tokenizer.seeds().begin(), tokenizer.seeds().end());
+  model.unmerged = tokenizer.unmerged();
   model.hash = tokenizer.hash();
 }
 

@@ -16,7 +16,10 @@ namespace megalith {
 namespace {
 
 ByteLevelModel small_model() {
-  return read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"), {"<|user|>"});
+  ByteLevelModel model =
+      read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"), {"<|user|>"});
+  complete(model, ByteLevelTokenizer(model));
+  return model;
 }
 
 std::string packed(const ByteLevelModel& model) {
@@ -34,6 +37,8 @@ std::optional<ByteLevelModel> unpacked(std::string_view bytes) {
 TEST(PackedModel, GivesTheModelBack) {
   ByteLevelModel model = small_model();
   model.ignore_merges = true;
+  model.unmerged = {{3, 7}};
+  model.hash = "";
   model.ranks = MergeRanks::kToken;
   model.normalized_added.push_back({.text = " x", .id = 3, .takes_space_before = true, .only_alone = true});
   model.normalized_added.push_back({.text = "y", .id = 4, .takes_space_after = true});
@@ -61,6 +66,7 @@ TEST(PackedModel, RefusesWhatIsCutAndIdsBeyondTheTokens) {
   refused([&](ByteLevelModel& m) { m.merges[9].right = -1; });
   refused([&](ByteLevelModel& m) { m.merges[9].merged = size; });
   refused([&](ByteLevelModel& m) { m.seeds = {{PieceKey::of("a"), size}}; });
+  refused([&](ByteLevelModel& m) { m.unmerged = {{size}}; });
   refused([&](ByteLevelModel& m) { m.raw_added[0].id = size; });
   refused([&](ByteLevelModel& m) { m.raw_added[0].text = ""; });
   refused([&](ByteLevelModel& m) { m.eod = size; });
