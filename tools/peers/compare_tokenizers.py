@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Holds `megalith-tokenizer encode` and `decode` against Hugging Face tokenizers, sentencepiece and tiktoken (as Megatron-LM uses them).
+"""Holds `megalith-tokenizer encode` and `decode` against Hugging Face tokenizers, sentencepiece and tiktoken (as Megatron-LM uses them), and
+against Megatron-LM's own classes with --tokenizer-special-tokens.
 
     BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--every [--codes FIRST LAST]] [--only NAME ...] [-- TOKENIZER ...]
 
@@ -121,6 +122,29 @@ def tiktoken_case(path, pattern, special=20):
     return Case(f"{os.path.basename(path)} {pattern}", options, lambda texts: encoding.encode_batch(texts, allowed_special="all"), lambda ids: [encoding.decode(i) for i in ids], names)
 
 
+SPECIAL = ["<|user|>", "<|user|>!", "<unk>", "</s>", "<s>", "<mask>", "<pad>", "<cls>", "<sep>", "the", "\u4e2d"]
+
+
+def megatron_tiktoken_case(path, special=20):
+    """Megatron-LM's own class, with --tokenizer-special-tokens."""
+    from megatron.core.tokenizers.text.libraries.tiktoken_tokenizer import TikTokenTokenizer
+
+    with open(path, encoding="utf-8") as file:
+        size = len(json.load(file)) + special
+    names = [t for t in SPECIAL if t != "<|user|>!"]  # of two that begin alike tiktoken takes any (by hash), ours the longest
+    tokenizer = TikTokenTokenizer(path, special_tokens=names, num_special_tokens=special, vocab_size=size)
+    options = ["--tokenizer-type", "TikTokenizer", "--tokenizer-model", path, "--tiktoken-num-special-tokens", str(special), "--vocab-size", str(size), "--tokenizer-special-tokens", *names]
+    return Case("megatron-tiktoken", options, lambda texts: [tokenizer.text_to_ids(t) for t in texts], lambda ids: [tokenizer.tokenizer.decode(i) for i in ids], tokenizer.special_tokens)
+
+
+def megatron_hf_case(folder):
+    from megatron.core.tokenizers.text.libraries.huggingface_tokenizer import HuggingFaceTokenizer
+
+    tokenizer = HuggingFaceTokenizer(folder, additional_special_tokens=SPECIAL, use_fast=True, include_special_tokens=True)
+    options = ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", folder, "--tokenizer-special-tokens", *SPECIAL]
+    return Case("megatron-hf", options, lambda texts: [tokenizer.text_to_ids(t) for t in texts], tokenizer.tokenizer.batch_decode, SPECIAL)
+
+
 def cases(named):
     for path in sorted(glob.glob(os.path.join(GOLDENS, "hf", "*.json"))):
         name = os.path.basename(path)
@@ -128,6 +152,8 @@ def cases(named):
             yield lambda path=path: hf_case(path)
     yield lambda: hf_case(os.path.join(GOLDENS, "trained", "tokenizer.json"))
     yield lambda: transformers_case(os.path.join(GOLDENS, "hf", "deepseek-v3"))
+    yield lambda: megatron_tiktoken_case(os.path.join(GOLDENS, "hf", "ranks.json"))
+    yield lambda: megatron_hf_case(os.path.join(GOLDENS, "hf", "deepseek-v3"))
     yield lambda: sentencepiece_case(os.path.join(GOLDENS, "pieces.model"))
     for pattern in ("v1", "v2"):
         for name in ("ranks.json", "ranks.tiktoken"):
