@@ -12,5 +12,5 @@ if(MEGALITH_SANITIZE)
   target_compile_options(megalith_options INTERFACE -fsanitize=${MEGALITH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(megalith_options INTERFACE -fsanitize=${MEGALITH_SANITIZE})
   # Instrumented, GCC 12 takes std::regex's own members for uninitialised ones (GCC bug 105562).
-  target_compile_options(megalith_options INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(megalith_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
