@@ -14,6 +14,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/checkpoint_format.h"
+#include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/writer.h"
 #include "tests/support/files.h"
