@@ -82,8 +82,7 @@ namespace {
 
 FindPretokens gpt2_pretokenizer() {
   const Isa isa = chosen_isa();
-  if (isa >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2"))
-    return find_gpt2_avx512vbmi2;
+  if (has_vbmi2(isa)) return find_gpt2_avx512vbmi2;
   return isa >= Isa::kAvx2 ? find_gpt2_avx2 : find_gpt2_generic;
 }
 

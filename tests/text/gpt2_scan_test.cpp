@@ -1,16 +1,10 @@
 #include "libcore/text/gpt2_scan.h"
 
-#include <random>
-
-#include <gtest/gtest.h>
-
 #include "libcore/base/isa.h"
-#include "libcore/base/text.h"
+#include "tests/text/scan_check.h"
 
 namespace megalith {
 namespace {
-
-using Ends = std::vector<size_t>;
 
 struct Kernel {
   const char* name;
@@ -21,8 +15,7 @@ struct Kernel {
 std::vector<Kernel> kernels() {
   std::vector<Kernel> out = {{"generic", find_gpt2_generic}};
   if (best_isa() >= Isa::kAvx2) out.push_back({"avx2", find_gpt2_avx2});
-  if (best_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi2"))
-    out.push_back({"avx512vbmi2", find_gpt2_avx512vbmi2});
+  if (has_vbmi2(best_isa())) out.push_back({"avx512vbmi2", find_gpt2_avx512vbmi2});
   return out;
 }
 
@@ -32,31 +25,10 @@ Ends wanted(std::string_view text) {
   return ends;
 }
 
-/// With room for so many ends at a time, in a block of memory of exactly the text's size, so that the address
-/// sanitizer sees a byte read too far.
-Ends found(FindPretokens find, std::string_view text, size_t room = 4096) {
-  const std::vector<char> copy(text.begin(), text.end());
-  std::vector<uint32_t> buffer(room);
-  Ends ends;
-  for (size_t from = 0; from < copy.size();) {
-    const size_t count = find({copy.data() + from, copy.size() - from}, buffer);
-    EXPECT_TRUE(count > 0 && count <= room);
-    for (size_t i = 0; i < count; ++i) ends.push_back(from + buffer[i]);
-    from = ends.back();
-  }
-  return ends;
-}
-
 void expect_all_equal(std::string_view text, size_t room = 4096) {
   const Ends right = wanted(text);
   for (const Kernel& kernel : kernels())
     ASSERT_EQ(found(kernel.find, text, room), right) << kernel.name << " " << quote(text);
-}
-
-std::string utf8(uint32_t code) {
-  std::string out;
-  append_utf8(out, code);
-  return out;
 }
 
 TEST(Gpt2Scan, CutsAtEveryCodePointAsTheDefinitionDoes) {
@@ -142,16 +114,7 @@ TEST(Gpt2Scan, GoesOnWhereItsRoomEnds) {
 }
 
 TEST(Gpt2Scan, GivesEveryByteOfBrokenUtf8ToOnePretoken) {
-  std::mt19937 random(4);
-  for (int round = 0; round < 3000; ++round) {
-    std::string text(1 + random() % 200, '\0');
-    for (char& c : text) c = static_cast<char>(random() % 4 == 0 ? random() : 0xC0 + random() % 64);
-    for (const Kernel& kernel : kernels()) {
-      const Ends ends = found(kernel.find, text);
-      EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end()));
-      EXPECT_EQ(ends.back(), text.size());
-    }
-  }
+  expect_all_bytes_found(kernels());
 }
 
 }  // namespace

@@ -1,17 +1,11 @@
 #include "libcore/text/word_scan.h"
 
-#include <random>
-
-#include <gtest/gtest.h>
-
 #include "libcore/base/isa.h"
-#include "libcore/base/text.h"
 #include "libcore/text/split_pattern.h"
+#include "tests/text/scan_check.h"
 
 namespace megalith {
 namespace {
-
-using Ends = std::vector<size_t>;
 
 struct Pattern {
   const char* name;
@@ -40,8 +34,7 @@ const std::vector<Pattern>& patterns() {
 std::vector<std::pair<const char*, FindWords>> kernels(WordPattern pattern) {
   std::vector<std::pair<const char*, FindWords>> out;
   if (best_isa() >= Isa::kAvx2) out.emplace_back("avx2", find_words_avx2(pattern));
-  if (best_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi2"))
-    out.emplace_back("avx512vbmi2", find_words_avx512vbmi2(pattern));
+  if (has_vbmi2(best_isa())) out.emplace_back("avx512vbmi2", find_words_avx512vbmi2(pattern));
   return out;
 }
 
@@ -55,33 +48,12 @@ Ends wanted(const SplitPattern& definition, std::string_view text) {
   return ends;
 }
 
-/// With room for so many ends at a time, in a block of memory of exactly the text's size, so that the address
-/// sanitizer sees a byte read too far.
-Ends found(FindWords find, std::string_view text, size_t room = 4096) {
-  const std::vector<char> copy(text.begin(), text.end());
-  std::vector<uint32_t> buffer(room);
-  Ends ends;
-  for (size_t from = 0; from < copy.size();) {
-    const size_t count = find({copy.data() + from, copy.size() - from}, buffer);
-    EXPECT_TRUE(count > 0 && count <= room);
-    for (size_t i = 0; i < count; ++i) ends.push_back(from + buffer[i]);
-    from = ends.back();
-  }
-  return ends;
-}
-
 void expect_all_equal(std::string_view text, size_t room = 4096) {
   for (const Pattern& pattern : patterns()) {
     const Ends right = wanted(pattern.definition, text);
     for (const auto& [name, find] : kernels(pattern.pattern))
       ASSERT_EQ(found(find, text, room), right) << pattern.name << " " << name << " " << quote(text);
   }
-}
-
-std::string utf8(uint32_t code) {
-  std::string out;
-  append_utf8(out, code);
-  return out;
 }
 
 TEST(WordScan, CutsAtEveryCodePointAsTheDefinitionDoes) {
@@ -212,17 +184,7 @@ TEST(WordScan, GoesOnWhereItsRoomEnds) {
 }
 
 TEST(WordScan, GivesEveryByteOfBrokenUtf8ToOnePretoken) {
-  std::mt19937 random(4);
-  for (int round = 0; round < 3000; ++round) {
-    std::string text(1 + random() % 200, '\0');
-    for (char& c : text) c = static_cast<char>(random() % 4 == 0 ? random() : 0xC0 + random() % 64);
-    for (const Pattern& pattern : patterns())
-      for (const auto& [name, find] : kernels(pattern.pattern)) {
-        const Ends ends = found(find, text);
-        EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end())) << name;
-        EXPECT_EQ(ends.back(), text.size()) << name;
-      }
-  }
+  for (const Pattern& pattern : patterns()) expect_all_bytes_found(kernels(pattern.pattern));
 }
 
 }  // namespace
