@@ -75,7 +75,8 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
     return;
   }
   const bool may_change = line.size() > DocumentParser::kDecodedInPlace && line.size() <= kLongLine;
-  raw_ = may_change && !config_.rejects.empty() ? chunk.lines.raw_line(i) : std::string_view();
+  // As it was, when it may have to be rejected.
+  std::string raw(may_change && !config_.rejects.empty() ? chunk.lines.raw_line(i) : std::string_view());
   if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
     chunk.bad.push_back({.line = i,
                          .byte = chunk.lines.skipped(i) + problem->byte,
@@ -93,8 +94,11 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     take_back(chunk);
-    chunk.bad.push_back(
-        {.line = i, .byte = 0, .fault = DocumentFault::kRefused, .detail = error.what(), .raw = raw_});
+    chunk.bad.push_back({.line = i,
+                         .byte = 0,
+                         .fault = DocumentFault::kRefused,
+                         .detail = error.what(),
+                         .raw = std::move(raw)});
     return;
   }
   if (config_.dedup == Dedup::kExact) chunk.hashes.push_back(hash());

@@ -287,7 +287,7 @@ Json DocumentOutput::state() const {
 
 /// First everything that the state speaks of, then the state.
 void DocumentOutput::save() {
-  if (!journal_) return;
+  if (!journal_ || taking_) return;
   Json now = state();
   Json keys = Json::object();
   for (const auto& key : keys_) keys.set(key->key(), key->save());
@@ -305,6 +305,7 @@ void DocumentOutput::save_if_due() {
 }
 
 void DocumentOutput::take(DocumentChunk& chunk) {
+  taking_ = true;
   mark_ = chunk.end;
   decoder_memory_ = std::max(decoder_memory_, chunk.decoder_memory);
   summary_.bytes += chunk.lines.bytes();
@@ -314,6 +315,7 @@ void DocumentOutput::take(DocumentChunk& chunk) {
   summary_.lines += static_cast<int64_t>(chunk.lines.lines());
   summary_.blank_lines += static_cast<int64_t>(chunk.blank_lines);
   summary_.short_documents += static_cast<int64_t>(chunk.short_documents);
+  taking_ = false;
   show_progress(chunk.consumed);
   save_if_due();
   if (chunk.lines.capacity() > kKeptChunk) chunk = DocumentChunk{};

@@ -167,7 +167,6 @@ class DocumentEncoder {
   std::optional<int32_t> eod_;
   size_t keys_;
   std::vector<KeySizes> sizes_;  // before the line
-  std::string raw_;              // the line before it is changed, when it may have to be rejected
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
@@ -182,7 +181,6 @@ class PreprocessJournal {
   const std::optional<Json>& state() const { return state_; }
   void write(Json state);
   void remove() const;
-  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
@@ -201,7 +199,8 @@ class DocumentOutput {
   const SourceMark& start() const { return mark_; }
   /// Writes the chunk's documents; throws at its first bad line in strict mode, else counts and keeps it.
   void take(DocumentChunk& chunk);
-  /// Writes down where the run is, if it can be interrupted.
+  /// Writes down where the run is, if it can be interrupted. Does nothing when take() threw: of that chunk
+  /// some may be written, so that what was saved before stays true.
   void save();
   /// Puts all files in place and logs the summary.
   PreprocessSummary finish();
@@ -241,6 +240,7 @@ class DocumentOutput {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
   int64_t tokens_before_ = 0, documents_before_ = 0;  // of the interrupted run
   uint64_t bytes_before_ = 0;
+  bool taking_ = false;  // in take(), or thrown out of it
   Progress progress_;
 };
 

@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
+#include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
 #include "tests/support/files.h"
 
@@ -520,6 +521,34 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
   EXPECT_TRUE(logged("Processed 2 documents ("));
   EXPECT_TRUE(logged("Processed 4 documents ("));
   EXPECT_FALSE(logged("Processed 5 documents ("));
+}
+
+// Of a chunk that could not be taken, some may be written: what is saved must not say that it was.
+TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
+  const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
+  input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
+  config_.resume = true;
+  const ByteTokenizer tokenizer;
+  const TextTools tools{tokenizer, tokenizer.hash()};
+  const std::vector<InputFile> files = look_at_inputs(config_.inputs);
+  {
+    const Interrupt interrupt;
+    DocumentOutput output(config_, tools, files);
+    DocumentSource source(files, {.bytes = 4096, .lines = 2}, interrupt, output.start());
+    DocumentEncoder encoder(config_, tools);
+    DocumentChunk chunk;
+    for (const bool fails : {false, true}) {
+      ASSERT_TRUE(source.next(chunk, [](size_t) {}));
+      encoder.encode(chunk);
+      if (fails)
+        EXPECT_THROW(output.take(chunk), Error);
+      else
+        output.take(chunk);
+      output.save();  // as a stop does
+    }
+  }
+  const DocumentOutput next(config_, tools, files);
+  EXPECT_EQ(next.start().reader.bytes, good.size());
 }
 
 TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
