@@ -124,7 +124,7 @@ Value Renderer::filter(const Expr& expr) {
 Value Renderer::to_json(const Expr& expr, const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) refuse(expr.line, concat("\"tojson\" of ", kind_of(value)));
-  const auto indent = argument(expr, 3, "indent");
+  const auto indent = argument(expr, 2, "indent");
   const bool wanted = indent && !(json_of(*indent) && json_of(*indent)->is_null());
   for (const auto& [name, given] : expr.named)
     if (name != "indent" && name != "ensure_ascii")
@@ -255,9 +255,10 @@ Value Renderer::range(const Expr& expr) {
                 step = bounds.size() > 2 ? bounds[2] : 1;
   if (step == 0) refuse(expr.line, "\"range\" with step 0");
   Json out = Json::array();
-  for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) {
+  for (int64_t i = begin; step > 0 ? i < end : i > end;) {
     if (out.as_array().size() == kMost) refuse(expr.line, "\"range\" is too long");
     out.push_back(i);
+    if (__builtin_add_overflow(i, step, &i)) break;
   }
   return out;
 }

@@ -73,7 +73,8 @@ Value Renderer::slice(const Expr& expr) {
     if (expr.children[i].kind == Expr::kAbsent) return std::nullopt;
     return integer_of(eval(expr.children[i]), expr.line, "the bound");
   };
-  const int64_t step = part(3).value_or(1);
+  // A step beyond the end is as good as any other, and does not overflow.
+  const int64_t step = std::clamp(part(3).value_or(1), -size - 1, size + 1);
   if (step == 0) refuse(expr.line, "a slice of step 0");
   const auto bound = [&](std::optional<int64_t> given, int64_t otherwise) {
     if (!given) return otherwise;
@@ -155,7 +156,11 @@ Value Renderer::collection(const Expr& expr) {
 
 Value Renderer::negative(const Expr& expr) {
   const Json value = json(expr.children[0]);
-  if (value.is_int()) return Json(-value.as_int());
+  if (int64_t result; value.is_int()) {
+    if (__builtin_sub_overflow(int64_t{0}, value.as_int(), &result))
+      refuse(expr.line, "a number that is too large");
+    return Json(result);
+  }
   if (!value.is_number()) refuse(expr.line, concat("the negative of ", kind_of(value)));
   return Json(-value.as_double());
 }

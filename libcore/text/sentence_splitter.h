@@ -25,7 +25,6 @@ class SentenceSplitter {
   void split_in_parts(std::string_view utf8, const TakeSentence& take) const;
 
   const PunktParameters& parameters() const { return parameters_; }
-  Blanks blanks() const { return blanks_; }
 
  private:
   PunktParameters parameters_;

@@ -62,6 +62,15 @@ TEST(ChatTemplate, RefusesByNameAndLineWhatItDoesNotKnow) {
             std::string::npos);
 }
 
+// As Python slices and counts, and as transformers declares tojson(x, ensure_ascii, indent).
+TEST(ChatTemplate, TakesTheGreatestNumbersAndArgumentsByPlace) {
+  EXPECT_EQ(render("{{ [1, 2, 3][1::9223372036854775807]|tojson }}"), "[2]");
+  EXPECT_EQ(render("{{ [1, 2, 3][::-9223372036854775807]|tojson }}"), "[3]");
+  EXPECT_EQ(render("{{ range(9223372036854775806, 9223372036854775807, 2)|list|tojson }}"),
+            "[9223372036854775806]");
+  EXPECT_EQ(render("{{ [1]|tojson(false, 1) }}"), "[\n 1\n]");
+}
+
 TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
   for (const char* source :
        {"{{", "{{ 1", "{% if x %}", "{% for x %}{% endfor %}", "{% endif %}", "{{ ) }}", "{{ 'a }}",
