@@ -29,7 +29,9 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
       scale.high = std::max(scale.high, v);
     }
   if (scale.low > scale.high) return {0, 1};
-  if (scale.low == scale.high) scale.high = scale.low + std::max(1.0, std::fabs(scale.low));
+  // Also where they differ by what a step between two lines could not add.
+  const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
+  if (scale.high - scale.low <= 1e-9 * size) scale.high = scale.low + std::max(1.0, std::fabs(scale.low));
   return scale;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -234,19 +235,19 @@ void GemmRunner::project_panels(const Project& op) {
   constexpr int64_t kPanel = int64_t{1} << 22;  // elements
   const int64_t columns = op.in(), step = std::clamp<int64_t>(kPanel / columns, 1, op.out());
   const bool whole = step == op.out();
-  std::vector<float> wide(static_cast<size_t>(step * columns)),
-      part(whole ? 0 : static_cast<size_t>(op.n() * step));
+  const auto wide = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(step * columns));
+  const auto part = std::make_unique_for_overwrite<float[]>(whole ? 0 : static_cast<size_t>(op.n() * step));
   for (int64_t begin = 0; begin < op.out(); begin += step) {
     const int64_t rows = std::min(step, op.out() - begin);
-    widen(op, begin, rows, wide.data());
-    const View y = whole ? op.y.as_shape({op.n(), rows}) : View{part.data(), DType::kF32, {op.n(), rows}};
+    widen(op, begin, rows, wide.get());
+    const View y = whole ? op.y.as_shape({op.n(), rows}) : View{part.get(), DType::kF32, {op.n(), rows}};
     run(Gemm{.c = y,
              .a = op.x,
-             .b = ConstView{wide.data(), DType::kF32, {rows, columns}},
+             .b = ConstView{wide.get(), DType::kF32, {rows, columns}},
              .bias = op.bias ? op.bias.rows(begin, begin + rows) : ConstView{},
              .trans_b = true});
     for (int64_t row = 0; row < op.n() && !whole; ++row)
-      std::memcpy(op.y.as<float>() + row * op.out() + begin, part.data() + row * rows,
+      std::memcpy(op.y.as<float>() + row * op.out() + begin, part.get() + row * rows,
                   static_cast<size_t>(rows) * sizeof(float));
   }
 }
