@@ -20,7 +20,7 @@ class PreprocessInterrupted : public testing::Test {
   PreprocessInterrupted() {
     fs::create_directories(dir_.path() / "whole");
     std::string lines;
-    for (int i = 0; lines.size() < 12'000'000; ++i)
+    for (int i = 0; lines.size() < 30'000'000; ++i)
       lines += concat("{\"text\":\"Line ", i, " of a river.\",\"title\":[\"No. ", i, "\",\"\"]}\n");
     write_file(dir_ / "in.jsonl", lines);
   }
@@ -67,8 +67,11 @@ TEST_F(PreprocessInterrupted, GoesOnToTheSameBytesAfterSignals) {
 }
 
 TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
+  // An input that does not end; the program writes after it has begun to listen to signals.
   const CommandResult stopped =
-      run("(preprocess --output-prefix out --workers 1) & pid=$!; sleep 0.2; kill -TERM $pid; wait $pid");
+      run("mv in.jsonl lines; mkfifo in.jsonl; exec 9<>in.jsonl; head -n 100 lines >&9\n"
+          "(preprocess --output-prefix out --workers 1) & pid=$!\n"
+          "until ls -A | grep -q out || ! kill -0 $pid; do sleep 0.005; done; kill -TERM $pid; wait $pid");
   EXPECT_EQ(stopped.code, 128 + 15) << stopped.err;
   EXPECT_NE(stopped.err.find("nothing was written"), std::string::npos) << stopped.err;
   for (const auto& entry : fs::directory_iterator(dir_.path()))
