@@ -16,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libcore/base/direct_writer.h"
 #include "libcore/base/error.h"
+#include "libcore/base/file_calls.h"
 
 namespace megalith {
 namespace {
@@ -29,9 +31,8 @@ namespace fs = std::filesystem;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }
 
-[[noreturn]] void fail_write(const char* doing, const std::string& path) {
-  fail(ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(errno));
-}
+/// From here on it is worth to have a thread and its memory for a file.
+constexpr uint64_t kLargeFile = uint64_t{4} << 20;
 
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> counter{0};
@@ -65,26 +66,6 @@ void go_on_behind(int fd, uint64_t size, const std::string& path) {
 fs::path parent_or_here(const fs::path& path) {
   const fs::path parent = path.parent_path();
   return parent.empty() ? fs::path(".") : parent;
-}
-
-struct ReadWish {
-  uint64_t offset;
-  void* out;
-  size_t bytes;
-};
-
-/// Bytes read: fewer than wished at the end of the file.
-size_t read_all(int fd, const ReadWish& wish, const std::string& path) {
-  size_t done = 0;
-  while (done < wish.bytes) {
-    const ssize_t n = ::pread(fd, static_cast<char*>(wish.out) + done, wish.bytes - done,
-                              static_cast<off_t>(wish.offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(errno));
-    if (n == 0) break;
-    done += static_cast<size_t>(n);
-  }
-  return done;
 }
 
 [[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size) {
@@ -123,11 +104,6 @@ std::optional<size_t> copy_some(const KernelCopy& copy, const std::string& out_p
   return std::nullopt;
 }
 
-/// Through which a nameless file gets a name.
-std::string link_of(int fd) {
-  return concat("/proc/self/fd/", fd);
-}
-
 /// A file in `folder` that vanishes with the process, even a killed one, until it is named; -1 where the file
 /// system has no such files or they could not be named.
 int open_nameless(const fs::path& folder) {
@@ -148,6 +124,38 @@ void sync_path(const fs::path& path, int flags) {
 }
 
 }  // namespace
+
+void fail_write(const char* doing, const std::string& path) {
+  fail(ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(errno));
+}
+
+std::string link_of(int fd) {
+  return concat("/proc/self/fd/", fd);
+}
+
+void write_at_place(int fd, const BytesToWrite& wish, const std::string& path) {
+  const char* const data = static_cast<const char*>(wish.data);
+  for (size_t done = 0; done < wish.bytes;) {
+    const ssize_t n = ::pwrite(fd, data + done, std::min(wish.bytes - done, kWritePiece),
+                               static_cast<off_t>(wish.offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_write("write", path);
+    done += static_cast<size_t>(n);
+  }
+}
+
+size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path) {
+  size_t done = 0;
+  while (done < wish.bytes) {
+    const ssize_t n = ::pread(fd, static_cast<char*>(wish.out) + done, wish.bytes - done,
+                              static_cast<off_t>(wish.offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(errno));
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
 
 MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -210,7 +218,7 @@ ReadableFile::~ReadableFile() {
 }
 
 void ReadableFile::read_at(uint64_t offset, void* out, size_t bytes) const {
-  const size_t done = read_all(fd_, {offset, out, bytes}, path_);
+  const size_t done = read_at_place(fd_, {offset, out, bytes}, path_);
   if (done < bytes) fail_cut(path_, offset + done, size_);
 }
 
@@ -248,36 +256,46 @@ AtomicFile::AtomicFile(std::string path, uint64_t kept)
 }
 
 AtomicFile::~AtomicFile() {
+  direct_.reset();
   if (fd_ < 0) return;
   ::close(fd_);
   if (!nameless_ && !kept_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
+  if (stream_ == Stream::kWanted && !direct_ && size_ + bytes >= kLargeFile) begin_stream();
   size_ += bytes;
+  if (direct_) return direct_->append(data, bytes);
   if (buffer_.size() + bytes > kWritePiece) flush();
   if (bytes >= kWritePiece)
     write_all(fd_, data, bytes, path_);
   else
     buffer_.append(static_cast<const char*>(data), bytes);
+  if (stream_ == Stream::kWriteBack) start_write_back();
+}
+
+void AtomicFile::begin_stream() {
+  flush();
+  direct_ = DirectWriter::open(fd_, path_, size_);
+  if (!direct_) stream_ = Stream::kWriteBack;
+}
+
+/// The descriptor is at the end of the file again.
+void AtomicFile::leave_stream() {
+  flush();
+  if (direct_ && ::lseek(fd_, static_cast<off_t>(size_), SEEK_SET) < 0) fail_write("go to the end", path_);
+  direct_.reset();
 }
 
 void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
+  if (direct_) return direct_->write_at(offset, data, bytes);
   flush();
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = ::pwrite(fd_, at, std::min(bytes, kWritePiece), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_write("write", path_);
-    at += n;
-    offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
+  write_at_place(fd_, {offset, data, bytes}, path_);
 }
 
 void AtomicFile::append(const ReadableFile& source, uint64_t offset, uint64_t bytes,
                         const std::function<void(uint64_t)>& progress) {
-  flush();
+  leave_stream();
   size_ += bytes;
   std::string buffer;
   for (uint64_t done = 0; done < bytes;) {
@@ -297,18 +315,19 @@ void AtomicFile::append(const ReadableFile& source, uint64_t offset, uint64_t by
 
 void AtomicFile::read_back(uint64_t offset, void* out, size_t bytes) {
   flush();
-  if (read_all(fd_, {offset, out, bytes}, path_) < bytes)
+  if (read_at_place(fd_, {offset, out, bytes}, path_) < bytes)
     fail(ErrorKind::kIo, path_, ": holds less than was written to it");
 }
 
 void AtomicFile::flush() {
+  if (direct_) return direct_->flush();
   if (buffer_.empty()) return;
   write_all(fd_, buffer_.data(), buffer_.size(), path_);
   buffer_.clear();
 }
 
 void AtomicFile::truncate(uint64_t size) {
-  flush();
+  leave_stream();
   if (::ftruncate(fd_, static_cast<off_t>(size)) != 0 || ::lseek(fd_, 0, SEEK_END) < 0)
     fail_write("truncate", path_);
   size_ = size;
@@ -336,6 +355,7 @@ std::string AtomicFile::open_path() const {
 
 void AtomicFile::commit(Durable durable) {
   flush();
+  direct_.reset();
   if (durable == Durable::kNow && ::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
   if (nameless_ &&
       ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace megalith {
+
+class DirectWriter;
 
 /// Bytes given to one call of write: on ext4 with large folios (Linux 6.18) calls of 128 KiB and more cost
 /// three to five times the system time of those up to 96 KiB.
@@ -81,10 +84,14 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  /// For files that may be large and that nobody reads soon: once it has 4 MiB, the file is written around
+  /// the page cache (see DirectWriter); where that cannot be, the system is asked to bring each 8 MiB to the
+  /// disk, so that commit() has less to wait for.
+  void stream_to_disk() { stream_ = Stream::kWanted; }
   void write(const void* data, size_t bytes);  // buffered
   void write(std::string_view text) { write(text.data(), text.size()); }
   void write_at(uint64_t offset, const void* data,
-                size_t bytes);  // flushes, then writes at an absolute place
+                size_t bytes);  // over what was appended
   /// Appends bytes [offset, offset + bytes) of another file inside the kernel: shared with it where the file
   /// system can (XFS, btrfs), else copied there; through a buffer where the kernel cannot. kData when the
   /// source ends before. `progress` gets the bytes done so far, every 64 MiB or less.
@@ -96,9 +103,6 @@ class AtomicFile {
   void truncate(uint64_t size);            // takes back what was appended behind
   void flush();
   void sync();  // what was written survives a power failure
-  /// Asks the kernel to bring what was appended to the disk already, 8 MiB at a time, without waiting, so
-  /// that commit() of a large file has less to wait for.
-  void start_write_back();
   /// Where the file can be opened for reading before it has its name (flush() first).
   std::string open_path() const;
   void commit(Durable durable = Durable::kNow);
@@ -106,11 +110,18 @@ class AtomicFile {
   static std::string partial_name(const std::string& path) { return path + ".partial"; }
 
  private:
+  enum class Stream { kNo, kWanted, kWriteBack };
+  void begin_stream();
+  void leave_stream();
+  void start_write_back();
+
   std::string path_, temporary_, buffer_;
   int fd_ = -1;
   bool nameless_ = false;
   bool kept_ = false;  // the temporary file outlives the object
+  Stream stream_ = Stream::kNo;
   uint64_t size_ = 0, written_back_ = 0;
+  std::unique_ptr<DirectWriter> direct_;  // then buffer_ is empty
 };
 
 /// A folder that appears under its name only when complete. Files are made below path(); commit() syncs them

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/base/file_calls.h"
 
 namespace megalith {
 namespace {
@@ -72,25 +72,12 @@ void ScratchFile::flush() {
 }
 
 void ScratchFile::write_buffer() const {
-  for (size_t done = 0; done < buffer_.size();) {
-    const size_t piece = std::min(buffer_.size() - done, kWritePiece);
-    const ssize_t n =
-        ::pwrite(descriptor_, buffer_.data() + done, piece, static_cast<off_t>(written_ + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(ErrorKind::kIo, folder_, ": cannot write a temporary file: ", std::strerror(errno));
-    done += static_cast<size_t>(n);
-  }
+  write_at_place(descriptor_, {written_, buffer_.data(), buffer_.size()}, folder_);
 }
 
 void ScratchFile::read_at(uint64_t place, std::span<std::byte> out) const {
-  for (size_t done = 0; done < out.size();) {
-    const ssize_t n =
-        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(place + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(ErrorKind::kIo, folder_, ": cannot read a temporary file: ", std::strerror(errno));
-    if (n == 0) fail(ErrorKind::kData, folder_, ": ends at byte ", place + done, "; it was cut");
-    done += static_cast<size_t>(n);
-  }
+  const size_t done = read_at_place(descriptor_, {place, out.data(), out.size()}, folder_);
+  if (done < out.size()) fail(ErrorKind::kData, folder_, ": ends at byte ", place + done, "; it was cut");
 }
 
 void ScratchFile::read(const std::function<void(std::span<const std::byte>)>& take) const {

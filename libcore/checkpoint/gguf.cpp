@@ -289,6 +289,7 @@ void GgufMetadata::integers(std::string_view key, std::span<const int32_t> value
 
 GgufWriter::GgufWriter(std::string path, const GgufMetadata& metadata, std::vector<GgufTensor> tensors)
     : file_(std::move(path)), tensors_(std::move(tensors)) {
+  file_.stream_to_disk();
   std::string header(kMagic);
   append(header, kVersion);
   append(header, static_cast<uint64_t>(tensors_.size()));
@@ -319,7 +320,6 @@ void GgufWriter::write(const void* data, size_t bytes) {
   if (next_ == tensors_.size() || bytes > tensors_[next_].bytes() - written_)
     fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes out of order");
   file_.write(data, bytes);
-  file_.start_write_back();
   written_ += bytes;
   skip_complete();
 }

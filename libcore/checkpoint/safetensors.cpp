@@ -220,6 +220,7 @@ std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors) {
 
 SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors)
     : file_(std::move(path)), tensors_(in_safetensors_order(std::move(tensors))) {
+  file_.stream_to_disk();
   const std::string header = header_of(tensors_);
   const uint64_t length = header.size();
   file_.write(&length, sizeof length);
@@ -241,7 +242,6 @@ void SafetensorsWriter::write(std::string_view name, const void* data, size_t by
   if (next_ == tensors_.size() || tensors_[next_].name != name || bytes > tensors_[next_].bytes() - written_)
     fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes of tensor ", quote(name), " out of order");
   file_.write(data, bytes);
-  file_.start_write_back();
   written_ += bytes;
   skip_complete();
 }

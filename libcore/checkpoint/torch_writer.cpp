@@ -126,6 +126,7 @@ void pickle_dtype(PickleWriter& pickle, DType dtype) {
 
 TorchWriter::TorchWriter(std::string path, const std::string& pickle, std::vector<uint64_t> storages)
     : file_(path), root_(std::filesystem::path(path).stem().string()), storages_(std::move(storages)) {
+  file_.stream_to_disk();
   put_member("data.pkl", pickle);
   put_member("byteorder", "little");
   next_storage();
@@ -177,7 +178,6 @@ void TorchWriter::write(const void* data, size_t bytes) {
       fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes beyond the last storage");
     const size_t part = std::min<uint64_t>(bytes, storages_[storage_] - written_);
     file_.write(at, part);
-    file_.start_write_back();
     members_.back().crc = crc32(members_.back().crc, at, part);
     written_ += part;
     at += part;

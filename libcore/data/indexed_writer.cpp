@@ -72,6 +72,7 @@ struct IndexedDatasetWriter::State {
         lengths(folder_of(prefix)),
         boundaries(folder_of(prefix)) {
     boundaries.append(&sequences, sizeof sequences);
+    stream_to_disk();
   }
   State(std::string name, IndexedDType type, const WriterMark& from)
       : files(std::move(name), static_cast<uint64_t>(from.tokens) * size_of(type)),
@@ -85,9 +86,14 @@ struct IndexedDatasetWriter::State {
         tokens(from.tokens) {
     if (documents == 0) boundaries.append(&sequences, sizeof sequences);
     bin.hash_kept(bytes_of(tokens));
+    stream_to_disk();
     mark_document();
   }
 
+  void stream_to_disk() {
+    files.bin.stream_to_disk();
+    files.idx.stream_to_disk();
+  }
   uint64_t bytes_of(int64_t count) const { return static_cast<uint64_t>(count) * size_of(dtype); }
   void add_boundary() {
     boundaries.append(&sequences, sizeof sequences);
@@ -158,7 +164,6 @@ void IndexedDatasetWriter::add_tokens(std::span<const int32_t> ids) {
       fail(ErrorKind::kData, s.prefix, ": token id ", *bad, " of document ", documents(), " does not fit ",
            name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
     s.bin.write(s.narrowed.data(), s.narrowed.size());
-    s.bin.file.start_write_back();
     s.tokens += static_cast<int64_t>(piece.size());
     s.open_tokens += static_cast<int64_t>(piece.size());
   }
@@ -216,7 +221,6 @@ void IndexedDatasetWriter::add_documents(std::span<const char> tokens, std::span
     fail(ErrorKind::kInternal, s.prefix, ": ", tokens.size(), " bytes were added as ", lengths.size(),
          " sequences of ", sum(lengths), " tokens, ", sequences.size(), " documents");
   s.bin.write(tokens.data(), tokens.size());
-  s.bin.file.start_write_back();
   s.tokens += static_cast<int64_t>(sum(lengths));
   s.lengths.append(lengths.data(), lengths.size_bytes());
   for (const int32_t n : sequences) {

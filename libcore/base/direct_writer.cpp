@@ -1,0 +1,148 @@
+#include "libcore/base/direct_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/file_calls.h"
+
+namespace megalith {
+namespace {
+
+/// XFS's number, which linux/magic.h lacks.
+constexpr unsigned kXfs = 0x58465342;
+
+bool is_fast(int fd) {
+  struct statfs info {};
+  if (::fstatfs(fd, &info) != 0) return false;
+  const auto type = static_cast<unsigned>(info.f_type);
+  return type == EXT4_SUPER_MAGIC || type == kXfs || type == OVERLAYFS_SUPER_MAGIC;
+}
+
+}  // namespace
+
+std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint64_t size) {
+  if (!is_fast(fd)) return nullptr;
+  const int direct = ::open(link_of(fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+  if (direct < 0) return nullptr;
+  return std::unique_ptr<DirectWriter>(new DirectWriter(fd, direct, std::move(path), size));
+}
+
+DirectWriter::DirectWriter(int fd, int direct, std::string path, uint64_t size)
+    : fd_(fd), direct_(direct), path_(std::move(path)), memory_(kPiece * kPieces) {
+  const uint64_t begin = size / kAlignment * kAlignment;
+  filled_ = {.offset = begin, .memory = memory_.as<char>().data(), .bytes = size - begin};
+  try {
+    if (read_at_place(fd, {begin, filled_.memory, filled_.bytes}, path_) < filled_.bytes)
+      fail(ErrorKind::kIo, path_, ": holds less than was written to it");
+    thread_ = std::thread([this] { serve(); });
+  } catch (...) {
+    ::close(direct_);
+    throw;
+  }
+}
+
+DirectWriter::~DirectWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+  ::close(direct_);
+}
+
+void DirectWriter::append(const void* data, size_t bytes) {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const size_t n = std::min(bytes, kPiece - filled_.bytes);
+    std::memcpy(filled_.memory + filled_.bytes, at, n);
+    filled_.bytes += n;
+    at += n;
+    bytes -= n;
+    if (filled_.bytes == kPiece) hand_over();
+  }
+}
+
+/// Gives the full piece to the thread and goes on with the memory of one that is written.
+void DirectWriter::hand_over() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return error_ || waiting_.size() < kPieces - 1; });
+  if (error_) std::rethrow_exception(error_);
+  waiting_.push_back(filled_);
+  filled_ = {
+      .offset = filled_.offset + kPiece, .memory = memory_.as<char>().data() + next_ * kPiece, .bytes = 0};
+  next_ = (next_ + 1) % kPieces;
+  lock.unlock();
+  work_.notify_one();
+}
+
+void DirectWriter::wait_until_written() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return error_ || waiting_.empty(); });
+  if (error_) std::rethrow_exception(error_);
+}
+
+/// The last piece goes through the page cache, and is kept: once it is full it is written again, whole.
+void DirectWriter::flush() {
+  wait_until_written();
+  write_at_place(fd_, {filled_.offset, filled_.memory, filled_.bytes}, path_);
+}
+
+void DirectWriter::write_at(uint64_t offset, const void* data, size_t bytes) {
+  const auto* at = static_cast<const char*>(data);
+  const size_t before = offset < filled_.offset ? std::min<uint64_t>(bytes, filled_.offset - offset) : 0;
+  if (before > 0) {
+    wait_until_written();
+    write_at_place(fd_, {offset, at, before}, path_);
+  }
+  if (before < bytes)
+    std::memcpy(filled_.memory + (offset + before - filled_.offset), at + before, bytes - before);
+}
+
+void DirectWriter::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return ended_ || !waiting_.empty(); });
+    if (ended_) return;
+    const Piece piece = waiting_.front();
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      write_piece(piece);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    waiting_.pop_front();
+    if (error) {
+      error_ = error;
+      waiting_.clear();
+      ended_ = true;
+    }
+    done_.notify_one();
+  }
+}
+
+void DirectWriter::write_piece(const Piece& piece) const {
+  size_t done = 0;
+  while (done < piece.bytes) {
+    const ssize_t n =
+        ::pwrite(direct_, piece.memory + done, piece.bytes - done, static_cast<off_t>(piece.offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno != EINVAL) fail_write("write", path_);
+    if (n <= 0) break;  // not so, or not from here: the disk wants other places
+    done += static_cast<size_t>(n);
+  }
+  write_at_place(fd_, {piece.offset + done, piece.memory + done, piece.bytes - done}, path_);
+}
+
+}  // namespace megalith

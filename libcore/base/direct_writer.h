@@ -1,0 +1,67 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "libcore/base/huge_pages.h"
+
+namespace megalith {
+
+/// Appends to a file around the page cache, in pieces of 1 MiB and by a thread of its own: the system then
+/// neither copies the bytes nor keeps their pages, which takes a tenth of the processor time (117 MiB on
+/// ext4: 0.01 s instead of 0.1 s), and the end of the file has little left to be synced. Memory: 4 MiB.
+/// Throws kIo, at the latest from flush().
+class DirectWriter {
+ public:
+  /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
+  /// Nothing where the file system cannot, or is not one of those on which this is known to be fast.
+  static std::unique_ptr<DirectWriter> open(int fd, std::string path, uint64_t size);
+  ~DirectWriter();  // bytes that were not flushed are lost
+  DirectWriter(const DirectWriter&) = delete;
+  DirectWriter& operator=(const DirectWriter&) = delete;
+
+  void append(const void* data, size_t bytes);
+  /// Writes over bytes that were appended.
+  void write_at(uint64_t offset, const void* data, size_t bytes);
+  /// Then all bytes can be read in the file.
+  void flush();
+
+ private:
+  static constexpr size_t kPiece = size_t{1} << 20, kPieces = 4;
+  static constexpr size_t kAlignment = 4096;  // of places, sizes and memory: no disk asks for more
+
+  /// The file's bytes from `offset` on, in `memory`.
+  struct Piece {
+    uint64_t offset;
+    char* memory;
+    size_t bytes;
+  };
+  DirectWriter(int fd, int direct, std::string path, uint64_t size);
+  void hand_over();
+  void wait_until_written();
+  void serve();
+  void write_piece(const Piece& piece) const;
+
+  int fd_;
+  int direct_;  // the same file
+  std::string path_;
+  HugePages memory_;
+  Piece filled_;  // the end of the file, from a multiple of kAlignment; part of it may be in the file already
+
+  std::mutex mutex_;
+  std::condition_variable work_, done_;
+  std::deque<Piece> waiting_;  // the first one is being written
+  size_t next_ = 1;            // of the pieces of memory_
+  bool ended_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace megalith
