@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
 constexpr size_t kEnds = 2048;                 // pretokens found at once
+/// Bytes that are encoded at once, about; a longer pretoken is a giant.
+constexpr size_t kLongText = size_t{1} << 16;
 
 /// Memory of the n-th thread's caches: the first two get what a corpus of gigabytes fills, later ones less,
 /// so that 16 of them hold 100 MiB.
@@ -163,6 +165,17 @@ void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& 
   take(scratch->ids.ids<int32_t>());
 }
 
+void ByteLevelTokenizer::Sink::append(std::span<const int32_t> more) const {
+  ids.append(more);
+  hand_over_if_long();
+}
+
+void ByteLevelTokenizer::Sink::hand_over_if_long() const {
+  if (!take || ids.size() < kPieceIds) return;
+  (*take)(ids.ids<int32_t>());
+  ids.clear();
+}
+
 void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Sink sink) const {
   const auto special = [&](int32_t id) { sink.ids.append({&id, 1}); };
   const auto plain = [&](std::string_view rest) { encode_plain(scratch, rest, sink); };
@@ -173,13 +186,52 @@ void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Si
 void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
   while (!utf8.empty()) {
     const size_t count = find_pretokens_(utf8, scratch.ends);
-    const std::span<const uint32_t> ends = std::span(scratch.ends).first(count);
-    scratch.encoder.encode(utf8, ends, sink.ids);
-    utf8.remove_prefix(ends.back());
-    if (sink.take && sink.ids.size() >= kPieceIds) {
-      (*sink.take)(sink.ids.ids<int32_t>());
-      sink.ids.clear();
-    }
+    const std::span<uint32_t> ends = std::span(scratch.ends).first(count);
+    const size_t size = ends.back();
+    if (size > kLongText) [[unlikely]]
+      encode_long(scratch, utf8.substr(0, size), ends, sink);
+    else
+      scratch.encoder.encode(utf8, ends, sink.ids);
+    sink.hand_over_if_long();
+    utf8.remove_prefix(size);
+  }
+}
+
+/// Where few pretokens make much text: encodes it in parts, which it cuts off `ends`.
+void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, std::span<uint32_t> ends,
+                                     Sink sink) const {
+  while (!ends.empty()) {
+    const auto part =
+        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), kLongText) - ends.begin());
+    const uint32_t size = ends[part == 0 ? 0 : part - 1];
+    if (part == 0)
+      encode_giant(scratch, utf8.substr(0, size), sink);
+    else
+      scratch.encoder.encode(utf8.substr(0, size), ends.first(part), sink.ids);
+    sink.hand_over_if_long();
+    utf8.remove_prefix(size);
+    ends = ends.subspan(std::max<size_t>(part, 1));
+    for (uint32_t& end : ends) end -= size;
+  }
+}
+
+/// In parts between borders, whose pieces may be known; one without borders is merged in windows.
+void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoken, Sink sink) const {
+  const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
+  if (const auto found = rules_.whole.find(pretoken); found != rules_.whole.end())
+    return sink.append({&found->second, 1});
+  if (!rules_.cut_in_parts) return rules_.encoder.encode_long(pretoken, take);
+  while (!pretoken.empty()) {
+    size_t size = std::min(pretoken.size(), kLongText);
+    while (size < pretoken.size() && !rules_.borders.parts(pretoken, size)) ++size;
+    const std::string_view part = pretoken.substr(0, size);
+    const auto end = static_cast<uint32_t>(size);
+    if (size > 2 * kLongText)
+      rules_.encoder.encode_long(part, take);
+    else
+      scratch.encoder.encode(part, {&end, 1}, sink.ids);
+    sink.hand_over_if_long();
+    pretoken.remove_prefix(size);
   }
 }
 

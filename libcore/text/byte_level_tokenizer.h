@@ -69,11 +69,15 @@ class ByteLevelTokenizer : public Tokenizer {
   struct Sink {
     IdBuffer& ids;
     const TakeIds* take = nullptr;
+    void append(std::span<const int32_t> more) const;
+    void hand_over_if_long() const;
   };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   std::vector<PieceSeed> find_seeds() const;
   std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
+  void encode_long(Scratch&, std::string_view utf8, std::span<uint32_t> ends, Sink) const;
+  void encode_giant(Scratch&, std::string_view pretoken, Sink) const;
 
   std::string name_;
   std::vector<std::string> tokens_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <queue>
+#include <mutex>
 
 #include "libcore/base/error.h"
 #include "libcore/base/isa.h"
@@ -19,7 +19,22 @@ bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   return other == merges.end();
 }
 
+/// The first `most` bytes of `bytes` or a few less, so that no character is cut.
+std::string_view whole_characters(std::string_view bytes, size_t most) {
+  if (bytes.size() <= most) return bytes;
+  while (most > 1 && (static_cast<uint8_t>(bytes[most]) & 0xC0) == 0x80) --most;
+  return bytes.substr(0, most);
+}
+
 }  // namespace
+
+struct BytePairEncoder::Lazy {
+  std::once_flag once;
+  std::optional<TokenReach> reach;
+};
+
+BytePairEncoder::~BytePairEncoder() = default;
+BytePairEncoder::BytePairEncoder(BytePairEncoder&&) noexcept = default;
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                                  MergeRanks ranks, std::optional<CharacterIds> characters)
@@ -29,7 +44,8 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::
       buckets_(memory_.as<Bucket>()),
       byte_ranks_(256 * 256),
       shift_(64 - std::countr_zero(buckets_.size())),
-      merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic) {
+      merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic),
+      lazy_(std::make_unique<Lazy>()) {
   if (merges.size() >= kNoRank)
     fail(ErrorKind::kData, "the tokenizer has ", merges.size(), " merges; at most ", kNoRank - 1,
          " can be used");
@@ -69,33 +85,73 @@ inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
   return tables().rank(MergeTables::pair_of(left, right));
 }
 
-void BytePairEncoder::add_to(IdentityHash& hash) const {
-  std::vector<std::array<uint64_t, 2>> merges;  // rank, pair
+std::vector<TokenMerge> BytePairEncoder::merges() const {
+  std::vector<std::array<uint64_t, 2>> slots;  // rank, pair
   for (const Bucket& bucket : buckets_)
     for (const uint64_t slot : bucket.slots)
-      if (slot != MergeTables::kFree)
-        merges.push_back({slot & (kNoRank - 1), slot >> MergeTables::kRankBits});
-  std::sort(merges.begin(), merges.end());
-  hash.add(static_cast<int64_t>(merges.size()));
-  for (const auto& [rank, pair] : merges) {
-    const uint64_t left = pair >> MergeTables::kIdBits, right = pair & kNobody;
-    hash.add(static_cast<int64_t>(left << 32 | right));
-    hash.add(int64_t{merged(static_cast<uint32_t>(rank))});
+      if (slot != MergeTables::kFree) slots.push_back({slot & (kNoRank - 1), slot >> MergeTables::kRankBits});
+  std::sort(slots.begin(), slots.end());
+  std::vector<Merge> merges;
+  merges.reserve(slots.size());
+  for (const auto& [rank, pair] : slots)
+    merges.push_back({.left = static_cast<int32_t>(pair >> MergeTables::kIdBits),
+                      .right = static_cast<int32_t>(pair & kNobody),
+                      .merged = merged(static_cast<uint32_t>(rank))});
+  return merges;
+}
+
+void BytePairEncoder::add_to(IdentityHash& hash) const {
+  const std::vector<Merge> all = merges();
+  hash.add(static_cast<int64_t>(all.size()));
+  for (const Merge& merge : all) {
+    hash.add(int64_t{merge.left} << 32 | merge.right);
+    hash.add(int64_t{merge.merged});
   }
 }
 
+const TokenReach& BytePairEncoder::reach() const {
+  std::call_once(lazy_->once, [&] { lazy_->reach.emplace(merges()); });
+  return *lazy_->reach;
+}
+
+void BytePairEncoder::start(std::string_view bytes, std::vector<int32_t>& ids) const {
+  std::transform(bytes.begin(), bytes.end(), std::back_inserter(ids),
+                 [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; });
+}
+
 void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) const {
-  if (characters_) {
+  ids.clear();
+  if (bytes.size() > kWindow)
+    return encode_long(
+        bytes, [&](std::span<const int32_t> some) { ids.insert(ids.end(), some.begin(), some.end()); });
+  if (characters_)
     characters_->start(bytes, ids);
-  } else {
-    ids.resize(bytes.size());
-    std::transform(bytes.begin(), bytes.end(), ids.begin(),
-                   [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; });
-  }
-  if (ids.size() <= kShort)
-    ids.resize(merge_short(bytes, ids.data(), ids.size()));
   else
-    merge_long(ids);
+    start(bytes, ids);
+  if (ids.size() <= kShort) {
+    ids.resize(merge_short(bytes, ids.data(), ids.size()));
+    return;
+  }
+  std::vector<WindowMerge::Token> tokens;
+  WindowMerge(tables()).run(ids, tokens);
+  ids.resize(tokens.size());
+  std::transform(tokens.begin(), tokens.end(), ids.begin(), [](const auto& token) { return token.id; });
+}
+
+void BytePairEncoder::encode_long(std::string_view bytes, const TakeIds& take, size_t window) const {
+  LongMerge merge({.tables = tables(), .reach = reach(), .window = window}, take);
+  CharacterIds::State state;
+  while (!bytes.empty()) {
+    const std::string_view part = whole_characters(bytes, window);
+    if (characters_)
+      characters_->append(part, state, merge.ids());
+    else
+      start(part, merge.ids());
+    merge.advance();
+    bytes.remove_prefix(part.size());
+  }
+  if (characters_) characters_->finish(state, merge.ids());
+  merge.finish();
 }
 
 void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {
@@ -158,51 +214,6 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
   size_t count = 0;
   for (; alive != 0; alive &= alive - 1) ids[count++] = symbols[std::countr_zero(alive)];
   return count;
-}
-
-void BytePairEncoder::merge_long(std::vector<int32_t>& ids) const {
-  struct Symbol {
-    int32_t id, previous, next;  // id -1: joined to the one before
-  };
-  struct Candidate {
-    uint32_t rank;
-    int32_t at, left, right;
-    bool operator<(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
-  };
-  const auto n = static_cast<int32_t>(ids.size());
-  std::vector<Symbol> symbols(ids.size());
-  for (int32_t i = 0; i < n; ++i)
-    symbols[static_cast<size_t>(i)] = {ids[static_cast<size_t>(i)], i - 1, i + 1 < n ? i + 1 : -1};
-  const auto symbol = [&](int32_t i) -> Symbol& { return symbols[static_cast<size_t>(i)]; };
-
-  std::priority_queue<Candidate> queue;
-  const auto consider = [&](int32_t at) {
-    if (at < 0 || symbol(at).next < 0) return;
-    const int32_t left = symbol(at).id;
-    const int32_t right = symbol(symbol(at).next).id;
-    const uint32_t found = rank(left, right);
-    if (found != kNoRank) queue.push({found, at, left, right});
-  };
-  for (int32_t i = 0; i < n; ++i) consider(i);
-
-  while (!queue.empty()) {
-    const Candidate top = queue.top();
-    queue.pop();
-    Symbol& here = symbol(top.at);
-    // Outdated when either side was joined to something else since.
-    if (here.id != top.left || here.next < 0 || symbol(here.next).id != top.right) continue;
-    Symbol& gone = symbol(here.next);
-    here = {merged(top.rank), here.previous, gone.next};
-    gone.id = -1;
-    if (here.next >= 0) symbol(here.next).previous = top.at;
-    consider(here.previous);
-    consider(top.at);
-  }
-  ids.clear();
-  for (const Symbol& s : symbols)
-    if (s.id >= 0) ids.push_back(s.id);
 }
 
 }  // namespace megalith

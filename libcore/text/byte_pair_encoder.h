@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "libcore/base/huge_pages.h"
 #include "libcore/text/character_ids.h"
 #include "libcore/text/identity_hash.h"
+#include "libcore/text/long_merge.h"
 #include "libcore/text/piece_merge.h"
 
 namespace megalith {
@@ -23,20 +26,27 @@ enum class MergeRanks : uint8_t { kOrder, kToken };
 /// the lowest rank, the leftmost first, until no pair has one. Const and thread-safe.
 class BytePairEncoder {
  public:
-  struct Merge {
-    int32_t left, right, merged;
-  };
+  using Merge = TokenMerge;
+  static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged at once
   /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
   /// tokenizers). Throws kData when an id or the number of merges is beyond what fits (2^21, 2^22).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                   MergeRanks ranks = MergeRanks::kOrder,
                   std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
 
+  ~BytePairEncoder();
+  BytePairEncoder(BytePairEncoder&&) noexcept;
+
   /// The merges, in the order of their ranks.
   void add_to(IdentityHash& hash) const;
 
   /// Replaces `ids` by those of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
+
+  /// Hands over the ids of `bytes`, in order, some at a time. Memory is that of some windows whatever the
+  /// length (see LongMerge; more only where a token is made of more than 4096 ids).
+  using TakeIds = LongMerge::TakeIds;
+  void encode_long(std::string_view bytes, const TakeIds& take, size_t window = kWindow) const;
 
   /// Fills out[i] with the ids of keys[i], each that of a short piece. Much faster than one after the other.
   void encode_short(std::span<const PieceKey> keys, MergedPiece* out) const;
@@ -51,8 +61,11 @@ class BytePairEncoder {
   uint32_t rank(int32_t left, int32_t right) const;
   void add(const Merge& merge, uint32_t rank);
   int32_t merged(uint32_t rank) const { return merged_.empty() ? static_cast<int32_t>(rank) : merged_[rank]; }
+  /// In the order of their ranks.
+  std::vector<Merge> merges() const;
+  void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends their ids
   size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
-  void merge_long(std::vector<int32_t>& ids) const;
+  const TokenReach& reach() const;
 
   std::array<int32_t, 256> byte_ids_;
   std::optional<CharacterIds> characters_;
@@ -62,6 +75,8 @@ class BytePairEncoder {
   std::vector<uint32_t> byte_ranks_;  // of two bytes: first * 256 + second
   int shift_;
   MergePieces merge_pieces_;  // the one for this processor
+  struct Lazy;                // what only long pieces need
+  std::unique_ptr<Lazy> lazy_;
 };
 
 }  // namespace megalith

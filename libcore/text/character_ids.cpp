@@ -43,22 +43,30 @@ bool CharacterIds::take_bytes(std::string_view character, std::vector<int32_t>& 
 
 void CharacterIds::start(std::string_view utf8, std::vector<int32_t>& ids) const {
   ids.clear();
-  // An unknown token is written when the next one, or a known character, comes; bytes may get in before it.
-  bool pending = false;
+  State state;
+  append(utf8, state, ids);
+  finish(state, ids);
+}
+
+// An unknown token is written when the next one, or a known character, comes; bytes may get in before it.
+void CharacterIds::append(std::string_view utf8, State& state, std::vector<int32_t>& ids) const {
   while (!utf8.empty()) {
     const CodePoint c = code_point_at(utf8);
     const int32_t id = id_of(c.value);
     if (id >= 0) {
-      if (pending) ids.push_back(*unknown_.id);
-      pending = false;
+      finish(state, ids);
       ids.push_back(id);
     } else if (!take_bytes(utf8.substr(0, c.bytes), ids) && unknown_.id) {
-      if (pending && !unknown_.fuse) ids.push_back(*unknown_.id);
-      pending = true;
+      if (!unknown_.fuse) finish(state, ids);
+      state.pending = true;
     }
     utf8.remove_prefix(c.bytes);
   }
-  if (pending) ids.push_back(*unknown_.id);
+}
+
+void CharacterIds::finish(State& state, std::vector<int32_t>& ids) const {
+  if (state.pending) ids.push_back(*unknown_.id);
+  state.pending = false;
 }
 
 }  // namespace megalith

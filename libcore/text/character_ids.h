@@ -22,7 +22,16 @@ class CharacterIds {
   /// `tokens`: the text of each id.
   CharacterIds(const std::vector<std::string>& tokens, Unknown unknown);
 
-  /// Replaces `ids` by those of the characters of `utf8` (valid).
+  /// Where in a pretoken one is.
+  struct State {
+    bool pending = false;  // an unknown token is to be written before the next known character
+  };
+  /// Appends the ids of the next characters, `utf8` (valid, whole ones). The first time `state` is new.
+  void append(std::string_view utf8, State& state, std::vector<int32_t>& ids) const;
+  /// Appends what is left to be written at the end.
+  void finish(State& state, std::vector<int32_t>& ids) const;
+
+  /// Replaces `ids` by those of the characters of `utf8` (valid), which are all.
   void start(std::string_view utf8, std::vector<int32_t>& ids) const;
 
  private:
