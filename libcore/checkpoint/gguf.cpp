@@ -371,8 +371,9 @@ void GgufFile::read(const Box& box, View out) const {
              Box::whole({}, out.shape).offset, out.shape);
 }
 
-// Row by row: a row is whole blocks.
+// Row by row: a row is whole blocks. A tensor without rows may declare any columns.
 void GgufFile::read_quantized(uint64_t begin, const Box& box, View out) const {
+  if (out.elements() == 0) return;
   const int last = box.global.rank - 1;
   const int64_t columns = box.global[last], blocks = columns / kQ8Block;
   std::vector<float> row(static_cast<size_t>(columns));

@@ -82,6 +82,18 @@ TEST(Gguf, ReadsEveryTypeAndBlock) {
   }
 }
 
+// Found by libFuzzer: a row of it was made.
+TEST(Gguf, ReadsATensorWithoutRowsWhateverItsColumns) {
+  const TempDir dir;
+  const Shape shape{0, int64_t{1} << 50};
+  GgufWriter(dir / "none.gguf", {}, {{"none", GgufType::kQ8, shape}}).finish();
+  const GgufFile file(dir / "none.gguf");
+  ASSERT_EQ(file.at("none").shape(), shape);
+  float nothing = 1;
+  file.read(Box::whole("none", shape), {&nothing, DType::kF32, shape});
+  EXPECT_EQ(nothing, 1);
+}
+
 TEST(Gguf, RefusesEveryCut) {
   const TempDir dir;
   const std::string whole = read_file(golden());
