@@ -45,7 +45,8 @@ class Picture {
       : x_(scale_of(series, true)), y_(scale_of(series, false)) {
     out_ = concat("<svg", attributes, " viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\">\n", style);
     grid();
-    for (const ChartSeries& s : series) curve(s);
+    for (const ChartSeries& s : series)
+      if (!s.points->empty()) curve(s);
     legend(series);
     out_ += "</svg>\n";
   }
@@ -92,6 +93,7 @@ class Picture {
   void legend(const std::vector<ChartSeries>& series) {
     double x = kWidth - kRight;
     for (auto s = series.rbegin(); s != series.rend(); ++s) {
+      if (s->points->empty()) continue;
       out_ += concat("<text class=\"legend\" x=\"", x, "\" y=\"", kTop + 10, "\" style=\"fill:", s->color,
                      "\">", s->name, "</text>\n");
       x -= 12 + 8.0 * static_cast<double>(std::string_view(s->name).size());

@@ -9,9 +9,11 @@ namespace megalith {
 
 using ChartPoints = std::map<int64_t, double>;  // value by iteration
 
+/// One curve. `points` and the texts belong to the caller and must outlive the call; values are finite. A
+/// series without points is left out of the picture and of its legend.
 struct ChartSeries {
   const char* name;
-  const char* color;
+  const char* color;  // as SVG writes it
   const ChartPoints* points;
   bool dots;  // few measurements: each is marked
 };

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -80,7 +81,7 @@ Progress::~Progress() {
 }
 
 double Progress::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return seconds_since(start_);
 }
 
 void Progress::advance_to(int64_t done, const std::string& note) {

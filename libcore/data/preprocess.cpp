@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
+#include "libcore/base/process.h"
 #include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
@@ -150,8 +151,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   if (config.dataset_impl != "mmap")
     warn("--dataset-impl ", config.dataset_impl,
          ": the mmap layout is written, which every current reader takes");
-  const std::chrono::duration<double> startup = std::chrono::steady_clock::now() - start;
-  log("Time to startup: ", format_double(startup.count()));
+  log("Time to startup: ", format_double(seconds_since(start)));
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {

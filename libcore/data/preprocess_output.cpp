@@ -2,9 +2,8 @@
 #include <filesystem>
 #include <utility>
 
-#include <sys/resource.h>
-
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
@@ -300,8 +299,7 @@ void DocumentOutput::save() {
 
 void DocumentOutput::save_if_due() {
   if (!journal_) return;
-  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - saved_;
-  if (since.count() >= config_.save_interval) save();
+  if (seconds_since(saved_) >= config_.save_interval) save();
 }
 
 void DocumentOutput::take(DocumentChunk& chunk) {
@@ -425,7 +423,7 @@ void DocumentOutput::reject(std::string_view raw, bool element) {
 }
 
 double DocumentOutput::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return seconds_since(start_);
 }
 
 int64_t DocumentOutput::tokens() const {
@@ -486,13 +484,11 @@ void DocumentOutput::log_skipped() const {
 }
 
 void DocumentOutput::log_memory() const {
-  rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return;
   const uint64_t hashes = contents_.size() * ContentSet::kBytesEach;
   const double limit = promised_mebibytes(config_) * 1024.0 * 1024.0 +
                        static_cast<double>(2 * summary_.longest_line + decoder_memory_ + hashes);
-  log("Memory: ", format_bytes(static_cast<double>(usage.ru_maxrss) * 1024), " at most; limit ",
-      format_bytes(limit), " (", promised_mebibytes(config_), " MiB, twice the longest line",
+  log("Memory: ", format_bytes(static_cast<double>(peak_memory())), " at most; limit ", format_bytes(limit),
+      " (", promised_mebibytes(config_), " MiB, twice the longest line",
       decoder_memory_ > 0 ? ", the decompressor" : "", hashes > 0 ? ", the hashes" : "", ")");
 }
 

@@ -28,6 +28,7 @@ struct Sidecar {
 };
 
 std::string sidecar_path(const std::string& prefix);
+/// Whether `path` is a JSON file that write_sidecar() made; false also where there is no such file.
 bool is_sidecar(const std::string& path);
 
 /// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON (a corpus may

@@ -9,7 +9,7 @@ void traced(Trace* trace, const char* name, Cost cost, const Work& work) {
   if (trace == nullptr) return work();
   const auto start = std::chrono::steady_clock::now();
   work();
-  trace->add(name, cost, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  trace->add(name, cost, seconds_since(start));
 }
 
 double bytes(const ConstView& view) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "libcore/base/process.h"
 #include "libcore/ops/activation.h"
 #include "libcore/ops/attention.h"
 #include "libcore/ops/dropout.h"
@@ -76,8 +77,7 @@ void run(Stream& stream, const Op& op) {
   if (Trace* trace = stream.trace()) {
     const auto start = std::chrono::steady_clock::now();
     stream.backend().run(stream, op);
-    trace->add(Op::kName, op.cost(),
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    trace->add(Op::kName, op.cost(), seconds_since(start));
     return;
   }
   stream.backend().run(stream, op);

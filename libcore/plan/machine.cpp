@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
@@ -63,7 +64,7 @@ double seconds_of(const auto& work, int repeats) {
   for (int i = 0; i < repeats; ++i) {
     const auto start = std::chrono::steady_clock::now();
     work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(best, seconds_since(start));
   }
   return best;
 }

@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
@@ -28,10 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 // A single bad step may come from bad data; after so many in a row the model itself is lost.
 constexpr int64_t kMostSkipsInARow = 3;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string padded_iteration(int64_t iteration) {
   const std::string digits = std::to_string(iteration);
