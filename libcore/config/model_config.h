@@ -121,7 +121,8 @@ struct ModelConfig {
   int rotary_channels() const {
     return static_cast<int>(kv_channels * rotary_percent);
   }  // of one head, rotated by RoPE
-  /// The longest sequence that can be computed: beyond a sliding window tokens would see too much here.
+  /// The longest sequence that can be trained on: beyond a sliding window tokens would see too much there.
+  /// Generation knows windows (ops/attention.h: CachedAttention).
   int usable_positions() const {
     return sliding_window > 0 && sliding_window < max_positions ? sliding_window : max_positions;
   }

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <future>
 
-#include <sys/resource.h>
-
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/rows.h"
 #include "libcore/convert/kernels_products.h"
@@ -201,7 +200,8 @@ void Forward::rotate(float* head, int64_t position) const {
   }
 }
 
-// qkv [tokens, queries | keys | values] -> [tokens, heads * head]; a token sees itself and those before it.
+// qkv [tokens, queries | keys | values] -> [tokens, heads * head]; a token sees itself and those before it,
+// as far as a window goes.
 Matrix Forward::attention(Matrix qkv) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;
@@ -214,16 +214,18 @@ Matrix Forward::attention(Matrix qkv) const {
     const int64_t group = h / (heads / groups) * head;
     for (int64_t t = 0; t < qkv.rows; ++t) {
       double sum = 0, greatest = -INFINITY;
-      for (int64_t s = 0; s <= t; ++s) {
+      const int64_t first =
+          config_.sliding_window > 0 ? std::max<int64_t>(0, t + 1 - config_.sliding_window) : 0;
+      for (int64_t s = first; s <= t; ++s) {
         double dot = 0;
         for (int64_t i = 0; i < head; ++i)
           dot += double{qkv.row(t)[h * head + i]} * qkv.row(s)[key + group + i];
         weight[static_cast<size_t>(s)] = dot / std::sqrt(static_cast<double>(head));
         greatest = std::max(greatest, weight[static_cast<size_t>(s)]);
       }
-      for (int64_t s = 0; s <= t; ++s)
+      for (int64_t s = first; s <= t; ++s)
         sum += weight[static_cast<size_t>(s)] = std::exp(weight[static_cast<size_t>(s)] - greatest);
-      for (int64_t s = 0; s <= t; ++s)
+      for (int64_t s = first; s <= t; ++s)
         for (int64_t i = 0; i < head; ++i)
           out.row(t)[h * head + i] +=
               static_cast<float>(weight[static_cast<size_t>(s)] / sum) * qkv.row(s)[value + group + i];
@@ -281,12 +283,6 @@ std::vector<int32_t> some_tokens(const ModelConfig& config) {
   return tokens;
 }
 
-uint64_t peak_memory() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-}
-
 }  // namespace
 
 std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens, const CheckRun& run) {
@@ -305,7 +301,7 @@ CheckedSide checked_side(const ModelView& view, const CheckRun& run) {
           ErrorKind::kData, side.path,
           ": the model computes numbers that are not finite; its weights are damaged, or too large for their "
           "type");
-  side.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  side.seconds = seconds_since(start);
   return side;
 }
 

@@ -81,6 +81,7 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
       first_head_(split.rank * groups_ * queries_),
       scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(config.kv_channels)))),
       dropout_(static_cast<float>(config.attention_dropout)),
+      window_(config.sliding_window),
       qkv_(table, split, qkv_shape(config, layer)),
       proj_(table, split, proj_shape(config, layer)) {
   if (config.position != PositionEmbedding::kRope) return;
@@ -145,7 +146,8 @@ void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& r
                                      .v_cache = cache.layer(local_layer).v,
                                      .qkv = qkv,
                                      .past = past,
-                                     .scale = scale_});
+                                     .scale = scale_,
+                                     .window = window_});
   });
   proj_.forward(ctx, y, out);
 }

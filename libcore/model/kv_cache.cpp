@@ -41,11 +41,27 @@ void KvCache::put(Stream& stream, int64_t tokens, std::span<const float> values)
     for (const View& part : {layer.k, layer.v})
       for (int64_t group = 0; group < groups; ++group, from += tokens * head) {
         stream.from_host(rows, from);
-        stream.copy(part.as_shape({groups * size_.capacity, head})
-                        .rows(group * size_.capacity, group * size_.capacity + tokens),
-                    rows);
+        stream.copy(KvCache::rows(part, group, tokens), rows);
       }
   stream.synchronize();
+}
+
+View KvCache::rows(const View& part, int64_t group, int64_t tokens) {
+  const int64_t groups = part.shape[1], capacity = part.shape[2], head = part.shape[3];
+  return part.as_shape({groups * capacity, head}).rows(group * capacity, group * capacity + tokens);
+}
+
+void KvCache::copy(Stream& stream, const KvCache& from, int64_t tokens) {
+  if (size_.batch != 1 || from.size_.batch != 1 || tokens > from.past_)
+    fail(ErrorKind::kInternal, "key/value cache: cannot copy ", tokens, " tokens of ", from.past_, " of ",
+         from.size_.batch, " sequences to ", size_.batch);
+  truncate(0);
+  advance(tokens);
+  for (size_t i = 0; i < layers_.size(); ++i)
+    for (int64_t group = 0; group < layers_[i].k.shape[1]; ++group) {
+      stream.copy(rows(layers_[i].k, group, tokens), rows(from.layers_[i].k, group, tokens));
+      stream.copy(rows(layers_[i].v, group, tokens), rows(from.layers_[i].v, group, tokens));
+    }
 }
 
 void KvCache::truncate(int64_t past) {

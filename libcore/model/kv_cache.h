@@ -32,10 +32,16 @@ class KvCache {
   /// Fills an empty cache of one sequence with `tokens` positions: `values` [layers, 2 (k, v), groups,
   /// tokens, head].
   void put(Stream&, int64_t tokens, std::span<const float> values);
+  /// The first `tokens` positions of another cache of one sequence of the same model and type, and nothing
+  /// else.
+  void copy(Stream&, const KvCache& from, int64_t tokens);
   /// Forgets everything from position `past` on.
   void truncate(int64_t past);
 
  private:
+  /// The first `tokens` rows of a group: [tokens, head].
+  static View rows(const View& part, int64_t group, int64_t tokens);
+
   Size size_;
   int64_t past_ = 0;
   Arena arena_;

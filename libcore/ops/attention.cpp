@@ -1,5 +1,7 @@
 #include "libcore/ops/attention.h"
 
+#include <algorithm>
+
 #include "libcore/ops/checks.h"
 
 namespace megalith {
@@ -94,13 +96,17 @@ void CachedAttention::check() const {
           "a cache of qkv's batch, groups and head", cache, qkv.shape);
   require(past >= 0 && past + qkv.shape[0] <= cache[2], kName, "past + t within the cache",
           past + qkv.shape[0], cache);
+  require(window >= 0, kName, "a window of 0 or more positions", window, past);
+  require(!hides() || qkv.dtype == DType::kF32, kName, "qkv in fp32 for a window that hides positions",
+          name_of(qkv.dtype), window);
 }
 
 Cost CachedAttention::cost() const {
+  const int64_t before = window > 0 ? std::min(past, window - 1) : past;
   const double row = static_cast<double>(qkv.shape[1] * qkv.shape[2] * qkv.shape[4] * 2) *
                      static_cast<double>(size_of(qkv.dtype));  // k and v of one position
-  return {4 * causal_pairs(qkv, past) * static_cast<double>(qkv.shape[4]),
-          bytes_of(qkv) + bytes_of(out) + row * static_cast<double>(past + 2 * qkv.shape[0])};
+  return {4 * causal_pairs(qkv, before) * static_cast<double>(qkv.shape[4]),
+          bytes_of(qkv) + bytes_of(out) + row * static_cast<double>(before + 2 * qkv.shape[0])};
 }
 
 }  // namespace megalith

@@ -51,6 +51,9 @@ struct CachedAttention {
   ConstView qkv;          // [t, b, groups, r + 2, head], already rotated
   int64_t past;
   float scale;
+  int64_t window = 0;  // positions that a query sees, its own included; 0: all. The cache keeps them all
+  /// Whether the window hides a position from one of these queries. Only the CPU can that, in fp32.
+  bool hides() const { return window > 0 && past + qkv.shape[0] > window; }
   static constexpr const char* kName = "cached_attention";
   void check() const;
   Cost cost() const;

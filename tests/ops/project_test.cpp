@@ -179,6 +179,52 @@ TEST_P(Narrow, AttendsOverACacheInBf16) {
   }
 }
 
+/// Attention of one position within a window: the last row of full attention over what the window shows.
+Values within_window(const HeadShape& h, const Values& qkv, double scale, int64_t position, int64_t window) {
+  const int64_t row = h.qkv_size() / h.s, first = std::max<int64_t>(0, position + 1 - window);
+  HeadShape seen = h;
+  seen.s = position + 1 - first;
+  const Values part(qkv.begin() + first * row, qkv.begin() + (position + 1) * row);
+  const Values out = reference_attention(seen, part, scale, {}).out;
+  return {out.end() - h.out_size() / h.s, out.end()};
+}
+
+TEST_P(Narrow, AttendsWithinAWindow) {
+  Stream stream = this->stream();
+  const HeadShape h{50, 2, 2, 3, 24};
+  const double scale = 1 / std::sqrt(static_cast<double>(h.head));
+  for (const DType dtype : {DType::kF32, DType::kBf16})
+    for (const int64_t window : {1, 7, 30, 49, 50, 60})
+      for (const int64_t step : {1, 5, 18, 50}) {
+        Bed bed(stream);
+        Values qkv = random_values(h.qkv_size(), 5);
+        const View exact = bed.put(DType::kF32, {h.s, h.b, h.groups, h.r + 2, h.head}, qkv);
+        if (dtype == DType::kBf16) {  // the cache rounds keys and values
+          Values rounded = qkv;
+          bed.put(dtype, exact.shape, rounded);
+          for (size_t i = 0; i < qkv.size(); ++i)
+            if (static_cast<int64_t>(i) / h.head % (h.r + 2) >= h.r) qkv[i] = rounded[i];
+        }
+        const Shape cache{h.b, h.groups, h.s + 2, h.head};
+        const View k = bed.empty(dtype, cache), v = bed.empty(dtype, cache),
+                   out = bed.empty(DType::kF32, {h.s, h.b, h.groups * h.r, h.head});
+        for (int64_t past = 0; past < h.s; past += step)
+          run(stream, CachedAttention{.out = out.rows(past, std::min(h.s, past + step)),
+                                      .k_cache = k,
+                                      .v_cache = v,
+                                      .qkv = exact.rows(past, std::min(h.s, past + step)),
+                                      .past = past,
+                                      .scale = static_cast<float>(scale),
+                                      .window = window});
+        Values want;
+        for (int64_t position = 0; position < h.s; ++position) {
+          const Values row = within_window(h, qkv, scale, position, window);
+          want.insert(want.end(), row.begin(), row.end());
+        }
+        EXPECT_EQ(disagreement({"out", bed.get(out), want, kTolerance * 4}), "") << window << " " << step;
+      }
+}
+
 TEST(Project, RefusesWhatDoesNotFit) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();

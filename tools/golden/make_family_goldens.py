@@ -4,7 +4,7 @@
     python tools/golden/make_family_goldens.py tests/convert/goldens/families
 
 Made with transformers 5.23.0, torch 2.15.0, safetensors 0.8.0.
-qwen2/ (biased queries, keys and values; tied head)  mistral/ (sliding window of 12)
+qwen2/ (biased queries, keys and values; tied head)  mistral/ (sliding window of 5)
 llama3/ (rope_type llama3)  linear/ (rope_type linear)  NAME.logits.safetensors as of make_convert_goldens.py
 """
 import os
@@ -29,7 +29,7 @@ def main(out):
     plain = {"rope_type": "default", "rope_theta": 300.0}
     models = {
         "qwen2": Qwen2ForCausalLM(Qwen2Config(**SHAPE, rope_parameters=plain, tie_word_embeddings=True)),
-        "mistral": MistralForCausalLM(MistralConfig(**SHAPE, head_dim=8, rope_parameters=plain, sliding_window=12)),
+        "mistral": MistralForCausalLM(MistralConfig(**SHAPE, head_dim=8, rope_parameters=plain, sliding_window=5)),
         "llama3": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=llama3)),
         "linear": LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=8, rope_parameters=linear)),
     }

@@ -10,6 +10,7 @@
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cpu/gemm.h"
 #include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/team.h"
 #include "libcore/ops/cpu/threads.h"
 
@@ -18,19 +19,6 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kPiece = 1 << 14;  // elements per piece of an element-wise op: tens of microseconds of work
-
-Storage storage_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return kF32;
-    case DType::kBf16:
-      return kBf16;
-    case DType::kF16:
-      return kF16;
-    default:
-      fail(ErrorKind::kInternal, "cpu: no arithmetic on ", name_of(dtype));
-  }
-}
 
 /// The table of chosen_isa(). Throws kUsage as that does.
 const Kernels& choose_kernels() {
@@ -461,7 +449,8 @@ void CpuBackend::cached_attention_in_fp32(const CachedAttention& op) {
                                    .heads = heads.r,
                                    .past = op.past,
                                    .head = heads.head,
-                                   .scale = op.scale};
+                                   .scale = op.scale,
+                                   .window = op.hides() ? op.window : op.past + heads.s};
     attention(args, thread_scratch(scratch));
   });
 }
@@ -469,7 +458,8 @@ void CpuBackend::cached_attention_in_fp32(const CachedAttention& op) {
 void CpuBackend::run(Stream&, const CachedAttention& op) {
   constexpr int64_t kFewQueries = 16;  // from here on tiles of keys are worth their transposition
   const Heads heads(op.qkv.shape);
-  if (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32))
+  if (op.hides() ||
+      (op.qkv.dtype == DType::kF32 && (heads.s < kFewQueries || op.k_cache.dtype != DType::kF32)))
     return cached_attention_in_fp32(op);
   const int64_t query_heads = heads.groups * heads.r;
   for_each_block(heads.b * heads.groups,

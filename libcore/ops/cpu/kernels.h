@@ -118,6 +118,7 @@ struct CachedAttentionArgs {
   int64_t out_stride, q_stride;
   int64_t queries, heads, past, head;
   float scale;
+  int64_t window;  // positions that a query sees at most
 };
 
 struct CrossEntropyArgs {

@@ -495,6 +495,7 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {
   if (op.k_cache.dtype != op.qkv.dtype) refuse_narrow(op.kName);
+  if (op.hides()) fail(ErrorKind::kInternal, "cuda: ", op.kName, " sees all positions; a window hides some");
   const cudaStream_t queue = enter(stream).stream();
   Packed heads = packed(CachedAttention::kName, op.qkv.shape);
   const int64_t capacity = op.k_cache.shape[2], head = heads.shape.head;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "libcore/base/error.h"
+#include "libcore/ops/cpu/kernels.h"
+#include "libcore/tensor/dtype.h"
+
+namespace megalith::cpu {
+
+/// The place of an activation's or weight's type in the kernels' tables. kInternal for types that they have
+/// no arithmetic on (kI8, which only Project reads, among them).
+inline Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return kF32;
+    case DType::kBf16:
+      return kBf16;
+    case DType::kF16:
+      return kF16;
+    default:
+      fail(ErrorKind::kInternal, "cpu: no arithmetic on ", name_of(dtype));
+  }
+}
+
+}  // namespace megalith::cpu
