@@ -8,6 +8,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kContext = 8;  // tokens before those that are decoded, so that they are no text's beginning
+constexpr size_t kMostPending = 16;  // tokens without certain text
+constexpr size_t kCharacter = 3;  // tokens at most that a character lacks which has begun: it has four bytes
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 }  // namespace
@@ -34,20 +36,31 @@ std::string TextStream::finish() {
 std::string TextStream::release(bool all) {
   const std::string before = tokenizer_.decode(std::span(ids_).first(known_));
   const std::string both = tokenizer_.decode(ids_);
-  // The context itself may end within a character, which the new tokens complete.
-  const bool whole = all || !both.ends_with(kReplacement);
-  if (whole) {
-    if (both.starts_with(before))
-      held_ += both.substr(before.size());
+  if (const size_t taken = all ? ids_.size() : certain_tokens(both); taken > known_) {
+    const std::string text = taken == ids_.size() ? both : tokenizer_.decode(std::span(ids_).first(taken));
+    // The context itself may end within a character, which the new tokens complete.
+    if (text.starts_with(before))
+      held_ += text.substr(before.size());
     else
-      held_ += tokenizer_.decode(std::span(ids_).subspan(known_));
-    ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(std::min(ids_.size(), kContext)));
-    known_ = ids_.size();
+      held_ += tokenizer_.decode(std::span(ids_).subspan(known_, taken - known_));
+    const size_t forgotten = taken - std::min(taken, kContext);
+    ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(forgotten));
+    known_ = taken - forgotten;
   }
   std::string out = held_.substr(0, certain(!all));
   held_.erase(0, out.size());
   for (const std::string& stop : stops_) stopped_ = stopped_ || held_.starts_with(stop);
   return out;
+}
+
+size_t TextStream::certain_tokens(const std::string& both) const {
+  if (!both.ends_with(kReplacement)) return ids_.size();
+  if (ids_.size() - known_ <= kMostPending) return known_;
+  // So many bytes are no characters. A cut within one that is whole by now would show: its part reads
+  // otherwise.
+  for (size_t taken = ids_.size() - kCharacter; taken > known_; --taken)
+    if (both.starts_with(tokenizer_.decode(std::span(ids_).first(taken)))) return taken;
+  return ids_.size();
 }
 
 size_t TextStream::certain(bool more_comes) const {

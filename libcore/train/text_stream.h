@@ -10,8 +10,9 @@
 namespace megalith {
 
 /// Turns the tokens of a continuation into text as they come. What may still change is held back: bytes that
-/// are no whole character yet, and text that may be the beginning of a stop string. The pieces together are
-/// what decoding everything at once gives, up to the first stop string, which is left out.
+/// are no whole character yet (of at most 16 tokens), and text that may be the beginning of a stop
+/// string. The pieces together are what decoding everything at once gives, up to the first stop string, which
+/// is left out. A token takes the same time however many came before it.
 class TextStream {
  public:
   /// `prompt`: the ids that the text continues; a tokenizer may treat the beginning of a text differently.
@@ -26,6 +27,8 @@ class TextStream {
 
  private:
   std::string release(bool all);
+  /// Tokens of ids_ whose text is certain: all when `both`, the text of all, ends with a whole character.
+  size_t certain_tokens(const std::string& both) const;
   /// Where in held_ the first stop string begins, or, when more comes, may begin; its size when nowhere.
   size_t certain(bool more_comes) const;
 

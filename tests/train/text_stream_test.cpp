@@ -1,5 +1,7 @@
 #include "libcore/train/text_stream.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
@@ -63,6 +65,53 @@ TEST(TextStream, HoldsBackBytesUntilTheyAreACharacter) {
 TEST(TextStream, GivesBytesThatNeverBecomeACharacterAsReplacements) {
   EXPECT_EQ(pieces("a\xC3"), "a|$\xEF\xBF\xBD");
   EXPECT_EQ(pieces("a\xC3z"), "a|\xEF\xBF\xBDz|$");
+}
+
+/// Counts what it is asked for.
+class CountedBytes final : public Tokenizer {
+ public:
+  int vocab_size() const override { return 256; }
+  int eod() const override { return 0; }
+  void encode(std::string_view, std::vector<int32_t>&) const override {}
+  std::string decode(std::span<const int32_t> ids) const override {
+    decoded += ids.size();
+    return Bytes().decode(ids);
+  }
+  std::string name() const override { return "CountedBytes"; }
+  std::string hash() const override { return name(); }
+  mutable size_t decoded = 0;
+};
+
+TEST(TextStream, GivesBytesThatNeverBecomeACharacterInTime) {
+  const CountedBytes tokenizer;
+  TextStream stream(tokenizer, std::vector<int32_t>{'p'});
+  std::string out;
+  size_t most = 0;  // held back, as tokens
+  for (size_t i = 1; i <= 10'000; ++i) {
+    out += stream.push(0xFF);
+    most = std::max(most, i - out.size() / 3);
+  }
+  EXPECT_LE(most, 16u);
+  EXPECT_LT(tokenizer.decoded, 10'000u * 100);
+  out += stream.finish();
+  EXPECT_EQ(out.size(), 3u * 10'000);
+}
+
+// Wherever among bad bytes a character stands, it comes whole, and so does what is bad before and after it.
+TEST(TextStream, FindsACharacterBehindManyBadBytes) {
+  const Bytes tokenizer;
+  for (const std::string good : {"\xC3\xA9", "\xE3\x81\x82", "\xF0\x9F\x98\x80", "\xF0\x9F\x98", "a"})
+    for (size_t before = 0; before < 40; ++before)
+      for (size_t after = 0; after < 24; ++after) {
+        const std::string text = std::string(before, '\xFF') + good + std::string(after, '\xF1');
+        std::vector<int32_t> ids;
+        tokenizer.encode(text, ids);
+        TextStream stream(tokenizer, std::vector<int32_t>{'p'});
+        std::string out;
+        for (const int32_t id : ids) out += stream.push(id);
+        ASSERT_EQ(out + stream.finish(), tokenizer.decode(ids))
+            << before << " " << quote(good) << " " << after;
+      }
 }
 
 TEST(TextStream, EndsBeforeAStopStringThatCrossesTokens) {
