@@ -62,7 +62,7 @@ void MindFormersOptions::validate(Problems& problems) const {
 
 void MindFormersOptions::apply(GenerateConfig& config, const Options& options) const {
   if (device_target && !options.given("device")) config.run.device = *device_target == "CPU" ? "cpu" : "gpu";
-  if (!do_sample) return;
+  if (!do_sample || options.on_command_line("temperature")) return;
   if (!*do_sample)
     config.sampling.temperature = 0;
   else if (!options.given("temperature"))

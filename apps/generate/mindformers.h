@@ -19,11 +19,13 @@ struct MindFormersOptions {
   void fields(V&& v) {
     v("run_mode", run_mode, "Of a MindFormers file: predict.", unlisted());
     v("device_target", device_target, "Of a MindFormers file: CPU, GPU or Ascend.", unlisted());
-    v("do_sample", do_sample, "Of a MindFormers file: false is temperature 0, true is 1 if none is given.",
+    v("do_sample", do_sample,
+      "Of a MindFormers file: false is temperature 0, true is 1 if none is given; "
+      "--temperature on the command line comes before it.",
       unlisted());
   }
   void validate(Problems&) const;
-  /// Sets what these keys mean, where the option itself is not given.
+  /// Sets what these keys mean, where the command line does not give the option itself.
   void apply(GenerateConfig& config, const Options& options) const;
 };
 

@@ -21,16 +21,16 @@ const char* reason(const Generated& generated, bool stop_string) {
 
 }  // namespace
 
-Printer::Printer(const Tokenizer& tokenizer, const std::vector<Sequence>& sequences, Style style)
-    : tokenizer_(tokenizer), sequences_(sequences), style_(std::move(style)) {}
+Printer::Printer(const Tokenizer& tokenizer, const std::vector<Prompt>& prompts, Style style)
+    : tokenizer_(tokenizer), prompts_(prompts), style_(std::move(style)) {}
 
 Printer::Text& Printer::text(size_t sequence) {
   const auto found = texts_.find(sequence);
   if (found != texts_.end()) return found->second;
   return texts_
-      .emplace(sequence, Text{.stream = TextStream(tokenizer_, sequences_[sequence].ids, style_.stop),
-                              .whole = {},
-                              .line = {}})
+      .emplace(
+          sequence,
+          Text{.stream = TextStream(tokenizer_, prompt(sequence).ids, style_.stop), .whole = {}, .line = {}})
       .first->second;
 }
 
@@ -49,10 +49,10 @@ void Printer::end(size_t sequence, const Generated& generated) {
     Json tokens = Json::array();
     for (const int32_t token : generated.tokens) tokens.push_back(int64_t{token});
     text.line = Json(Json::Object{{"index", static_cast<int64_t>(sequence)},
-                                  {"prompt", sequences_[sequence].prompt},
+                                  {"prompt", prompt(sequence).text},
                                   {"text", text.whole},
                                   {"tokens", std::move(tokens)},
-                                  {"prompt_tokens", static_cast<int64_t>(sequences_[sequence].ids.size())},
+                                  {"prompt_tokens", static_cast<int64_t>(prompt(sequence).ids.size())},
                                   {"finish_reason", reason(generated, text.stream.stopped())}})
                     .dump() +
                 "\n";
@@ -64,7 +64,7 @@ void Printer::write() {
   for (auto found = texts_.find(next_); found != texts_.end(); found = texts_.find(next_)) {
     Text& text = found->second;
     if (!style_.json) {
-      if (!std::exchange(text.begun, true) && style_.echo) put(sequences_[next_].prompt);
+      if (!std::exchange(text.begun, true) && style_.echo) put(prompt(next_).text);
       put(std::string_view(text.whole).substr(text.written));
       text.written = text.whole.size();
     }

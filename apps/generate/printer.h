@@ -9,10 +9,9 @@
 
 namespace megalith {
 
-/// One sequence to print.
-struct Sequence {
-  std::string prompt;        // as text, for "prompt" and --echo
-  std::vector<int32_t> ids;  // of the prompt
+struct Prompt {
+  std::string text;  // for "prompt" and --echo
+  std::vector<int32_t> ids;
 };
 
 /// Writes continuations on stdout in the order of their prompts. The first one that is not finished is
@@ -21,9 +20,10 @@ class Printer {
  public:
   struct Style {
     bool json = false, echo = true;
+    size_t continuations = 1;  // of each prompt
     std::vector<std::string> stop;
   };
-  Printer(const Tokenizer&, const std::vector<Sequence>&, Style);
+  Printer(const Tokenizer&, const std::vector<Prompt>&, Style);
 
   /// Whether the sequence shall go on.
   bool token(size_t sequence, int32_t token);
@@ -38,10 +38,11 @@ class Printer {
     std::string line;  // what --json prints
   };
   Text& text(size_t sequence);
+  const Prompt& prompt(size_t sequence) const { return prompts_[sequence / style_.continuations]; }
   void write();
 
   const Tokenizer& tokenizer_;
-  const std::vector<Sequence>& sequences_;
+  const std::vector<Prompt>& prompts_;
   Style style_;
   std::map<size_t, Text> texts_;  // begun and not yet written to their end
   size_t next_ = 0;               // sequence being written

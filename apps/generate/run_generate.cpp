@@ -6,14 +6,14 @@
 #include <optional>
 #include <string>
 
-#include <sys/resource.h>
-
 #include "apps/generate/prefix.h"
 #include "apps/generate/printer.h"
 #include "apps/generate/prompts.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/weight_store.h"
 #include "libcore/convert/adapter.h"
 #include "libcore/convert/generation_files.h"
@@ -24,12 +24,6 @@
 
 namespace megalith {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string plural(int64_t n, const char* thing) {
   return concat(format_count(n), " ", thing, n == 1 ? "" : "s");
@@ -60,7 +54,7 @@ class LoadedModel {
       : backend_(make_backend(options.device)),
         stream_(backend_->make_stream()),
         stage_(source.config(), {.count = source.config().layers}, {}, table_) {
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     if (!adapter.empty()) read_adapter(source, adapter);
     const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
     if (std::string_view(backend_->name()) == "cpu") {
@@ -128,24 +122,21 @@ int32_t first_id(const Tokenizer& tokenizer) {
   return tokenizer.eod();
 }
 
-std::vector<Sequence> read_sequences(const GenerateConfig& config, const ModelSource& source,
-                                     const Tokenizer& tokenizer, const GenerationFiles& files) {
-  std::vector<Sequence> sequences;
+std::vector<Prompt> encode_prompts(const GenerateConfig& config, const ModelSource& source,
+                                   const Tokenizer& tokenizer, const GenerationFiles& files) {
+  std::vector<Prompt> prompts;
   if (!config.prompt.chat.empty()) {
-    const std::string prompt = render_chat(ChatTemplate(files.chat_template, files.template_file),
-                                           Json::parse(read_text(config.prompt.chat), config.prompt.chat),
-                                           {.bos_token = files.bos_token, .eos_token = files.eos_token});
-    sequences.push_back({prompt, encode(tokenizer, prompt, source)});
+    const std::string text = render_chat(ChatTemplate(files.chat_template, files.template_file),
+                                         Json::parse(read_text(config.prompt.chat), config.prompt.chat),
+                                         {.bos_token = files.bos_token, .eos_token = files.eos_token});
+    prompts.push_back({text, encode(tokenizer, text, source)});
   } else {
-    for (const std::string& prompt : read_prompts(config.prompt))
-      sequences.push_back({prompt, encode(tokenizer, prompt, source)});
+    for (const std::string& text : read_prompts(config.prompt))
+      prompts.push_back({text, encode(tokenizer, text, source)});
   }
-  std::vector<Sequence> out;
-  for (Sequence& sequence : sequences) {
-    if (sequence.ids.empty()) sequence.ids.push_back(first_id(tokenizer));
-    for (int i = 0; i < config.prompt.sequences; ++i) out.push_back(sequence);
-  }
-  return out;
+  for (Prompt& prompt : prompts)
+    if (prompt.ids.empty()) prompt.ids.push_back(first_id(tokenizer));
+  return prompts;
 }
 
 std::vector<int32_t> stop_tokens(const EndOptions& options, const GenerationFiles& files) {
@@ -156,11 +147,9 @@ std::vector<int32_t> stop_tokens(const EndOptions& options, const GenerationFile
 void report(const Generator& generator) {
   const GenerationTotals& totals = generator.totals();
   log("prompt: ", speed(totals.prompt_tokens, totals.prompt_seconds));
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   log("generated ", plural(totals.new_tokens, "token"),
       "; after the first: ", speed(totals.later_tokens, totals.seconds), "; memory ",
-      format_bytes(static_cast<double>(usage.ru_maxrss) * 1024), " at most");
+      format_bytes(static_cast<double>(peak_memory())), " at most");
 }
 
 }  // namespace
@@ -180,20 +169,22 @@ void run_generate(const GenerateConfig& config) {
   const ModelSource source(config.model.model);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
   const GenerationFiles files = generation_files(source, *tokenizer);
-  const std::vector<Sequence> sequences = read_sequences(config, source, *tokenizer, files);
+  const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
   LoadedModel model(source, config.model.adapter, config.run);
 
-  Printer printer(*tokenizer, sequences,
+  Printer printer(*tokenizer, prompts,
                   {.json = config.output.json,
                    .echo = config.output.echo && config.prompt.chat.empty(),
+                   .continuations = static_cast<size_t>(config.prompt.sequences),
                    .stop = config.end.stop});
-  std::vector<std::vector<int32_t>> prompts;
-  for (const Sequence& sequence : sequences) prompts.push_back(sequence.ids);
+  std::vector<std::vector<int32_t>> ids;
+  for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
   Generator generator(model.stage(), model.stream(),
                       {.batch = config.run.batch,
                        .bf16_cache = config.run.cache == CacheType::kBf16,
                        .prefix = model.prefix()});
-  generator.run({.prompts = prompts,
+  generator.run({.prompts = ids,
+                 .continuations = config.prompt.sequences,
                  .sampling = config.sampling,
                  .stop_tokens = stop_tokens(config.end, files),
                  .max_length = config.end.max_length,

@@ -74,7 +74,8 @@ struct OutputOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("json", json, "Print a JSON object a continuation: prompt, text, tokens, finish_reason.");
+    v("json", json,
+      "Print a JSON object a continuation: index, prompt, text, tokens, prompt_tokens, finish_reason.");
     v("echo", echo, "Print the prompt before its continuation (never with --json or --chat).");
   }
 };
@@ -108,7 +109,8 @@ struct GenerateConfig {
 };
 
 /// Loads the model and prints the continuations on stdout; speed and memory go to the log. kUsage when the
-/// model came without a tokenizer.
+/// model came without a tokenizer or an option asks what this device or model cannot do; kData and kNoInput
+/// as ModelSource, Adapter and read_prompts() say; kIo when stdout cannot be written.
 void run_generate(const GenerateConfig&);
 
 }  // namespace megalith

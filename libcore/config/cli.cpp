@@ -250,6 +250,10 @@ bool Options::given(const std::string& option) const {
   return from != kDefault && from != kDerived;
 }
 
+bool Options::on_command_line(const std::string& option) const {
+  return source(option) == kCommandLine;
+}
+
 Json Options::to_json() const {
   return megalith::to_json(state_->fields({}));
 }

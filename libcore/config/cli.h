@@ -87,6 +87,7 @@ class Options {
   /// "default", "derived", "run.yaml:3", "checkpoint FROM" or "command line".
   const std::string& source(const std::string& option) const;
   bool given(const std::string& option) const;  // its source is neither default nor derived
+  bool on_command_line(const std::string& option) const;
   /// All options as JSON, for a checkpoint's args.
   Json to_json() const;
   /// What differs between a checkpoint's args and these options, of the groups named (empty: all). Options

@@ -6,17 +6,14 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/train/text_stream.h"
 
 namespace megalith {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// Bytes of scratch that a pass over `tokens` tokens of each of `caches` sequences takes, found on the dry
-/// backend.
+/// Bytes of scratch that a pass over `tokens` tokens of each of `sequences` sequences takes, found on the dry
+/// backend; more than one sequence: one token of each.
 size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
@@ -44,6 +41,7 @@ size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
 /// One of the sequences in work.
 struct Generator::Slot {
   std::optional<KvCache> cache;
+  std::optional<size_t> prompt;  // whose keys and values the cache begins with
   size_t sequence = 0;
   int64_t given = 0, most = 0;  // tokens of the prompt, and new ones at most
   bool cut_short = false;       // by the model's positions
@@ -64,7 +62,8 @@ struct Generator::State {
   std::unique_ptr<Communicator> alone = make_self_comm();
   Region region{*alone};
   Arena scratch, inputs;
-  std::vector<float> logits;  // [sequences, V]
+  std::vector<float> logits;        // [sequences, V]
+  std::vector<float> after_prompt;  // [V]: of the prompt read last, where it has several continuations
   std::vector<int32_t> ids;
   std::vector<KvCache*> caches;
   std::vector<Slot> slots;
@@ -78,17 +77,21 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
+/// Where a window hides positions, only the CPU goes beyond it, in fp32.
+int64_t Generator::positions() const {
+  const ModelConfig& config = stage_.config();
+  const bool windows = stage_.dtype() == DType::kF32 && std::string_view(stream_.backend().name()) == "cpu";
+  return windows ? config.max_positions : config.usable_positions();
+}
+
 /// The most tokens that may be added. The last one needs no position: nobody reads on after it.
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
-  const ModelConfig& config = stage_.config();
-  if (config.position == PositionEmbedding::kNone) return wanted;
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0,
-                positions = config.usable_positions() - prefix;
-  if (prompt > positions)
-    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", config.usable_positions(),
-         " positions", prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(),
-         "; shorten the prompt");
-  return std::min(wanted, positions - prompt + 1);
+  if (stage_.config().position == PositionEmbedding::kNone) return wanted;
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0, left = positions() - prefix;
+  if (prompt > left)
+    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", positions(), " positions",
+         prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; shorten the prompt");
+  return std::min(wanted, left - prompt + 1);
 }
 
 /// New tokens of a prompt of `given`, as far as the options go.
@@ -101,7 +104,8 @@ int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
 }
 
 void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
-  const std::vector<int32_t>& prompt = job.prompts[sequence];
+  const size_t number = sequence / static_cast<size_t>(job.continuations);
+  const std::vector<int32_t>& prompt = job.prompts[number];
   const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
   slot.sequence = sequence;
   slot.given = static_cast<int64_t>(prompt.size());
@@ -110,7 +114,7 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   slot.cut_short = slot.most < wanted;
   if (slot.cut_short)
     warn("only ", slot.most, " of ", wanted, " new tokens fit: the prompt has ", slot.given,
-         " tokens, the model ", stage_.config().usable_positions(), " positions");
+         " tokens, the model ", positions(), " positions");
   slot.tokens = prompt;
   slot.tokens.reserve(static_cast<size_t>(slot.given + slot.most));
   const int64_t capacity = prefix + slot.given + slot.most - 1;
@@ -119,10 +123,25 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
     slot.cache.emplace(
         stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
         KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
+    slot.prompt.reset();
   }
-  slot.cache->truncate(0);
-  if (limits_.prefix) slot.cache->put(stream_, prefix, limits_.prefix->values);
+  const auto& slots = state_->slots;
+  const auto read =
+      std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.prompt == number; });
+  if (read == slots.end()) return read_prompt(slot, job, number);
+  if (&*read == &slot)
+    slot.cache->truncate(prefix + slot.given);
+  else
+    slot.cache->copy(stream_, *read->cache, prefix + slot.given);
+  slot.prompt = number;
+  std::copy(state_->after_prompt.begin(), state_->after_prompt.end(), state_->logits.begin());
+}
 
+void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
+  const std::vector<int32_t>& prompt = job.prompts[number];
+  slot.prompt.reset();
+  slot.cache->truncate(0);
+  if (limits_.prefix) slot.cache->put(stream_, limits_.prefix->tokens, limits_.prefix->values);
   const auto start = std::chrono::steady_clock::now();
   for (int64_t at = 0; at < slot.given;) {
     const int64_t rows = std::min(state_->prompt_rows, slot.given - at);
@@ -135,6 +154,11 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
     at += rows;
     if (at == slot.given) stream_.to_host(state_->logits.data(), logits);
     stream_.synchronize();
+  }
+  slot.prompt = number;
+  if (job.continuations > 1) {
+    const auto vocabulary = static_cast<std::ptrdiff_t>(stage_.config().vocab_size);
+    state_->after_prompt.assign(state_->logits.begin(), state_->logits.begin() + vocabulary);
   }
   totals_.prompt_seconds += seconds_since(start);
   totals_.prompt_tokens += slot.given;
@@ -190,7 +214,8 @@ void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<G
 }
 
 std::vector<Generated> Generator::run(const Job& job) {
-  std::vector<Generated> out(job.prompts.size());
+  const size_t sequences = job.prompts.size() * static_cast<size_t>(job.continuations);
+  std::vector<Generated> out(sequences);
   int64_t longest = 1;
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
@@ -202,7 +227,8 @@ std::vector<Generated> Generator::run(const Job& job) {
   if (!state_ || state_->prompt_rows < longest)
     state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
   state_->sampler.emplace(job.sampling);
-  state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), job.prompts.size()));
+  state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
+  for (Slot& slot : state_->slots) slot.prompt.reset();  // of an earlier job
 
   const auto end = [&](const Slot& slot) {
     if (job.on_end) job.on_end(slot.sequence, out[slot.sequence]);
@@ -210,8 +236,8 @@ std::vector<Generated> Generator::run(const Job& job) {
   size_t next = 0;
   std::vector<Slot*> active, free;
   for (Slot& slot : state_->slots) free.push_back(&slot);
-  while (next < job.prompts.size() || !active.empty()) {
-    while (!free.empty() && next < job.prompts.size()) {
+  while (next < sequences || !active.empty()) {
+    while (!free.empty() && next < sequences) {
       Slot& slot = *free.back();
       begin(slot, job, next++);
       const std::span<float> logits(state_->logits.data(), static_cast<size_t>(stage_.config().vocab_size));
@@ -234,34 +260,25 @@ std::vector<Generated> Generator::run(const Job& job) {
   return out;
 }
 
-GeneratedText generate_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,
-                            std::string_view prompt, const SampleOptions& options) {
-  std::vector<std::vector<int32_t>> ids(1);
-  tokenizer.encode(prompt, ids[0]);
-  if (ids[0].empty()) ids[0].push_back(tokenizer.eod());
-  GeneratedText out{
-      .text = std::string(prompt), .prompt_tokens = static_cast<int64_t>(ids[0].size()), .generated = {}};
-  TextStream text(tokenizer, ids[0]);
-  const auto on_token = [&](size_t, int32_t token) {
-    out.text += text.push(token);
-    return true;
-  };
-  Generator generator(stage, stream, {});
-  out.generated = generator
-                      .run({.prompts = ids,
-                            .sampling = options,
-                            .stop_tokens = {tokenizer.eod()},
-                            .on_token = on_token,
-                            .on_end = {}})
-                      .front();
-  out.text += text.finish();
-  return out;
-}
-
 std::string sample_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,
                         std::string_view prompt, const SampleOptions& options) {
   try {
-    return generate_text(stage, stream, tokenizer, prompt, options).text;
+    std::vector<std::vector<int32_t>> ids(1);
+    tokenizer.encode(prompt, ids[0]);
+    if (ids[0].empty()) ids[0].push_back(tokenizer.eod());
+    TextStream text(tokenizer, ids[0]);
+    std::string out(prompt);
+    const auto on_token = [&](size_t, int32_t token) {
+      out += text.push(token);
+      return true;
+    };
+    Generator(stage, stream, {})
+        .run({.prompts = ids,
+              .sampling = options,
+              .stop_tokens = {tokenizer.eod()},
+              .on_token = on_token,
+              .on_end = {}});
+    return out + text.finish();
   } catch (const Error& error) {
     return concat("(no sample: ", error.what(), ')');
   }

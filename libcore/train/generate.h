@@ -60,14 +60,17 @@ class Generator {
   using OnEnd = std::function<void(size_t sequence, const Generated&)>;
   struct Job {
     std::span<const std::vector<int32_t>> prompts;  // each with at least one token
+    int64_t continuations = 1;  // of each prompt: sequences p * continuations and so on belong to prompt p
     SampleOptions sampling;
-    std::vector<int32_t> stop_tokens;
+    std::vector<int32_t> stop_tokens = {};
     int64_t max_length = 0;  // of the prompt and the new tokens; 0: no limit
     OnToken on_token = {};
     OnEnd on_end = {};
   };
-  /// Up to max_new_tokens of each prompt, in the prompts' order. kUsage when a prompt alone is longer than
-  /// the model's positions; warns when the positions end a sequence early.
+  /// Up to max_new_tokens of each sequence, in order. A prompt is read once, whatever its continuations.
+  /// kUsage, before anything is computed, when a prompt alone is longer than the model's positions or leaves
+  /// nothing of max_length; kInternal for a prompt without a token; warns when the positions end a sequence
+  /// early. What the callbacks and the stream's backend throw goes through.
   std::vector<Generated> run(const Job&);
 
   const GenerationTotals& totals() const { return totals_; }
@@ -76,8 +79,11 @@ class Generator {
   struct Slot;
   struct State;
   static int64_t wanted_tokens(const Job&, int64_t given);
+  int64_t positions() const;
   int64_t room(int64_t prompt, int64_t wanted) const;
   void begin(Slot&, const Job&, size_t sequence);
+  /// Brings the keys and values of the prompt into the slot's cache and the logits after it into the state.
+  void read_prompt(Slot&, const Job&, size_t prompt);
   /// The token after these logits; whether the sequence goes on.
   bool take(Slot&, const Job&, std::span<float> logits, Generated&);
   void step(std::span<Slot* const> slots, const Job&, std::vector<Generated>&);
@@ -89,17 +95,8 @@ class Generator {
   std::unique_ptr<State> state_;
 };
 
-struct GeneratedText {
-  std::string text;  // the prompt and its continuation
-  int64_t prompt_tokens = 0;
-  Generated generated;
-};
-
-/// Continues one text, stopping at the tokenizer's eod token; an empty prompt begins after an eod.
-GeneratedText generate_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
-                            const SampleOptions&);
-
-/// Text for the log of a training run, which must not end over a sample: an Error becomes a text in brackets.
+/// A text and its continuation, up to the tokenizer's eod token, for the log of a training run; an empty
+/// prompt begins after an eod. A run must not end over a sample: an Error becomes a text in brackets.
 std::string sample_text(const Stage&, Stream&, const Tokenizer&, std::string_view prompt,
                         const SampleOptions&);
 

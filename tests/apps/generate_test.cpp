@@ -177,6 +177,14 @@ TEST_P(GenerateApp, ReadsAMindFormersFile) {
                                            "0.9 --repetition-penalty 1.1 --max-length 20"));
   EXPECT_EQ(theirs, ours);
   EXPECT_EQ(theirs.size(), 2u);
+  const std::string greedy = "sed -i 's/do_sample: True/do_sample: false\\n    temperature: 0.7/' " +
+                             (dir_ / "predict.yaml") + " && " + app("generate") + " --json --config " +
+                             (dir_ / "predict.yaml");
+  const auto likeliest = json_lines(run_command(app("generate") + " --json --model " + (dir_ / "model") +
+                                                " --prompt 'The ' a --repetition-penalty 1.1 --max-length 20"
+                                                " --temperature 0"));
+  EXPECT_EQ(json_lines(run_command(greedy)), likeliest);                  // before the file's own temperature
+  EXPECT_EQ(json_lines(run_command(greedy + " --temperature 1")), ours);  // the command line comes first
   const CommandResult train = run_command("sed -i 's/predict$/train/' " + (dir_ / "predict.yaml") + " && " +
                                           app("generate") + " --config " + (dir_ / "predict.yaml"));
   EXPECT_EQ(train.code, 64);

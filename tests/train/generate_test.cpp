@@ -1,6 +1,7 @@
 #include "libcore/train/generate.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -78,6 +79,34 @@ TEST(Generator, GivesEachSequenceWhatItGetsAlone) {
   }
 }
 
+// As when the prompt is given so many times, but it is read once.
+TEST(Generator, ContinuesAPromptSeveralTimes) {
+  for (const ModelConfig& config : {test::tiny_gpt2(), test::tiny_llama()}) {
+    TinyModel model(config);
+    const std::vector<int32_t> a{1, 2, 3}, b{4}, c{7, 8, 1};
+    const std::vector<std::vector<int32_t>> each{a, b, c}, repeated{a, a, a, b, b, b, c, c, c};
+    const SampleOptions options{.max_new_tokens = 4, .temperature = 1, .seed = 9};
+    KvPrefix prefix{.tokens = 2, .values = {}};
+    for (int64_t i = 0; i < config.layers * 2 * config.kv_heads() * 2 * config.kv_channels; ++i)
+      prefix.values.push_back(static_cast<float>(i % 7) / 7);
+    for (const KvPrefix* const before : {static_cast<const KvPrefix*>(nullptr), &std::as_const(prefix)})
+      for (const bool bf16_cache : {false, true})
+        for (const int64_t batch : {1, 2, 4, 8}) {
+          const Generator::Limits limits{.batch = batch, .bf16_cache = bf16_cache, .prefix = before};
+          Generator apart(model.stage, model.stream, limits), shared(model.stage, model.stream, limits);
+          const auto want = apart.run({.prompts = repeated, .sampling = options, .stop_tokens = {5}});
+          for (int run = 0; run < 2; ++run) {  // the second finds the caches of the first
+            const auto got =
+                shared.run({.prompts = each, .continuations = 3, .sampling = options, .stop_tokens = {5}});
+            ASSERT_EQ(got.size(), want.size());
+            for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i].tokens, want[i].tokens) << batch << i;
+          }
+          EXPECT_EQ(apart.totals().prompt_tokens, 21);
+          EXPECT_EQ(shared.totals().prompt_tokens, 14);
+        }
+  }
+}
+
 TEST(Generator, TellsEachTokenAndEndAsTheyCome) {
   TinyModel model(test::tiny_llama());
   const std::vector<std::vector<int32_t>> prompts{{1, 2}, {3}, {4}};
@@ -103,6 +132,30 @@ TEST(Generator, TellsEachTokenAndEndAsTheyCome) {
   EXPECT_EQ(generator.totals().new_tokens, 10);
   EXPECT_EQ(generator.totals().later_tokens, 7);
   EXPECT_EQ(generator.totals().prompt_tokens, 4);
+}
+
+// With one layer a token's logits depend on the tokens within the window alone; positions are relative.
+TEST(Generator, SeesNoFurtherThanAWindow) {
+  ModelConfig narrow = test::tiny_llama(), wide = narrow;
+  narrow.layers = wide.layers = 1;
+  narrow.sliding_window = 3;
+  TinyModel model(narrow), whole(wide);
+  const std::vector<std::vector<int32_t>> prompts{{1, 2}, {7, 8, 1, 2, 4, 3}};
+  const SampleOptions greedy{.max_new_tokens = 3};
+  Generator generator(model.stage, model.stream, {.batch = 2});
+  const auto made = generator.run({.prompts = prompts, .sampling = greedy});
+  bool hidden = false;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    std::vector<int32_t> tokens = prompts[i];
+    for (const int32_t token : made[i].tokens) {
+      const auto seen = static_cast<std::ptrdiff_t>(std::min<size_t>(tokens.size(), 3));
+      const SampleOptions one{.max_new_tokens = 1};
+      EXPECT_EQ(generate(whole, {tokens.end() - seen, tokens.end()}, one).tokens[0], token) << tokens.size();
+      hidden = hidden || generate(whole, tokens, one).tokens[0] != token;
+      tokens.push_back(token);
+    }
+  }
+  EXPECT_TRUE(hidden);  // or the window would not have mattered
 }
 
 // A cache in bf16 changes the logits a little, so it may change a token: the first two come out the same
@@ -132,14 +185,13 @@ class Letters final : public Tokenizer {
   std::string hash() const override { return "of a test"; }
 };
 
-TEST(GenerateText, ContinuesThePrompt) {
+TEST(SampleText, ContinuesThePrompt) {
   TinyModel model(test::tiny_llama());
   const SampleOptions options{.max_new_tokens = 4, .temperature = 1, .seed = 3};
-  const GeneratedText out = generate_text(model.stage, model.stream, Letters(), "abc", options);
-  EXPECT_EQ(out.prompt_tokens, 3);
-  EXPECT_EQ(out.text, "abc" + Letters().decode(out.generated.tokens));
-  EXPECT_FALSE(out.generated.tokens.empty());
-  EXPECT_EQ(sample_text(model.stage, model.stream, Letters(), "abc", options), out.text);
+  const Generated made = generate(model, {0, 1, 2}, options, {22});
+  ASSERT_FALSE(made.tokens.empty());
+  EXPECT_EQ(sample_text(model.stage, model.stream, Letters(), "abc", options),
+            "abc" + Letters().decode(made.tokens));
 }
 
 TEST(SampleText, SaysWhyThereIsNone) {
@@ -148,13 +200,12 @@ TEST(SampleText, SaysWhyThereIsNone) {
   EXPECT_EQ(text, "(no sample: the prompt has 12 tokens, the model 9 positions; shorten the prompt)");
 }
 
-TEST(GenerateText, AnEmptyPromptBeginsAText) {
+TEST(SampleText, AnEmptyPromptBeginsAText) {
   TinyModel model(test::tiny_llama());
   const SampleOptions options{.max_new_tokens = 4, .temperature = 0};
-  const GeneratedText out = generate_text(model.stage, model.stream, Letters(), "", options);
   const Generated after_eod = generate(model, {22}, options, {22});
-  EXPECT_EQ(out.generated.tokens, after_eod.tokens);
-  EXPECT_EQ(out.text, Letters().decode(after_eod.tokens));
+  EXPECT_EQ(sample_text(model.stage, model.stream, Letters(), "", options),
+            Letters().decode(after_eod.tokens));
 }
 
 }  // namespace
