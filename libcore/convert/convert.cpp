@@ -148,9 +148,11 @@ class TokenizerFolder {
       copy(config.tokenizer_model,
            config.tokenizer_model.ends_with(".json") ? "tokenizer.json" : "tokenizer.model");
     } else {
-      path_ = config.tokenizer.empty() ? config.tokenizer_model : config.tokenizer;
+      const bool by_model = config.tokenizer.empty();
+      path_ = by_model ? config.tokenizer_model : config.tokenizer;
       if (!path_.empty() && tokenizer_in(path_).type.empty())
-        fail(ErrorKind::kNoInput, "--tokenizer ", quote(path_), " holds no tokenizer's files");
+        fail(ErrorKind::kNoInput, by_model ? "--tokenizer-model " : "--tokenizer ", quote(path_),
+             " holds no tokenizer's files");
     }
   }
   const std::string& path() const { return path_; }  // empty: none was named

@@ -23,7 +23,7 @@ std::string text_of(const Json& value) {
 std::string cell(const Json& value) {
   std::string out;
   for (const char c : text_of(value)) {
-    if (c == '|' || c == '`' || c == '<') out += '\\';
+    if (c == '\\' || c == '|' || c == '`' || c == '<') out += '\\';
     out += c == '\n' ? ' ' : c;
   }
   return out;
@@ -75,8 +75,8 @@ LossHistory losses_of(const ModelSource& source) {
 
 std::string data_section(const Json& args) {
   std::string rows;
-  for (const char* name : {"data_path", "train_data_path", "valid_data_path", "split", "tokenizer_type",
-                           "seq_length", "global_batch_size", "train_iters", "train_samples"})
+  for (const char* name : {"data_path", "split", "tokenizer_type", "seq_length", "global_batch_size",
+                           "train_iters", "train_samples"})
     if (const Json* value = args.find(name);
         value && !value->is_null() && !text_of(*value).empty() && *value != Json::array())
       rows += concat("| ", name, " | ", cell(*value), " |\n");

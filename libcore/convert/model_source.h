@@ -5,12 +5,10 @@
 
 #include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/convert/megatron_source.h"
 #include "libcore/convert/model_view.h"
-#include "libcore/model/params.h"
 #include "libcore/tensor/device.h"
 #include "libcore/text/tokenizer.h"
 
@@ -43,8 +41,6 @@ class ModelSource {
 
   /// All tensors under our names and shapes, whatever the files call them.
   const TensorFile& tensors() const { return *tensors_; }
-  /// Fills every parameter's value, converted to its type; see load_params().
-  void read(ParamTable& params, Stream& stream) const { load_params(*tensors_, params, stream); }
 
  private:
   void open_checkpoint(const std::string& path);

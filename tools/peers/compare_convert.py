@@ -7,9 +7,10 @@ transformers: every weight is taken and none is missing, logits equal, pipeline(
 device_map="auto" give the same text. megatron-core: GPTModel (local layers) takes the .pt file with
 load_state_dict(strict=True), written with Transformer Engine's names and with its own, and computes the same logits.
 Round trips through Megatron (at every cut), Megalith and back are byte-identical. llama.cpp, where llama_cpp is
-installed: of F32 the same tokens greedily; of F16, BF16 and Q8_0 near logits (it rounds activations too).
+installed: of F32 the same tokens greedily; of F16, BF16 and Q8_0 near logits (it rounds activations too); every
+tensor of Q8_0 is what its own quantizer makes of F32.
 """
-import contextlib, functools, json, os, subprocess, sys, tempfile, warnings
+import contextlib, functools, json, os, shutil, subprocess, sys, tempfile, warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 warnings.filterwarnings("ignore")
@@ -170,6 +171,38 @@ def check_llama_cpp(name, source, work, model):
         say(far <= limit and (kind != "fp32" or same == NEW), f"{name}: llama.cpp of {kind}: {same} of {NEW} greedy tokens equal, logits differ by {far:.1e} of {want.abs().max():.2f}")
 
 
+def wide_model(family, source, folder):
+    """The same kind of model with rows of whole blocks of Q8_0, and numbers of every size."""
+    config = transformers.AutoConfig.from_pretrained(source)
+    config.update({"n_embd": 64, "n_inner": 160, "n_head": 4} if family == "gpt2" else {
+        "hidden_size": 64, "intermediate_size": 160, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32})
+    torch.manual_seed(7)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(torch.exp2(torch.randint(-6, 3, parameter.shape[:-1] + (1,))))
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    model.save_pretrained(folder)
+
+
+def check_quantization(name, source, work):
+    """Every tensor of our Q8_0 is what llama.cpp itself makes of our F32."""
+    try:
+        import ctypes
+        import gguf
+        import llama_cpp
+    except ImportError:
+        return print("skip", f"{name}: llama_cpp or gguf is not installed")
+    for kind in ("fp32", "q8_0"):
+        convert(source, "--to", "gguf", "--dtype", kind, "--output", f"{work}/{kind}.gguf")
+    params = llama_cpp.llama_model_quantize_default_params()
+    params.ftype, params.nthread = llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, 1
+    if llama_cpp.llama_model_quantize(f"{work}/fp32.gguf".encode(), f"{work}/theirs.gguf".encode(), ctypes.byref(params)):
+        return say(False, f"{name}: llama.cpp does not quantize our F32")
+    ours, theirs = ({t.name: (t.tensor_type, t.data.tobytes()) for t in gguf.GGUFReader(f"{work}/{file}.gguf").tensors} for file in ("q8_0", "theirs"))
+    say(ours == theirs, f"{name}: the {len(ours)} tensors of q8_0 are llama.cpp's own, byte for byte")
+
+
 def main():
     start_megatron()
     for family in ("gpt2", "llama"):
@@ -187,6 +220,8 @@ def main():
                 check_megatron(f"{family}, {impl}", f"{work}/{impl}", want, impl == "transformer_engine")
             check_round_trips(family, source, work, layers, groups, model.config.vocab_size)
             check_llama_cpp(family, source, work, model)
+            wide_model(family, source, f"{work}/wide")
+            check_quantization(family, f"{work}/wide", work)
     print(f"{failed} failed")
     return failed > 0
 

