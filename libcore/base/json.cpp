@@ -227,19 +227,14 @@ std::string Json::dump(int indent) const {
 }
 
 std::string json_quote(std::string_view text) {
-  constexpr const char* kHex = "0123456789abcdef";
+  constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::string_view kMarked = "\"\\\n\t\r\b\f", kMarks = "\"\\ntrbf";
   std::string out = "\"";
-  for (char c : text) {
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+    if (const size_t marked = kMarked.find(c); marked != std::string_view::npos) {
       out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
+      out += kMarks[marked];
     } else if (byte < 0x20) {
       out += "\\u00";
       out += kHex[byte >> 4];

@@ -216,6 +216,12 @@ char* write_utf8(char* out, uint32_t c) {
   return out;
 }
 
+int64_t count_code_points(std::string_view utf8) {
+  int64_t n = 0;
+  for (const char c : utf8) n += static_cast<signed char>(c) >= -64;  // not one that continues another
+  return n;
+}
+
 void append_utf8(std::string& out, uint32_t code_point) {
   char bytes[4];
   out.append(bytes, write_utf8(bytes, code_point));

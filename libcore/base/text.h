@@ -34,6 +34,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 /// Length of the longest prefix of `bytes` that is valid UTF-8 (no surrogates, no overlong forms, <=
 /// U+10FFFF).
 size_t valid_utf8_prefix(std::string_view bytes);
+/// Code points of valid UTF-8.
+int64_t count_code_points(std::string_view utf8);
 /// Writes the 1 to 4 bytes of a code point and returns the end; room for 4.
 char* write_utf8(char* out, uint32_t code_point);
 void append_utf8(std::string& out, uint32_t code_point);

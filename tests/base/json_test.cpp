@@ -27,6 +27,12 @@ TEST(Json, LeavesDigitsInStringsAlone) {
   EXPECT_EQ(json["18446744073709551616"].as_string(), "a\"18446744073709551616\\");
 }
 
+// As Python's json.dumps("…", ensure_ascii=False).
+TEST(JsonQuote, EscapesAsPython) {
+  EXPECT_EQ(json_quote(std::string_view("\0\b\f\n\r\t\x1f\x7f\"\\/\u00e9", 13)),
+            "\"\\u0000\\b\\f\\n\\r\\t\\u001f\x7f\\\"\\\\/\u00e9\"");
+}
+
 TEST(Json, StillRefusesWhatIsNoNumber) {
   for (const char* text :
        {"01", "1.", "-", "18446744073709551616x", "018446744073709551616", "1e", "[18446744073709551616"})

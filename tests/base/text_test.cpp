@@ -30,6 +30,11 @@ TEST(Nearest, CountsASwapAsOneMistake) {
   EXPECT_EQ(nearest("helebroe", words), "hellebore");
 }
 
+TEST(CountCodePoints, CountsCharactersOfOneToFourBytes) {
+  EXPECT_EQ(count_code_points(""), 0);
+  EXPECT_EQ(count_code_points("a\u00e9\u4e2d\U0001F600"), 4);
+}
+
 TEST(Nearest, WantsAtMostAThirdOfTheWordWrong) {
   const std::vector<std::string> words = {"num-layers", "lr"};
   EXPECT_EQ(nearest("num-layer", words), "num-layers");
