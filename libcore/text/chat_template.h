@@ -7,15 +7,20 @@
 
 namespace megalith {
 
-/// A chat template: the part of Jinja that published models' templates are written in, read strictly. Blocks:
-/// for (loop.index, index0, first, last, length, revindex; unpacking no), if/elif/else, set (also
-/// namespace.member), macro-free. Expressions: literals, names, member and item access with slices,
-/// arithmetic, ~, comparisons, in, and/or/not, x if c else y, is (not)
-/// defined/none/string/mapping/iterable/…, the filters trim, length, upper, lower, tojson, default, join,
-/// first, last, string, list, items and replace, the methods strip, lstrip, rstrip, startswith, endswith,
-/// upper, lower, title, split, replace, get and items, and the functions raise_exception, namespace and
-/// range. Blocks are trimmed as transformers does (trim_blocks, lstrip_blocks). Everything else is kData,
-/// named with its line.
+/// A chat template: the part of Jinja that published models' templates are written in, read strictly, and
+/// rendered as transformers does (trim_blocks, lstrip_blocks).
+/// Blocks: for (several variables, if, else, break, continue; loop.index, index0, first, last, length,
+/// revindex, revindex0, previtem, nextitem, depth, depth0), if/elif/else, set (of a variable, of
+/// namespace.member, and a block), generation, comments; none are macros.
+/// Expressions: literals (a tuple is a list), names, member and item access, slices, arithmetic, ~,
+/// comparisons, in, and/or/not, x if c else y.
+/// Filters: trim, length, count, upper, lower, capitalize, title, tojson, default, d, join, first, last,
+/// string, list, items, replace, int. Tests: defined, undefined, none, string, mapping, iterable, sequence,
+/// number, integer, boolean, true, false, odd, even. Methods: strip, lstrip, rstrip, startswith, endswith,
+/// upper, lower, title, capitalize, split, replace, join, get, items, keys, values. Functions:
+/// raise_exception, namespace, range, strftime_now. Their arguments stand in jinja_signatures.cpp.
+/// Everything else, each argument too, is kData, named with its line. Letters beyond ASCII are made lower,
+/// never upper; collections are printed through tojson or join alone.
 class ChatTemplate {
  public:
   /// `name` begins messages. kUsage when `source` is empty: the model has no template.

@@ -17,7 +17,7 @@ struct Expr {
     kItem,       // children[0][children[1]]
     kSlice,      // children[0][children[1]:children[2]:children[3]], absent parts are kAbsent
     kAbsent,     //
-    kList,       // children
+    kList,       // children; also a tuple
     kDict,       // children: key, value, key, value, …
     kNot,        // children[0]
     kNegative,   //
@@ -25,17 +25,17 @@ struct Expr {
     kOr,         //
     kBinary,     // children[0] text children[1]
     kCondition,  // children[0] if children[1] else children[2] (or kAbsent)
-    kFilter,     // children[0] | text(children[1…])
-    kTest,       // children[0] is text(children[1…])
-    kMethod,     // children[0].text(children[1…])
-    kCall,       // text(children…)
+    kFilter,     // children[0] | text(children[1…]), one for each parameter, absent ones are kAbsent
+    kTest,       // children[0] is text
+    kMethod,     // children[0].text(children[1…]), likewise
+    kCall,       // text(children…), likewise
   };
   Kind kind = kAbsent;
   int line = 0;
   std::string text = {};
   Json literal = {};
   std::vector<Expr> children = {};
-  std::vector<std::pair<std::string, Expr>> named = {};  // named arguments
+  std::vector<std::pair<std::string, Expr>> named = {};  // members of a namespace
 };
 
 struct Node {

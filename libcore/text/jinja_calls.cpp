@@ -1,141 +1,116 @@
-#include <algorithm>
 #include <array>
-#include <cctype>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/jinja_renderer.h"
+#include "libcore/text/jinja_text.h"
 
 namespace megalith::jinja {
 namespace {
 
-/// json.dumps with Python's separators; `indent` below 0: on one line.
-void dump(const Json& value, int indent, int level, std::string& out) {
-  const auto line = [&](int depth) {
-    if (indent >= 0) out += concat("\n", std::string(static_cast<size_t>(indent * depth), ' '));
-  };
-  const auto members = [&](char open, char close, const auto& all, const auto& put) {
-    out += open;
-    bool first = true;
-    for (const auto& member : all) {
-      if (!first) out += indent >= 0 ? "," : ", ";
-      first = false;
-      line(level + 1);
-      put(member);
-    }
-    if (!first) line(level);
-    out += close;
-  };
-  if (value.is_array())
-    return members('[', ']', value.as_array(),
-                   [&](const Json& entry) { dump(entry, indent, level + 1, out); });
-  if (value.is_object())
-    return members('{', '}', value.as_object(), [&](const Json::Member& member) {
-      out += concat(json_quote(member.first), ": ");
-      dump(member.second, indent, level + 1, out);
-    });
-  out += value.dump();
+bool is_none(const Value& value) {
+  const Json* json = json_of(value);
+  return json != nullptr && json->is_null();
 }
 
-size_t characters(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-std::string replace_all(const std::string& text, const std::string& from, const std::string& to) {
-  std::string out;
-  size_t at = 0;
-  for (size_t found = text.find(from); found != std::string::npos && !from.empty();
-       found = text.find(from, at)) {
-    out += concat(text.substr(at, found - at), to);
-    at = found + from.size();
-  }
-  return out + text.substr(at);
-}
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-std::string cased(std::string text, int (*change)(int)) {
-  for (char& c : text) c = static_cast<char>(change(c));
-  return text;
-}
-std::string titled(std::string text, bool every_word) {
-  bool first = true;
-  for (char& c : text) {
-    const bool letter = std::isalpha(static_cast<unsigned char>(c)) != 0;
-    if (letter) c = static_cast<char>(first ? std::toupper(c) : std::tolower(c));
-    first = every_word ? !letter : false;
-  }
-  return text;
-}
-
-std::string strip(const std::string& text, const std::string& what, bool left, bool right) {
-  const size_t begin = left ? text.find_first_not_of(what) : 0;
-  if (begin == std::string::npos) return {};
-  const size_t end = right ? text.find_last_not_of(what) : text.size() - 1;
-  return end == std::string::npos ? std::string() : text.substr(begin, end + 1 - begin);
+Json list_of(const std::vector<std::string>& texts) {
+  Json out = Json::array();
+  for (const std::string& text : texts) out.push_back(text);
+  return out;
 }
 
 }  // namespace
 
-std::optional<Value> Renderer::argument(const Expr& expr, size_t i, std::string_view name) {
-  if (i < expr.children.size()) return eval(expr.children[i]);
-  for (const auto& [given, value] : expr.named)
-    if (given == name) return eval(value);
-  return std::nullopt;
+std::optional<Value> Renderer::argument(const Expr& expr, size_t i) {
+  if (expr.children[i].kind == Expr::kAbsent) return std::nullopt;
+  return eval(expr.children[i]);
 }
 
-std::string Renderer::text_argument(const Expr& expr, size_t i, std::string_view name,
-                                    const std::string& otherwise) {
-  const std::optional<Value> value = argument(expr, i, name);
-  return value ? text_of(*value, expr.line, concat(quote(expr.text), ": its argument")) : otherwise;
+std::optional<std::string> Renderer::text_argument(const Expr& expr, size_t i) {
+  const std::optional<Value> value = argument(expr, i);
+  if (!value || is_none(*value)) return std::nullopt;
+  return text_of(*value, expr.line, concat(quote(expr.text), ": its argument"));
+}
+
+std::optional<int64_t> Renderer::integer_argument(const Expr& expr, size_t i) {
+  const std::optional<Value> value = argument(expr, i);
+  if (!value || is_none(*value)) return std::nullopt;
+  return integer_of(*value, expr.line, concat(quote(expr.text), ": its argument"));
 }
 
 Value Renderer::filter(const Expr& expr) {
   const std::string& f = expr.text;
   const Value value = eval(expr.children[0]);
   if (f == "default" || f == "d") {
-    const auto as_false = argument(expr, 2, "boolean");
+    const auto as_false = argument(expr, 2);
     const bool replaced = is_undefined(value) || (as_false && truth(*as_false) && !truth(value));
-    return replaced ? argument(expr, 1, "default_value").value_or(Json("")) : value;
+    return replaced ? argument(expr, 1).value_or(Json("")) : value;
   }
   if (f == "tojson") return to_json(expr, value);
   if (f == "length" || f == "count") return Json(length(value, expr.line));
   if (f == "string") return Json(printed(value, expr.line));
   if (f == "list") return Json(entries(value, expr.line));
-  if (f == "items") return items(value, expr.line);
+  if (f == "items") return is_undefined(value) ? Value(Json::array()) : items(value, expr.line);
   if (f == "first" || f == "last") {
     const Json::Array all = entries(value, expr.line);
     if (all.empty()) return Undefined{};
     return f == "first" ? all.front() : all.back();
   }
-  if (f == "join") return join(value, text_argument(expr, 1, "d", ""), expr.line);
-  if (f == "int") {
-    const Json* json = json_of(value);
-    if (json && json->is_number()) return Json(static_cast<int64_t>(json->as_double()));
-    return Json(parse_int(trim(text_of(value, expr.line, "\"int\""))).value_or(0));
-  }
-  return text_operation(expr, text_of(value, expr.line, concat("the filter ", quote(f))));
+  if (f == "join")
+    return join(entries(value, expr.line), printed(argument(expr, 1).value_or(Json("")), expr.line),
+                expr.line);
+  if (f == "int") return to_integer(expr, value);
+  return text_operation(expr, printed(value, expr.line));
 }
 
 Value Renderer::to_json(const Expr& expr, const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) refuse(expr.line, concat("\"tojson\" of ", kind_of(value)));
-  const auto indent = argument(expr, 2, "indent");
-  const bool wanted = indent && !(json_of(*indent) && json_of(*indent)->is_null());
-  for (const auto& [name, given] : expr.named)
-    if (name != "indent" && name != "ensure_ascii")
-      refuse(expr.line, concat("\"tojson\" with ", quote(name), " is not supported"));
-  std::string out;
-  dump(*json, wanted ? static_cast<int>(integer_of(*indent, expr.line, "the indent")) : -1, 0, out);
+  JsonStyle style;
+  if (const auto ascii = argument(expr, 1)) style.ensure_ascii = truth(*ascii);
+  style.indent = integer_argument(expr, 2);
+  if (style.indent) style.item_separator = ",";
+  if (style.indent && *style.indent > kMostIndent)
+    refuse(expr.line, concat("\"tojson\" with an indent of more than ", kMostIndent));
+  if (const auto separators = argument(expr, 3); separators && !is_none(*separators)) {
+    const Json::Array pair = entries(*separators, expr.line);
+    if (pair.size() != 2) refuse(expr.line, "\"tojson\" with other than two separators");
+    style.item_separator = text_of(pair[0], expr.line, "a separator");
+    style.key_separator = text_of(pair[1], expr.line, "a separator");
+  }
+  if (const auto sorted = argument(expr, 4)) style.sort_keys = truth(*sorted);
+  std::string out = dump_json(*json, style);
+  if (out.size() > kMostText) refuse(expr.line, "\"tojson\" of too much");
   return Json(std::move(out));
 }
 
+/// int(), int(float()), or else the argument.
+Value Renderer::to_integer(const Expr& expr, const Value& value) {
+  const Json* json = json_of(value);
+  if (json == nullptr) refuse(expr.line, concat("\"int\" of ", kind_of(value)));
+  if (json->is_int()) return *json;
+  if (json->is_bool()) return Json(int64_t{json->as_bool()});
+  std::optional<double> number;
+  if (json->is_number()) number = json->as_double();
+  if (json->is_string()) {
+    std::string text = strip(json->as_string(), std::nullopt, Side::kBoth);
+    if (!is_ascii(text) || text.find('_') != std::string::npos)
+      refuse(expr.line, concat("\"int\" of ", quote(text), " is not supported"));
+    if (text.starts_with('+') && !text.starts_with("+-")) text.erase(0, 1);
+    if (const auto integer = parse_int(text)) return Json(*integer);
+    number = parse_double(text);
+  }
+  if (number && std::isnan(*number) && json->is_string()) number.reset();  // as int("nan")
+  if (!number) return argument(expr, 1).value_or(Json(0));
+  if (!(std::fabs(*number) < 0x1p63)) refuse(expr.line, "\"int\" of a number too large");
+  return Json(static_cast<int64_t>(*number));
+}
+
 int64_t Renderer::length(const Value& value, int line) const {
-  if (is_text(value)) return static_cast<int64_t>(characters(json_of(value)->as_string()));
+  if (is_text(value)) return count_code_points(json_of(value)->as_string());
   return static_cast<int64_t>(entries(value, line).size());
 }
 
@@ -147,10 +122,10 @@ Value Renderer::items(const Value& value, int line) const {
   return out;
 }
 
-Value Renderer::join(const Value& all, const std::string& separator, int line) const {
+Value Renderer::join(const Json::Array& all, const std::string& separator, int line) const {
   std::string out;
   bool first = true;
-  for (const Json& entry : entries(all, line)) {
+  for (const Json& entry : all) {
     if (!std::exchange(first, false)) out += separator;
     out += printed(entry, line);
   }
@@ -159,17 +134,27 @@ Value Renderer::join(const Value& all, const std::string& separator, int line) c
 
 Value Renderer::text_operation(const Expr& expr, const std::string& text) {
   const std::string& name = expr.text;
-  const bool cases = name == "upper" || name == "lower" || name == "title" || name == "capitalize";
-  if (cases && !is_ascii(text))  // templates do this with roles
-    refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
-  if (name == "upper") return Json(cased(text, std::toupper));
-  if (name == "lower") return Json(cased(text, std::tolower));
-  if (name == "title") return Json(titled(text, true));
-  if (name == "capitalize") return Json(titled(text, false));
-  if (name == "replace")
-    return Json(replace_all(text, text_argument(expr, 1, "old", ""), text_argument(expr, 2, "new", "")));
-  const std::string what = text_argument(expr, 1, "chars", " \t\n\r\f\v");  // trim and its kind
-  return Json(strip(text, what, name != "rstrip", name != "lstrip"));
+  if (name == "replace") return replace_text(expr, text);
+  if (name == "lower") return Json(lower(text));
+  if (name == "upper" || name == "title" || name == "capitalize") {
+    if (!is_ascii(text))  // templates do this with roles
+      refuse(expr.line, concat(quote(name), " of letters beyond ASCII is not supported"));
+    if (name == "upper") return Json(upper(text));
+    if (name == "capitalize") return Json(capitalized(text));
+    return Json(expr.kind == Expr::kFilter ? titled_as_jinja(text) : titled(text));
+  }
+  const Side side = name == "lstrip" ? Side::kLeft : name == "rstrip" ? Side::kRight : Side::kBoth;
+  return Json(strip(text, text_argument(expr, 1), side));  // trim and its kind
+}
+
+Value Renderer::replace_text(const Expr& expr, const std::string& text) {
+  const auto part = [&](size_t i) {  // the filter makes a text of anything
+    const Value value = *argument(expr, i);
+    return expr.kind == Expr::kFilter ? printed(value, expr.line)
+                                      : text_of(value, expr.line, "\"replace\": its argument");
+  };
+  const std::string from = part(1), to = part(2);
+  return Json(replace(text, from, to, integer_argument(expr, 3).value_or(-1)));
 }
 
 bool Renderer::test(const Expr& expr) {
@@ -180,12 +165,13 @@ bool Renderer::test(const Expr& expr) {
   const Json* json = json_of(value);
   if (t == "defined") return !is_undefined(value);
   if (t == "undefined") return is_undefined(value);
+  if (is_undefined(value)) return t == "iterable" || t == "sequence";  // it has nothing in it
   if (json == nullptr) return false;
   if (t == "none") return json->is_null();
   if (t == "string") return json->is_string();
   if (t == "mapping") return json->is_object();
   if (t == "iterable" || t == "sequence") return json->is_array() || json->is_string() || json->is_object();
-  if (t == "number") return json->is_number();
+  if (t == "number") return json->is_number() || json->is_bool();
   if (t == "integer") return json->is_int();
   if (t == "boolean") return json->is_bool();
   return json->is_bool() && json->as_bool() == (t == "true");
@@ -197,36 +183,32 @@ Value Renderer::method(const Expr& expr) {
   const Json* json = json_of(value);
   if (m == "get") {
     if (json == nullptr || !json->is_object()) refuse(expr.line, concat("\".get\" of ", kind_of(value)));
-    const Json* found = json->find(text_argument(expr, 1, "key", ""));
-    return found ? Value(*found) : argument(expr, 2, "default").value_or(Json());
+    const Json* found = json->find(text_of(*argument(expr, 1), expr.line, "\".get\": the key"));
+    return found ? Value(*found) : argument(expr, 2).value_or(Json());
   }
   if (m == "items") return items(value, expr.line);
   if (m == "keys" || m == "values") {
+    if (json == nullptr || !json->is_object()) refuse(expr.line, concat(quote(m), " of ", kind_of(value)));
     Json out = Json::array();
-    for (const Json& pair : std::get<Json>(items(value, expr.line)).as_array())
-      out.push_back(pair.as_array()[m == "keys" ? 0 : 1]);
+    for (const auto& [key, member] : json->as_object()) out.push_back(m == "keys" ? Json(key) : member);
     return out;
   }
   const std::string& text = text_of(value, expr.line, concat("the method ", quote(m)));
-  if (m == "startswith") return Json(text.starts_with(text_argument(expr, 1, "prefix", "")));
-  if (m == "endswith") return Json(text.ends_with(text_argument(expr, 1, "suffix", "")));
-  if (m == "split") return split_text(expr, text);
-  if (m == "join") return join(argument(expr, 1, "iterable").value_or(Undefined{}), text, expr.line);
-  return text_operation(expr, text);
-}
-
-Value Renderer::split_text(const Expr& expr, const std::string& text) {
-  const std::string separator = text_argument(expr, 1, "sep", "");
-  if (separator.empty() || expr.children.size() > 2 || !expr.named.empty())
-    refuse(expr.line, "\".split\" with other than one separator is not supported");
-  Json out = Json::array();
-  size_t at = 0;
-  for (size_t found = text.find(separator); found != std::string::npos; found = text.find(separator, at)) {
-    out.push_back(text.substr(at, found - at));
-    at = found + separator.size();
+  if (m == "startswith" || m == "endswith") {
+    const std::string part = text_of(*argument(expr, 1), expr.line, concat(quote(m), ": its argument"));
+    return Json(m == "endswith" ? text.ends_with(part) : text.starts_with(part));
   }
-  out.push_back(text.substr(at));
-  return out;
+  if (m == "split") {
+    const std::optional<std::string> separator = text_argument(expr, 1);
+    if (separator && separator->empty()) refuse(expr.line, "\".split\" at an empty text");
+    return list_of(split(text, separator, integer_argument(expr, 2).value_or(-1)));
+  }
+  if (m == "join") {
+    const Json::Array all = entries(*argument(expr, 1), expr.line);
+    for (const Json& entry : all) text_of(entry, expr.line, "\".join\"");
+    return join(all, text, expr.line);
+  }
+  return text_operation(expr, text);
 }
 
 Value Renderer::call(const Expr& expr) {
@@ -236,21 +218,31 @@ Value Renderer::call(const Expr& expr) {
     return space;
   }
   if (expr.text == "range") return range(expr);
-  const std::string text =
-      expr.children.empty() ? std::string() : text_of(eval(expr.children[0]), expr.line, expr.text);
+  const std::string text = text_of(*argument(expr, 0), expr.line, expr.text);
   if (expr.text == "raise_exception") fail(ErrorKind::kData, name_, ": the chat template refuses: ", text);
-  std::array<char, 256> buffer{};  // strftime_now
-  const std::time_t now = std::time(nullptr);
+  return now(expr, text);
+}
+
+/// strftime_now: what C writes as Python does.
+Value Renderer::now(const Expr& expr, const std::string& format) const {
+  constexpr std::string_view kSame = "aAbBcdeHIjmMpSUwWxXyY%-";
+  for (size_t i = format.find('%'); i != std::string::npos; i = format.find('%', i + 2))
+    if (i + 1 == format.size() || kSame.find(format[i + 1]) == std::string_view::npos)
+      refuse(expr.line, concat("\"strftime_now\" with ", quote(format.substr(i, 2)), " is not supported"));
+  std::array<char, 4096> buffer{};
+  const std::time_t seconds = std::time(nullptr);
   std::tm local{};
-  localtime_r(&now, &local);
-  return Json(std::string(buffer.data(), std::strftime(buffer.data(), buffer.size(), text.c_str(), &local)));
+  localtime_r(&seconds, &local);
+  const size_t size = std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
+  if (size == 0 && !format.empty()) refuse(expr.line, "\"strftime_now\" with too long a format");
+  return Json(std::string(buffer.data(), size));
 }
 
 Value Renderer::range(const Expr& expr) {
   constexpr size_t kMost = 100'000;
   std::vector<int64_t> bounds;
-  for (const Expr& child : expr.children) bounds.push_back(integer_of(eval(child), expr.line, "\"range\""));
-  if (bounds.empty() || bounds.size() > 3) refuse(expr.line, "\"range\" takes one to three numbers");
+  for (size_t i = 0; i < expr.children.size(); ++i)
+    if (const auto bound = argument(expr, i)) bounds.push_back(integer_of(*bound, expr.line, "\"range\""));
   const int64_t begin = bounds.size() > 1 ? bounds[0] : 0, end = bounds[bounds.size() > 1 ? 1 : 0],
                 step = bounds.size() > 2 ? bounds[2] : 1;
   if (step == 0) refuse(expr.line, "\"range\" with step 0");

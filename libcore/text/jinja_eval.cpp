@@ -4,6 +4,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/jinja_renderer.h"
+#include "libcore/text/jinja_signatures.h"
+#include "libcore/text/jinja_text.h"
 
 namespace megalith::jinja {
 
@@ -22,8 +24,7 @@ std::string Renderer::printed(const Value& value, int line) const {
   if (json->is_bool()) return json->as_bool() ? "True" : "False";
   if (json->is_null()) return "None";
   if (json->is_int()) return concat(json->as_int());
-  std::string text = format_double(json->as_double());
-  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  return python_float(json->as_double());
 }
 
 Json::Array Renderer::entries(const Value& value, int line) const {
@@ -40,18 +41,22 @@ Json::Array Renderer::entries(const Value& value, int line) const {
   return out;
 }
 
-Value Renderer::member(const Value& value, const std::string& key, int line) const {
+Value Renderer::member(const Value& value, const std::string& key, Access access, int line) const {
   if (is_undefined(value)) refuse(line, concat("the member ", quote(key), " of an undefined value"));
   if (const Namespace* space = std::get_if<Namespace>(&value)) {
     const auto found = (*space)->find(key);
     return found == (*space)->end() ? Value(Undefined{}) : Value(found->second);
   }
-  const Json* found = json_of(value)->find(key);
+  const Json& json = *json_of(value);
+  const Json* found = json.find(key);
+  if ((access == Access::kAttribute || !found) && is_python_attribute(json, key))
+    refuse(line,
+           concat("the attribute ", quote(key), " of ", kind_of(value), " without a call is not supported"));
   return found ? Value(*found) : Value(Undefined{});
 }
 
 Value Renderer::item(const Value& value, const Value& index, int line) const {
-  if (is_text(index)) return member(value, json_of(index)->as_string(), line);
+  if (is_text(index)) return member(value, json_of(index)->as_string(), Access::kMember, line);
   const Json* json = json_of(value);
   if (json == nullptr || !(json->is_array() || json->is_string()))
     refuse(line, concat("an item of ", kind_of(value)));
@@ -98,7 +103,7 @@ Value Renderer::eval(const Expr& expr) {
     case Expr::kName:
       return look_up(expr.text);
     case Expr::kMember:
-      return member(eval(expr.children[0]), expr.text, expr.line);
+      return member(eval(expr.children[0]), expr.text, Access::kAttribute, expr.line);
     case Expr::kItem:
       return item(eval(expr.children[0]), eval(expr.children[1]), expr.line);
     case Expr::kSlice:
@@ -186,7 +191,10 @@ Value Renderer::binary(const Expr& expr) {
   const bool numbers = x && y && x->is_number() && y->is_number();
   if (sign[0] == '<' || sign[0] == '>') {
     if (!numbers && !(is_text(left) && is_text(right))) refuse_operands(expr, left, right);
-    const bool less = numbers ? x->as_double() < y->as_double() : x->as_string() < y->as_string();
+    const bool integers = numbers && x->is_int() && y->is_int();
+    const bool less = integers  ? x->as_int() < y->as_int()
+                      : numbers ? x->as_double() < y->as_double()
+                                : x->as_string() < y->as_string();
     if (sign == "<") return Json(less);
     if (sign == ">=") return Json(!less);
     return Json(sign == ">" ? !less && !equal(left, right) : less || equal(left, right));

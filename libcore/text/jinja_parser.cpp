@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/jinja.h"
+#include "libcore/text/jinja_signatures.h"
 
 namespace megalith::jinja {
 namespace {
@@ -176,27 +176,39 @@ class Lexer {
 
   /// As Python's, at a backslash; leaves at_ at its last character.
   void add_escape(std::string& text) {
-    static constexpr std::string_view kMarks = "ntr\\'\"bfav0\n";
-    static constexpr std::string_view kMeant("\n\t\r\\'\"\b\f\a\v\0", 11);
+    static constexpr std::string_view kMarks = "ntr\\'\"bfav\n";
+    static constexpr std::string_view kMeant = "\n\t\r\\'\"\b\f\a\v";
     const char c = peek(++at_);
     const size_t known = c == '\0' ? std::string_view::npos : kMarks.find(c);
     if (c == '\n') return;
+    if (c == 'N') refuse(name_, line_, "the escape \\N is not supported");
     if (known != std::string_view::npos) {
       text += kMeant[known];
-    } else if (c == 'x' || c == 'u') {
-      const size_t digits = c == 'x' ? 2 : 4;
-      uint32_t code = 0;
-      for (size_t i = 1; i <= digits; ++i) {
-        if (!std::isxdigit(static_cast<unsigned char>(peek(at_ + i))))
-          refuse(name_, line_, "an escape without its digits");
-        code = code * 16 + static_cast<uint32_t>(std::stoi(std::string(1, peek(at_ + i)), nullptr, 16));
-      }
-      at_ += digits;
-      append_utf8(text, code);
+    } else if (c == 'x' || c == 'u' || c == 'U') {
+      ++at_;
+      add_code(text, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16);
+    } else if (is_octal(c)) {
+      add_code(text, is_octal(peek(at_ + 1)) ? is_octal(peek(at_ + 2)) ? 3 : 2 : 1, 8);
     } else {
       text += '\\';
       text += c;
     }
+  }
+  static bool is_octal(char c) { return c >= '0' && c <= '7'; }
+
+  /// The character whose number stands at at_.
+  void add_code(std::string& text, size_t digits, int base) {
+    uint32_t code = 0;
+    for (size_t i = 0; i < digits; ++i) {
+      if (!std::isxdigit(static_cast<unsigned char>(peek(at_ + i))))
+        refuse(name_, line_, "an escape without its digits");
+      code = code * static_cast<uint32_t>(base) +
+             static_cast<uint32_t>(std::stoi(std::string(1, peek(at_ + i)), nullptr, base));
+    }
+    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      refuse(name_, line_, "an escape that stands for no character");
+    at_ += digits - 1;
+    append_utf8(text, code);
   }
 
   std::string_view source_;
@@ -208,23 +220,6 @@ class Lexer {
 };
 
 // ---- parser
-
-constexpr std::array<std::string_view, 18> kFilters = {
-    "trim",  "length", "count",  "upper", "lower", "tojson",  "default",    "d",     "join",
-    "first", "last",   "string", "list",  "items", "replace", "capitalize", "title", "int"};
-constexpr std::array<std::string_view, 14> kTests = {"defined",  "undefined", "none",   "string",  "mapping",
-                                                     "iterable", "sequence",  "number", "integer", "boolean",
-                                                     "true",     "false",     "odd",    "even"};
-constexpr std::array<std::string_view, 16> kMethods = {
-    "strip", "lstrip",  "rstrip", "startswith", "endswith", "upper",  "lower", "title",
-    "split", "replace", "get",    "items",      "keys",     "values", "join",  "capitalize"};
-constexpr std::array<std::string_view, 4> kFunctions = {"raise_exception", "namespace", "range",
-                                                        "strftime_now"};
-
-template <size_t kCount>
-bool holds(const std::array<std::string_view, kCount>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 class Parser {
  public:
@@ -314,6 +309,7 @@ class Parser {
     if (word == "set") return set_block(line);
     if (word == "generation") return group(line);
     if (word == "break" || word == "continue") {
+      if (loops_ == 0) refuse(name_, line, concat("{% ", word, " %} outside of a loop"));
       want_end();
       return {.kind = word == "break" ? Node::kBreak : Node::kContinue, .line = line};
     }
@@ -354,7 +350,9 @@ class Parser {
     node.exprs.push_back(or_expression());
     if (accept_name("if")) node.exprs.push_back(expression());
     want_end();
+    ++loops_;
     node.bodies.push_back(nodes({"else", "endfor"}));
+    --loops_;
     if (closing_ == "else") {
       want_end();
       node.bodies.push_back(nodes({"endfor"}));
@@ -367,6 +365,7 @@ class Parser {
     Node node{.kind = Node::kSet, .line = line};
     node.names.push_back(want_name("a variable"));
     if (accept_sign(".")) node.names.push_back(want_name("a member"));
+    if (node.names.back().starts_with('_') && node.names.size() == 2) refuse_member(node.names.back());
     if (accept_sign("=")) {
       node.exprs.push_back(expression());
       want_end();
@@ -459,15 +458,17 @@ class Parser {
     return chain({"*", "//", "/", "%"}, [&] { return unary(); });
   }
 
-  Expr unary() {
-    if (accept_sign("-")) {
-      if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
-      Expr inner = make(Expr::kNegative, {unary()});
-      --depth_;
-      return inner;
-    }
-    accept_sign("+");
-    return filters(postfix(primary()));
+  /// A sign binds more than filters and tests behind it.
+  Expr unary() { return filters(with_sign()); }
+  Expr with_sign() {
+    const bool negative = is_sign("-");
+    if (!accept_sign("-") && !accept_sign("+")) return postfix(primary());
+    if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
+    Expr inner = with_sign();
+    inner = negative ? make(Expr::kNegative, {std::move(inner)})
+                     : make(Expr::kBinary, {literal(0), std::move(inner)}, "+");
+    --depth_;
+    return inner;
   }
 
   Expr postfix(Expr value) {
@@ -478,17 +479,16 @@ class Parser {
           value = make(Expr::kMember, {std::move(value)}, member);
           continue;
         }
-        if (!holds(kMethods, member))
-          refuse(name_, line(), concat("the method ", quote(member), " is not supported"));
         value = make(Expr::kMethod, {std::move(value)}, member);
         arguments(value);
+        arrange("method", value, find_method(member));
       } else if (accept_sign("[")) {
         value = item(std::move(value));
       } else if (is_sign("(")) {
-        if (value.kind != Expr::kName || !holds(kFunctions, value.text))
-          refuse(name_, line(), concat("the function ", quote(value.text), " is not supported"));
+        if (value.kind != Expr::kName) refuse(name_, line(), "a call of what is no function");
         value.kind = Expr::kCall;
         arguments(value);
+        arrange("function", value, find_function(value.text));
       } else {
         return value;
       }
@@ -518,6 +518,8 @@ class Parser {
         std::string name = want_name("a name");
         want_sign("=");
         call.named.emplace_back(std::move(name), expression());
+      } else if (!call.named.empty()) {
+        unexpected("a named argument");
       } else {
         call.children.push_back(expression());
       }
@@ -525,19 +527,36 @@ class Parser {
     }
   }
 
+  void arrange(std::string_view kind, Expr& call, const Signature* signature) const {
+    const auto reject = [&](std::string_view what) {
+      refuse(name_, call.line, concat("the ", kind, " ", quote(call.text), " ", what));
+    };
+    if (signature == nullptr) reject("is not supported");
+    const size_t first = call.kind == Expr::kCall ? 0 : 1;
+    const bool members = call.kind == Expr::kCall && call.text == "namespace" && call.children.empty();
+    if (members) return check_members(call);
+    if (const std::string wrong = arrange_arguments(call, first, *signature); !wrong.empty()) reject(wrong);
+  }
+
+  void check_members(const Expr& space) const {
+    for (const auto& [name, value] : space.named)
+      if (name.starts_with('_')) refuse_member(name);
+  }
+  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers
+    refuse(name_, line(), concat("a namespace with the member ", quote(name)));
+  }
+
   Expr filters(Expr value) {
     while (true) {
       if (accept_sign("|")) {
         const std::string filter = want_name("a filter");
-        if (!holds(kFilters, filter))
-          refuse(name_, line(), concat("the filter ", quote(filter), " is not supported"));
         value = make(Expr::kFilter, {std::move(value)}, filter);
         if (is_sign("(")) arguments(value);
+        arrange("filter", value, find_filter(filter));
       } else if (accept_name("is")) {
         const bool negated = accept_name("not");
         const std::string test = want_name("a test");
-        if (!holds(kTests, test))
-          refuse(name_, line(), concat("the test ", quote(test), " is not supported"));
+        if (!is_test(test)) refuse(name_, line(), concat("the test ", quote(test), " is not supported"));
         value = make(Expr::kTest, {std::move(value)}, test);
         if (negated) value = make(Expr::kNot, {std::move(value)});
       } else {
@@ -574,15 +593,25 @@ class Parser {
       default:
         break;
     }
-    if (found.text == "(") {
-      Expr inner = expression();
-      want_sign(")");
-      return inner;
-    }
+    if (found.text == "(") return parenthesis();
     if (found.text == "[") return list("]", Expr::kList);
     if (found.text == "{") return list("}", Expr::kDict);
     --at_;
     unexpected("an expression");
+  }
+
+  /// An expression, or a tuple, which is a list here.
+  Expr parenthesis() {
+    if (is_sign(")")) return list(")", Expr::kList);
+    Expr inner = expression();
+    if (!is_sign(",")) {
+      want_sign(")");
+      return inner;
+    }
+    ++at_;
+    Expr tuple = list(")", Expr::kList);
+    tuple.children.insert(tuple.children.begin(), std::move(inner));
+    return tuple;
   }
 
   Expr named(const Token& found) {
@@ -609,6 +638,7 @@ class Parser {
   const std::string& name_;
   size_t at_ = 0;
   int depth_ = 0;
+  int loops_ = 0;  // open {% for %}
   std::string closing_;
 };
 

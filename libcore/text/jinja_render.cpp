@@ -3,12 +3,12 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/jinja_renderer.h"
+#include "libcore/text/jinja_text.h"
 
 namespace megalith::jinja {
 namespace {
 
 constexpr int64_t kMostSteps = 2'000'000;  // of a template that never ends
-constexpr size_t kMostText = size_t{64} << 20;
 
 }  // namespace
 
@@ -133,7 +133,9 @@ Renderer::Flow Renderer::loop(const Node& node) {
                        {"last", i + 1 == length},
                        {"length", length},
                        {"revindex", length - i},
-                       {"revindex0", length - i - 1}};
+                       {"revindex0", length - i - 1},
+                       {"depth", 1},  // recursive loops are refused
+                       {"depth0", 0}};
     if (i > 0) state.emplace_back("previtem", all[static_cast<size_t>(i - 1)]);
     if (i + 1 < length) state.emplace_back("nextitem", all[static_cast<size_t>(i + 1)]);
     scopes_.back()["loop"] = Json(std::move(state));

@@ -43,7 +43,9 @@ class Renderer {
   std::string printed(const Value& value, int line) const;
   /// What a loop over a value goes through.
   Json::Array entries(const Value& value, int line) const;
-  Value member(const Value& value, const std::string& key, int line) const;
+  /// value.key, which is an attribute first, or value["key"], which is a member first.
+  enum class Access { kAttribute, kMember };
+  Value member(const Value& value, const std::string& key, Access access, int line) const;
   Value item(const Value& value, const Value& index, int line) const;
   /// Python's slices.
   Value slice(const Expr& expr);
@@ -57,20 +59,24 @@ class Renderer {
   Value arithmetic(const Expr& expr, const Json& x, const Json& y) const;
 
   // Filters, tests, methods and functions (jinja_calls.cpp).
-  /// Argument `i` of a call, given by place or by name; absent: nothing.
-  std::optional<Value> argument(const Expr& expr, size_t i, std::string_view name);
-  std::string text_argument(const Expr& expr, size_t i, std::string_view name, const std::string& otherwise);
+  // The arguments of a call (see arrange_arguments), where they are given. Those of text_argument and
+  // integer_argument may be None, too.
+  std::optional<Value> argument(const Expr& expr, size_t i);
+  std::optional<std::string> text_argument(const Expr& expr, size_t i);
+  std::optional<int64_t> integer_argument(const Expr& expr, size_t i);
   Value filter(const Expr& expr);
   Value to_json(const Expr& expr, const Value& value);
+  Value to_integer(const Expr& expr, const Value& value);
   int64_t length(const Value& value, int line) const;
   Value items(const Value& value, int line) const;
-  Value join(const Value& all, const std::string& separator, int line) const;
+  Value join(const Json::Array& all, const std::string& separator, int line) const;
   /// What filters and methods do alike with a text.
   Value text_operation(const Expr& expr, const std::string& text);
+  Value replace_text(const Expr& expr, const std::string& text);
   bool test(const Expr& expr);
   Value method(const Expr& expr);
-  Value split_text(const Expr& expr, const std::string& text);
   Value call(const Expr& expr);
+  Value now(const Expr& expr, const std::string& format) const;
   Value range(const Expr& expr);
 
   const std::string& name_;

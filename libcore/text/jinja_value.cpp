@@ -1,5 +1,7 @@
 #include "libcore/text/jinja_value.h"
 
+#include <algorithm>
+
 namespace megalith::jinja {
 
 bool is_undefined(const Value& value) {
@@ -24,11 +26,37 @@ bool truth(const Value& value) {
   return false;
 }
 
+namespace {
+
+bool equal(const Json& x, const Json& y);
+
+bool equal(const Json::Object& x, const Json& y) {
+  return x.size() == y.as_object().size() && std::all_of(x.begin(), x.end(), [&](const Json::Member& member) {
+           const Json* other = y.find(member.first);
+           return other != nullptr && equal(member.second, *other);
+         });
+}
+
+/// True is 1, 1 is 1.0, and the order of members does not matter.
+bool equal(const Json& x, const Json& y) {
+  const auto number = [](const Json& json) { return json.is_bool() ? Json(int{json.as_bool()}) : json; };
+  if (x.is_bool() || y.is_bool())
+    return (x.is_bool() || x.is_number()) && (y.is_bool() || y.is_number()) && equal(number(x), number(y));
+  if (x.is_int() && y.is_int()) return x.as_int() == y.as_int();
+  if (x.is_number() && y.is_number()) return x.as_double() == y.as_double();
+  if (x.is_array() && y.is_array())
+    return std::equal(x.as_array().begin(), x.as_array().end(), y.as_array().begin(), y.as_array().end(),
+                      [](const Json& a, const Json& b) { return equal(a, b); });
+  if (x.is_object() && y.is_object()) return equal(x.as_object(), y);
+  return x == y;
+}
+
+}  // namespace
+
 bool equal(const Value& a, const Value& b) {
   const Json *x = json_of(a), *y = json_of(b);
   if (x == nullptr || y == nullptr) return is_undefined(a) && is_undefined(b);
-  if (x->is_number() && y->is_number()) return x->as_double() == y->as_double();
-  return *x == *y;
+  return equal(*x, *y);
 }
 
 std::string kind_of(const Value& value) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make tests/text/goldens/chat_templates.json: chats as transformers' apply_chat_template() renders them.
 
-  python tools/golden/make_chat_goldens.py tests      (transformers 5.23.0)
+  python tools/golden/make_chat_goldens.py tests      (transformers 5.23.0, jinja2 3.1.6)
 
 The templates are written here in the manner of the published ones (ChatML, LLaMA-2, LLaMA-3, Qwen2, Mistral, Zephyr and
 others), with the constructs that these use.
@@ -10,8 +10,10 @@ import json
 import os
 import sys
 
+import jinja2
 import tokenizers
 import transformers
+from transformers.utils.chat_template_utils import _compile_jinja_template
 
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}"
           "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
@@ -165,6 +167,170 @@ CORNERS = """  {% for k, v in messages[0].items() %}
 """
 TEMPLATES = dict(chatml=CHATML, qwen2=QWEN2, llama2=LLAMA2, llama3=LLAMA3, llama31=LLAMA31, mistral=MISTRAL, zephyr=ZEPHYR,
                  qwen3=QWEN3, corners=CORNERS)
+# One expression each, with VARIABLES: arguments by place and by name, Python's texts and numbers. What jinja2 refuses, we must
+# refuse too.
+EXPRESSIONS = r"""
+"  a\u3000\u00a0\x1c "|trim ~ "|"
+"xxaxx"|trim("x") ~ "xyayx".strip("xy") ~ "\u00e9\u00e8a\u00e9".strip("\u00e9") ~ "aXa".rstrip("a") ~ "aXa".lstrip("a")
+"xxaxx"|trim(chars="x")
+"a"|trim("x", "y")
+"a".strip(chars="a")
+"a"|trim(char="a")
+"a"|upper("x")
+"a".upper(1)
+"\u00c4\u0130\u03a3A\u03a3"|lower
+"it's a (big) over-all [x]{y}<z>"|title
+"it's a (big) over-all 2nd"|string
+"it's a (big) over-all 2nd x2y".title()
+"hELLO wORLD"|capitalize ~ "1a".capitalize()
+"a b  c"|replace(" ", "_")
+"aaa"|replace("a", "b", 2) ~ "aaa".replace("a", "b", 1) ~ "aaa"|replace("a", "b", count=0)
+"aaa"|replace(old="a", new="c")
+"h\u00e9"|replace("", "-") ~ "ab".replace("", "-", 2)
+"a"|replace("a")
+"a".replace("a")
+"a".replace(old="a", new="b")
+"121"|replace(1, 3)
+"  a  b\u3000c ".split()|tojson
+"  a  b c ".split(none, 1)|tojson
+"a,b,c".split(",", 1)|tojson
+"a,b,c".split(sep=",", maxsplit=1)|tojson
+"a,b,c".split(",", maxsplit=-1)|tojson
+"".split()|tojson ~ "".split(",")|tojson
+"a".split("")
+"a".split(",", 1, 2)
+"abc".startswith("ab") ~ "abc".endswith("bc") ~ "abc".startswith("")
+"abc".startswith()
+",".join(["a", "b"]) ~ ",".join("abc")
+",".join([1, 2])
+",".join()
+[1, "a", none, true, 2.5]|join
+[1, 2]|join(", ") ~ [1, 2]|join(d="+") ~ [1, 2]|join(0)
+mapping|join(",")
+[1, 2]|join(",", "a", "b")
+mapping.get("a") ~ mapping.get("z") ~ mapping.get("z", 5)
+mapping.get("z", default=5)
+mapping.get()
+mapping.items(1)
+mapping.keys()|list|tojson ~ mapping.values()|list|tojson ~ mapping|items|list|tojson
+missing|items|list|tojson
+mapping.title ~ mapping.count ~ "|"
+"abc".foo ~ "|" ~ "abc"["foo"] ~ none.foo ~ "|"
+mapping|tojson
+mapping|tojson(indent=2)
+mapping|tojson(indent=0) ~ []|tojson(indent=3) ~ {}|tojson(indent=3)
+mapping|tojson(indent=-1)
+mapping|tojson(indent=none)
+mapping|tojson(true)
+mapping|tojson(ensure_ascii=true, indent=1)
+mapping|tojson(separators=(",", ":"))
+mapping|tojson(separators=[",", ":"], indent=1)
+mapping|tojson(false, none, ("; ", "="), true)
+mapping|tojson(sort_keys=true)
+mapping|tojson(separators=(",",))
+mapping|tojson(separators=1)
+mapping|tojson(colour=1)
+mapping|tojson(indent=1, indent=2)
+mapping|tojson(1, 2, 3, 4, 5)
+missing|tojson
+odd_text|tojson
+odd_text|tojson(ensure_ascii=true)
+floats|tojson
+floats[0] ~ " " ~ floats[1] ~ " " ~ floats[2] ~ " " ~ floats[3] ~ " " ~ floats[4] ~ " " ~ floats[5]
+1.0 ~ " " ~ 7 / 2 ~ " " ~ 1 / 3 ~ " " ~ 100000.0 ~ " " ~ 10000000000000000.0 ~ " " ~ 0.0001 ~ " " ~ 0.00001
+"12"|int ~ " 12 "|int ~ "+5"|int ~ "-5"|int ~ "3.9"|int ~ "x"|int ~ "x"|int(7) ~ "x"|int(default=8) ~ 3.9|int ~ -3.9|int
+true|int ~ none|int ~ [1]|int(9) ~ 9007199254740993|int ~ "nan"|int(3)
+"1e3"|int ~ "inf"|length
+missing|int
+(1e999)|int
+"ab"|length ~ "h\u00e9\U0001f600"|count ~ mapping|length ~ missing|length
+3|length
+none|length
+[3, 1, 2]|first ~ [3, 1, 2]|last ~ "abc"|first ~ mapping|last
+[]|first ~ "|" ~ missing|first
+[1]|first(2)
+missing|default ~ "|" ~ missing|default("d") ~ ""|default("d") ~ ""|default("d", true) ~ none|default("d") ~ none|d("d", boolean=true)
+missing|default("a", true, 3)
+missing|trim ~ "|" ~ missing|upper ~ "|" ~ 12|trim ~ 12|string|length
+"abc"|list|tojson ~ missing|list|tojson
+3|list
+1 is number ~ true is number ~ 1.5 is number ~ "1" is number ~ true is integer ~ 1 is integer ~ true is boolean ~ 1 is boolean
+missing is iterable ~ missing is sequence ~ missing is mapping ~ missing is string ~ missing is none ~ none is none ~ none is defined
+"a" is iterable ~ 3 is iterable ~ mapping is iterable ~ mapping is sequence ~ [] is sequence ~ 3 is sequence ~ none is iterable
+3 is odd ~ -3 is odd ~ -2 is even ~ 1 is true ~ true is true ~ false is false
+[true == 1, false == 0, true == 2, 1 == 1.0, "1" == 1, none == false, [true, 1] == [1, 1.0], missing == "", missing == missing, missing != none]|tojson
+[mapping == {"b": [1, 2.5, "\u00e9\n"], "a": none}, {"x": 1, "y": 2} == {"y": 2.0, "x": true}, {"x": 1} == {"x": 1, "y": 1}, [] == {}, [1] == [1, 2]]|tojson
+[9007199254740993 == 9007199254740992, 9007199254740992 < 9007199254740993, 2 > 1.5, "a" < "b", "\u00e9" > "z", 2 <= 2, 3 >= 4]|tojson
+[1 in [true], "a" in mapping, "b" in "abc", none in [none], 1 in (1, 2), "" in "", "x" not in ("a",), missing in ["a"]]|tojson
+"a" in 3
+3 in "abc"
+-1|string
+-"3"|int
+[-2.5|int, 2 - -1, - 3 + 1, +4, -2 * -3, 2 - 3|int]|tojson
++"a"
+-mapping.n|int
+[not missing|length, -1 is odd, not 1 is odd]|tojson
+-7 // 2 ~ " " ~ 7 // -2 ~ " " ~ -7 % 3 ~ " " ~ 7 % -3 ~ " " ~ 7.5 // 2 ~ " " ~ -7.5 % 2 ~ " " ~ 2 * 3.0
+"a" ~ 1 ~ 2.0 ~ none ~ true ~ missing ~ "b"
+"a" + "b" ~ ([1] + [2, 3])|tojson ~ "ab" * 1 if false else "n"
+"a" + 1
+"abcdef"[1:4] ~ "abcdef"[::-1] ~ "abcdef"[-2:] ~ [1, 2, 3][:-1]|tojson ~ "abc"[5:] ~ "abc"[10] ~ "|" ~ [1][-2]
+() | list | tojson ~ (1) ~ (1, 2)|list|tojson ~ ("a",)[0]
+range(3)|list|tojson ~ range(1, 7, 2)|list|tojson ~ range(3, 0, -1)|list|tojson ~ range(0)|list|tojson
+range()
+range(1, 2, 3, 4)
+range(stop=3)
+range(1, 2, 0)
+raise_exception("no " ~ 1)
+raise_exception()
+raise_exception("a", "b")
+namespace(a=1).a ~ namespace().b ~ "|"
+namespace(_a=1)
+strftime_now()
+[1 < 2 < 3, 1 < 3 < 2, 1 <= 1 == 1, "a" if 1 < 2 else 3]|tojson
+not true or true ~ "|" ~ (missing or "x") ~ ("" or 0) ~ ("a" and "b") ~ (0 and 1)
+"a" if missing ~ "|"
+"a" if missing else "b" if true else "c"
+["a", "b"][true|int] ~ mapping["b"][0] ~ mapping.b[2] ~ mapping["z"] ~ "|"
+missing.x
+missing["x"]
+missing[0]
+mapping.z.y
+"\x41\u00e9\n\t\\\'\"\q"|tojson
+"\0\7\12\1018 \U0001F600 \x7f"|tojson
+"\U00110000"
+"\N{DEGREE SIGN"
+"\x4"
+'it''s' "two"
+{"a": 1, "a": 2}|tojson ~ {}|length ~ {"k": (1, 2)}|tojson
+[1, 2,]|tojson ~ {"a": 1,}|tojson
+mapping.update({"a": 1})
+""".strip().split("\n")
+# Blocks, written whole.
+STATEMENTS = [
+    "{% for a, b in mapping.items() %}{{ a }}{{ loop.depth }}{{ loop.depth0 }}{% if not loop.last %};{% endif %}{% endfor %}",
+    "{% for x in [1, 2, 3] %}{{ loop.previtem }}{{ x }}{{ loop.nextitem }}|{% endfor %}",
+    "{% set x = 1 %}{% for i in [1, 2] %}{% set x = 5 %}{{ x }}{% endfor %}{{ x }}",
+    "{% set ns = namespace(x=1) %}{% for i in [1, 2] %}{% set ns.x = ns.x + i %}{% endfor %}{{ ns.x }}",
+    "{% if missing %}a{% elif mapping %}b{% else %}c{% endif %}{% if missing is defined %}d{% endif %}",
+    "{% for i in range(5) if i % 2 == 0 %}{{ loop.index }}:{{ i }}/{{ loop.length }} {% else %}none{% endfor %}",
+    "{% for i in missing %}{{ i }}{% else %}none{% endfor %}{% for c in 'h\u00e9' %}[{{ c }}]{% endfor %}",
+    "{% break %}",
+    "a{% for i in [1] %}{% endfor %}{% continue %}b",
+    "{% for i in [1, 2, 3] %}{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% if i == 3 %}{% break %}{% endif %}{% endfor %}",
+    "{% set ns = namespace() %}{% set ns._x = 1 %}",
+    "{% set m = {'a': 1} %}{% set m.a = 2 %}{{ m.a }}",
+    "  {%- set t -%}  in  {%- endset -%}  [{{ t }}]",
+    "{% for role in ('user', 'assistant') %}{{ role[0] }}{{ role[1:] | upper }}{{ '' if loop.last else ', ' }}{% endfor %}",
+    "{%- for m in [{'role': 'user', 'content': [{'type': 'text', 'text': 'a'}, {'type': 'image'}]}, {'role': 'tool', 'content': 'b'}] %}"
+    "{%- if m.content is string %}{{ m.content }}{%- else %}{%- for c in m.content %}{%- if c.type == 'text' %}{{ c.text }}{%- elif 'image' in c.type %}<image>{%- endif %}{%- endfor %}{%- endif %}{% endfor %}",
+    "{%- set content = '<think>\\nwhy\\n</think>\\n\\nso' %}{%- if '</think>' in content %}{{ content.split('</think>')[0].split('<think>')[-1].strip('\\n') }}|{{ content.split('</think>')|last|trim }}{%- endif %}",
+    "{%- for tool in [{'type': 'function', 'function': {'name': 'f', 'parameters': {'type': 'object', 'properties': {'x': {'type': ['string', 'null'], 'enum': ['a', '\u00e9']}}}}}] %}{{- tool | tojson }}\n{{ tool.function | tojson(indent=4) }}"
+    "{%- for name, p in tool.function.parameters.properties.items() %}{{ name }}: {{ p.type if p.type is string else p.type | join(' | ') }}{{ ' = ' ~ p.default if p.default is defined }}{%- endfor %}{%- endfor %}",
+    "{{ (messages | default([])) | length }}{% if tools is defined and tools is not none and tools | length > 0 %}t{% endif %}{{ '' -}}  \n  x",
+]
+VARIABLES = {"mapping": {"b": [1, 2.5, "\u00e9\n"], "a": None}, "odd_text": "\x00\x08\x0c\x1f\x7f\u2028\"\\/\U0001f600",
+             "floats": [1e16, 123456789012345680.0, 1e-5, 0.0001, 1e15, -0.0, 1e22, 5e-324, 1.7976931348623157e308]}
 CHATS = [[{"role": "user", "content": "Hello, who are you?"}],
          [{"role": "system", "content": " Be brief.\n"}, {"role": "user", "content": "  Was ist 2+2? "},
           {"role": "assistant", "content": "<think>\neasy\n</think>\n\n Vier. "}, {"role": "user", "content": "日本は?\n\"quoted\" 'x'"}],
@@ -184,7 +350,15 @@ def main():
             except Exception as error:  # raise_exception in the template
                 case["error"] = str(error)
             cases.append(case)
-    out = {"versions": {"transformers": transformers.__version__}, "templates": TEMPLATES, "cases": cases}
+    expressions = []
+    for template in ["{{ " + e + " }}" for e in EXPRESSIONS] + STATEMENTS:
+        one = {"template": template}
+        try:
+            one["text"] = _compile_jinja_template(template).render(**VARIABLES)
+        except Exception:
+            one["text"] = None  # jinja2, or Python, refuses it
+        expressions.append(one)
+    out = {"versions": {"transformers": transformers.__version__, "jinja2": jinja2.__version__}, "templates": TEMPLATES, "cases": cases, "variables": VARIABLES, "expressions": expressions}
     with open(os.path.join(sys.argv[1], "text/goldens/chat_templates.json"), "w", encoding="utf-8") as file:
         json.dump(out, file, indent=1, ensure_ascii=False)
         file.write("\n")
