@@ -31,16 +31,8 @@ bool is_low(uint32_t unit) {
 
 /// A bit for each of 64 bytes that is a quote, a backslash or a control character.
 uint64_t specials_of(const char* at) {
-  const __m128i quote_mark = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i last_control = _mm_set1_epi8(0x1f);
   uint64_t mask = 0;
-  for (int i = 0; i < 4; ++i) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 16 * i));
-    const __m128i text = _mm_or_si128(_mm_cmpeq_epi8(x, quote_mark), _mm_cmpeq_epi8(x, backslash));
-    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(x, last_control), x);
-    mask |= uint64_t{static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(text, control)))} << (16 * i);
-  }
+  for (int i = 0; i < 64; i += Sse2::kBytes) mask |= Sse2::specials(Sse2::load(at + i)) << i;
   return mask;
 }
 
