@@ -23,16 +23,14 @@ std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const V
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("#version")) continue;
-    if (line.empty() && trim(rest).empty()) break;                 // blank lines at the end
-    const auto where = [&] { return concat(path, ":", number); };  // slow to make, seldom wanted
+    if (line.empty() && trim(rest).empty()) break;  // blank lines at the end
+    const auto where = [&] { return concat(path, ":", number); };
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos || blank != line.rfind(' '))
       fail(ErrorKind::kData, where(), ": found ", quote(line),
            ", wanted two tokens with one blank between them");
-    const std::string left(line.substr(0, blank)), right(line.substr(blank + 1));
-    const auto l = vocabulary.find(left), r = vocabulary.find(right), joined = vocabulary.find(left + right);
-    merges.push_back(l && r && joined ? BytePairEncoder::Merge{*l, *r, *joined}
-                                      : vocabulary.merge(left, right, where()));  // says what is unknown
+    merges.push_back(
+        vocabulary.merge(std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where));
   }
   return merges;
 }

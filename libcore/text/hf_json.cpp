@@ -45,7 +45,7 @@ std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Voc
   std::vector<BytePairEncoder::Merge> out;
   out.reserve(merges.json().as_array().size());
   for (const Json& merge : merges.json().as_array()) {
-    const std::string where = concat(merges.file(), ": model.merges[", out.size(), "]");
+    const auto where = [&] { return concat(merges.file(), ": model.merges[", out.size(), "]"); };
     if (merge.is_array() && merge.as_array().size() == 2 && merge.as_array()[0].is_string() &&
         merge.as_array()[1].is_string()) {
       out.push_back(
@@ -55,7 +55,7 @@ std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Voc
     const std::vector<std::string> sides =
         merge.is_string() ? split(merge.as_string(), ' ') : std::vector<std::string>();
     if (sides.size() != 2)
-      fail(ErrorKind::kData, where, " is ", merge.dump(),
+      fail(ErrorKind::kData, where(), " is ", merge.dump(),
            ", wanted two tokens, \"left right\" or [\"left\", \"right\"]");
     out.push_back(vocabulary.merge(sides[0], sides[1], where));
   }

@@ -38,15 +38,15 @@ std::optional<int32_t> Vocabulary::find(const std::string& token) const {
   return at == ids_.end() ? std::nullopt : std::optional(at->second);
 }
 
-int32_t Vocabulary::need(const std::string& token, const std::string& where, const char* what) const {
+int32_t Vocabulary::need(const std::string& token, const Where& where, const char* what) const {
   const auto id = find(token);
   if (!id)
-    fail(ErrorKind::kData, where, ": ", what, " ", quote(token), " is not in the vocabulary of ", place_);
+    fail(ErrorKind::kData, where(), ": ", what, " ", quote(token), " is not in the vocabulary of ", place_);
   return *id;
 }
 
 BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::string& right,
-                                         const std::string& where) const {
+                                         const Where& where) const {
   return {need(left, where, "the left token"), need(right, where, "the right token"),
           need(left + right, where, "the joined token")};
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,10 +27,10 @@ class Vocabulary {
   std::optional<int32_t> find(const std::string& token) const;
   size_t size() const { return ids_.size(); }  // tokens
 
-  /// The merge of `left` and `right`. `where` begins the message of kData: one of the two or the joined token
-  /// is unknown.
-  BytePairEncoder::Merge merge(const std::string& left, const std::string& right,
-                               const std::string& where) const;
+  /// What begins a message: it is slow to make and seldom wanted.
+  using Where = std::function<std::string()>;
+  /// The merge of `left` and `right`. kData with `where`: one of the two or the joined token is unknown.
+  BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;
 
   /// The text of each id up to the greatest; empty where no token has it. Throws kData when that is more than
   /// any model has.
@@ -40,7 +41,7 @@ class Vocabulary {
   void fill(ByteLevelModel& model) const;
 
  private:
-  int32_t need(const std::string& token, const std::string& where, const char* what) const;
+  int32_t need(const std::string& token, const Where& where, const char* what) const;
 
   std::string place_;
   std::unordered_map<std::string, int32_t> ids_;
