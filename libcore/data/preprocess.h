@@ -37,8 +37,6 @@ struct PreprocessConfig {
   std::string dataset_impl = "mmap";
   int workers = 0;     // derived: the cores that the process may use
   int chunk_size = 0;  // 0: chunks are cut by bytes alone
-  int partitions = 1;
-  bool keep_sequential = false;
   int64_t log_interval = 1000;
   int vocab_size = 0;
   int vocab_divisor = 128;
@@ -70,7 +68,7 @@ struct PreprocessConfig {
       "With --split-sentences: keep the blanks and line ends behind a sentence with it.");
     v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
     v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
-    v("rejects", rejects, "Write the skipped lines there.", metavar("FILE"));
+    v("rejects", rejects, "Write the skipped lines there, as they are.", metavar("FILE"));
     v("max-document-bytes", max_document_bytes, "A longer line is a bad line.", at_least(0),
       default_text("any length"));
     v("min-chars", min_chars, "Leave out documents whose texts have fewer characters together.", at_least(0));
@@ -82,11 +80,6 @@ struct PreprocessConfig {
       default_text("all cores that the process may use"));
     v("chunk-size", chunk_size, "Most lines that a worker takes at a time.", at_least(0),
       default_text("by bytes"));
-    v("partitions", partitions,
-      "Accepted for old scripts: workers share one input without temporary files, and the output is in the "
-      "input's order.",
-      at_least(1));
-    v("keep-sequential-samples", keep_sequential, "Accepted for old scripts: the order is always kept.");
     v("log-interval", log_interval, "Documents between two log lines.", at_least(1));
     v("dataset-impl", dataset_impl, "Accepted for old scripts: what is written is always the mmap layout.",
       one_of({"mmap", "lazy", "cached"}));

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/data/preprocess_stages.h"
 
 namespace megalith {
@@ -9,13 +10,6 @@ namespace {
 
 bool is_blank(std::span<const char> line) {
   return std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; });
-}
-
-/// Code points of valid UTF-8: all bytes but those that continue one.
-int64_t characters(std::string_view utf8) {
-  int64_t n = 0;
-  for (const char c : utf8) n += static_cast<signed char>(c) >= -64;
-  return n;
 }
 
 template <class Id>
@@ -48,6 +42,7 @@ void DocumentEncoder::encode(DocumentChunk& chunk) {
   while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_);
   for (KeyTokens& key : chunk.keys) key.clear();
   chunk.long_document.reset();
+  chunk.long_line.reset();
   chunk.hashes.clear();
   chunk.bad.clear();
   chunk.blank_lines = chunk.short_documents = chunk.longest_line = 0;
@@ -74,9 +69,7 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
          .detail = concat("the line has ", line.size(), " bytes, --max-document-bytes allows ", limit)});
     return;
   }
-  const bool may_change = line.size() > DocumentParser::kDecodedInPlace && line.size() <= kLongLine;
-  // As it was, when it may have to be rejected.
-  std::string raw(may_change && !config_.rejects.empty() ? chunk.lines.raw_line(i) : std::string_view());
+  std::string raw = keep_raw(chunk, i);
   if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
     chunk.bad.push_back({.line = i,
                          .byte = chunk.lines.skipped(i) + problem->byte,
@@ -102,6 +95,17 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
     return;
   }
   if (config_.dedup == Dedup::kExact) chunk.hashes.push_back(hash());
+}
+
+/// The line as it is, when parsing may change it and it may have to be rejected; a long one goes to the disk.
+std::string DocumentEncoder::keep_raw(DocumentChunk& chunk, size_t i) const {
+  const std::string_view raw = chunk.lines.raw_line(i);
+  const size_t size = chunk.lines.line(i).size();
+  if (config_.rejects.empty() || size <= DocumentParser::kDecodedInPlace) return {};
+  if (size <= kLongLine) return std::string(raw);
+  chunk.long_line = std::make_unique<ScratchFile>(folder_of(config_.rejects));
+  chunk.long_line->append(raw.data(), raw.size());
+  return {};
 }
 
 void DocumentEncoder::encode_texts(DocumentChunk& chunk, size_t line_bytes) {
@@ -135,7 +139,7 @@ void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
 bool DocumentEncoder::too_short() const {
   int64_t total = 0;
   for (size_t k = 0; k < keys_; ++k)
-    for (const std::string_view text : parser_.texts(k)) total += characters(text);
+    for (const std::string_view text : parser_.texts(k)) total += count_code_points(text);
   return total < config_.min_chars;
 }
 

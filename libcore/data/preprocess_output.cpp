@@ -72,11 +72,6 @@ Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& f
   return run;
 }
 
-std::string folder_of(const std::string& prefix) {
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 std::string hashes_path(const PreprocessConfig& config) {
   return AtomicFile::partial_name(config.output_prefix + ".hashes");
 }
@@ -357,16 +352,8 @@ void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     for (const auto& key : keys_) key->writer().abandon_document();
-    Json texts = Json::object();
-    for (size_t k = 0; !config_.rejects.empty() && k < keys_.size(); ++k) {
-      Json list = Json::array();
-      for (const std::string_view text : document[k].texts) list.push_back(std::string(text));
-      texts.set(keys_[k]->key(), std::move(list));
-    }
-    return take_bad_line(chunk, {.line = chunk.lines.lines() - 1,
-                                 .fault = DocumentFault::kRefused,
-                                 .detail = error.what(),
-                                 .raw = config_.rejects.empty() ? "" : texts.dump()});
+    return take_bad_line(
+        chunk, {.line = chunk.lines.lines() - 1, .fault = DocumentFault::kRefused, .detail = error.what()});
   }
   for (const auto& key : keys_) key->writer().end_document();
   if (!chunk.hashes.empty()) remember(chunk.hashes.back());
@@ -406,20 +393,32 @@ void DocumentOutput::take_bad_line(const DocumentChunk& chunk, const BadLine& ba
          "them)");
   const auto reason = static_cast<size_t>(bad.fault);
   if (summary_.faults[reason]++ < static_cast<int64_t>(kLinesNamed)) places_[reason].push_back(place);
-  if (rejects_) reject(bad.raw.empty() ? chunk.lines.raw_line(bad.line) : bad.raw, chunk.lines.from_array());
+  if (rejects_) reject(chunk, bad);
 }
 
-/// An array's element becomes one line: its line ends, which are blanks in JSON, become blanks.
-void DocumentOutput::reject(std::string_view raw, bool element) {
-  std::string line;
-  if (element) {
-    line = raw;
-    std::replace_if(
-        line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    raw = line;
-  }
-  rejects_->write(raw);
-  if (raw.empty() || (raw.back() != '\n' && raw.back() != '\r')) rejects_->write("\n");
+/// The line's own bytes. An array's element becomes one line: its line ends, which are blanks in JSON, become
+/// blanks.
+void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
+  char last = '\0';
+  const auto keep = [&](std::string_view part) {
+    std::string line;
+    if (chunk.lines.from_array()) {
+      line = part;
+      std::replace_if(
+          line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+      part = line;
+    }
+    rejects_->write(part);
+    if (!part.empty()) last = part.back();
+  };
+  const bool is_long = bad.line + 1 == chunk.lines.lines() && chunk.long_line != nullptr;
+  if (is_long && bad.fault == DocumentFault::kRefused)
+    chunk.long_line->read([&](std::span<const std::byte> block) {
+      keep({reinterpret_cast<const char*>(block.data()), block.size()});
+    });
+  else
+    keep(bad.raw.empty() ? chunk.lines.raw_line(bad.line) : bad.raw);
+  if (last != '\n' && last != '\r') rejects_->write("\n");
 }
 
 double DocumentOutput::seconds() const {

@@ -45,6 +45,7 @@ struct InputFile {
 /// the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
+std::string folder_of(const std::string& path);    // "." without one
 
 /// What makes sequences of a document's texts.
 struct TextTools {
@@ -68,7 +69,7 @@ struct BadLine {
   size_t byte = 0;  // of the raw line
   DocumentFault fault{};
   std::string detail{};
-  std::string raw{};  // the line, when the one in the chunk has been changed
+  std::string raw{};  // the line, when the one in the chunk has been changed and is no long one
 };
 
 /// One key's documents in a chunk, end to end, as they go to the file.
@@ -109,7 +110,8 @@ struct DocumentChunk {
   std::vector<KeyTokens> keys;
   // The chunk's last document, for its line is longer than a chunk.
   std::optional<LongDocument> long_document;
-  std::vector<ContentHash> hashes;  // of each document, the long one included; empty: not wanted
+  std::unique_ptr<ScratchFile> long_line;  // its line as it was, when it may have to be rejected
+  std::vector<ContentHash> hashes;         // of each document, the long one included; empty: not wanted
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
@@ -153,6 +155,7 @@ class DocumentEncoder {
     size_t tokens, lengths, sequences;
   };
   void encode_line(DocumentChunk& chunk, size_t i);
+  std::string keep_raw(DocumentChunk& chunk, size_t i) const;
   void encode_texts(DocumentChunk& chunk, size_t line_bytes);
   void encode_document(size_t key, KeyTokens& out);
   bool too_short() const;
@@ -213,7 +216,7 @@ class DocumentOutput {
   bool remember(const ContentHash& hash);
   void count_documents(int64_t more);
   void take_bad_line(const DocumentChunk& chunk, const BadLine& bad);
-  void reject(std::string_view raw, bool element);
+  void reject(const DocumentChunk& chunk, const BadLine& bad);
   void show_progress(uint64_t consumed);
   void save_if_due();
   void go_on_from(const Json& state);

@@ -11,6 +11,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/text.h"
 #include "libcore/base/log.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
@@ -213,15 +214,29 @@ TEST_F(PreprocessTest, NamesTheLineOfAVeryLongTextThatIsRefused) {
 
 TEST_F(PreprocessTest, RejectsAVeryLongTextThatIsRefusedInTheMiddle) {
   const std::string a(9'000'000, 'a');
-  input("a", "{\"text\":\"s\",\"t\":\"1\"}\n{\"text\":[\"" + a + "\",\"" + a +
-                 "\"],\"t\":\"!\\n\"}\n{\"text\":\"" + a + "\",\"t\":\"3\"}\n");
+  const std::string bad = "{\"id\":1, \"text\":[\"\\u0061" + a + "\",\"" + a + "\"],\"t\":\"\\u0021\\n\" }";
+  input("a", "{\"text\":\"s\",\"t\":\"1\"}\n" + bad + " \r\n{\"text\":\"" + a + "\",\"t\":\"3\"}\n" + bad);
   config_.json_keys = {"text", "t"};
   config_.on_error = OnError::kSkip;
   config_.rejects = dir_ / "rejects";
   EXPECT_EQ(run().documents, 2);
   expect_dataset("text", {{"s"}, {a}});
   expect_dataset("t", {{"1"}, {"3"}});
-  EXPECT_EQ(read_file(dir_ / "rejects"), "{\"text\": [\"" + a + "\", \"" + a + "\"], \"t\": [\"!\\n\"]}\n");
+  EXPECT_EQ(read_file(dir_ / "rejects"), bad + " \r\n" + bad + "\n");
+}
+
+TEST_F(PreprocessTest, RejectsAVeryLongElementAsOneLine) {
+  const std::string bad = "{\"id\":1,\n\"text\":\"\\u0021" + std::string(9'000'000, 'a') + "\"}";
+  input("a", "[{\"text\":\"s\"},\n" + bad + "\r\n, {\"text\":\"t\"}]");
+  config_.on_error = OnError::kSkip;
+  config_.rejects = dir_ / "rejects";
+  EXPECT_EQ(run().documents, 2);
+  expect_dataset("text", {{"s"}, {"t"}});
+  std::string line = bad;
+  line[line.find('\n')] = ' ';
+  std::string found = read_file(dir_ / "rejects");
+  EXPECT_EQ(trim(found), line);
+  EXPECT_EQ(std::count(found.begin(), found.end(), '\n'), 1);
 }
 
 // What was refused was never written, so nothing is its duplicate.
