@@ -10,12 +10,12 @@
 
 namespace megalith {
 
-/// Logits [tokens, vocabulary] of a model, in fp32, read layer by layer: of the weights at most a part of one
-/// tensor stands in memory. Empty when it was stopped.
 struct CheckRun {
   int threads = 1;                          // that read and multiply
   const std::atomic<bool>* stop = nullptr;  // looked at before each layer
 };
+/// Logits [tokens, vocabulary] of a model, in fp32, read layer by layer: of the weights at most a part of one
+/// tensor stands in memory. Empty when it was stopped.
 std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens,
                              const CheckRun& run = {});
 
