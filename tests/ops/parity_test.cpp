@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -6,20 +5,20 @@
 #include <gtest/gtest.h>
 
 #include "tests/ops/cases.h"
+#include "tests/support/environment.h"
 
 namespace megalith::test {
 namespace {
 
 /// The CPU backend with the kernels of one instruction set; null where this processor lacks it.
 std::unique_ptr<Backend> backend_for(const char* isa) {
-  setenv("MEGALITH_ISA", isa, 1);
+  const Variable chosen("MEGALITH_ISA", isa);
   std::unique_ptr<Backend> backend;
   try {
     backend = make_cpu_backend();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
   }
-  unsetenv("MEGALITH_ISA");
   return backend;
 }
 
@@ -78,7 +77,7 @@ TEST(CpuBackendResults, DoNotDependOnTheNumberOfThreads) {
 }
 
 TEST(CpuBackendChoice, RefusesAnUnknownInstructionSet) {
-  setenv("MEGALITH_ISA", "avx1024", 1);
+  const Variable isa("MEGALITH_ISA", "avx1024");
   try {
     make_cpu_backend();
     ADD_FAILURE() << "accepted";
@@ -86,7 +85,6 @@ TEST(CpuBackendChoice, RefusesAnUnknownInstructionSet) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_NE(std::string(error.what()).find("\"avx1024\""), std::string::npos) << error.what();
   }
-  unsetenv("MEGALITH_ISA");
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "libcore/ops/cpu/team.h"
 #include "tests/ops/cases.h"
+#include "tests/support/environment.h"
 
 namespace megalith::test {
 namespace {
@@ -19,13 +19,12 @@ constexpr double kTolerance = 2e-6;  // a few ulp of fp32, more where a sum of k
 class Narrow : public testing::TestWithParam<const char*> {
  protected:
   Narrow() {
-    setenv("MEGALITH_ISA", GetParam(), 1);
+    const Variable isa("MEGALITH_ISA", GetParam());
     try {
       backend_ = make_cpu_backend();
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     }
-    unsetenv("MEGALITH_ISA");
   }
   void SetUp() override {
     if (!backend_) GTEST_SKIP() << "this processor has no " << GetParam();

@@ -5,55 +5,30 @@
 #include <gtest/gtest.h>
 
 #include "libcore/text/pretokenizer.h"
+#include "tests/text/random_vocabulary.h"
 
 namespace megalith {
 namespace {
 
-using Merge = BytePairEncoder::Merge;
+/// With ids that need more than 16 bits if `wide`.
+test::MergedVocabulary make_vocabulary(bool wide) {
+  test::MergedVocabulary vocabulary(wide ? 70'000 : 0);
+  std::mt19937 random(3);
+  vocabulary.add_random(test::kFewLetters, 150, random);
+  return vocabulary;
+}
 
-/// A vocabulary over few characters of one to four bytes, so that pieces of all lengths come again and again,
-/// with ids that need more than 16 bits if `wide`.
-struct Vocabulary {
-  std::vector<std::string> tokens;
-  std::vector<Merge> merges;
-  std::array<int32_t, 256> bytes;
-
-  explicit Vocabulary(bool wide) {
-    tokens.resize(wide ? 70'000 : 0);
-    for (int32_t byte = 0; byte < 256; ++byte)
-      bytes[static_cast<size_t>(byte)] = add(std::string(1, static_cast<char>(byte)));
-    std::mt19937 random(3);
-    std::vector<int32_t> pool;
-    for (const std::string& letter : letters())
-      for (const char c : letter) pool.push_back(bytes[static_cast<uint8_t>(c)]);
-    for (int i = 0; i < 150; ++i) {
-      const int32_t left = pool[random() % pool.size()], right = pool[random() % pool.size()];
-      const std::string text = tokens[static_cast<size_t>(left)] + tokens[static_cast<size_t>(right)];
-      if (text.size() > 9) continue;
-      pool.push_back(add(text));
-      merges.push_back({left, right, pool.back()});
-    }
-  }
-  static const std::vector<std::string>& letters() {
-    static const std::vector<std::string> all = {
-        "a", "b", "c", " ", "e", "\xD0\xBF", "\xE6\x97\xA5", "\xE6\x97\xA6", "\xF0\x9F\x98\x80"};
-    return all;
-  }
-  int32_t add(std::string token) {
-    tokens.push_back(std::move(token));
-    return static_cast<int32_t>(tokens.size()) - 1;
-  }
-  PieceRules rules(bool whole) const {
-    PieceRules rules{.cut_in_parts = !whole,
-                     .wide = tokens.size() > 65536,
-                     .encoder = {bytes, merges},
-                     .borders = {tokens, merges},
-                     .whole = {}};
-    for (size_t id = 0; whole && id < tokens.size(); ++id)
-      if (!tokens[id].empty()) rules.whole.emplace(tokens[id], static_cast<int32_t>(id));
-    return rules;
-  }
-};
+PieceRules make_rules(const test::MergedVocabulary& vocabulary, bool whole) {
+  const auto& [tokens, merges, bytes] = vocabulary;
+  PieceRules rules{.cut_in_parts = !whole,
+                   .wide = tokens.size() > 65536,
+                   .encoder = {bytes, merges},
+                   .borders = {tokens, merges},
+                   .whole = {}};
+  for (size_t id = 0; whole && id < tokens.size(); ++id)
+    if (!tokens[id].empty()) rules.whole.emplace(tokens[id], static_cast<int32_t>(id));
+  return rules;
+}
 
 /// Words of which some are frequent, in many scripts, with runs of NUL.
 std::string random_text(std::mt19937& random) {
@@ -61,7 +36,7 @@ std::string random_text(std::mt19937& random) {
   for (size_t words = random() % 300; words > 0; --words) {
     std::mt19937 word(random() % (random() % 2 == 0 ? 20 : 3000));
     for (size_t n = 1 + word() % (word() % 8 == 0 ? 30 : 7); n > 0; --n)
-      text += Vocabulary::letters()[word() % Vocabulary::letters().size()];
+      text += test::kFewLetters[word() % test::kFewLetters.size()];
     if (word() % 50 == 0) text.append(word() % 40, '\0');
   }
   return text;
@@ -74,8 +49,8 @@ struct Case {
 
 template <class Id>
 void equals_the_rules(const Case& c) {
-  const Vocabulary vocabulary(c.wide);
-  const PieceRules rules = vocabulary.rules(c.whole);
+  const test::MergedVocabulary vocabulary = make_vocabulary(c.wide);
+  const PieceRules rules = make_rules(vocabulary, c.whole);
   CachedEncoder encoder(rules, c.size, {});
   const FindPretokens find = pretokenizer(PretokenPattern::kGpt2);
   std::mt19937 random(4);
@@ -112,7 +87,8 @@ TEST(CachedEncoder, GivesTheIdsOfTheRulesWhateverItsMemory) {
 }
 
 TEST(CachedEncoder, RefusesIdsThatDoNotFit) {
-  const PieceRules rules = Vocabulary(true).rules(false);
+  const test::MergedVocabulary vocabulary = make_vocabulary(true);
+  const PieceRules rules = make_rules(vocabulary, false);
   CachedEncoder encoder(rules, {.table_bits = 5, .long_bytes = 16384}, {});
   IdBuffer ids(2);
   const std::array<uint32_t, 1> ends = {1};

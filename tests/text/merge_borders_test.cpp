@@ -5,33 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/text/fixtures.h"
+#include "tests/text/random_vocabulary.h"
 
 namespace megalith {
 namespace {
 
-using Merge = BytePairEncoder::Merge;
-
-struct Merges {
-  std::vector<std::string> tokens;
-  std::vector<Merge> merges;
-  std::array<int32_t, 256> bytes;
-
-  Merges() {
-    for (int32_t byte = 0; byte < 256; ++byte) {
-      tokens.emplace_back(1, static_cast<char>(byte));
-      bytes[static_cast<size_t>(byte)] = byte;
-    }
-  }
-  int32_t add(int32_t left, int32_t right) {
-    const auto merged = static_cast<int32_t>(tokens.size());
-    tokens.push_back(tokens[static_cast<size_t>(left)] + tokens[static_cast<size_t>(right)]);
-    merges.push_back({left, right, merged});
-    return merged;
-  }
-};
-
 TEST(MergeBorders, PartWhereNoMergeReachesAcross) {
-  Merges m;
+  test::MergedVocabulary m;
   const int32_t ri = m.add(m.add(0xE6, 0x97), 0xA5);   // 日
   const int32_t ben = m.add(m.add(0xE6, 0x9C), 0xAC);  // 本
   m.add(ri, ben);
@@ -47,18 +27,10 @@ TEST(MergeBorders, EncodeTheSameInParts) {
   std::mt19937 random(7);
   size_t cuts = 0;
   for (int round = 0; round < 200; ++round) {
-    // Merges of any tokens, also of parts of characters, over an alphabet of few characters.
     const std::vector<std::string> letters = {
         "\xE6\x97\xA5", "\xE6\x97\xA6", "\xE3\x82\xA5", "\xD0\xBF", "\xD0\xBE", "a", "\xF0\x9F\x98\x80"};
-    Merges m;
-    std::vector<int32_t> pool;
-    for (const std::string& letter : letters)
-      for (char c : letter) pool.push_back(static_cast<uint8_t>(c));
-    for (int i = 0; i < 40; ++i) {
-      const int32_t left = pool[random() % pool.size()], right = pool[random() % pool.size()];
-      if (m.tokens[static_cast<size_t>(left)].size() + m.tokens[static_cast<size_t>(right)].size() <= 9)
-        pool.push_back(m.add(left, right));
-    }
+    test::MergedVocabulary m;
+    m.add_random(letters, 40, random);
     const MergeBorders borders(m.tokens, m.merges);
     const BytePairEncoder encoder(m.bytes, m.merges);
     for (int texts = 0; texts < 50; ++texts) {
