@@ -1,5 +1,7 @@
 #include "libcore/text/cached_encoder.h"
 
+#include <algorithm>
+
 #include "libcore/base/error.h"
 
 namespace megalith {
@@ -69,21 +71,33 @@ void CachedEncoder::take_group(Rest& rest) {
   const std::string_view text = rest.text;
   size_t next = rest.next, n = 0;
   uint32_t begin = rest.begin;
-  for (; n < kGroup && next < rest.ends.size(); ++n) {
-    uint32_t end = rest.ends[next];
-    if (end - begin > PieceKey::kLongest) [[unlikely]] {
-      const uint32_t whole_end = end;
-      end = end_of_part({text, rest.ends, next, begin});
-      next -= end != whole_end;
+  while (n + kTogether <= kGroup && next < rest.ends.size()) {
+    if (take_keys_) {
+      const auto ends = rest.ends.subspan(next, std::min(kGroup - n, rest.ends.size() - next));
+      const size_t taken =
+          take_keys_(table_, {text, begin, ends}, {&begins_[first + n], &keys_[first + n], &lines[n]});
+      begin = taken > 0 ? ends[taken - 1] : begin;
+      next += taken;
+      n += taken;
+      if (taken == ends.size()) break;
     }
-    const PieceKey key = begin + sizeof key <= text.size() ? PieceKey::of(text.data() + begin, end - begin)
-                                                           : PieceKey::of(text.substr(begin, end - begin));
-    begins_[first + n] = begin;
-    keys_[first + n] = key;
-    lines[n] = &table_.line(key);
-    __builtin_prefetch(lines[n]);
-    begin = end;
-    ++next;
+    // What it leaves, which is one piece more often than several; without it all.
+    for (const size_t stop = take_keys_ ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
+      uint32_t end = rest.ends[next];
+      if (end - begin > PieceKey::kLongest) [[unlikely]] {
+        const uint32_t whole_end = end;
+        end = end_of_part({text, rest.ends, next, begin});
+        next -= end != whole_end;
+      }
+      const PieceKey key = begin + sizeof key <= text.size() ? PieceKey::of(text.data() + begin, end - begin)
+                                                             : PieceKey::of(text.substr(begin, end - begin));
+      begins_[first + n] = begin;
+      keys_[first + n] = key;
+      lines[n] = &table_.line(key);
+      __builtin_prefetch(lines[n]);
+      begin = end;
+      ++next;
+    }
   }
   rest.next = next;
   rest.begin = begins_[first + n] = begin;

@@ -11,6 +11,7 @@
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/merge_borders.h"
 #include "libcore/text/piece_cache.h"
+#include "libcore/text/piece_keys.h"
 
 namespace megalith {
 
@@ -72,6 +73,7 @@ class CachedEncoder {
   const PieceRules& rules_;
   PieceTable table_;
   LongPieceCache longer_;
+  TakeKeys take_keys_ = take_keys();
   std::vector<int32_t> one_;  // ids of one pretoken
 
   // The batch: pieces end to end.

@@ -118,6 +118,14 @@ class PieceTable {
   PieceTable(int bits, bool wide)
       : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits), wide_(wide) {}
 
+  /// The line of a key: (key.low * kLow + key.high, turned left by kTurn, * kHigh) >> shift.
+  struct Hash {
+    static constexpr uint64_t kLow = 0x9E3779B97F4A7C15u, kHigh = 0xD6E8FEB86659FD93u;
+    static constexpr int kTurn = 27;
+    int shift;
+  };
+  Hash hash() const { return {shift_}; }
+  std::span<const Line> lines() const { return lines_; }
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
   /// `key` is that of a short piece. Too many ids, or none, are not kept.
   void put(const PieceKey& key, std::span<const int32_t> ids);
@@ -135,8 +143,8 @@ class PieceTable {
   template <class Packed>
   void put(Line& line, const PieceKey& key, const Packed& packed);
   size_t place(const PieceKey& key) const {
-    return static_cast<size_t>(
-        (key.low * 0x9E3779B97F4A7C15u + std::rotl(key.high, 27) * 0xD6E8FEB86659FD93u) >> shift_);
+    return static_cast<size_t>((key.low * Hash::kLow + std::rotl(key.high, Hash::kTurn) * Hash::kHigh) >>
+                               shift_);
   }
 
   HugePages memory_;

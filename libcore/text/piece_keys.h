@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "libcore/text/piece_cache.h"
+#include "libcore/text/piece_key.h"
+
+namespace megalith {
+
+/// Pieces that follow each other in a text.
+struct PieceRun {
+  std::string_view text;
+  uint32_t begin;                  // of the first one
+  std::span<const uint32_t> ends;  // of each
+};
+
+/// Where what is known of each piece of a run is written, from the first one on.
+struct PiecePlaces {
+  uint32_t* begins;
+  PieceKey* keys;
+  const PieceTable::Line** lines;
+};
+
+/// Finds the keys of the first pieces of `run` and their lines of `table`, and asks for the lines to be
+/// brought to the caches. Ends before a piece of more than PieceKey::kLongest bytes, and where fewer than
+/// kTogether pieces, or than 16 bytes from the last of them on, are left; returns how many were taken. What
+/// is behind them in `out`, up to run.ends.size(), is undefined.
+constexpr size_t kTogether = 8;
+using TakeKeys = size_t (*)(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
+size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
+/// The one for the chosen instruction set (see chosen_isa()); null where none is faster than one at a time.
+TakeKeys take_keys();
+
+}  // namespace megalith

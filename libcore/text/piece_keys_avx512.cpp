@@ -1,0 +1,83 @@
+// GCC 12 takes what the results of its own intrinsics begin as for uninitialized.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+
+#include "libcore/text/piece_keys.h"
+
+namespace megalith {
+namespace {
+
+/// Keys of four pieces whose bytes, and what follows them, are in the lanes of `bytes`; `sizes` holds each
+/// piece's in the bytes of its lane.
+__m512i keys_of(__m512i bytes, __m512i sizes) {
+  const __m512i places =
+      _mm512_broadcast_i64x2(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  const __m512i masked = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(places, sizes), bytes);
+  return _mm512_mask_mov_epi8(masked, 0x8000'8000'8000'8000, sizes);  // see PieceKey
+}
+
+/// Four pieces of a text, from the places at `begins`.
+__m512i bytes_at(const char* text, const uint32_t* begins) {
+  const auto at = [&](size_t i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + begins[i]));
+  };
+  __m512i all = _mm512_zextsi128_si512(at(0));
+  all = _mm512_inserti32x4(all, at(1), 1);
+  all = _mm512_inserti32x4(all, at(2), 2);
+  return _mm512_inserti32x4(all, at(3), 3);
+}
+
+/// The places of four keys in the table, each in both words of its lane.
+__m512i places_of(__m512i keys, const PieceTable::Hash& hash) {
+  const __m512i factors = _mm512_broadcast_i64x2(
+      _mm_set_epi64x(static_cast<int64_t>(hash.kHigh), static_cast<int64_t>(hash.kLow)));
+  const __m512i turns = _mm512_broadcast_i64x2(_mm_set_epi64x(hash.kTurn, 0));
+  const __m512i products = _mm512_mullo_epi64(_mm512_rolv_epi64(keys, turns), factors);
+  const __m512i sums = _mm512_add_epi64(products, _mm512_shuffle_epi32(products, _MM_PERM_BADC));
+  return _mm512_srl_epi64(sums, _mm_cvtsi32_si128(hash.shift));
+}
+
+}  // namespace
+
+size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const PiecePlaces& out) {
+  const char* const text = run.text.data();
+  const auto* const lines = reinterpret_cast<const char*>(table.lines().data());
+  const PieceTable::Hash hash = table.hash();
+  const __m512i first_sizes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const __m512i last_sizes = _mm512_add_epi32(first_sizes, _mm512_set1_epi32(4));
+  const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  size_t n = 0;
+  uint32_t begin = run.begin;
+  for (; n + kTogether <= run.ends.size(); n += kTogether) {
+    const uint32_t* const ends = run.ends.data() + n;
+    const __m256i end8 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ends));
+    const __m256i begin8 = _mm256_alignr_epi32(end8, _mm256_set1_epi32(static_cast<int>(begin)), 7);
+    const __m256i size8 = _mm256_sub_epi32(end8, begin8);
+    if (ends[kTogether - 2] + sizeof(PieceKey) > run.text.size()) break;
+    const unsigned longer = _mm256_cmpgt_epu32_mask(size8, _mm256_set1_epi32(PieceKey::kLongest));
+    uint32_t* const begins = out.begins + n;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(begins), begin8);
+    const __m512i sizes = _mm512_zextsi256_si512(size8);
+    const auto of_lanes = [&](__m512i numbers) {
+      return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(numbers, sizes), _mm512_setzero_si512());
+    };
+    const std::array<uint32_t, 4> first{begin, ends[0], ends[1], ends[2]};
+    const __m512i keys[] = {keys_of(bytes_at(text, first.data()), of_lanes(first_sizes)),
+                            keys_of(bytes_at(text, ends + 3), of_lanes(last_sizes))};
+    _mm512_storeu_si512(out.keys + n, keys[0]);
+    _mm512_storeu_si512(out.keys + n + 4, keys[1]);
+    const __m512i places = _mm512_permutexvar_epi64(
+        in_order, _mm512_mask_blend_epi64(0xAA, places_of(keys[0], hash), places_of(keys[1], hash)));
+    const __m512i addresses =
+        _mm512_add_epi64(_mm512_slli_epi64(places, 6),
+                         _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<intptr_t>(lines))));
+    static_assert(sizeof(PieceTable::Line) == 64);
+    _mm512_storeu_si512(out.lines + n, addresses);
+    for (size_t i = 0; i < kTogether; ++i) _mm_prefetch(out.lines[n + i], _MM_HINT_T0);
+    if (longer != 0) return n + static_cast<size_t>(std::countr_zero(longer));
+    begin = ends[kTogether - 1];
+  }
+  return n;
+}
+
+}  // namespace megalith
