@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/isa.h"
 #include "libcore/text/pretokenizer.h"
+#include "tests/support/environment.h"
 #include "tests/text/random_vocabulary.h"
 
 namespace megalith {
@@ -56,7 +58,7 @@ void equals_the_rules(const Case& c) {
   std::mt19937 random(4);
   std::vector<int32_t> piece;
   std::array<uint32_t, 1000> ends;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 150; ++round) {
     const std::string text = random_text(random);
     IdBuffer ids(sizeof(Id));
     std::vector<Id> wanted;
@@ -74,8 +76,14 @@ void equals_the_rules(const Case& c) {
   }
 }
 
+class CachedEncoderIsa : public testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, CachedEncoderIsa, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& isa) { return std::string(name(isa.param)); });
+
 // From a table of four entries and room for a few long pieces, which are always too small, to enough of both.
-TEST(CachedEncoder, GivesTheIdsOfTheRulesWhateverItsMemory) {
+TEST_P(CachedEncoderIsa, GivesTheIdsOfTheRulesWhateverItsMemory) {
+  if (best_isa() < GetParam()) GTEST_SKIP() << "not on this processor";
+  const test::Variable chosen("MEGALITH_ISA", name(GetParam()));
   for (const CachedEncoder::Size size : {CachedEncoder::Size{.table_bits = 1, .long_bytes = 8192},
                                          CachedEncoder::Size{.table_bits = 5, .long_bytes = 16384},
                                          CachedEncoder::Size{.table_bits = 14, .long_bytes = 1 << 20}})
