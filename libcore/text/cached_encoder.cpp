@@ -64,7 +64,7 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
 }
 
 /// Takes the next pieces into the batch. First all keys, so that the lines of the table are on their way
-/// before they are needed, then the entries, without a branch that depends on what is found.
+/// before they are needed, then the entries.
 void CachedEncoder::take_group(Rest& rest) {
   std::array<const PieceTable::Line*, kGroup> lines;
   const size_t first = count_, slow_before = slow_count_;
@@ -72,17 +72,17 @@ void CachedEncoder::take_group(Rest& rest) {
   size_t next = rest.next, n = 0;
   uint32_t begin = rest.begin;
   while (n + kTogether <= kGroup && next < rest.ends.size()) {
-    if (take_keys_) {
+    if (lookup_.take_keys) {
       const auto ends = rest.ends.subspan(next, std::min(kGroup - n, rest.ends.size() - next));
       const size_t taken =
-          take_keys_(table_, {text, begin, ends}, {&begins_[first + n], &keys_[first + n], &lines[n]});
+          lookup_.take_keys(table_, {text, begin, ends}, {&begins_[first + n], &keys_[first + n], &lines[n]});
       begin = taken > 0 ? ends[taken - 1] : begin;
       next += taken;
       n += taken;
       if (taken == ends.size()) break;
     }
     // What it leaves, which is one piece more often than several; without it all.
-    for (const size_t stop = take_keys_ ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
+    for (const size_t stop = lookup_.take_keys ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
       uint32_t end = rest.ends[next];
       if (end - begin > PieceKey::kLongest) [[unlikely]] {
         const uint32_t whole_end = end;
@@ -102,19 +102,9 @@ void CachedEncoder::take_group(Rest& rest) {
   rest.next = next;
   rest.begin = begins_[first + n] = begin;
   count_ = first + n;
-  size_t slow_count = slow_count_;
-  for (size_t i = first; i < first + n; ++i) {
-    const PieceKey& key = keys_[i];
-    const PieceTable::Entry* const entry = lines[i - first]->entries.data();
-    const auto differs = [&](const PieceTable::Entry& e) {  // operator== might branch
-      return (e.key.low ^ key.low) | (e.key.high ^ key.high);
-    };
-    const uint64_t first_differs = differs(entry[0]), second_differs = differs(entry[1]);
-    entries_[i] = entry + (second_differs == 0);
-    slow_[slow_count] = static_cast<uint16_t>(i);
-    slow_count += ((second_differs != 0) & (first_differs != 0));
-  }
-  slow_count_ = slow_count;
+  slow_count_ += lookup_.find_entries(
+      {.keys = &keys_[first], .lines = lines.data(), .count = n},
+      {.entries = &entries_[first], .unknown = &slow_[slow_before], .first = static_cast<uint16_t>(first)});
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
 }
 

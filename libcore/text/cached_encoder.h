@@ -11,7 +11,7 @@
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/merge_borders.h"
 #include "libcore/text/piece_cache.h"
-#include "libcore/text/piece_keys.h"
+#include "libcore/text/piece_lookup.h"
 
 namespace megalith {
 
@@ -73,7 +73,7 @@ class CachedEncoder {
   const PieceRules& rules_;
   PieceTable table_;
   LongPieceCache longer_;
-  TakeKeys take_keys_ = take_keys();
+  PieceLookup lookup_ = piece_lookup();
   std::vector<int32_t> one_;  // ids of one pretoken
 
   // The batch: pieces end to end.
@@ -84,7 +84,8 @@ class CachedEncoder {
   // Those whose ids are not in an entry, and for each, where it is among the unknown ones, or kKnown.
   static constexpr uint16_t kKnown = UINT16_MAX;
   size_t slow_count_ = 0;
-  std::array<uint16_t, kBatch> slow_, unknown_of_;
+  std::array<uint16_t, kBatch + kTogether> slow_;
+  std::array<uint16_t, kBatch> unknown_of_;
   size_t unknown_count_ = 0;
   std::array<PieceKey, kBatch> unknown_;
   std::array<MergedPiece, kBatch> merged_;

@@ -1,4 +1,4 @@
-#include "libcore/text/piece_keys.h"
+#include "libcore/text/piece_lookup.h"
 
 #include <algorithm>
 #include <random>
@@ -59,6 +59,45 @@ TEST(TakeKeysAvx512, GivesTheKeysAndLinesOfShortPieces) {
     EXPECT_TRUE(longer || few || last + sizeof(PieceKey) > cut.text.size());
   }
   EXPECT_GT(all, 10'000U);
+}
+
+TEST(FindEntriesAvx512, FindsWhatTheGenericOneFinds) {
+  if (best_isa() < Isa::kAvx512) GTEST_SKIP() << "this processor has no AVX-512";
+  PieceTable table(7, false);  // 256 entries
+  std::mt19937 random(2);
+  const auto piece = [&] { return PieceKey::of("piece " + std::to_string(random() % 400)); };
+  for (int32_t id = 0; id < 150; ++id) table.put(piece(), std::vector<int32_t>{id});
+  size_t known = 0;
+  for (int repeat = 0; repeat < 500; ++repeat) {
+    const size_t count = random() % 60;
+    std::vector<PieceKey> keys;
+    std::vector<const PieceTable::Line*> lines;
+    for (size_t i = 0; i < count; ++i) {
+      keys.push_back(piece());
+      lines.push_back(&table.line(keys.back()));
+    }
+    const auto first = static_cast<uint16_t>(random() % 1000);
+    std::vector<const PieceTable::Entry*> entries(count);
+    std::vector<uint16_t> unknown(count + kTogether), wanted;
+    unknown.resize(
+        find_entries_avx512({keys.data(), lines.data(), count}, {entries.data(), unknown.data(), first}));
+    for (size_t i = 0; i < count; ++i) {
+      const auto& both = lines[i]->entries;
+      const auto found =
+          std::find_if(both.begin(), both.end(), [&](const auto& e) { return e.key == keys[i]; });
+      if (found == both.end())
+        wanted.push_back(static_cast<uint16_t>(first + i));
+      else
+        EXPECT_EQ(entries[i], &*found);
+    }
+    EXPECT_EQ(unknown, wanted);
+    std::vector<uint16_t> generic(count + kTogether);
+    generic.resize(
+        find_entries_generic({keys.data(), lines.data(), count}, {entries.data(), generic.data(), first}));
+    EXPECT_EQ(generic, wanted);
+    known += count - wanted.size();
+  }
+  EXPECT_GT(known, 1000U);
 }
 
 }  // namespace

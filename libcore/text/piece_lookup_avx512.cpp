@@ -2,7 +2,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
-#include "libcore/text/piece_keys.h"
+#include "libcore/text/piece_lookup.h"
 
 namespace megalith {
 namespace {
@@ -16,15 +16,19 @@ __m512i keys_of(__m512i bytes, __m512i sizes) {
   return _mm512_mask_mov_epi8(masked, 0x8000'8000'8000'8000, sizes);  // see PieceKey
 }
 
+/// Four times 16 bytes, from where `at` says.
+template <class At>
+__m512i four_times(At at) {
+  const auto load = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(i))); };
+  __m512i all = _mm512_zextsi128_si512(load(0));
+  all = _mm512_inserti32x4(all, load(1), 1);
+  all = _mm512_inserti32x4(all, load(2), 2);
+  return _mm512_inserti32x4(all, load(3), 3);
+}
+
 /// Four pieces of a text, from the places at `begins`.
 __m512i bytes_at(const char* text, const uint32_t* begins) {
-  const auto at = [&](size_t i) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + begins[i]));
-  };
-  __m512i all = _mm512_zextsi128_si512(at(0));
-  all = _mm512_inserti32x4(all, at(1), 1);
-  all = _mm512_inserti32x4(all, at(2), 2);
-  return _mm512_inserti32x4(all, at(3), 3);
+  return four_times([&](int i) { return text + begins[i]; });
 }
 
 /// The places of four keys in the table, each in both words of its lane.
@@ -35,6 +39,21 @@ __m512i places_of(__m512i keys, const PieceTable::Hash& hash) {
   const __m512i products = _mm512_mullo_epi64(_mm512_rolv_epi64(keys, turns), factors);
   const __m512i sums = _mm512_add_epi64(products, _mm512_shuffle_epi32(products, _MM_PERM_BADC));
   return _mm512_srl_epi64(sums, _mm_cvtsi32_si128(hash.shift));
+}
+
+/// The keys of one entry in each of four lines.
+__m512i keys_in(const PieceTable::Line* const* lines, size_t entry) {
+  return four_times([&](int i) { return &lines[i]->entries[entry].key; });
+}
+
+/// Which of eight keys are those of one entry of their lines; bit i is the i-th's.
+unsigned equal_keys(const PieceQueries& queries, size_t from, size_t entry) {
+  const auto equal_words = [&](size_t i) {
+    return static_cast<unsigned>(_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(queries.keys + from + i),
+                                                         keys_in(queries.lines + from + i, entry)));
+  };
+  const unsigned words = equal_words(0) | equal_words(4) << 8;
+  return static_cast<unsigned>(_pext_u32(words & words >> 1, 0x5555));
 }
 
 }  // namespace
@@ -78,6 +97,26 @@ size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const Piec
     begin = ends[kTogether - 1];
   }
   return n;
+}
+
+size_t find_entries_avx512(const PieceQueries& queries, const PieceAnswers& answers) {
+  static_assert(sizeof(PieceTable::Entry) == 32);
+  const __m256i numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  size_t unknown = 0, i = 0;
+  for (; i + kTogether <= queries.count; i += kTogether) {
+    const unsigned first = equal_keys(queries, i, 0), second = equal_keys(queries, i, 1);
+    const __m512i lines = _mm512_loadu_si512(queries.lines + i);
+    _mm512_storeu_si512(answers.entries + i, _mm512_mask_add_epi64(lines, static_cast<__mmask8>(second),
+                                                                   lines, _mm512_set1_epi64(32)));
+    const auto none = static_cast<__mmask8>(~(first | second));
+    const __m256i which = _mm256_add_epi32(numbers, _mm256_set1_epi32(static_cast<int>(answers.first + i)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(answers.unknown + unknown),
+                     _mm256_cvtepi32_epi16(_mm256_maskz_compress_epi32(none, which)));
+    unknown += static_cast<size_t>(_mm_popcnt_u32(none));
+  }
+  const PieceQueries rest{queries.keys + i, queries.lines + i, queries.count - i};
+  return unknown + find_entries_generic(rest, {answers.entries + i, answers.unknown + unknown,
+                                               static_cast<uint16_t>(answers.first + i)});
 }
 
 }  // namespace megalith

@@ -31,7 +31,30 @@ struct PiecePlaces {
 constexpr size_t kTogether = 8;
 using TakeKeys = size_t (*)(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
-/// The one for the chosen instruction set (see chosen_isa()); null where none is faster than one at a time.
-TakeKeys take_keys();
+
+/// Pieces that are looked for, and where.
+struct PieceQueries {
+  const PieceKey* keys;
+  const PieceTable::Line* const* lines;
+  size_t count;
+};
+/// entries[i]: of the i-th piece, some entry of its line when there is none. Of those without one, `first` +
+/// i is added to `unknown`.
+struct PieceAnswers {
+  const PieceTable::Entry** entries;
+  uint16_t* unknown;  // room for kTogether more than `count`
+  uint16_t first;
+};
+/// Returns how many were added to `unknown`.
+using FindEntries = size_t (*)(const PieceQueries& queries, const PieceAnswers& answers);
+size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& answers);
+size_t find_entries_avx512(const PieceQueries& queries, const PieceAnswers& answers);
+
+struct PieceLookup {
+  TakeKeys take_keys;  // null where none is faster than one at a time
+  FindEntries find_entries;
+};
+/// Those for the chosen instruction set (see chosen_isa()).
+PieceLookup piece_lookup();
 
 }  // namespace megalith
