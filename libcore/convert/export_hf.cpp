@@ -13,6 +13,8 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/convert.h"
+#include "libcore/convert/gguf_tokenizer.h"
+#include "libcore/convert/hf_config.h"
 #include "libcore/convert/model_card.h"
 #include "libcore/convert/tokenizer_folder.h"
 
@@ -112,6 +114,23 @@ OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
   return plan;
 }
 
+namespace {
+
+// transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files say.
+void warn_of_other_rules(const ModelConfig& config, const HfTokenizer& tokenizer) {
+  const auto file = tokenizer.files.find("tokenizer.json");
+  if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
+  const Json json = Json::parse(file->second, file->first);
+  const Json* stage = json.find("pre_tokenizer");
+  if (stage && stage->is_object() && known_split(*stage) == "qwen2") return;
+  warn(
+      "the tokenizer does not split texts as Qwen2's does, but transformers 5's AutoTokenizer takes Qwen2's "
+      "rules "
+      "for every Qwen2 model; load it with PreTrainedTokenizerFast");
+}
+
+}  // namespace
+
 void export_hf(const Conversion& conversion, const std::string& output, uint64_t max_shard) {
   const ModelSource& source = conversion.source;
   refuse_strangers(output, source);
@@ -121,6 +140,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
                                     : hf_tokenizer(conversion.tokenizer_folder, source.config());
   if (tokenizer.files.empty())
     warn("the model has no tokenizer; the exported folder takes and gives token ids only");
+  warn_of_other_rules(source.config(), tokenizer);
 
   OutputCheck check(conversion);
   AtomicDirectory folder(output);

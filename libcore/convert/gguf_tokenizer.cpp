@@ -51,6 +51,8 @@ bool splits_by_gpt2(const Json& stage) {
   return type_of(stage) == "ByteLevel" && (!regex || !regex->is_bool() || regex->as_bool());
 }
 
+}  // namespace
+
 std::optional<std::string_view> known_split(const Json& stage) {
   if (splits_by_gpt2(stage)) return "gpt-2";
   if (type_of(stage) != "Sequence" || stage["pretokenizers"].as_array().empty()) return {};
@@ -61,6 +63,8 @@ std::optional<std::string_view> known_split(const Json& stage) {
     if (pattern && pattern->is_string() && pattern->as_string() == known) return name;
   return {};
 }
+
+namespace {
 
 void add_bpe(GgufMetadata& metadata, const Json& json, const std::string& where, int64_t vocabulary) {
   const auto split = known_split(json["pre_tokenizer"]);

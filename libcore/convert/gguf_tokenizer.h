@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/convert/tokenizer_folder.h"
@@ -12,5 +14,8 @@ namespace megalith {
 /// tokens. kData for a tokenizer that llama.cpp does not know, by name.
 void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizer& tokenizer, const std::string& where,
                         int64_t vocabulary);
+
+/// llama.cpp's name of a pre_tokenizer of tokenizer.json ("gpt-2", "llama-bpe", "qwen2"); nothing for others.
+std::optional<std::string_view> known_split(const Json& pre_tokenizer);
 
 }  // namespace megalith

