@@ -1,4 +1,6 @@
-// GCC 12 takes what the results of its own intrinsics begin as for uninitialized.
+// GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
+// eight bits into memory by kmovb and read four bytes of it back, at -O1: here no such mask becomes a number,
+// those that must are made by movemask.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
@@ -16,19 +18,15 @@ __m512i keys_of(__m512i bytes, __m512i sizes) {
   return _mm512_mask_mov_epi8(masked, 0x8000'8000'8000'8000, sizes);  // see PieceKey
 }
 
-/// Four times 16 bytes, from where `at` says.
-template <class At>
-__m512i four_times(At at) {
-  const auto load = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(i))); };
-  __m512i all = _mm512_zextsi128_si512(load(0));
-  all = _mm512_inserti32x4(all, load(1), 1);
-  all = _mm512_inserti32x4(all, load(2), 2);
-  return _mm512_inserti32x4(all, load(3), 3);
-}
-
 /// Four pieces of a text, from the places at `begins`.
 __m512i bytes_at(const char* text, const uint32_t* begins) {
-  return four_times([&](int i) { return text + begins[i]; });
+  const auto at = [&](size_t i) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + begins[i]));
+  };
+  __m512i all = _mm512_zextsi128_si512(at(0));
+  all = _mm512_inserti32x4(all, at(1), 1);
+  all = _mm512_inserti32x4(all, at(2), 2);
+  return _mm512_inserti32x4(all, at(3), 3);
 }
 
 /// The places of four keys in the table, each in both words of its lane.
@@ -41,18 +39,18 @@ __m512i places_of(__m512i keys, const PieceTable::Hash& hash) {
   return _mm512_srl_epi64(sums, _mm_cvtsi32_si128(hash.shift));
 }
 
-/// The keys of one entry in each of four lines.
-__m512i keys_in(const PieceTable::Line* const* lines, size_t entry) {
-  return four_times([&](int i) { return &lines[i]->entries[entry].key; });
-}
-
 /// Which of eight keys are those of one entry of their lines; bit i is the i-th's.
 unsigned equal_keys(const PieceQueries& queries, size_t from, size_t entry) {
-  const auto equal_words = [&](size_t i) {
-    return static_cast<unsigned>(_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(queries.keys + from + i),
-                                                         keys_in(queries.lines + from + i, entry)));
-  };
-  const unsigned words = equal_words(0) | equal_words(4) << 8;
+  unsigned words = 0;
+  for (size_t i = from; i < from + kTogether; i += 2) {
+    const auto key = [&](size_t line) {
+      return _mm_load_si128(reinterpret_cast<const __m128i*>(&queries.lines[line]->entries[entry].key));
+    };
+    const __m256i found = _mm256_inserti128_si256(_mm256_castsi128_si256(key(i)), key(i + 1), 1);
+    const __m256i wanted = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(queries.keys + i));
+    const int equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(found, wanted)));
+    words |= static_cast<unsigned>(equal) << (2 * (i - from));
+  }
   return static_cast<unsigned>(_pext_u32(words & words >> 1, 0x5555));
 }
 
@@ -73,7 +71,8 @@ size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const Piec
     const __m256i begin8 = _mm256_alignr_epi32(end8, _mm256_set1_epi32(static_cast<int>(begin)), 7);
     const __m256i size8 = _mm256_sub_epi32(end8, begin8);
     if (ends[kTogether - 2] + sizeof(PieceKey) > run.text.size()) break;
-    const unsigned longer = _mm256_cmpgt_epu32_mask(size8, _mm256_set1_epi32(PieceKey::kLongest));
+    const __m256i longer8 = _mm256_cmpgt_epi32(size8, _mm256_set1_epi32(PieceKey::kLongest));
+    const auto longer = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(longer8)));
     uint32_t* const begins = out.begins + n;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(begins), begin8);
     const __m512i sizes = _mm512_zextsi256_si512(size8);
