@@ -54,6 +54,9 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name() const override { return name_; }
   std::string hash() const override;
 
+  /// A pretoken that comes bit by bit and is none of the tokens that are taken whole.
+  LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
+
   /// The short pieces with which every thread's cache begins: tokens that are the ids of their own text,
   /// which not every token is.
   std::span<const PieceSeed> seeds() const { return seeds_; }

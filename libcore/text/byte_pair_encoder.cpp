@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/isa.h"
+#include "libcore/text/unicode.h"
 
 namespace megalith {
 
@@ -17,13 +18,6 @@ bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   const auto other = std::adjacent_find(merges.begin(), merges.end(),
                                         [](const auto& a, const auto& b) { return a.merged >= b.merged; });
   return other == merges.end();
-}
-
-/// The first `most` bytes of `bytes` or a few less, so that no character is cut.
-std::string_view whole_characters(std::string_view bytes, size_t most) {
-  if (bytes.size() <= most) return bytes;
-  while (most > 1 && (static_cast<uint8_t>(bytes[most]) & 0xC0) == 0x80) --most;
-  return bytes.substr(0, most);
 }
 
 }  // namespace
@@ -139,19 +133,31 @@ void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) 
 }
 
 void BytePairEncoder::encode_long(std::string_view bytes, const TakeIds& take, size_t window) const {
-  LongMerge merge({.tables = tables(), .reach = reach(), .window = window}, take);
-  CharacterIds::State state;
+  LongPiece piece(*this, take, window);
+  piece.add(bytes);
+  piece.finish();
+}
+
+LongPiece::LongPiece(const BytePairEncoder& encoder, TakeIds take, size_t window)
+    : encoder_(encoder),
+      window_(window),
+      merge_({.tables = encoder.tables(), .reach = encoder.reach(), .window = window}, std::move(take)) {}
+
+void LongPiece::add(std::string_view bytes) {
   while (!bytes.empty()) {
-    const std::string_view part = whole_characters(bytes, window);
-    if (characters_)
-      characters_->append(part, state, merge.ids());
+    const std::string_view some = first_characters(bytes, window_);
+    if (encoder_.characters_)
+      encoder_.characters_->append(some, state_, merge_.ids());
     else
-      start(part, merge.ids());
-    merge.advance();
-    bytes.remove_prefix(part.size());
+      encoder_.start(some, merge_.ids());
+    merge_.advance();
+    bytes.remove_prefix(some.size());
   }
-  if (characters_) characters_->finish(state, merge.ids());
-  merge.finish();
+}
+
+void LongPiece::finish() {
+  if (encoder_.characters_) encoder_.characters_->finish(state_, merge_.ids());
+  merge_.finish();
 }
 
 void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {

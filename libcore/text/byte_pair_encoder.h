@@ -52,6 +52,7 @@ class BytePairEncoder {
   void encode_short(std::span<const PieceKey> keys, MergedPiece* out) const;
 
  private:
+  friend class LongPiece;
   static constexpr size_t kShort = 64;
   static constexpr uint32_t kNoRank = MergeTables::kNoRank;
   static constexpr int32_t kNobody = MergeTables::kNobody;
@@ -77,6 +78,23 @@ class BytePairEncoder {
   MergePieces merge_pieces_;  // the one for this processor
   struct Lazy;                // what only long pieces need
   std::unique_ptr<Lazy> lazy_;
+};
+
+/// A long piece that comes bit by bit; see BytePairEncoder::encode_long. Keeps a reference to `encoder`.
+class LongPiece {
+ public:
+  using TakeIds = BytePairEncoder::TakeIds;
+  LongPiece(const BytePairEncoder& encoder, TakeIds take, size_t window = BytePairEncoder::kWindow);
+
+  /// `bytes`: whole characters.
+  void add(std::string_view bytes);
+  void finish();
+
+ private:
+  const BytePairEncoder& encoder_;
+  size_t window_;
+  LongMerge merge_;
+  CharacterIds::State state_;
 };
 
 }  // namespace megalith

@@ -115,6 +115,14 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_
   return megalith::pretokenizer(std::move(patterns));
 }
 
+/// The same for a model of characters, where a mark is all that there is.
+std::optional<MarkCuts> mark_cuts(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
+  if (!pretokenizer.patterns.empty()) return std::nullopt;
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
+    return MarkCuts{.mark = pretokenizer.metaspace->mark, .each = true};
+  return MarkCuts{.mark = cuts_at_marks ? kMark : ""};
+}
+
 std::string names(const HfPretokenizer& pretokenizer) {
   std::vector<std::string> names;
   for (const SplitPattern& pattern : pretokenizer.patterns) names.push_back(pattern.name);
@@ -163,7 +171,9 @@ void read_model(const Source& source, const HfPlace& root, const HfPretokenizer&
     out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
                        unknown.byte_fallback ? " or bytes" : "", out.rules.empty() ? "" : "; ", out.rules);
   }
-  out.find_pretokens = choose_pretokens(pretokenizer, !pretokenizer.byte_level && cut_at_marks(out, texts));
+  const bool cuts_at_marks = !pretokenizer.byte_level && cut_at_marks(out, texts);
+  out.find_pretokens = choose_pretokens(pretokenizer, cuts_at_marks);
+  if (!pretokenizer.byte_level && !out.ignore_merges) parts.cuts = mark_cuts(pretokenizer, cuts_at_marks);
   out.eod = vocabulary.find(end_of_text(source.path)).value_or(-1);
   parts.texts = TokenTexts(texts);
 }

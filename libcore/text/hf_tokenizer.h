@@ -35,11 +35,19 @@ class TokenTexts {
   std::unordered_map<size_t, std::string> changed_;
 };
 
+/// Where the pretokens of a text begin: at its start, and at each `mark` or each run of them. No mark: the
+/// text is one pretoken.
+struct MarkCuts {
+  std::string mark;
+  bool each = false;
+};
+
 /// What a tokenizer.json has beside its model.
 struct HfParts {
   ByteLevelModel model;  // its added tokens too
   Normalizer normalizer;
   std::optional<Metaspace> metaspace;
+  std::optional<MarkCuts> cuts;  // nothing: pretokens begin elsewhere, or some are taken whole
   HfTemplate around;
   TokenDecoder decoder;
   TokenTexts texts;  // as the file writes them
@@ -47,7 +55,8 @@ struct HfParts {
 
 /// Hugging Face's way through a text: added tokens are cut out, the rest is normalized, added tokens that are
 /// "normalized" are cut out of it, and what is left goes through pre-tokenizer and model; ids of the
-/// post-processor stand around the whole.
+/// post-processor stand around the whole. A long text that need not be normalized in one go is taken bit by
+/// bit.
 class HfTokenizer : public Tokenizer {
  public:
   explicit HfTokenizer(HfParts parts);
@@ -67,15 +76,25 @@ class HfTokenizer : public Tokenizer {
   struct Ready {};
   HfTokenizer(Ready, HfParts parts);  // whose added tokens are normalized
 
-  /// Calls `text` for each piece that the model encodes, normalized, and `token` for each added token.
-  template <class Text, class Token>
-  void each_part(std::string_view utf8, Text&& text, Token&& token) const;
-  std::string_view spaced(std::string_view utf8, bool is_first, std::string& storage) const;
+  class Stream;
+
+  /// Calls `text` for each piece that the model encodes, normalized, and `ids` with those that are made here.
+  template <class Text, class Ids>
+  void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
+  template <class Text, class Ids>
+  void encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
+  struct Position {
+    bool begins;  // at the beginning of a piece
+    bool first;   // which is the first of the whole text
+  };
+  std::string_view spaced(std::string_view utf8, Position position, std::string& storage) const;
 
   AddedTokens raw_added_, normalized_added_;
   ByteLevelTokenizer core_;  // with the added tokens when nothing is normalized
   Normalizer normalizer_;
+  std::optional<Normalizer> continued_;  // of a text whose beginning is normalized; nothing: cannot be
   std::optional<Metaspace> metaspace_;
+  std::optional<MarkCuts> cuts_;
   HfTemplate around_;
   TokenDecoder decoder_;
   TokenTexts texts_;

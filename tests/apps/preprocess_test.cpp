@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -183,6 +184,42 @@ TEST_F(PreprocessApp, NamesWrongUseWithItsExitCode) {
   EXPECT_EQ(packed.code, 65);
   EXPECT_NE(packed.err.find("x.bz2: the bzip2 data end too early"), std::string::npos) << packed.err;
   EXPECT_EQ(files(), (std::vector<std::string>{"merges.txt", "text", "vocab.json", "x.bz2"}));
+}
+
+/// Used and allowed bytes in "Memory: 1.50 GiB at most; limit 640.00 MiB (…".
+std::pair<double, double> memory_of(const std::string& err) {
+  double used = 0, limit = 0;
+  char used_unit = 0, limit_unit = 0;
+  const size_t at = err.find("Memory: ");
+  if (at == std::string::npos || std::sscanf(err.c_str() + at, "Memory: %lf %ciB at most; limit %lf %ciB",
+                                             &used, &used_unit, &limit, &limit_unit) != 4)
+    return {0, 0};
+  const auto bytes = [](double n, char unit) {
+    return n * (unit == 'G' ? 1 << 30 : unit == 'M' ? 1 << 20 : 1);
+  };
+  return {bytes(used, used_unit), bytes(limit, limit_unit)};
+}
+
+// A text that is one pretoken: in a worker, and (beyond 8 MiB) in the writer.
+TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  const std::string llama = "--tokenizer-type HuggingFaceTokenizer --tokenizer-model " +
+                            test_data("text/goldens/hf/llama2.json") + " ";
+  for (const size_t mebibytes : {5, 9})
+    for (const char letter : {'a', ' '}) {
+      write_file(dir_ / "giant.json", "{\"text\":\"" + std::string(mebibytes << 20, letter) + "\"}\n");
+      for (const std::string& tokenizer : {kTokenizer, llama}) {
+        const CommandResult result =
+            run("megalith-preprocess --input giant.json --output-prefix giant --workers 2 " + tokenizer);
+        ASSERT_EQ(result.code, 0) << result.err;
+        const auto [used, limit] = memory_of(result.err);
+        EXPECT_GT(used, 0) << result.err;
+        EXPECT_LT(used, limit) << mebibytes << " MiB of " << letter << '\n'
+                               << result.err;
+      }
+    }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/text/gpt2_files.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -30,6 +31,48 @@ TEST(ByteLevelTokenizer, TakesATokenThatNoMergeReachesOnlyWhereMergesAreIgnored)
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(test::encode(tokenizer, "abc"), (std::vector<int32_t>{257}));
     EXPECT_EQ(test::encode(tokenizer, "abcd"), (std::vector<int32_t>{256, 'c', 'd'}));
+  }
+}
+
+/// Pretokens of all sizes around that of a giant, of one letter, of a period, of blanks, with borders and
+/// without.
+std::string giants(std::mt19937& random) {
+  static const std::vector<std::string> kinds = {"a", "he", "-", " ", "\u65e5\u672c", "\u0434a", "x\u6c34he"};
+  std::string text;
+  while (text.size() < 2'000'000) {
+    const std::string& kind = kinds[random() % kinds.size()];
+    const size_t most = random() % 3 == 0 ? 10 : random() % 2 == 0 ? 70'000 : 300'000;
+    for (size_t n = 1 + random() % most / kind.size(); n > 0; --n) text += kind;
+    if (random() % 2 == 0) text += " the ";
+  }
+  return text;
+}
+
+TEST(ByteLevelTokenizer, EncodesGiantPretokensAsOthers) {
+  for (const bool whole : {false, true}) {
+    ByteLevelModel model = read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"));
+    model.ignore_merges = whole;
+    model.tokens.emplace_back("hehe");  // which no merge reaches
+    const BytePairEncoder encoder(model.byte_ids, model.merges);
+    const ByteLevelTokenizer tokenizer(model);
+    std::mt19937 random(22);
+    for (int round = 0; round < 3; ++round) {
+      const std::string text = giants(random);
+      std::vector<int32_t> wanted, piece;
+      for_each_pretoken(model.find_pretokens, text, [&](std::string_view pretoken) {
+        encoder.encode(pretoken, piece);
+        wanted.insert(wanted.end(), piece.begin(), piece.end());
+      });
+      EXPECT_TRUE(test::encode(tokenizer, text) == wanted);
+      std::vector<int32_t> joined;
+      size_t longest = 0;
+      tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+        joined.insert(joined.end(), ids.begin(), ids.end());
+        longest = std::max(longest, ids.size());
+      });
+      EXPECT_TRUE(joined == wanted);
+      EXPECT_LT(longest, size_t{1} << 18);
+    }
   }
 }
 

@@ -88,5 +88,59 @@ TEST(HfTokenizer, EncodesALongTextAsItsParts) {
   }
 }
 
+/// The golden's tokenizer with another step in its normalizer, for a text that stands nowhere but is of two
+/// characters, so that a text has to be normalized as a whole.
+std::unique_ptr<Tokenizer> normalizing_at_once(const test::TempDir& dir, const std::string& name) {
+  Json json = Json::load(hf_golden(name));
+  Json steps = Json::array();
+  if (json.find("normalizer")->is_object()) steps.push_back(*json.find("normalizer"));
+  steps.push_back(
+      Json::parse(R"({"type":"Replace","pattern":{"String":"\u0001\u0002"},"content":"-"})", "the step"));
+  Json normalizer = Json::object();
+  normalizer.set("type", "Sequence");
+  normalizer.set("normalizers", std::move(steps));
+  json.set("normalizer", std::move(normalizer));
+  test::write_quickly(dir / "tokenizer.json", json.dump());
+  return read_hf_tokenizer(dir / "tokenizer.json", {.around = true});
+}
+
+/// Words, blanks, marks, unknown characters and added tokens, with giants of each kind.
+std::string long_text(std::mt19937& random) {
+  static const std::vector<std::string> kinds = {
+      "a",          "he",   " ",  "  ",     "\xE2\x96\x81", "in", "\xE2\x96\x81 the", "r", "\xD0\xBB\xD0\xBE",
+      "\U0001F600", "</s>", "\n", "\u65e5", "\xE2\x98\x83"};
+  std::string text;
+  while (text.size() < 2'000'000) {
+    const bool giant = random() % 400 == 0;
+    const std::string& kind = kinds[random() % kinds.size()];
+    for (size_t n = giant ? 1 + random() % 1'500'000 / kind.size() : 1 + random() % 3; n > 0; --n)
+      text += kind;
+  }
+  return text;
+}
+
+TEST(HfTokenizer, EncodesALongTextBitByBitAsAtOnce) {
+  const test::TempDir dir;
+  std::mt19937 random(21);
+  for (const char* name :
+       {"llama2.json", "metaspace-first.json", "metaspace-always.json", "metaspace-never.json"}) {
+    const auto bits = read_hf_tokenizer(hf_golden(name));
+    const auto at_once = normalizing_at_once(dir, name);
+    const std::string texts[] = {std::string(1'500'000, ' '), std::string(1'500'000, 'a'), long_text(random)};
+    for (const std::string& text : texts) {
+      const std::vector<int32_t> wanted = test::encode(*at_once, text);
+      EXPECT_TRUE(test::encode(*bits, text) == wanted) << name << ": " << quote(text.substr(0, 100));
+      std::vector<int32_t> joined;
+      bits->encode_in_pieces(
+          text, [&](std::span<const int32_t> ids) { joined.insert(joined.end(), ids.begin(), ids.end()); });
+      EXPECT_TRUE(joined == wanted) << name;
+      IdBuffer buffer(sizeof(uint16_t));
+      bits->encode_to(text, buffer);
+      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), buffer.ids<uint16_t>().begin(),
+                             buffer.ids<uint16_t>().end()));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace megalith
