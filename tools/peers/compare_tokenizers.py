@@ -2,10 +2,10 @@
 """Holds `megalith-tokenizer encode` and `decode` against Hugging Face tokenizers, sentencepiece and tiktoken (as Megatron-LM uses them), and
 against Megatron-LM's own classes with --tokenizer-special-tokens.
 
-    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--every [--codes FIRST LAST]] [--only NAME ...] [-- TOKENIZER ...]
+    BUILD=build/release python tools/peers/compare_tokenizers.py [--strings N] [--seed S] [--giants N] [--every [--codes FIRST LAST]] [--only NAME ...] [-- TOKENIZER ...]
 
 Texts: N random strings of every script, with emoji sequences, stacked marks, controls, long runs, and the tokenizer's own special tokens anywhere (another
-seed: other strings); with --every each Unicode code point (or those of --codes, hexadecimal), first and last in a text and among letters, digits, spaces, apostrophes and ends of lines. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
+seed: other strings); with --giants texts of so many characters without a word's end (periods, runs, random letters); with --every each Unicode code point (or those of --codes, hexadecimal), first and last in a text and among letters, digits, spaces, apostrophes and ends of lines. Tokenizers: those of tests/text/goldens, and the ones named: a tokenizer.json, a SentencePiece *.model, a list of ranks *.tiktoken.
 Ids must be equal, and so must the texts that are decoded from those of the random strings. Prints the differences (at most five for each)
 and their number, and exits 1 when there is one.
 """
@@ -64,6 +64,15 @@ def random_text(rng, words):
             c = rng.randint(*block)
             out.append((chr(c) if not 0xD800 <= c < 0xE000 else "?") * rng.choice((1, 1, 1, 1, 2, 3, 4)))
     return "".join(out)
+
+
+def giants(rng, size):
+    """Texts of about `size` characters of which most are one pretoken."""
+    for period in ("a", " ", "-", "=", "ab", "aab", "\n", "\u65e5\u672c", "e\u0301", "\u00c3\u00c2", "\U0001f600", "\u2581"):
+        yield period * (size // len(period))
+    for letters in ("abcdefghijklmnopqrstuvwxyz", "ab", "aeiou", "-=*_#", " \t\n", "\u65e5\u672c\u8a9e\u6587"):
+        yield "".join(rng.choices(letters, k=size))
+        yield "".join(rng.choice(letters) * rng.randrange(1, 300) for _ in range(size // 150))
 
 
 def every_code_point(first, last):
@@ -214,6 +223,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strings", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--giants", type=int, default=0, help="texts of so many characters without a word's end, too")
     parser.add_argument("--every", action="store_true", help="every code point too (minutes for each tokenizer)")
     parser.add_argument("--codes", nargs=2, type=lambda code: int(code, 16), default=[0, 0x10FFFF], help="with --every: the first and the last one")
     parser.add_argument("--only", default=[""], nargs="+", help="tokenizers whose name holds one of these")
@@ -227,6 +237,8 @@ def main():
         rng = random.Random(options.seed * 1000 + number)
         if options.every:
             bad += compare(case, every_code_point(*options.codes), decode=False)
+        if options.giants:
+            bad += compare(case, giants(rng, options.giants))
         words = WORDS + case.special[:64] * (1 + len(WORDS) // (2 * len(case.special[:64]) + 1))  # a good third of them special
         bad += compare(case, (random_text(rng, words) for _ in range(options.strings)))
     sys.exit(1 if bad else 0)
