@@ -238,7 +238,7 @@ void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoke
 std::string ByteLevelTokenizer::hash() const {
   if (!hash_.empty()) return hash_;
   IdentityHash hash;
-  hash.add("BPE 2");  // when this changes, so must the name of the kept files (gpt2_files.cpp)
+  hash.add("BPE 2");  // when this changes, so must kPackedVersion (packed_model.cpp)
   hash.add(rule_names_);
   hash.add(static_cast<int64_t>(tokens_.size()));
   for (const std::string& token : tokens_) hash.add(token);

@@ -61,7 +61,7 @@ std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab
                                                         const std::vector<std::string>& special) {
   const auto read = [&] { return read_gpt2_files(vocab, merges, special); };
   const std::string files[] = {vocab, merges};
-  return kept_tokenizer(kept_file("gpt2-3", files, special), pretokenizer(PretokenPattern::kGpt2), read);
+  return kept_tokenizer(kept_file("gpt2", files, special), pretokenizer(PretokenPattern::kGpt2), read);
 }
 
 }  // namespace megalith

@@ -239,7 +239,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   const std::string files[] = {source.path};
   std::vector<std::string> words = source.settings.special;
   words.push_back(end_of_text(source.path));
-  const std::optional<CachedFile> kept = kept_file("hf-2", files, words);
+  const std::optional<CachedFile> kept = kept_file("hf", files, words);
   if (kept)
     if (const auto packed = kept->load())
       if (std::optional<HfParts> parts = unpack_parts(packed->text(), source))

@@ -5,11 +5,15 @@
 #include <filesystem>
 #include <numeric>
 
+#include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/xxh64.h"
 
 namespace megalith {
 namespace {
+
+/// Of what is kept: goes up whenever the form of the files, or the hash or another value in them, changes.
+constexpr int kPackedVersion = 4;
 
 struct PackedAdded {
   uint32_t bytes;  // of its text
@@ -167,7 +171,8 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
     add_size(setting.size());
     hash.update(setting.data(), setting.size());
   }
-  return bytes < kWorthKeeping ? std::nullopt : std::optional<CachedFile>(std::in_place, kind, hash.digest());
+  if (bytes < kWorthKeeping) return std::nullopt;
+  return std::optional<CachedFile>(std::in_place, concat(kind, "-", kPackedVersion), hash.digest());
 }
 
 void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer) {

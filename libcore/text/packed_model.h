@@ -64,7 +64,7 @@ std::optional<ByteLevelModel> unpack_model(Unpacker& in);
 
 /// Where what is made of `files` under `settings` is kept: their contents decide. Nothing when they are small
 /// (they are read as fast as what would be kept of them) or no regular files (they can be read once only).
-/// Throws kNoInput, kIo. `kind`: see CachedFile.
+/// Throws kNoInput, kIo. `kind`: which reader makes it ("gpt2"); the version is put behind it.
 std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
                                     std::span<const std::string> settings);
 

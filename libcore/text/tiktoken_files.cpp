@@ -173,7 +173,7 @@ std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& p
   const std::string files[] = {path};
   std::vector<std::string> words = settings.special;
   words.push_back(concat(settings.pattern, " ", settings.special_tokens, " ", settings.vocab_size));
-  return kept_tokenizer(kept_file("tiktoken-2", files, words),
+  return kept_tokenizer(kept_file("tiktoken", files, words),
                         split_pattern(pattern_of(settings.pattern))->find,
                         [&] { return read_tiktoken(path, settings); });
 }

@@ -216,8 +216,7 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
         ASSERT_EQ(result.code, 0) << result.err;
         const auto [used, limit] = memory_of(result.err);
         EXPECT_GT(used, 0) << result.err;
-        EXPECT_LT(used, limit) << mebibytes << " MiB of " << letter << '\n'
-                               << result.err;
+        EXPECT_LT(used, limit) << mebibytes << " MiB of " << letter << '\n' << result.err;
       }
     }
 }
