@@ -5,9 +5,9 @@ target_compile_options(megalith_options INTERFACE -Wall -Wextra -Wconversion -Ws
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(megalith_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
-# In C++, GCC's -Wconversion leaves signs out; clang's takes them in. The code is held to GCC's.
+# In C++, GCC's -Wconversion leaves signs out; clang's takes them in. The code is held to GCC's, and names its warnings in pragmas.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_compile_options(megalith_options INTERFACE -Wno-sign-conversion)
+  target_compile_options(megalith_options INTERFACE -Wno-sign-conversion -Wno-unknown-warning-option)
 endif()
 if(MEGALITH_PCH)
   target_compile_options(megalith_options INTERFACE -fpch-preprocess)  # lets ccache see the precompiled header
