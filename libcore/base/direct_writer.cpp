@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -33,7 +34,11 @@ std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint6
   if (!is_fast(fd)) return nullptr;
   const int direct = ::open(link_of(fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
   if (direct < 0) return nullptr;
-  return std::unique_ptr<DirectWriter>(new DirectWriter(fd, direct, std::move(path), size));
+  try {
+    return std::unique_ptr<DirectWriter>(new DirectWriter(fd, direct, std::move(path), size));
+  } catch (const std::system_error&) {  // no more threads
+    return nullptr;
+  }
 }
 
 DirectWriter::DirectWriter(int fd, int direct, std::string path, uint64_t size)

@@ -21,7 +21,8 @@ namespace megalith {
 class DirectWriter {
  public:
   /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
-  /// Nothing where the file system cannot, or is not one of those on which this is known to be fast.
+  /// Nothing where the file system cannot, or is not one of those on which this is known to be fast, or no
+  /// thread can be had.
   static std::unique_ptr<DirectWriter> open(int fd, std::string path, uint64_t size);
   ~DirectWriter();  // bytes that were not flushed are lost
   DirectWriter(const DirectWriter&) = delete;
