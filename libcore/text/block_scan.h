@@ -23,14 +23,17 @@ enum BlockFlag : uint8_t {
   kScanContinuation = 128  // 0x80 to 0xBF
 };
 
+/// What of_kind() knows besides of the letters of a cased pattern; one without any is of both cases.
+enum CaseFlag : uint8_t { kScanUpper = 16, kScanLower = 32, kScanMark = 64 };
+
 /// Which characters are letters, numbers and spaces for a pattern; the rest are signs.
 class BlockClasses {
  public:
-  explicit BlockClasses(KindSet letters);
+  explicit BlockClasses(KindSet letters, bool cased = false);
 
   /// BlockFlags of all bytes.
   const std::array<uint8_t, 256>& flags() const { return flags_; }
-  /// kScanLetter, kScanNumber, kScanSpace or 0 for each kind.
+  /// kScanLetter, kScanNumber, kScanSpace or 0 for each kind, with CaseFlags if cased.
   const std::array<uint8_t, 16>& of_kind() const { return of_kind_; }
 
  private:

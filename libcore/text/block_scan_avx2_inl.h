@@ -27,6 +27,13 @@ class Avx2 {
     return out;
   }
 
+  AsciiCase ascii_case(const char* at) const {
+    const Half low(at), high(at + 32);
+    return {.ascii = ~join(low.bytes, high.bytes),
+            .upper = join(low.upper(), high.upper()),
+            .slash = join(low.is('/'), high.is('/'))};
+  }
+
   /// Writes `at` plus the place of each bit of `bits`, and up to 8 values more (tzcnt is defined for 0, the
   /// compiler's builtin is not).
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
@@ -49,6 +56,7 @@ class Avx2 {
       return _mm256_cmpeq_epi8(_mm256_min_epu8(from, most), from);
     }
     __m256i letter() const { return in_range(_mm256_or_si256(bytes, _mm256_set1_epi8(0x20)), 'a', 26); }
+    __m256i upper() const { return in_range(bytes, 'A', 26); }
     __m256i number() const { return in_range(bytes, '0', 10); }
     __m256i control_space() const { return in_range(bytes, '\t', 5); }
     __m256i line_end() const { return _mm256_or_si256(is('\n'), is('\r')); }

@@ -31,6 +31,14 @@ class Avx512 {
     return out;
   }
 
+  AsciiCase ascii_case(const char* at) const {
+    const __m512i bytes = _mm512_loadu_si512(at);
+    const __m512i from_a = _mm512_sub_epi8(bytes, _mm512_set1_epi8('A'));
+    return {.ascii = ~uint64_t{_mm512_movepi8_mask(bytes)},
+            .upper = _mm512_cmplt_epu8_mask(from_a, _mm512_set1_epi8(26)),
+            .slash = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('/'))};
+  }
+
   /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const __m512i places = _mm512_maskz_compress_epi8(bits, iota());

@@ -21,8 +21,16 @@ struct Block {
   uint64_t mixed = 0;         // while it is read
   uint64_t continuation = 0;  // not the first byte of its character
   uint64_t valid = 0;         // the text reaches so far
+  // Of cased patterns alone: letters by their case (the first byte of those that have one, all bytes of the
+  // others), and slashes.
+  uint64_t upper = 0, lower = 0, both = 0, mark = 0, slash = 0;
   uint64_t sign() const { return valid & ~(letter | number | space); }
   uint64_t gap() const { return space & ~line_end; }  // spaces that end no line
+};
+
+/// What is found of a block's ASCII for cased patterns.
+struct AsciiCase {
+  uint64_t ascii, upper, slash;
 };
 
 /// Bits of `bits` and, at 0, `carry` (0 or 1) of the block before: what stands before each byte.
@@ -42,7 +50,7 @@ inline uint32_t code_point(const char* at) {
 }
 
 /// Reads a text block by block.
-template <class Simd>
+template <class Simd, bool kCased = false>
 class BlockReader {
  public:
   BlockReader(const BlockClasses& classes, std::string_view utf8)
@@ -81,6 +89,7 @@ class BlockReader {
 
   Block finish(const char* at, uint64_t valid) {
     Block out = simd_.classify(at);
+    Cases cases;  // of mixed leads
     // The bytes of a character have the class of its first one; `last_` holds that of the block before.
     if ((out.continuation | out.mixed) != 0) {
       for (uint64_t mixed = out.mixed; mixed != 0; mixed &= mixed - 1) {
@@ -89,12 +98,20 @@ class BlockReader {
         out.letter |= (kind & kScanLetter) << i;
         out.number |= (kind & kScanNumber) / kScanNumber << i;
         out.space |= (kind & kScanSpace) / kScanSpace << i;
+        if constexpr (kCased) {
+          cases.upper |= (kind & kScanUpper) / kScanUpper << i;
+          cases.lower |= (kind & kScanLower) / kScanLower << i;
+          cases.mark |= (kind & kScanMark) / kScanMark << i;
+        }
       }
       out.letter = spread(out.letter | (last_.letter & out.continuation), out.continuation);
       out.number = spread(out.number | (last_.number & out.continuation), out.continuation);
       out.space = spread(out.space | (last_.space & out.continuation), out.continuation);
     }
-    last_ = {out.letter >> 63, out.number >> 63, out.space >> 63};
+    last_.letter = out.letter >> 63;
+    last_.number = out.number >> 63;
+    last_.space = out.space >> 63;
+    if constexpr (kCased) tell_cases(out, cases, at, valid);
     out.letter &= valid;
     out.number &= valid;
     out.space &= valid;
@@ -104,13 +121,29 @@ class BlockReader {
     return out;
   }
 
+  struct Cases {
+    uint64_t upper = 0, lower = 0, mark = 0;
+  };
+  void tell_cases(Block& out, const Cases& found, const char* at, uint64_t valid) {
+    const AsciiCase plain = simd_.ascii_case(at);
+    out.upper = (found.upper | plain.upper) & valid;
+    out.mark = found.mark & valid;
+    out.slash = plain.slash & valid;
+    const uint64_t upper = spread(found.upper | (last_.upper & out.continuation), out.continuation);
+    const uint64_t lower = spread(found.lower | (last_.lower & out.continuation), out.continuation);
+    last_.upper = upper >> 63;
+    last_.lower = lower >> 63;
+    out.both = out.letter & ~(plain.ascii | upper | lower) & valid;
+    out.lower = (lower | (out.letter & plain.ascii & ~plain.upper)) & valid;
+  }
+
   static uint64_t spread(uint64_t bits, uint64_t continuation) {
     for (int i = 0; i < 3; ++i) bits |= (bits << 1) & continuation;
     return bits;
   }
 
   struct Last {
-    uint64_t letter = 0, number = 0, space = 0;  // 0 or 1
+    uint64_t letter = 0, number = 0, space = 0, upper = 0, lower = 0;  // 0 or 1
   };
   Simd simd_;
   const uint8_t* of_kind_;
@@ -133,8 +166,8 @@ inline uint64_t before_no_space(const Block& block, const Block& next) {
 
 /// Where the pretokens end of the text that `reader` reads, as FindPretokens; `scan.find(block, next, at)`
 /// gives where they begin. `endless` is asked instead when the first is too long.
-template <class Simd, class Scan>
-size_t find_starts(BlockReader<Simd>& reader, Scan& scan, std::span<uint32_t> ends,
+template <class Simd, bool kCased, class Scan>
+size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
   const std::string_view utf8 = reader.text();
   // Two blocks' starts have room behind the greatest count at which the loop goes on.

@@ -222,11 +222,6 @@ FindPretokens find_gpt2() {
   return pretokenizer(PretokenPattern::kGpt2);
 }
 
-template <const Rules& kRules>
-FindPretokens find_generic() {
-  return find_one_by_one<first_pretoken<kRules>>;
-}
-
 template <const Rules& kRules, WordPattern kPattern>
 FindPretokens find_in_blocks() {
   return find_words(kPattern, find_one_by_one<first_pretoken<kRules>>);
@@ -252,10 +247,10 @@ const std::vector<Known>& known_patterns() {
        match_by<kQwen35>, find_in_blocks<kQwen35, WordPattern::kQwen35>},
       {"o200k",
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kO200k>, find_generic<kO200k>},
+       match_by<kO200k>, find_in_blocks<kO200k, WordPattern::kO200k>},
       {"tekken",  // and Megatron's "v2" for tiktoken
        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-       match_by<kTekken>, find_generic<kTekken>},
+       match_by<kTekken>, find_in_blocks<kTekken, WordPattern::kTekken>},
       {"nemotron",  // Megatron's "v1" for tiktoken: \s*[\r\n] ends at the last end of a line too
        R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
        match_by<kNemotron>, find_in_blocks<kNemotron, WordPattern::kNemotron>},
@@ -473,6 +468,10 @@ size_t find_by_patterns(const std::vector<SplitPattern>& patterns, std::string_v
 }
 
 }  // namespace
+
+FirstPretoken first_cased_pretoken(WordPattern pattern) {
+  return pattern == WordPattern::kO200k ? first_pretoken<kO200k> : first_pretoken<kTekken>;
+}
 
 std::optional<SplitPattern> split_pattern(std::string_view regex) {
   std::string written;  // files write ends of lines as they are, or escaped

@@ -5,9 +5,18 @@
 namespace megalith {
 
 const BlockClasses& word_classes(WordPattern pattern) {
-  static const BlockClasses with_marks(
-      KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter, CharKind::kMark));
-  return pattern == WordPattern::kQwen35 ? with_marks : plain_classes();
+  constexpr KindSet kWithMarks =
+      KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter, CharKind::kMark);
+  static const BlockClasses with_marks(kWithMarks), cased(kWithMarks, true);
+  switch (pattern) {
+    case WordPattern::kQwen35:
+      return with_marks;
+    case WordPattern::kO200k:
+    case WordPattern::kTekken:
+      return cased;
+    default:
+      return plain_classes();
+  }
 }
 
 FindWords find_words(WordPattern pattern, FindWords generic) {
