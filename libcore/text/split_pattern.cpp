@@ -41,8 +41,10 @@ const char* run_end(const char* at, const Window& text, KindSet kinds, size_t mo
       at, text, [&](const Char& c) { return kinds.has(c.kind()); }, most);
 }
 
-/// The same for any number of them, the most of which are ASCII.
+/// The same for any number of them, the most of which are ASCII. Behind ASCII, a window stops at no ASCII of
+/// such a kind.
 const char* run_end(const char* at, const Window& text, KindSet kinds) {
+  if (!text.has(at)) return at;
   for (const char* const end = text.end(); at < end; ++at) {
     const auto byte = static_cast<unsigned char>(*at);
     if (byte >= 0x80) return run_end(at, text, kinds, SIZE_MAX);
@@ -197,6 +199,39 @@ constexpr Rules kTekken = {Contractions::kNone, Words::kCased, kLetters | kNumbe
 constexpr Rules kNemotron = {Contractions::kNone, Words::kPlain, kLetters | kNumbers, 1, kNoWordNoSpace};
 constexpr Rules kDeepSeek3 = {
     Contractions::kNone, Words::kWithMarks, kLetters | kSigns, 0, kSigns, false, true};
+
+// The two patterns before DeepSeek-V3's, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, leave it
+// numbers, in which it finds nothing, runs of Han and Kana, and the rest.
+bool is_han_or_kana(uint32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
+}
+bool ends_han_or_kana(const char* at, const char* end) {
+  return !is_han_or_kana(char_at(at, Window(end, false)).value);
+}
+bool ends_rest(const char* at, const char* end) {
+  const Char c = char_at(at, Window(end, false));
+  return kNumbers.has(c.kind()) || is_han_or_kana(c.value);
+}
+
+/// By the three patterns, each in the pieces of the one before it.
+size_t first_deepseek3_pretoken(std::string_view utf8) {
+  const char* const begin = utf8.data();
+  const char* const end = begin + utf8.size();
+  const Char first = char_at(begin, Window(end, false));
+  const auto size = [&](const char* at) { return static_cast<size_t>(at - begin); };
+  if (kNumbers.has(first.kind())) return size(run_end(begin, Window(end, false), kNumbers, 3));
+  const Window piece(end, false, is_han_or_kana(first.value) ? ends_han_or_kana : ends_rest);
+  if (const char* const matched = match(kDeepSeek3, begin, piece); matched > begin) return size(matched);
+  const char* at = begin + first.bytes;  // what no match holds is one pretoken
+  while (piece.has(at) && match(kDeepSeek3, at, piece) == at) at += char_at(at, piece).bytes;
+  return size(at);
+}
+
+bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
+  return patterns.size() == 3 && patterns[0].name == "\\p{N}{1,3}" &&
+         patterns[1].name == "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+" &&
+         patterns[2].name == "deepseek-v3";
+}
 
 const char* gpt2_match(const char* at, const Window& text) {
   constexpr std::ptrdiff_t kLooksAhead = 8;  // bytes at most, behind the end of a pretoken
@@ -521,6 +556,7 @@ SplitPattern digits_pattern(bool individual) {
 
 FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {
   if (patterns.size() == 1 && patterns[0].find) return patterns[0].find;
+  if (are_deepseek3(patterns)) return find_one_by_one<first_deepseek3_pretoken>;
   return [patterns = std::move(patterns)](std::string_view utf8, std::span<uint32_t> ends) {
     return find_by_patterns(patterns, utf8, ends);
   };

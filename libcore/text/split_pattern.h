@@ -14,10 +14,13 @@ namespace megalith {
 /// anybody asked.
 class Window {
  public:
-  Window(const char* end, bool open) : end_(end), open_(open) {}
+  /// Whether a text is taken to end before a character.
+  using Stops = bool (*)(const char* at, const char* end);
+
+  Window(const char* end, bool open, Stops stops = nullptr) : end_(end), open_(open), stops_(stops) {}
 
   bool has(const char* at) const {
-    if (at < end_) return true;
+    if (at < end_) return stops_ == nullptr || !stops_(at, end_);
     looked_ = true;
     return false;
   }
@@ -29,6 +32,7 @@ class Window {
  private:
   const char* end_;
   bool open_;
+  Stops stops_;
   mutable bool looked_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
+#include "tests/text/scan_check.h"
 
 namespace megalith {
 namespace {
@@ -60,6 +61,36 @@ TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
   }
   wanted.pop_back();
   EXPECT_EQ(cut(patterns, text), wanted);
+}
+
+// Under another name the first pattern is one among any, and the three are applied one after the other.
+TEST(SplitPattern, CutsByDeepSeekV3sPatternsAtOnceAsOneByOne) {
+  const std::vector<SplitPattern> together = {
+      *split_pattern("\\p{N}{1,3}"), *split_pattern("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+      *split_pattern(
+          R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")};
+  std::vector<SplitPattern> apart = together;
+  apart[0].name = "numbers";
+  std::string every;
+  for (uint32_t code = 0; code < 0x110000; code += code < 0x32400 ? 1 : 61) {
+    if (code >= 0xD800 && code < 0xE000) continue;
+    const std::string c = utf8(code);
+    every += c + "a" + c + "1" + c + " " + c + c + "!" + c + "\n" + c + "\u4e2d" + c + "  " + c + "\x01";
+    if (every.size() < 60'000) continue;
+    ASSERT_EQ(cut(together, every), cut(apart, every));
+    every.clear();
+  }
+  EXPECT_EQ(cut(together, every), cut(apart, every));
+  std::mt19937 random(5);
+  const std::string parts[] = {"a",      "B",      " ",      "  ",     "\n",        "\r",
+                               "1",      "23",     "!",      "'",      "\u4e2d",    "\u30fb",
+                               "\u3099", "\u3097", "\u0660", "\u0301", "\u00e9",    "\u3000",
+                               "\u00a0", "\x01",   "\u200d", "/",      "\U0001F600"};
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text;
+    for (size_t n = 1 + random() % 30; n > 0; --n) text += parts[random() % std::size(parts)];
+    ASSERT_EQ(cut(together, text), cut(apart, text)) << quote(text);
+  }
 }
 
 TEST(SplitPattern, BeginsPretokensAtMarks) {
