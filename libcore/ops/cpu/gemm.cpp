@@ -1,7 +1,6 @@
 #include "libcore/ops/cpu/gemm.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -12,7 +11,6 @@
 
 #include <dnnl.hpp>
 
-#include "libcore/base/isa.h"
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/threads.h"
 
@@ -229,54 +227,6 @@ void GemmRunner::multiply_rows(const Gemm& op) const {
   if (!direct) kernels_.copy[out][kF32](op.c.data, y, op.c.elements());
 }
 
-namespace {
-
-constexpr int64_t kParts = 3;
-
-/// Cuts each of n fp32 numbers into three of bf16 whose sum it is: the leading 8 bits, the next, the rest.
-/// The parts stand `apart` elements from each other.
-void cut_to_bf16(uint16_t* to, const float* from, int64_t n, int64_t apart) {
-  for (int64_t i = 0; i < n; ++i) {
-    float left = from[i];
-    for (int64_t part = 0; part < kParts; ++part) {
-      const uint32_t bits = std::bit_cast<uint32_t>(left) & 0xFFFF0000U;
-      to[part * apart + i] = static_cast<uint16_t>(bits >> 16);
-      left -= std::bit_cast<float>(bits);
-    }
-  }
-}
-
-}  // namespace
-
-/// On a processor that multiplies bf16, several times as fast as fp32: each row becomes three of bf16, whose
-/// products with bf16 weights add up to what fp32 gives.
-void GemmRunner::project_parts(const Project& op) {
-  constexpr int64_t kMostSums = int64_t{1} << 22;  // elements
-  const int64_t rows = op.n(), columns = op.in(), out = op.out();
-  const auto parts = std::make_unique_for_overwrite<uint16_t[]>(static_cast<size_t>(kParts * rows * columns));
-  team_.for_each_block(rows, [&](int64_t row) {
-    cut_to_bf16(parts.get() + row * columns, op.x.as<float>() + row * columns, columns, rows * columns);
-  });
-  const int64_t step = std::clamp<int64_t>(kMostSums / (kParts * rows), 1, out);
-  const auto sums = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kParts * rows * step));
-  for (int64_t begin = 0; begin < out; begin += step) {
-    const int64_t count = std::min(step, out - begin);
-    run(Gemm{.c = View{sums.get(), DType::kF32, {kParts * rows, count}},
-             .a = ConstView{parts.get(), DType::kBf16, {kParts * rows, columns}},
-             .b = op.w.rows(begin, begin + count),
-             .trans_b = true});
-    team_.for_each_block(rows, [&](int64_t row) {
-      const float* const lead = sums.get() + row * count;
-      const float *const next = lead + rows * count, *const rest = next + rows * count;
-      float* const y = op.y.as<float>() + row * out + begin;
-      for (int64_t i = 0; i < count; ++i) y[i] = lead[i] + (next[i] + rest[i]);
-      if (!op.bias) return;
-      const float* const bias = op.bias.as<float>() + begin;
-      for (int64_t i = 0; i < count; ++i) y[i] += bias[i];
-    });
-  }
-}
-
 /// Panels of weights are widened and multiplied by oneDNN.
 void GemmRunner::project_panels(const Project& op) {
   constexpr int64_t kPanel = int64_t{1} << 22;  // elements
@@ -328,10 +278,7 @@ void GemmRunner::add_nothing(const Gemm& op) const {
 }
 
 GemmRunner::GemmRunner(const Kernels& kernels, Team& team)
-    : kernels_(kernels),
-      team_(team),
-      bf16_products_(chosen_isa() == Isa::kAvx512Bf16),
-      cache_(std::make_unique<Cache>()) {}
+    : kernels_(kernels), team_(team), cache_(std::make_unique<Cache>()) {}
 GemmRunner::~GemmRunner() = default;
 
 void GemmRunner::run(const Gemm& op) {
@@ -347,7 +294,6 @@ void GemmRunner::run(const Gemm& op) {
 }
 
 void GemmRunner::run(const Project& op) {
-  if (op.n() > Project::kFewRows && op.w.dtype == DType::kBf16 && bf16_products_) return project_parts(op);
   if (op.n() > Project::kFewRows && op.w.dtype != DType::kF32) return project_panels(op);
   if (op.n() > Project::kFewRows)
     return run(Gemm{.c = op.y, .a = op.x, .b = op.w, .bias = op.bias, .trans_b = true});

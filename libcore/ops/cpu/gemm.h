@@ -27,12 +27,10 @@ class GemmRunner {
   void multiply_rows(const Gemm&) const;
   void project(const ProjectArgs&, Storage, int64_t out) const;
   void project_panels(const Project&);
-  void project_parts(const Project&);
   /// Rows [begin, begin + count) of the weights in fp32.
   void widen(const Project&, int64_t begin, int64_t count, float* to) const;
   const Kernels& kernels_;
   Team& team_;
-  bool bf16_products_;  // the processor has them
   std::unique_ptr<Cache> cache_;
 };
 
