@@ -263,7 +263,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  if (stream_ == Stream::kWanted && !direct_ && size_ + bytes >= kLargeFile) begin_stream();
+  if (stream_ == Stream::kAroundCache && !direct_ && size_ + bytes >= kLargeFile) begin_stream();
   size_ += bytes;
   if (direct_) return direct_->append(data, bytes);
   if (buffer_.size() + bytes > kWritePiece) flush();

@@ -84,10 +84,12 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// For files that may be large and that nobody reads soon: once it has 4 MiB, the file is written around
-  /// the page cache (see DirectWriter); where that cannot be, the system is asked to bring each 8 MiB to the
-  /// disk, so that commit() has less to wait for.
-  void stream_to_disk() { stream_ = Stream::kWanted; }
+  /// For files that may be large: the system is asked to bring each 8 MiB that were appended to the disk, so
+  /// that commit() has less to wait for.
+  void write_back_early() { stream_ = Stream::kWriteBack; }
+  /// For those that are only appended to, and that nobody reads soon: once it has 4 MiB, the file is written
+  /// around the page cache (see DirectWriter); where that cannot be, it is written back early.
+  void stream_to_disk() { stream_ = Stream::kAroundCache; }
   void write(const void* data, size_t bytes);  // buffered
   void write(std::string_view text) { write(text.data(), text.size()); }
   void write_at(uint64_t offset, const void* data,
@@ -110,7 +112,7 @@ class AtomicFile {
   static std::string partial_name(const std::string& path) { return path + ".partial"; }
 
  private:
-  enum class Stream { kNo, kWanted, kWriteBack };
+  enum class Stream { kNo, kWriteBack, kAroundCache };
   void begin_stream();
   void leave_stream();
   void start_write_back();

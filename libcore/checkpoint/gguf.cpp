@@ -289,7 +289,7 @@ void GgufMetadata::integers(std::string_view key, std::span<const int32_t> value
 
 GgufWriter::GgufWriter(std::string path, const GgufMetadata& metadata, std::vector<GgufTensor> tensors)
     : file_(std::move(path)), tensors_(std::move(tensors)) {
-  file_.stream_to_disk();
+  file_.write_back_early();
   std::string header(kMagic);
   append(header, kVersion);
   append(header, static_cast<uint64_t>(tensors_.size()));

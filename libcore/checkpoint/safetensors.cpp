@@ -220,7 +220,7 @@ std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors) {
 
 SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors)
     : file_(std::move(path)), tensors_(in_safetensors_order(std::move(tensors))) {
-  file_.stream_to_disk();
+  file_.write_back_early();
   const std::string header = header_of(tensors_);
   const uint64_t length = header.size();
   file_.write(&length, sizeof length);

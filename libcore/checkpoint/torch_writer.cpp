@@ -126,7 +126,7 @@ void pickle_dtype(PickleWriter& pickle, DType dtype) {
 
 TorchWriter::TorchWriter(std::string path, const std::string& pickle, std::vector<uint64_t> storages)
     : file_(path), root_(std::filesystem::path(path).stem().string()), storages_(std::move(storages)) {
-  file_.stream_to_disk();
+  file_.write_back_early();
   put_member("data.pkl", pickle);
   put_member("byteorder", "little");
   next_storage();
