@@ -157,7 +157,7 @@ size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path) {
   return done;
 }
 
-MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
+MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(path)) {
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_errno("open", path_);
   struct stat info {};
@@ -173,6 +173,8 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   ::close(fd);
   errno = reason;
   if (map == MAP_FAILED) fail_errno("map", path_);
+  // Only a wish: a system without large pages does not know it.
+  if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
   data_ = static_cast<const std::byte*>(map);
 }
 

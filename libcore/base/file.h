@@ -17,11 +17,16 @@ class DirectWriter;
 /// three to five times the system time of those up to 96 KiB.
 constexpr size_t kWritePiece = size_t{1} << 16;
 
+/// What a touched byte of a mapped file brings into the process's memory (what the system has in its own of
+/// the file): a large page of 2 MiB, or a few small ones. Large ones are for who reads all or much, small
+/// ones for who looks at a few bytes here and there of a file of gigabytes.
+enum class MappedPages { kLarge, kSmall };
+
 /// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput
 /// when it is not there (or is a directory), kIo when it cannot be read.
 class MappedFile {
  public:
-  explicit MappedFile(std::string path);
+  explicit MappedFile(std::string path, MappedPages pages = MappedPages::kLarge);
   ~MappedFile();
   MappedFile(MappedFile&&) noexcept;
   MappedFile& operator=(MappedFile&&) noexcept;

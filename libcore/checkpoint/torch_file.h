@@ -21,7 +21,8 @@ enum class CrcCheck : bool { kNo, kYes };
 
 /// A file that holds tensors, and which of its parts were found sound.
 struct TorchBytes {
-  TorchBytes(const std::string& path, CrcCheck crc) : file(path), bytes(path), check(crc) {}
+  TorchBytes(const std::string& path, CrcCheck crc)
+      : file(path, MappedPages::kSmall), bytes(path), check(crc) {}
   MappedFile file;     // of which the tree is parsed
   ReadableFile bytes;  // from which tensors are read
   CrcCheck check;

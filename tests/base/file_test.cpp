@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +71,25 @@ TEST(AtomicFile, NamesASourceThatEndsBefore) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST(MappedFile, BringsInLittleOfAFileWhereItsPagesAreSmall) {
+  const test::TempDir dir;
+  constexpr size_t kMiB = size_t{1} << 20;
+  write_file(dir / "x", std::string(64 * kMiB, 'a'));
+  read_file(dir / "x");  // now it is in the system's memory, so that a touch can bring in as much as it wants
+  const MappedFile file(dir / "x", MappedPages::kSmall);
+  const auto mapped_pages = [] {  // of files, by the process
+    std::ifstream numbers("/proc/self/statm");
+    size_t size = 0, resident = 0, shared = 0;
+    numbers >> size >> resident >> shared;
+    return shared;
+  };
+  const size_t before = mapped_pages();
+  size_t sum = 0;
+  for (size_t at = 0; at < file.size(); at += 2 * kMiB) sum += static_cast<size_t>(file.data()[at]);
+  EXPECT_EQ(sum, 32U * 'a');
+  EXPECT_LT((mapped_pages() - before) * 4096, 8 * kMiB);
 }
 
 TEST(ReadableFile, ReadsAnywhereAndInBlocks) {
