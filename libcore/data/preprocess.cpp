@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include <malloc.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
@@ -143,6 +145,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
+  ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
   const TextTools tools = text_tools(config, *tokenizer);
   const int64_t size = tokenizer->vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));

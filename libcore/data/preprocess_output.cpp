@@ -15,7 +15,7 @@ constexpr size_t kLinesNamed = 5;  // per reason, in the summary
 
 /// Beside what the inputs need; see preprocess().
 int promised_mebibytes(const PreprocessConfig& config) {
-  return 128 + 4 * std::max(0, config.workers - 4);
+  return 128 + 12 * std::max(0, config.workers - 2);
 }
 
 /// 0, unknown, when one of the inputs is a pipe.

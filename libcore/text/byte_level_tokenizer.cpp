@@ -15,12 +15,12 @@ constexpr size_t kEnds = 2048;                 // pretokens found at once
 /// Bytes that are encoded at once, about; a longer pretoken is a giant.
 constexpr size_t kLongText = size_t{1} << 16;
 
-/// Memory of the n-th thread's caches: the first two get what a corpus of gigabytes fills, 40 and 24 MiB,
-/// later ones less, so that 16 of them hold 112 MiB.
+/// Memory of the n-th thread's caches: the first gets what a corpus of gigabytes fills, 44 MiB, the second
+/// half of it, later ones 5 MiB.
 CachedEncoder::Size cache_size(size_t n) {
-  if (n < 2) return {.table_bits = n == 0 ? 19 : 18, .long_bytes = size_t{8} << 20};
-  if (n < 8) return {.table_bits = 16, .long_bytes = size_t{2} << 20};
-  return {.table_bits = 14, .long_bytes = size_t{1} << 19};
+  if (n == 0) return {.table_bits = 19, .long_bytes = size_t{12} << 20};
+  if (n == 1) return {.table_bits = 18, .long_bytes = size_t{4} << 20};
+  return {.table_bits = 16, .long_bytes = size_t{1} << 20};
 }
 
 /// Where this thread looks first for its working memory.
