@@ -14,6 +14,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/json.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
@@ -67,7 +68,7 @@ class Bench {
       const std::clock_t processor_start = std::clock();
       run(stream_, op);
       processor = std::min(processor, static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC);
-      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      seconds.push_back(seconds_since(start));
       total += seconds.back();
     }
     std::sort(seconds.begin(), seconds.end());

@@ -17,6 +17,7 @@
 #include "libcore/base/isa.h"
 #include "libcore/base/json.h"
 #include "libcore/base/line_reader.h"
+#include "libcore/base/process.h"
 #include "libcore/data/preprocess.h"
 
 namespace megalith {
@@ -56,7 +57,7 @@ void measure(const std::string& what, uint64_t bytes, const Call& call) {
     const double before = processor_seconds();
     call();
     processor = std::min(processor, processor_seconds() - before);
-    wall = std::min(wall, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    wall = std::min(wall, seconds_since(start));
   }
   const double megabytes = static_cast<double>(bytes) / 1e6;
   Json line = Json::object();

@@ -25,7 +25,8 @@ struct MindFormersOptions {
       unlisted());
   }
   void validate(Problems&) const;
-  /// Sets what these keys mean, where the command line does not give the option itself.
+  /// Sets what these keys mean. An option that is given, there or in the file, comes first; but do_sample:
+  /// false yields only to the command line.
   void apply(GenerateConfig& config, const Options& options) const;
 };
 

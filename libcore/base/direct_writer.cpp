@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/file_calls.h"
 
 namespace megalith {
@@ -36,7 +35,11 @@ std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint6
   if (direct < 0) return nullptr;
   try {
     return std::unique_ptr<DirectWriter>(new DirectWriter(fd, direct, std::move(path), size));
-  } catch (const std::system_error&) {  // no more threads
+  } catch (const Error&) {
+    ::close(direct);
+    throw;
+  } catch (const std::exception&) {  // no more threads or memory
+    ::close(direct);
     return nullptr;
   }
 }
@@ -45,14 +48,9 @@ DirectWriter::DirectWriter(int fd, int direct, std::string path, uint64_t size)
     : fd_(fd), direct_(direct), path_(std::move(path)), memory_(kPiece * kPieces) {
   const uint64_t begin = size / kAlignment * kAlignment;
   filled_ = {.offset = begin, .memory = memory_.as<char>().data(), .bytes = size - begin};
-  try {
-    if (read_at_place(fd, {begin, filled_.memory, filled_.bytes}, path_) < filled_.bytes)
-      fail(ErrorKind::kIo, path_, ": holds less than was written to it");
-    thread_ = std::thread([this] { serve(); });
-  } catch (...) {
-    ::close(direct_);
-    throw;
-  }
+  if (read_at_place(fd, {begin, filled_.memory, filled_.bytes}, path_) < filled_.bytes)
+    fail(ErrorKind::kIo, path_, ": holds less than was written to it");
+  thread_ = std::thread([this] { serve(); });
 }
 
 DirectWriter::~DirectWriter() {

@@ -15,14 +15,14 @@
 namespace megalith {
 
 /// Appends to a file around the page cache, in pieces of 512 KiB and by a thread of its own: the system then
-/// neither copies the bytes nor keeps their pages, which takes a tenth of the processor time (117 MiB on
-/// ext4: 0.01 s instead of 0.1 s), and the end of the file has little left to be synced. Memory: 2 MiB.
-/// Throws kIo, at the latest from flush().
+/// neither copies the bytes nor keeps their pages (117 MiB on ext4 take 0.01 s of its time instead of 0.1 s),
+/// and the end of the file has little left to be synced. Memory: 2 MiB. Throws kIo, at the latest from
+/// flush().
 class DirectWriter {
  public:
   /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
   /// Nothing where the file system cannot, or is not one of those on which this is known to be fast, or no
-  /// thread can be had.
+  /// thread or memory can be had.
   static std::unique_ptr<DirectWriter> open(int fd, std::string path, uint64_t size);
   ~DirectWriter();  // bytes that were not flushed are lost
   DirectWriter(const DirectWriter&) = delete;

@@ -63,11 +63,6 @@ void go_on_behind(int fd, uint64_t size, const std::string& path) {
     fail_write("truncate", path);
 }
 
-fs::path parent_or_here(const fs::path& path) {
-  const fs::path parent = path.parent_path();
-  return parent.empty() ? fs::path(".") : parent;
-}
-
 [[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size) {
   fail(ErrorKind::kData, path, ": ends at byte ", end, ", it had ", size,
        " when it was opened; it was changed meanwhile");
@@ -124,6 +119,11 @@ void sync_path(const fs::path& path, int flags) {
 }
 
 }  // namespace
+
+fs::path parent_or_here(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
 
 void fail_write(const char* doing, const std::string& path) {
   fail(ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(errno));

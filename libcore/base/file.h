@@ -89,8 +89,8 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// For files that may be large: the system is asked to bring each 8 MiB that were appended to the disk, so
-  /// that commit() has less to wait for.
+  /// Both: before the first write. For files that may be large: the system is asked to bring each 8 MiB that
+  /// were appended to the disk, so that commit() has less to wait for.
   void write_back_early() { stream_ = Stream::kWriteBack; }
   /// For those that are only appended to, and that nobody reads soon: once it has 4 MiB, the file is written
   /// around the page cache (see DirectWriter); where that cannot be, it is written back early.
@@ -153,6 +153,8 @@ class AtomicDirectory {
 
 std::string read_file(const std::string& path);                       // kNoInput, kIo
 void write_file(const std::string& path, std::string_view contents);  // atomic
+/// The folder of `path`, "." where it names none.
+std::filesystem::path parent_or_here(const std::filesystem::path& path);
 bool file_exists(const std::string& path);
 uint64_t file_size(const std::string& path);
 /// Renames folder `from` to `to`. Where `to` is a folder already, the two change places at once (so that `to`

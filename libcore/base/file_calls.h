@@ -19,7 +19,8 @@ struct BytesToWrite {
   const void* data;
   size_t bytes;
 };
-/// Writes all bytes at their place through the page cache, in calls of kWritePiece. kIo with `path`.
+/// Writes all bytes at their place through the page cache, in calls of kWritePiece. kIo with `path`; the
+/// first of them may be written then.
 void write_at_place(int fd, const BytesToWrite& wish, const std::string& path);
 
 struct BytesToRead {

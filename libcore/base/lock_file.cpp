@@ -16,8 +16,8 @@ namespace megalith {
 LockFile::LockFile(const std::string& path) {
   const std::filesystem::path output(path);
   path_ = (output.parent_path() / ("." + output.filename().string() + ".lock")).string();
-  while (!try_lock(path)) {
-  }
+  for (int tries = 1000; !try_lock(path); --tries)
+    if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
 }
 
 /// Whether the file that was locked still has its name: its last owner may have removed it meanwhile.

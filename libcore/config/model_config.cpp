@@ -30,7 +30,7 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
     problems.add("--apply-layernorm-1p is not supported; train with plain --normalization LayerNorm");
   if (m.sliding_window > 0 && m.seq_length > m.sliding_window)
     problems.add("--sliding-window ", m.sliding_window, " is less than --seq-length ", m.seq_length,
-                 "; attention within a window is not supported: use sequences no longer than it");
+                 "; training within a window is not supported: use sequences no longer than it");
   if (m.squared_relu) problems.add("--squared-relu is not supported; use GELU (the default) or --swiglu");
   if (m.qk_layernorm) problems.add("--qk-layernorm is not supported; leave it out");
   if (m.rotary_interleaved)

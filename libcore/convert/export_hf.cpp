@@ -93,6 +93,18 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
            ", which is no part of an exported model; give a new folder");
 }
 
+// transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files say.
+void warn_of_other_rules(const ModelConfig& config, const HfTokenizer& tokenizer) {
+  const auto file = tokenizer.files.find("tokenizer.json");
+  if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
+  const Json json = Json::parse(file->second, file->first);
+  const Json* stage = json.find("pre_tokenizer");
+  if (stage && stage->is_object() && known_split(*stage) == "qwen2") return;
+  warn(
+      "the tokenizer does not split texts as Qwen2's does, but transformers 5's AutoTokenizer takes Qwen2's "
+      "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
+}
+
 }  // namespace
 
 // In the order of depth, as many as fit (transformers' rule).
@@ -113,23 +125,6 @@ OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
   }
   return plan;
 }
-
-namespace {
-
-// transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files say.
-void warn_of_other_rules(const ModelConfig& config, const HfTokenizer& tokenizer) {
-  const auto file = tokenizer.files.find("tokenizer.json");
-  if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
-  const Json json = Json::parse(file->second, file->first);
-  const Json* stage = json.find("pre_tokenizer");
-  if (stage && stage->is_object() && known_split(*stage) == "qwen2") return;
-  warn(
-      "the tokenizer does not split texts as Qwen2's does, but transformers 5's AutoTokenizer takes Qwen2's "
-      "rules "
-      "for every Qwen2 model; load it with PreTrainedTokenizerFast");
-}
-
-}  // namespace
 
 void export_hf(const Conversion& conversion, const std::string& output, uint64_t max_shard) {
   const ModelSource& source = conversion.source;

@@ -16,6 +16,7 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizer& tokenizer, co
                         int64_t vocabulary);
 
 /// llama.cpp's name of a pre_tokenizer of tokenizer.json ("gpt-2", "llama-bpe", "qwen2"); nothing for others.
+/// kData for one without the keys that its kind has.
 std::optional<std::string_view> known_split(const Json& pre_tokenizer);
 
 }  // namespace megalith

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -57,11 +56,6 @@ void copy_scratch(const ScratchFile& from, HashedFile& to) {
   from.read([&](std::span<const std::byte> block) { to.write(block.data(), block.size()); });
 }
 
-std::string folder_of(const std::string& prefix) {
-  const std::filesystem::path folder = std::filesystem::path(prefix).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 }  // namespace
 
 struct IndexedDatasetWriter::State {
@@ -69,8 +63,8 @@ struct IndexedDatasetWriter::State {
       : files(std::move(name)),
         prefix(files.prefix),
         dtype(type),
-        lengths(folder_of(prefix)),
-        boundaries(folder_of(prefix)) {
+        lengths(parent_or_here(prefix).string()),
+        boundaries(parent_or_here(prefix).string()) {
     boundaries.append(&sequences, sizeof sequences);
     stream_to_disk();
   }

@@ -103,7 +103,7 @@ std::string DocumentEncoder::keep_raw(DocumentChunk& chunk, size_t i) const {
   const size_t size = chunk.lines.line(i).size();
   if (config_.rejects.empty() || size <= DocumentParser::kDecodedInPlace) return {};
   if (size <= kLongLine) return std::string(raw);
-  chunk.long_line = std::make_unique<ScratchFile>(folder_of(config_.rejects));
+  chunk.long_line = std::make_unique<ScratchFile>(parent_or_here(config_.rejects).string());
   chunk.long_line->append(raw.data(), raw.size());
   return {};
 }

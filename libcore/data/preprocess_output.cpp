@@ -190,7 +190,7 @@ DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& 
       files_(std::move(files)),
       progress_("preprocess", total_size(files_), "B") {
   if (config.resume) {
-    make_directories(folder_of(config.output_prefix));
+    make_directories(parent_or_here(config.output_prefix));
     journal_.emplace(config.output_prefix, identity_of(config, files_, tools));
   }
   const Json* const state = journal_ && journal_->state() ? &*journal_->state() : nullptr;

@@ -92,11 +92,6 @@ std::string shown_input(const std::string& path) {
   return path == "-" ? "stdin" : path;
 }
 
-std::string folder_of(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   std::vector<InputFile> files;
   for (const std::string& input : inputs) {

@@ -45,7 +45,6 @@ struct InputFile {
 /// the end of a list costs seconds, not hours. kNoInput.
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
 std::string shown_input(const std::string& path);  // "stdin" for "-"
-std::string folder_of(const std::string& path);    // "." without one
 
 /// What makes sequences of a document's texts.
 struct TextTools {

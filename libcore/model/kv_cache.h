@@ -33,7 +33,7 @@ class KvCache {
   /// tokens, head].
   void put(Stream&, int64_t tokens, std::span<const float> values);
   /// The first `tokens` positions of another cache of one sequence of the same model and type, and nothing
-  /// else.
+  /// else. kInternal when that one has fewer, or they do not fit.
   void copy(Stream&, const KvCache& from, int64_t tokens);
   /// Forgets everything from position `past` on.
   void truncate(int64_t past);

@@ -10,6 +10,9 @@
 
 namespace megalith {
 
+/// Pieces that a kernel looks at side by side.
+constexpr size_t kTogether = 8;
+
 /// Pieces that follow each other in a text.
 struct PieceRun {
   std::string_view text;
@@ -28,7 +31,6 @@ struct PiecePlaces {
 /// brought to the caches. Ends before a piece of more than PieceKey::kLongest bytes, and where fewer than
 /// kTogether pieces, or than 16 bytes from the last of them on, are left; returns how many were taken. What
 /// is behind them in `out`, up to run.ends.size(), is undefined.
-constexpr size_t kTogether = 8;
 using TakeKeys = size_t (*)(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 

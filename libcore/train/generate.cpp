@@ -125,15 +125,16 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
         KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
     slot.prompt.reset();
   }
-  const auto& slots = state_->slots;
-  const auto read =
-      std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.prompt == number; });
-  if (read == slots.end()) return read_prompt(slot, job, number);
-  if (&*read == &slot)
+  if (slot.prompt == number) {
     slot.cache->truncate(prefix + slot.given);
-  else
+  } else {
+    const auto& slots = state_->slots;
+    const auto read =
+        std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.prompt == number; });
+    if (read == slots.end()) return read_prompt(slot, job, number);
     slot.cache->copy(stream_, *read->cache, prefix + slot.given);
-  slot.prompt = number;
+    slot.prompt = number;
+  }
   std::copy(state_->after_prompt.begin(), state_->after_prompt.end(), state_->logits.begin());
 }
 

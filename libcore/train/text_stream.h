@@ -12,7 +12,8 @@ namespace megalith {
 /// Turns the tokens of a continuation into text as they come. What may still change is held back: bytes that
 /// are no whole character yet (of at most 16 tokens), and text that may be the beginning of a stop
 /// string. The pieces together are what decoding everything at once gives, up to the first stop string, which
-/// is left out. A token takes the same time however many came before it.
+/// is left out; except where a decoder takes back characters that were whole already (ByteFallback: those of
+/// a run of byte tokens with a bad byte in it). A token takes the same time however many came before it.
 class TextStream {
  public:
   /// `prompt`: the ids that the text continues; a tokenizer may treat the beginning of a text differently.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <random>
+#include <stdexcept>
 #include <string>
 
 #include <fcntl.h>

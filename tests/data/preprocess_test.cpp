@@ -11,8 +11,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/text.h"
 #include "libcore/base/log.h"
+#include "libcore/base/text.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
 #include "tests/support/files.h"

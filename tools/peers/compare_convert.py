@@ -10,7 +10,7 @@ Round trips through Megatron (at every cut), Megalith and back are byte-identica
 installed: of F32 the same tokens greedily; of F16, BF16 and Q8_0 near logits (it rounds activations too); every
 tensor of Q8_0 is what its own quantizer makes of F32.
 """
-import contextlib, functools, json, os, shutil, subprocess, sys, tempfile, warnings
+import contextlib, functools, json, os, shutil, sys, tempfile, warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 warnings.filterwarnings("ignore")
@@ -18,25 +18,13 @@ os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+import programs  # noqa: E402
+from programs import convert, say  # noqa: E402
+
 transformers.utils.logging.disable_progress_bar()
-HERE = os.path.dirname(os.path.abspath(__file__))
-GOLDENS = os.path.join(HERE, "..", "..", "tests", "convert", "goldens")
-CONVERT = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin", "megalith-convert"))
+GOLDENS = os.path.join(programs.HERE, "..", "..", "tests", "convert", "goldens")
 PROMPT, NEW = 6, 8  # tokens; the models have 16 and 20 positions
 FAR = 1e-5  # of logits around 1, computed in fp32 with sums in another order
-failed = 0
-
-
-def say(ok, what):
-    global failed
-    failed += not ok
-    print("ok  " if ok else "FAIL", what, flush=True)
-
-
-def convert(*words):
-    run = subprocess.run([CONVERT, *map(str, words)], capture_output=True, text=True)
-    if run.returncode:
-        raise SystemExit(f"megalith-convert {' '.join(map(str, words))}: {run.stderr}")
 
 
 def tokens_of(vocabulary):
@@ -222,8 +210,7 @@ def main():
             check_llama_cpp(family, source, work, model)
             wide_model(family, source, f"{work}/wide")
             check_quantization(family, f"{work}/wide", work)
-    print(f"{failed} failed")
-    return failed > 0
+    return programs.finish()
 
 
 if __name__ == "__main__":

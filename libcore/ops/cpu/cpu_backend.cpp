@@ -435,7 +435,8 @@ void CpuBackend::append_to_cache(const CachedAttention& op, int64_t sequence, in
 void CpuBackend::cached_attention_in_fp32(const CachedAttention& op) {
   const Heads heads(op.qkv.shape);
   const auto attention = kernels_.cached_attention[storage_of(op.k_cache.dtype)];
-  const size_t scratch = kernels_.cached_attention_scratch(op.past + heads.s, heads.r);
+  const int64_t window = op.hides() ? op.window : op.past + heads.s;
+  const size_t scratch = kernels_.cached_attention_scratch(window, heads.r);
   team_.for_each_block(heads.b * heads.groups, [&](int64_t block) {
     const int64_t sequence = block / heads.groups, group = block % heads.groups;
     append_to_cache(op, sequence, group);
@@ -450,7 +451,7 @@ void CpuBackend::cached_attention_in_fp32(const CachedAttention& op) {
                                    .past = op.past,
                                    .head = heads.head,
                                    .scale = op.scale,
-                                   .window = op.hides() ? op.window : op.past + heads.s};
+                                   .window = window};
     attention(args, thread_scratch(scratch));
   });
 }

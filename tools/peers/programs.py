@@ -1,0 +1,31 @@
+"""What the comparisons of this folder share that run Megalith's programs on models: where these are (BUILD), what they
+are given, and how many checks failed."""
+import os, subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOKENIZER = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "trained", "tokenizer.json")
+BIN = os.path.abspath(os.path.join(os.environ.get("BUILD", "build/release"), "bin"))
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+failed = 0
+
+
+def say(ok, what):
+    global failed
+    failed += not ok
+    print("ok  " if ok else "FAIL", what, flush=True)
+
+
+def run(program, *words):
+    return subprocess.run([os.path.join(BIN, program), *map(str, words)], capture_output=True, text=True)
+
+
+def convert(*words):
+    done = run("megalith-convert", *words)
+    if done.returncode:
+        raise SystemExit(f"megalith-convert {' '.join(map(str, words))}: {done.stderr}")
+
+
+def finish():
+    """The exit status, after printing how many checks failed."""
+    print(f"{failed} failed")
+    return failed > 0
