@@ -72,4 +72,9 @@ inline CharTraits char_traits(uint32_t code_point) {
   return CharTraits(kTraits[kTraitBlockOf[code_point >> 6] << 6 | (code_point & 63)]);
 }
 
+/// Python's str.isspace(), and what strip() takes: four separators more than White_Space.
+inline bool is_python_space(uint32_t code_point) {
+  return (code_point >= 0x1C && code_point <= 0x1F) || char_traits(code_point).kind() == CharKind::kSpace;
+}
+
 }  // namespace megalith

@@ -11,31 +11,32 @@ namespace megalith::jinja {
 
 struct Expr {
   enum Kind {
-    kLiteral,    // literal
-    kName,       // text
-    kMember,     // children[0].text
-    kItem,       // children[0][children[1]]
-    kSlice,      // children[0][children[1]:children[2]:children[3]], absent parts are kAbsent
-    kAbsent,     //
-    kList,       // children; also a tuple
-    kDict,       // children: key, value, key, value, …
-    kNot,        // children[0]
-    kNegative,   //
-    kAnd,        // children[0], children[1]
-    kOr,         //
-    kBinary,     // children[0] text children[1]
-    kCondition,  // children[0] if children[1] else children[2] (or kAbsent)
-    kFilter,     // children[0] | text(children[1…]), one for each parameter, absent ones are kAbsent
-    kTest,       // children[0] is text
-    kMethod,     // children[0].text(children[1…]), likewise
-    kCall,       // text(children…), likewise
+    kLiteral,     // literal
+    kName,        // text
+    kMember,      // children[0].text
+    kItem,        // children[0][children[1]]
+    kSlice,       // children[0][children[1]:children[2]:children[3]], absent parts are kAbsent
+    kAbsent,      //
+    kList,        // children; also a tuple
+    kDict,        // children: key, value, key, value, …
+    kNot,         // children[0]
+    kNegative,    //
+    kAnd,         // children[0], children[1]
+    kOr,          //
+    kBinary,      // children[0] text children[1]
+    kComparison,  // children[0], then of each in `named` the sign and the other side, as in Python: a < b < c
+    kCondition,   // children[0] if children[1] else children[2] (or kAbsent)
+    kFilter,      // children[0] | text(children[1…]), one for each parameter, absent ones are kAbsent
+    kTest,        // children[0] is text
+    kMethod,      // children[0].text(children[1…]), likewise
+    kCall,        // text(children…), likewise
   };
   Kind kind = kAbsent;
   int line = 0;
   std::string text = {};
   Json literal = {};
   std::vector<Expr> children = {};
-  std::vector<std::pair<std::string, Expr>> named = {};  // members of a namespace
+  std::vector<std::pair<std::string, Expr>> named = {};  // members of a namespace; comparisons
 };
 
 struct Node {

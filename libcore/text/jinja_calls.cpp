@@ -55,6 +55,7 @@ Value Renderer::filter(const Expr& expr) {
   if (f == "list") return Json(entries(value, expr.line));
   if (f == "items") return is_undefined(value) ? Value(Json::array()) : items(value, expr.line);
   if (f == "first" || f == "last") {
+    if (is_text(value)) return item(value, Json(f == "first" ? 0 : -1), expr.line);
     const Json::Array all = entries(value, expr.line);
     if (all.empty()) return Undefined{};
     return f == "first" ? all.front() : all.back();
@@ -63,7 +64,7 @@ Value Renderer::filter(const Expr& expr) {
     return join(entries(value, expr.line), printed(argument(expr, 1).value_or(Json("")), expr.line),
                 expr.line);
   if (f == "int") return to_integer(expr, value);
-  return text_operation(expr, printed(value, expr.line));
+  return text_operation(expr, Json(printed(value, expr.line)));
 }
 
 Value Renderer::to_json(const Expr& expr, const Value& value) {
@@ -82,9 +83,7 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
     style.key_separator = text_of(pair[1], expr.line, "a separator");
   }
   if (const auto sorted = argument(expr, 4)) style.sort_keys = truth(*sorted);
-  std::string out = dump_json(*json, style);
-  if (out.size() > kMostText) refuse(expr.line, "\"tojson\" of too much");
-  return Json(std::move(out));
+  return Json(dump_json(*json, style));  // eval() refuses what is cut
 }
 
 /// int(), int(float()), or else the argument.
@@ -109,7 +108,7 @@ Value Renderer::to_integer(const Expr& expr, const Value& value) {
   return Json(static_cast<int64_t>(*number));
 }
 
-int64_t Renderer::length(const Value& value, int line) const {
+int64_t Renderer::length(const Value& value, int line) {
   if (is_text(value)) return count_code_points(json_of(value)->as_string());
   return static_cast<int64_t>(entries(value, line).size());
 }
@@ -128,12 +127,14 @@ Value Renderer::join(const Json::Array& all, const std::string& separator, int l
   for (const Json& entry : all) {
     if (!std::exchange(first, false)) out += separator;
     out += printed(entry, line);
+    if (out.size() > kMostText) refuse_size(line);
   }
   return Json(std::move(out));
 }
 
-Value Renderer::text_operation(const Expr& expr, const std::string& text) {
-  const std::string& name = expr.text;
+Value Renderer::text_operation(const Expr& expr, const Json& value) {
+  const std::string &name = expr.text, &text = value.as_string();
+  count_characters(value, expr.line);
   if (name == "replace") return replace_text(expr, text);
   if (name == "lower") return Json(lower(text));
   if (name == "upper" || name == "title" || name == "capitalize") {
@@ -194,6 +195,7 @@ Value Renderer::method(const Expr& expr) {
     return out;
   }
   const std::string& text = text_of(value, expr.line, concat("the method ", quote(m)));
+  count_characters(*json, expr.line);
   if (m == "startswith" || m == "endswith") {
     const std::string part = text_of(*argument(expr, 1), expr.line, concat(quote(m), ": its argument"));
     return Json(m == "endswith" ? text.ends_with(part) : text.starts_with(part));
@@ -208,13 +210,16 @@ Value Renderer::method(const Expr& expr) {
     for (const Json& entry : all) text_of(entry, expr.line, "\".join\"");
     return join(all, text, expr.line);
   }
-  return text_operation(expr, text);
+  return text_operation(expr, *json);
 }
 
 Value Renderer::call(const Expr& expr) {
   if (expr.text == "namespace") {
     auto space = std::make_shared<std::map<std::string, Json>>();
-    for (const auto& [name, value] : expr.named) (*space)[name] = json(value);
+    for (const auto& [name, value] : expr.named) {
+      const Json& member = (*space)[name] = json(value);
+      count_kept(measure(&member, expr.line), expr.line);
+    }
     return space;
   }
   if (expr.text == "range") return range(expr);

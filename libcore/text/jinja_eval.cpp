@@ -27,7 +27,7 @@ std::string Renderer::printed(const Value& value, int line) const {
   return python_float(json->as_double());
 }
 
-Json::Array Renderer::entries(const Value& value, int line) const {
+Json::Array Renderer::entries(const Value& value, int line) {
   Json::Array out;
   if (is_undefined(value)) return out;
   const Json* json = json_of(value);
@@ -37,6 +37,8 @@ Json::Array Renderer::entries(const Value& value, int line) const {
     return out;
   }
   if (json == nullptr || !json->is_string()) refuse(line, concat("cannot loop over ", kind_of(value)));
+  if (json->as_string().size() > Extent::kMostBytes / sizeof(Json)) refuse_size(line);
+  count_characters(*json, line);
   for (std::string& character : characters_of(json->as_string())) out.emplace_back(std::move(character));
   return out;
 }
@@ -55,16 +57,30 @@ Value Renderer::member(const Value& value, const std::string& key, Access access
   return found ? Value(*found) : Value(Undefined{});
 }
 
-Value Renderer::item(const Value& value, const Value& index, int line) const {
+void Renderer::count_characters(const Json& text, int line) {
+  constexpr size_t kSlower = 16;  // than to copy them
+  count_step(line, kSlower * text.as_string().size());
+}
+
+std::vector<uint32_t> Renderer::begins_of(const Json& text, int line) {
+  count_characters(text, line);
+  return character_begins(text.as_string());
+}
+
+Value Renderer::item(const Value& value, const Value& index, int line) {
   if (is_text(index)) return member(value, json_of(index)->as_string(), Access::kMember, line);
   const Json* json = json_of(value);
   if (json == nullptr || !(json->is_array() || json->is_string()))
     refuse(line, concat("an item of ", kind_of(value)));
-  const Json::Array all = entries(value, line);
-  const auto size = static_cast<int64_t>(all.size());
-  int64_t at = integer_of(index, line, "the index");
-  if (at < 0) at += size;
-  return at >= 0 && at < size ? Value(all[static_cast<size_t>(at)]) : Value(Undefined{});
+  std::vector<uint32_t> begins;
+  if (json->is_string()) begins = begins_of(*json, line);
+  const size_t size = json->is_string() ? begins.size() - 1 : json->as_array().size();
+  int64_t given = integer_of(index, line, "the index");
+  if (given < 0) given += static_cast<int64_t>(size);
+  const auto at = static_cast<size_t>(given);  // below 0: beyond any size
+  if (at >= size) return Undefined{};
+  if (json->is_array()) return json->as_array()[at];
+  return Json(json->as_string().substr(begins[at], begins[at + 1] - begins[at]));
 }
 
 Value Renderer::slice(const Expr& expr) {
@@ -72,8 +88,9 @@ Value Renderer::slice(const Expr& expr) {
   const Json* json = json_of(value);
   if (json == nullptr || !(json->is_array() || json->is_string()))
     refuse(expr.line, concat("a slice of ", kind_of(value)));
-  const Json::Array all = entries(value, expr.line);
-  const auto size = static_cast<int64_t>(all.size());
+  std::vector<uint32_t> begins;
+  if (json->is_string()) begins = begins_of(*json, expr.line);
+  const auto size = static_cast<int64_t>(json->is_string() ? begins.size() - 1 : json->as_array().size());
   const auto part = [&](size_t i) -> std::optional<int64_t> {
     if (expr.children[i].kind == Expr::kAbsent) return std::nullopt;
     return integer_of(eval(expr.children[i]), expr.line, "the bound");
@@ -87,16 +104,25 @@ Value Renderer::slice(const Expr& expr) {
     return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
   };
   const int64_t begin = bound(part(1), step > 0 ? 0 : size - 1), end = bound(part(2), step > 0 ? size : -1);
-  Json::Array out;
-  for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) out.push_back(all[static_cast<size_t>(i)]);
-  if (json->is_array()) return Json(std::move(out));
+  Json::Array entries;
   std::string text;
-  for (const Json& character : out) text += character.as_string();
-  return Json(std::move(text));
+  for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) {
+    const auto at = static_cast<size_t>(i);
+    if (json->is_array())
+      entries.push_back(json->as_array()[at]);
+    else
+      text.append(json->as_string(), begins[at], begins[at + 1] - begins[at]);
+  }
+  return json->is_array() ? Json(std::move(entries)) : Json(std::move(text));
 }
 
 Value Renderer::eval(const Expr& expr) {
-  count_step(expr.line);
+  Value value = value_of(expr);
+  count_step(expr.line, measure(json_of(value), expr.line));
+  return value;
+}
+
+Value Renderer::value_of(const Expr& expr) {
   switch (expr.kind) {
     case Expr::kLiteral:
       return expr.literal;
@@ -127,6 +153,8 @@ Value Renderer::eval(const Expr& expr) {
     }
     case Expr::kBinary:
       return binary(expr);
+    case Expr::kComparison:
+      return Json(comparison(expr));
     case Expr::kCondition:
       return eval(expr.children[truth(eval(expr.children[1])) ? 0 : 2]);
     case Expr::kFilter:
@@ -147,15 +175,25 @@ Json Renderer::json(const Expr& expr) {
   refuse(expr.line, concat(kind_of(value), " cannot stand here"));
 }
 
+/// The value, of a collection whose others take `bytes`.
+Json Renderer::add_to(size_t& bytes, Json value, int line) const {
+  bytes += measure(&value, line);
+  if (bytes > Extent::kMostBytes) refuse_size(line);
+  return value;
+}
+
 Value Renderer::collection(const Expr& expr) {
+  size_t bytes = 0;
   if (expr.kind == Expr::kList) {
     Json list = Json::array();
-    for (const Expr& child : expr.children) list.push_back(json(child));
+    for (const Expr& child : expr.children) list.push_back(add_to(bytes, json(child), expr.line));
     return list;
   }
   Json map = Json::object();
-  for (size_t i = 0; i < expr.children.size(); i += 2)
-    map.set(text_of(eval(expr.children[i]), expr.line, "the key"), json(expr.children[i + 1]));
+  for (size_t i = 0; i < expr.children.size(); i += 2) {
+    const Json key = add_to(bytes, json(expr.children[i]), expr.line);
+    map.set(text_of(key, expr.line, "the key"), add_to(bytes, json(expr.children[i + 1]), expr.line));
+  }
   return map;
 }
 
@@ -170,47 +208,61 @@ Value Renderer::negative(const Expr& expr) {
   return Json(-value.as_double());
 }
 
-bool Renderer::contains(const Value& all, const Value& one, int line) const {
+bool Renderer::contains(const Value& all, const Value& one, int line) {
   const Json* json = json_of(all);
   if (json != nullptr && json->is_string())
-    return json->as_string().find(text_of(one, line, "\"in\"")) != std::string::npos;
+    return find_text(json->as_string(), text_of(one, line, "\"in\"")) != std::string_view::npos;
   if (json != nullptr && json->is_object()) return is_text(one) && json->find(json_of(one)->as_string());
   const Json::Array entries = this->entries(all, line);
   return std::any_of(entries.begin(), entries.end(), [&](const Json& entry) { return equal(entry, one); });
 }
 
+bool Renderer::comparison(const Expr& expr) {
+  Value left = eval(expr.children[0]);
+  for (const auto& [sign, operand] : expr.named) {
+    Value right = eval(operand);
+    if (!holds(sign, left, right, expr.line)) return false;
+    left = std::move(right);
+  }
+  return true;
+}
+
+bool Renderer::holds(const std::string& sign, const Value& left, const Value& right, int line) {
+  if (sign == "==") return equal(left, right);
+  if (sign == "!=") return !equal(left, right);
+  if (sign == "in") return contains(right, left, line);
+  if (sign == "not in") return !contains(right, left, line);
+  const Json *x = json_of(left), *y = json_of(right);
+  const bool numbers = x && y && x->is_number() && y->is_number();
+  if (!numbers && !(is_text(left) && is_text(right))) refuse_operands(sign, left, right, line);
+  const bool integers = numbers && x->is_int() && y->is_int();
+  const bool less = integers  ? x->as_int() < y->as_int()
+                    : numbers ? x->as_double() < y->as_double()
+                              : x->as_string() < y->as_string();
+  if (sign == "<") return less;
+  if (sign == ">=") return !less;
+  return sign == ">" ? !less && !equal(left, right) : less || equal(left, right);
+}
+
 Value Renderer::binary(const Expr& expr) {
   const std::string& sign = expr.text;
   const Value left = eval(expr.children[0]), right = eval(expr.children[1]);
-  if (sign == "==") return Json(equal(left, right));
-  if (sign == "!=") return Json(!equal(left, right));
-  if (sign == "in") return Json(contains(right, left, expr.line));
-  if (sign == "not in") return Json(!contains(right, left, expr.line));
   if (sign == "~") return Json(printed(left, expr.line) + printed(right, expr.line));
   const Json *x = json_of(left), *y = json_of(right);
   const bool numbers = x && y && x->is_number() && y->is_number();
-  if (sign[0] == '<' || sign[0] == '>') {
-    if (!numbers && !(is_text(left) && is_text(right))) refuse_operands(expr, left, right);
-    const bool integers = numbers && x->is_int() && y->is_int();
-    const bool less = integers  ? x->as_int() < y->as_int()
-                      : numbers ? x->as_double() < y->as_double()
-                                : x->as_string() < y->as_string();
-    if (sign == "<") return Json(less);
-    if (sign == ">=") return Json(!less);
-    return Json(sign == ">" ? !less && !equal(left, right) : less || equal(left, right));
-  }
   if (sign == "+" && is_text(left) && is_text(right)) return Json(x->as_string() + y->as_string());
   if (sign == "+" && x && y && x->is_array() && y->is_array()) {
     Json::Array all = x->as_array();
     all.insert(all.end(), y->as_array().begin(), y->as_array().end());
     return Json(std::move(all));
   }
-  if (!numbers) refuse_operands(expr, left, right);
+  if (!numbers) refuse_operands(sign, left, right, expr.line);
   return arithmetic(expr, *x, *y);
 }
 
-void Renderer::refuse_operands(const Expr& expr, const Value& left, const Value& right) const {
-  refuse(expr.line, concat(quote(expr.text), " of ", kind_of(left), " and ", kind_of(right)));
+void Renderer::refuse_operands(const std::string& sign, const Value& left, const Value& right,
+                               int line) const {
+  refuse(line, concat(quote(sign), " of ", kind_of(left), " and ", kind_of(right)));
 }
 
 Value Renderer::arithmetic(const Expr& expr, const Json& x, const Json& y) const {

@@ -275,7 +275,8 @@ class Parser {
       if (start.kind == Token::kText) {
         out.push_back({.kind = Node::kText, .line = start.line, .text = start.text});
       } else if (start.kind == Token::kOutput) {
-        out.push_back({.kind = Node::kOutput, .line = start.line, .exprs = {expression()}});
+        out.push_back({.kind = Node::kOutput, .line = start.line});
+        out.back().exprs.push_back(expression());
         want_end();
       } else {
         const std::string word = want_name("a block's name");
@@ -380,8 +381,13 @@ class Parser {
 
   // ---- expressions, the loosest first
 
-  Expr make(Expr::Kind kind, std::vector<Expr> children, std::string text = {}) const {
-    return {.kind = kind, .line = line(), .text = std::move(text), .children = std::move(children)};
+  /// The parts are moved, never copied: a chain of n operators would be copied n times.
+  template <class... Parts>
+  Expr make(Expr::Kind kind, std::string text, Parts... parts) const {
+    Expr out{.kind = kind, .line = line(), .text = std::move(text)};
+    out.children.reserve(sizeof...(parts));
+    (out.children.push_back(std::move(parts)), ...);
+    return out;
   }
 
   Expr expression() {
@@ -390,7 +396,7 @@ class Parser {
     while (accept_name("if")) {
       Expr condition = or_expression();
       Expr other = accept_name("else") ? expression() : Expr{};
-      value = make(Expr::kCondition, {std::move(value), std::move(condition), std::move(other)});
+      value = make(Expr::kCondition, {}, std::move(value), std::move(condition), std::move(other));
     }
     --depth_;
     return value;
@@ -398,35 +404,31 @@ class Parser {
 
   Expr or_expression() {
     Expr left = and_expression();
-    while (accept_name("or")) left = make(Expr::kOr, {std::move(left), and_expression()});
+    while (accept_name("or")) left = make(Expr::kOr, {}, std::move(left), and_expression());
     return left;
   }
 
   Expr and_expression() {
     Expr left = not_expression();
-    while (accept_name("and")) left = make(Expr::kAnd, {std::move(left), not_expression()});
+    while (accept_name("and")) left = make(Expr::kAnd, {}, std::move(left), not_expression());
     return left;
   }
 
   Expr not_expression() {
     if (!accept_name("not")) return comparison();
     if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
-    Expr inner = make(Expr::kNot, {not_expression()});
+    Expr inner = make(Expr::kNot, {}, not_expression());
     --depth_;
     return inner;
   }
 
-  /// a < b < c is (a < b) and (b < c).
   Expr comparison() {
     Expr left = sum();
-    std::optional<Expr> all;
-    for (std::string sign = comparison_sign(); !sign.empty(); sign = comparison_sign()) {
-      Expr right = sum();
-      Expr one = make(Expr::kBinary, {std::move(left), right}, sign);
-      all = all ? make(Expr::kAnd, {std::move(*all), std::move(one)}) : std::move(one);
-      left = std::move(right);
-    }
-    return all ? std::move(*all) : left;
+    std::string sign = comparison_sign();
+    if (sign.empty()) return left;
+    Expr all = make(Expr::kComparison, {}, std::move(left));
+    for (; !sign.empty(); sign = comparison_sign()) all.named.emplace_back(std::move(sign), sum());
+    return all;
   }
 
   std::string comparison_sign() {
@@ -448,7 +450,7 @@ class Parser {
           std::find_if(signs.begin(), signs.end(), [&](std::string_view sign) { return is_sign(sign); });
       if (found == signs.end()) return left;
       ++at_;
-      left = make(Expr::kBinary, {std::move(left), inner()}, std::string(*found));
+      left = make(Expr::kBinary, std::string(*found), std::move(left), inner());
     }
   }
   Expr sum() {
@@ -465,8 +467,8 @@ class Parser {
     if (!accept_sign("-") && !accept_sign("+")) return postfix(primary());
     if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
     Expr inner = with_sign();
-    inner = negative ? make(Expr::kNegative, {std::move(inner)})
-                     : make(Expr::kBinary, {literal(0), std::move(inner)}, "+");
+    inner = negative ? make(Expr::kNegative, {}, std::move(inner))
+                     : make(Expr::kBinary, "+", literal(0), std::move(inner));
     --depth_;
     return inner;
   }
@@ -476,10 +478,10 @@ class Parser {
       if (accept_sign(".")) {
         const std::string member = want_name("a member");
         if (!is_sign("(")) {
-          value = make(Expr::kMember, {std::move(value)}, member);
+          value = make(Expr::kMember, member, std::move(value));
           continue;
         }
-        value = make(Expr::kMethod, {std::move(value)}, member);
+        value = make(Expr::kMethod, member, std::move(value));
         arguments(value);
         arrange("method", value, find_method(member));
       } else if (accept_sign("[")) {
@@ -496,7 +498,8 @@ class Parser {
   }
 
   Expr item(Expr value) {
-    std::vector<Expr> parts{std::move(value)};
+    Expr out = make(Expr::kItem, {}, std::move(value));
+    std::vector<Expr>& parts = out.children;
     bool slice = false;
     parts.push_back(is_sign(":") ? Expr{} : expression());
     while (accept_sign(":")) {
@@ -505,8 +508,11 @@ class Parser {
     }
     want_sign("]");
     if (parts.size() > 4) refuse(name_, line(), "a slice of more than three parts");
-    if (slice) parts.resize(4);
-    return make(slice ? Expr::kSlice : Expr::kItem, std::move(parts));
+    if (slice) {
+      parts.resize(4);
+      out.kind = Expr::kSlice;
+    }
+    return out;
   }
 
   /// "(a, b, name=c)" behind what takes it.
@@ -550,15 +556,15 @@ class Parser {
     while (true) {
       if (accept_sign("|")) {
         const std::string filter = want_name("a filter");
-        value = make(Expr::kFilter, {std::move(value)}, filter);
+        value = make(Expr::kFilter, filter, std::move(value));
         if (is_sign("(")) arguments(value);
         arrange("filter", value, find_filter(filter));
       } else if (accept_name("is")) {
         const bool negated = accept_name("not");
         const std::string test = want_name("a test");
         if (!is_test(test)) refuse(name_, line(), concat("the test ", quote(test), " is not supported"));
-        value = make(Expr::kTest, {std::move(value)}, test);
-        if (negated) value = make(Expr::kNot, {std::move(value)});
+        value = make(Expr::kTest, test, std::move(value));
+        if (negated) value = make(Expr::kNot, {}, std::move(value));
       } else {
         return value;
       }
@@ -618,7 +624,7 @@ class Parser {
     if (found.text == "true" || found.text == "True") return literal(true);
     if (found.text == "false" || found.text == "False") return literal(false);
     if (found.text == "none" || found.text == "None") return literal(nullptr);
-    return make(Expr::kName, {}, found.text);
+    return make(Expr::kName, found.text);
   }
 
   Expr list(std::string_view end, Expr::Kind kind) {

@@ -8,7 +8,9 @@
 namespace megalith::jinja {
 namespace {
 
-constexpr int64_t kMostSteps = 2'000'000;  // of a template that never ends
+constexpr size_t kMostSteps = 2'000'000;         // of a template that never ends
+constexpr size_t kBytesAStep = size_t{4} << 10;  // as long as a step lasts, about
+constexpr size_t kMostKept = 4 * kMostText;      // bytes of all variables and open blocks
 
 }  // namespace
 
@@ -28,8 +30,37 @@ int64_t Renderer::integer_of(const Value& value, int line, const std::string& wh
   return json->as_int();
 }
 
-void Renderer::count_step(int line) {
-  if (++steps_ > kMostSteps || out_.size() > kMostText) refuse(line, "the template does not come to an end");
+void Renderer::refuse_size(int line) const {
+  refuse(line, concat("a value of more than ", kMostText, " bytes"));
+}
+
+size_t Renderer::measure(const Json* json, int line) const {
+  const Extent extent = json == nullptr ? Extent{} : extent_of(*json);
+  if (extent.bytes > Extent::kMostBytes) refuse_size(line);
+  if (extent.depth > Extent::kDeepest)
+    refuse(line, concat("a value nested more than ", Extent::kDeepest, " levels deep"));
+  return extent.bytes;
+}
+
+void Renderer::count_step(int line, size_t bytes) {
+  steps_ += 1 + bytes / kBytesAStep;
+  if (steps_ > kMostSteps || out_.size() > kMostText) refuse(line, "the template does not come to an end");
+}
+
+void Renderer::count_kept(size_t bytes, int line) {
+  kept_ += bytes;
+  if (kept_ > kMostKept) refuse(line, concat("its variables take more than ", kMostKept, " bytes"));
+}
+
+void Renderer::keep(Value& place, Value value, int line) {
+  count_kept(measure(json_of(value), line), line);
+  kept_ -= measure(json_of(place), line);
+  place = std::move(value);
+}
+
+void Renderer::close_scope(int line) {
+  for (const auto& [name, value] : scopes_.back()) kept_ -= measure(json_of(value), line);
+  scopes_.pop_back();
 }
 
 Renderer::Flow Renderer::execute(const std::vector<Node>& nodes) {
@@ -69,22 +100,24 @@ Renderer::Flow Renderer::execute(const Node& node) {
 }
 
 void Renderer::set(const Node& node, Value value) {
-  if (node.names.size() == 1) {
-    scopes_.back()[node.names[0]] = std::move(value);
-    return;
-  }
+  if (node.names.size() == 1) return keep(scopes_.back()[node.names[0]], std::move(value), node.line);
   const Value target = look_up(node.names[0]);
   const Namespace* space = std::get_if<Namespace>(&target);
   if (space == nullptr)
     refuse(node.line, concat(quote(node.names[0]), " is no namespace, so it has no member to set"));
   const Json* json = json_of(value);
   if (json == nullptr) refuse(node.line, concat("a namespace cannot hold ", kind_of(value)));
-  (**space)[node.names[1]] = *json;
+  count_kept(measure(json, node.line), node.line);
+  Json& place = (**space)[node.names[1]];
+  kept_ -= measure(&place, node.line);
+  place = *json;
 }
 
 Renderer::Flow Renderer::capture(const Node& node) {
   std::string before = std::exchange(out_, {});
+  count_kept(before.size(), node.line);
   const Flow flow = execute(node.bodies[0]);
+  kept_ -= before.size();
   std::string made = std::exchange(out_, std::move(before));
   set(node, Json(std::move(made)));
   return flow;
@@ -97,13 +130,11 @@ Renderer::Flow Renderer::choose(const Node& node) {
 }
 
 void Renderer::bind(const Node& node, const Json& entry) {
-  if (node.names.size() == 1) {
-    scopes_.back()[node.names[0]] = entry;
-    return;
-  }
+  if (node.names.size() == 1) return keep(scopes_.back()[node.names[0]], entry, node.line);
   if (!entry.is_array() || entry.as_array().size() != node.names.size())
     refuse(node.line, concat("cannot take ", node.names.size(), " variables from ", kind_of(entry)));
-  for (size_t i = 0; i < node.names.size(); ++i) scopes_.back()[node.names[i]] = entry.as_array()[i];
+  for (size_t i = 0; i < node.names.size(); ++i)
+    keep(scopes_.back()[node.names[i]], entry.as_array()[i], node.line);
 }
 
 Json::Array Renderer::loop_entries(const Node& node) {
@@ -114,14 +145,17 @@ Json::Array Renderer::loop_entries(const Node& node) {
     scopes_.emplace_back();
     bind(node, entry);
     if (truth(eval(node.exprs[1]))) kept.push_back(std::move(entry));
-    scopes_.pop_back();
+    close_scope(node.line);
   }
   return kept;
 }
 
 Renderer::Flow Renderer::loop(const Node& node) {
-  const Json::Array all = loop_entries(node);
+  const Json list(loop_entries(node));
+  const Json::Array& all = list.as_array();
   if (all.empty() && node.bodies.size() > 1) return execute(node.bodies[1]);
+  const size_t bytes = measure(&list, node.line);
+  count_kept(bytes, node.line);
   const auto length = static_cast<int64_t>(all.size());
   for (int64_t i = 0; i < length; ++i) {
     count_step(node.line);
@@ -138,11 +172,12 @@ Renderer::Flow Renderer::loop(const Node& node) {
                        {"depth0", 0}};
     if (i > 0) state.emplace_back("previtem", all[static_cast<size_t>(i - 1)]);
     if (i + 1 < length) state.emplace_back("nextitem", all[static_cast<size_t>(i + 1)]);
-    scopes_.back()["loop"] = Json(std::move(state));
+    keep(scopes_.back()["loop"], Json(std::move(state)), node.line);
     const Flow flow = execute(node.bodies[0]);
-    scopes_.pop_back();
+    close_scope(node.line);
     if (flow == Flow::kBreak) break;
   }
+  kept_ -= bytes;
   return Flow::kOn;
 }
 

@@ -56,19 +56,22 @@ constexpr std::array kFunctions = {
 constexpr std::array<std::string_view, 14> kTests = {"defined",  "undefined", "none",   "string",  "mapping",
                                                      "iterable", "sequence",  "number", "integer", "boolean",
                                                      "true",     "false",     "odd",    "even"};
-constexpr std::string_view kMappingAttributes =
-    " clear copy fromkeys get items keys pop popitem setdefault update values ";
-constexpr std::string_view kListAttributes =
-    " append clear copy count extend index insert pop remove reverse sort ";
-constexpr std::string_view kTextAttributes =
-    " capitalize casefold center count encode endswith expandtabs find format format_map index isalnum "
-    "isalpha "
-    "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust "
-    "lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit "
-    "rstrip split splitlines startswith strip swapcase title translate upper zfill ";
-constexpr std::string_view kNumberAttributes =
-    " as_integer_ratio bit_count bit_length conjugate denominator from_bytes fromhex hex imag is_integer "
-    "numerator real to_bytes ";
+constexpr std::array<std::string_view, 11> kMappingAttributes = {
+    "clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"};
+constexpr std::array<std::string_view, 11> kListAttributes = {
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort"};
+constexpr std::array<std::string_view, 47> kTextAttributes = {
+    "capitalize", "casefold",     "center",       "count",   "encode",     "endswith",    "expandtabs",
+    "find",       "format",       "format_map",   "index",   "isalnum",    "isalpha",     "isascii",
+    "isdecimal",  "isdigit",      "isidentifier", "islower", "isnumeric",  "isprintable", "isspace",
+    "istitle",    "isupper",      "join",         "ljust",   "lower",      "lstrip",      "maketrans",
+    "partition",  "removeprefix", "removesuffix", "replace", "rfind",      "rindex",      "rjust",
+    "rpartition", "rsplit",       "rstrip",       "split",   "splitlines", "startswith",  "strip",
+    "swapcase",   "title",        "translate",    "upper",   "zfill"};
+constexpr std::array<std::string_view, 13> kNumberAttributes = {
+    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator",
+    "from_bytes",       "fromhex",   "hex",        "imag",      "is_integer",
+    "numerator",        "real",      "to_bytes"};
 
 template <size_t kCount>
 const Signature* find(const std::array<Signature, kCount>& all, std::string_view name) {
@@ -96,12 +99,10 @@ bool is_test(std::string_view name) {
   return std::find(kTests.begin(), kTests.end(), name) != kTests.end();
 }
 bool is_python_attribute(const Json& value, std::string_view name) {
-  const std::string_view all = value.is_object()                      ? kMappingAttributes
-                               : value.is_array()                     ? kListAttributes
-                               : value.is_string()                    ? kTextAttributes
-                               : value.is_number() || value.is_bool() ? kNumberAttributes
-                                                                      : std::string_view();
-  return name.starts_with("__") || all.find(concat(" ", name, " ")) != std::string_view::npos;
+  const auto among = [name](const auto& all) { return std::find(all.begin(), all.end(), name) != all.end(); };
+  return name.starts_with("__") || (value.is_object() && among(kMappingAttributes)) ||
+         (value.is_array() && among(kListAttributes)) || (value.is_string() && among(kTextAttributes)) ||
+         ((value.is_number() || value.is_bool()) && among(kNumberAttributes));
 }
 
 std::string arrange_arguments(Expr& call, size_t first, const Signature& signature) {

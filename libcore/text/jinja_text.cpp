@@ -4,12 +4,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/text/char_traits.h"
-#include "libcore/text/jinja_value.h"
 #include "libcore/text/punkt_chars.h"
 #include "libcore/text/unicode.h"
 
@@ -56,12 +56,12 @@ struct Dumper {
   void members(std::string_view brackets, const Members& all, int64_t depth, const Put& put) {
     out += brackets[0];
     for (size_t i = 0; i < all.size(); ++i) {
-      if (out.size() > kMostText) return;
+      if (out.size() > kMostText) break;
       if (i > 0) out += style.item_separator;
       line(depth + 1);
       put(all[i]);
     }
-    if (!all.empty()) line(depth);
+    if (!all.empty() && out.size() <= kMostText) line(depth);
     out += brackets[1];
   }
   void object(const Json::Object& members_of, int64_t depth) {
@@ -93,10 +93,8 @@ struct Dumper {
   }
 };
 
-/// str.isspace() of the first character: four separators more than Unicode's White_Space.
 bool begins_blank(std::string_view text) {
-  const uint32_t code = code_point_at(text).value;
-  return (code >= 0x1C && code <= 0x1F) || char_traits(code).kind() == CharKind::kSpace;
+  return is_python_space(code_point_at(text).value);
 }
 
 std::string_view first_character(std::string_view text) {
@@ -156,12 +154,33 @@ std::string python_float(double value) {
   return fixed.find('.') == std::string::npos ? fixed + ".0" : fixed;
 }
 
+size_t find_text(std::string_view text, std::string_view part, size_t from) {
+  const std::string_view rest = text.substr(from);
+  const void* const found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
+  return found == nullptr ? std::string_view::npos
+                          : from + static_cast<size_t>(static_cast<const char*>(found) - rest.data());
+}
+
+std::vector<uint32_t> character_begins(std::string_view text) {
+  std::vector<uint32_t> begins;
+  size_t at = 0;
+  for (; at < text.size(); at += first_character(text.substr(at)).size())
+    begins.push_back(static_cast<uint32_t>(at));
+  begins.push_back(static_cast<uint32_t>(at));
+  return begins;
+}
+
 std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side) {
-  std::vector<std::string> taken;
-  if (characters) taken = characters_of(*characters);
+  std::vector<uint32_t> taken;
+  for (std::string_view rest = characters ? *characters : std::string_view(); !rest.empty();) {
+    const CodePoint c = code_point_at(rest);
+    taken.push_back(c.value);
+    rest.remove_prefix(c.bytes);
+  }
+  std::sort(taken.begin(), taken.end());
   const auto goes = [&](std::string_view character) {
-    return characters ? std::find(taken.begin(), taken.end(), character) != taken.end()
-                      : begins_blank(character);
+    const uint32_t code = code_point_at(character).value;
+    return characters ? std::binary_search(taken.begin(), taken.end(), code) : is_python_space(code);
   };
   while (side != Side::kRight && !text.empty() && goes(first_character(text)))
     text.remove_prefix(first_character(text).size());
@@ -175,8 +194,8 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
   std::vector<std::string> out;
   const auto may_cut = [&] { return most < 0 || static_cast<int64_t>(out.size()) < most; };
   if (separator) {
-    for (size_t found = text.find(*separator); found != std::string_view::npos && may_cut();
-         found = text.find(*separator)) {
+    for (size_t found = find_text(text, *separator); found != std::string_view::npos && may_cut();
+         found = find_text(text, *separator)) {
       out.emplace_back(text.substr(0, found));
       text.remove_prefix(found + separator->size());
     }
@@ -195,15 +214,17 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most) {
   std::string out;
   const auto may = [&] { return most < 0 || most-- > 0; };
-  if (from.empty()) {
-    for (const std::string& character : characters_of(text)) out += may() ? concat(to, character) : character;
-    return may() ? concat(out, to) : out;
-  }
-  for (size_t found = text.find(from); found != std::string_view::npos && may(); found = text.find(from)) {
-    out += concat(text.substr(0, found), to);
+  while (out.size() <= kMostText) {
+    const size_t found = from.empty() ? 0 : find_text(text, from);
+    if (found == std::string_view::npos || !may()) break;
+    out.append(text.substr(0, found)).append(to);
     text.remove_prefix(found + from.size());
+    if (!from.empty()) continue;
+    if (text.empty()) break;
+    out.append(first_character(text));
+    text.remove_prefix(first_character(text).size());
   }
-  return concat(out, text);
+  return std::move(out.append(text));
 }
 
 bool is_ascii(std::string_view text) {

@@ -19,7 +19,7 @@ struct JsonStyle {
   bool sort_keys = false;
 };
 constexpr int64_t kMostIndent = 1000;
-constexpr size_t kMostText = size_t{64} << 20;
+constexpr size_t kMostText = size_t{64} << 20;  // bytes of a text that a template makes
 /// Cut somewhere behind kMostText bytes.
 std::string dump_json(const Json& value, const JsonStyle& style);
 
@@ -27,13 +27,17 @@ std::string dump_json(const Json& value, const JsonStyle& style);
 std::string python_float(double value);
 
 enum class Side { kLeft, kRight, kBoth };
+/// The byte at which each character of `text` begins, and at last where it ends. Shorter than 4 GiB.
+std::vector<uint32_t> character_begins(std::string_view text);
 /// str.strip() and its kind; without `characters`: of white space.
 std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side);
 /// str.split(); without `separator` (which is not empty): at runs of white space. At most `most` cuts; below
 /// 0: all.
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
                                int64_t most);
-/// str.replace(); at most `most` times, below 0: all.
+/// Where `part` begins in `text`, from `from` on, or npos. Never slower than the two are long together.
+size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
+/// str.replace(); at most `most` times, below 0: all. Cut somewhere behind kMostText bytes.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most);
 
 bool is_ascii(std::string_view text);

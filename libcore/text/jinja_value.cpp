@@ -59,6 +59,36 @@ bool equal(const Value& a, const Value& b) {
   return equal(*x, *y);
 }
 
+namespace {
+
+void measure(const Json& json, int depth, Extent& extent) {
+  extent.depth = std::max(extent.depth, depth);
+  extent.bytes += sizeof json;
+  if (extent.too_much()) return;
+  if (json.is_string()) {
+    extent.bytes += json.as_string().size();
+  } else if (json.is_array()) {
+    for (const Json& entry : json.as_array()) {
+      measure(entry, depth + 1, extent);
+      if (extent.too_much()) return;
+    }
+  } else if (json.is_object()) {
+    for (const auto& [key, member] : json.as_object()) {
+      extent.bytes += sizeof key + key.size();
+      measure(member, depth + 1, extent);
+      if (extent.too_much()) return;
+    }
+  }
+}
+
+}  // namespace
+
+Extent extent_of(const Json& json) {
+  Extent extent;
+  measure(json, 0, extent);
+  return extent;
+}
+
 std::string kind_of(const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) return is_undefined(value) ? "an undefined value" : "a namespace";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/base/json.h"
+#include "libcore/text/jinja_text.h"
 
 namespace megalith::jinja {
 
@@ -25,6 +26,16 @@ bool is_text(const Value& value);
 /// As Python's bool().
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
+/// About how many bytes a value takes and how deeply it is nested, counted until one of the two is beyond
+/// kMostBytes or kDeepest.
+struct Extent {
+  static constexpr size_t kMostBytes = kMostText;
+  static constexpr int kDeepest = 1200;  // somewhat more than a JSON file may be
+  size_t bytes = 0;
+  int depth = 0;
+  bool too_much() const { return bytes > kMostBytes || depth > kDeepest; }
+};
+Extent extent_of(const Json& json);
 /// "a list": for messages.
 std::string kind_of(const Value& value);
 /// The characters of a text, as Python's indices and loops see them.

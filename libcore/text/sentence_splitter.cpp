@@ -94,18 +94,14 @@ struct Reader {
   }
 };
 
-/// Where str.rstrip() ends: it takes four separators for blanks that no pattern does.
-bool is_separator(char c) {
-  return c >= 0x1C && c <= 0x1F;
-}
-
+/// Where str.rstrip() ends.
 size_t stripped_size(std::string_view text) {
   const Reader reader{text};
   size_t end = text.size();
   while (end > 0) {
     size_t at = end - 1;
     while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
-    if (!is_separator(text[at]) && reader.blank(at) == 0) break;
+    if (!is_python_space(reader.character(at))) break;
     end = at;
   }
   return end;
@@ -114,7 +110,7 @@ size_t stripped_size(std::string_view text) {
 bool is_blank_line(std::string_view line) {
   const Reader reader{line};
   for (size_t at = 0; at < line.size(); at += reader.bytes(at))
-    if (!is_separator(line[at]) && reader.blank(at) == 0) return false;
+    if (!is_python_space(reader.character(at))) return false;
   return true;
 }
 

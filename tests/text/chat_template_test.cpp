@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -145,12 +146,105 @@ TEST(ChatTemplate, EndsHoweverTheTemplateIsMade) {
   std::string deep = "{{ ";
   for (int i = 0; i < 100000; ++i) deep += '(';
   EXPECT_NE(complaint(deep + "1 }}"), "");
-  std::string chain = "{{ 1";
-  for (int i = 0; i < 100000; ++i) chain += " + 1";
-  EXPECT_NE(complaint(chain + " }}"), "");
+  for (const char* sign : {" + 1", " < 1", " and 1", " if 1", "|trim", ".a", "[0]", " is defined"}) {
+    std::string chain = "{{ 1";
+    for (int i = 0; i < 100000; ++i) chain += sign;
+    EXPECT_NE(complaint(chain + " }}"), "") << sign;
+  }
   std::string blocks;
   for (int i = 0; i < 100000; ++i) blocks += "{% if 1 %}";
   EXPECT_NE(complaint(blocks), "");
+}
+
+std::string repeated(int times, std::string_view part) {
+  std::string out;
+  for (; times > 0; --times) out += part;
+  return out;
+}
+
+// x: a mebibyte of text.
+constexpr std::string_view kMebibyte = "{% set x = range(65536)|join('0123456789') %}";
+
+TEST(ChatTemplate, RefusesEveryOperationThatOutgrowsTheMemory) {
+  const std::string more = "{% set y = x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x ~ x %}";
+  for (const char* source :
+       {"{{ y ~ y ~ y ~ y ~ y ~ y }}", "{{ y + y + y + y + y + y }}", "{{ range(99999)|join(x) }}",
+        "{{ x.join(x) }}", "{{ x|replace('1', x) }}", "{{ x.replace('', x) }}",
+        "{{ [y, y, y, y, y, y, y]|length }}", "{{ {'a': y, 'b': y, 'c': y, 'd': y, 'e': y, 'f': y}|length }}",
+        "{{ y|list|length }}", "{{ y.split('1')|length }}", "{% for c in y %}{% endfor %}",
+        "{% set ns = namespace(t=[x]) %}{% for i in range(9) %}{% set ns.t = ns.t + ns.t %}{% endfor %}",
+        "{% set ns = namespace(t=[x]) %}{% for i in range(9) %}{% set ns.t = [ns.t, ns.t] %}{% endfor %}",
+        "{% set ns = namespace(t=x) %}{% for i in range(9) %}{% set ns.t = {'a': ns.t, 'b': ns.t} %}{% "
+        "endfor %}"})
+    EXPECT_NE(complaint(concat(kMebibyte, more, source)).find("a value of more than 67108864 bytes"),
+              std::string::npos)
+        << source;
+}
+
+TEST(ChatTemplate, RefusesVariablesThatTakeTooMuchTogether) {
+  const std::string large = concat(kMebibyte, "{% set x = ", repeated(20, "x ~ "), "x %}");
+  std::string sets, captures = "{{ x }}";
+  for (int i = 0; i < 30; ++i) {
+    sets += concat("{% set a", i, " = x %}");
+    captures += concat("{% set a", i, " %}{{ x }}");
+  }
+  const std::string loops = concat(repeated(30, "{% for i in [x] %}"), repeated(30, "{% endfor %}"));
+  for (const std::string& source : {sets, captures + repeated(30, "{% endset %}"), loops})
+    EXPECT_NE(complaint(large + source).find("its variables take more than 268435456 bytes"),
+              std::string::npos)
+        << source;
+}
+
+// What a variable had before is given back, and so is what a loop's variables had.
+TEST(ChatTemplate, CountsWhatVariablesHoldNow) {
+  EXPECT_EQ(render(concat(
+                kMebibyte, "{% set ns = namespace(x=x) %}{% for i in range(300) %}{% set y = x %}",
+                "{% set ns.x = x %}{% endfor %}{% for c in [x] %}{% for i in range(300) %}{% set z = c %}",
+                "{% endfor %}{% endfor %}{{ x|length == ns.x|length }}")),
+            "True");
+}
+
+TEST(ChatTemplate, RefusesValuesNestedTooDeeply) {
+  for (const char* outer : {"[ns.t]", "{'a': ns.t}"})
+    EXPECT_EQ(complaint(concat("{% set ns = namespace(t=1) %}{% for i in range(99999) %}{% set ns.t = ",
+                               outer, " %}{% endfor %}")),
+              "t.json: chat template, line 1: a value nested more than 1200 levels deep");
+}
+
+// As deep as a tag is long, which is not too deep for the stack, and no slower than it is long.
+TEST(ChatTemplate, EvaluatesLongChains) {
+  EXPECT_EQ(render(concat("{{ 1", repeated(990, " + 1"), " }}")), "991");
+  EXPECT_EQ(render(concat("{{ 1", repeated(990, " <= 1"), " }}")), "True");
+  EXPECT_EQ(render(concat("{{ 'a'", repeated(990, "|trim"), " }}")), "a");
+  EXPECT_EQ(render(concat("{{ 'a'", repeated(490, ".strip()"), " }}")), "a");
+  EXPECT_EQ(render(concat("{{ 1", repeated(990, " if 1"), " }}")), "1");
+  EXPECT_EQ(render(concat("{{ 'a'", repeated(600, "[0]"), " }}")), "a");
+  // Each operand stands twice in the pairs of a chain, which doubled from level to level.
+  EXPECT_EQ(render(concat("{{ ", repeated(60, "(0 == "), "0", repeated(60, " == 0)"), " }}")), "False");
+  EXPECT_EQ(render(concat("{{ ", repeated(61, "(0 == "), "0", repeated(61, " == 0)"), " }}")), "True");
+}
+
+TEST(ChatTemplate, EndsWhereEachStepIsLong) {
+  EXPECT_EQ(
+      complaint(concat(kMebibyte, "{% set x = x ~ x ~ x ~ x ~ x ~ x ~ x ~ x %}{% for i in range(99999) %}",
+                       "{{ x[0] }}{% endfor %}")),
+      "t.json: chat template, line 1: the template does not come to an end");
+}
+
+// Texts in which a search that begins anew at each character would take hours.
+TEST(ChatTemplate, SearchesInLinearTime) {
+  EXPECT_EQ(
+      render(
+          "{% set ns = namespace(a='aaaaaaaa') %}{% for i in range(17) %}{% set ns.a = ns.a ~ ns.a %}"
+          "{% endfor %}{% set b = ns.a ~ 'b' %}{% set a = ns.a ~ ns.a %}{{ b in a }} {{ a.split(b)|length }} "
+          "{{ a|replace(b, 'c')|length }} {{ a.strip(a)|length }}"),
+      "False 1 2097152 0");
+}
+
+// jinja2 looks for attributes by their whole names.
+TEST(ChatTemplate, KnowsAttributesFromMembersThatLookLikeThem) {
+  EXPECT_EQ(render("{% set x = {'get items': 1} %}{{ x['get items'] }}{{ x['keys pop'] is defined }}"),
+            "1False");
 }
 
 TEST(ChatTemplate, SaysThatAModelHasNone) {
