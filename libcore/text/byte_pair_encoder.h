@@ -88,6 +88,7 @@ class LongPiece {
 
   /// `bytes`: whole characters.
   void add(std::string_view bytes);
+  /// The piece ends here: hands over the ids that waited for what comes next. Nothing may be added then.
   void finish();
 
  private:

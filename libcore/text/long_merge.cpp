@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "libcore/base/error.h"
+
 namespace megalith {
 namespace {
 
@@ -34,6 +36,9 @@ int32_t least_of(const int32_t* steps) {
 void WindowMerge::run(std::span<const int32_t> ids, std::vector<Token>& tokens) {
   tokens.clear();
   if (ids.empty()) return;
+  if (ids.size() > kMostIds)
+    fail(ErrorKind::kData, "a text holds ", ids.size(),
+         " characters without a place where tokens are parted; at most ", kMostIds, " can be merged");
   start(ids);
   while (true) {
     const int32_t best = least_of<kFan>(levels_[height_ - 1].steps.data());

@@ -25,7 +25,8 @@ class WindowMerge {
   };
   explicit WindowMerge(const MergeTables& tables) : tables_(tables) {}
 
-  /// Replaces `tokens` by those of `ids` (fewer than 2^32 - 1).
+  /// Replaces `tokens` by those of `ids`. Throws kData for more than kMostIds.
+  static constexpr size_t kMostIds = UINT32_MAX - 1;
   void run(std::span<const int32_t> ids, std::vector<Token>& tokens);
 
  private:
@@ -93,6 +94,7 @@ class TokenReach {
 class LongMerge {
  public:
   using TakeIds = std::function<void(std::span<const int32_t>)>;
+  /// Which tokens there are, by one BytePairEncoder, which must outlive the LongMerge.
   struct Rules {
     MergeTables tables;
     const TokenReach& reach;

@@ -109,6 +109,8 @@ std::string_view Unpacker::take(size_t size) {
 }
 
 void pack(const ByteLevelModel& model, Packer& out) {
+  if (!model.unmerged)
+    fail(ErrorKind::kInternal, model.name, ": a model that is not complete cannot be kept");
   out.add(model.name);
   out.add(model.rules);
   out.add(model.hash);
@@ -120,7 +122,7 @@ void pack(const ByteLevelModel& model, Packer& out) {
   out.add(std::span<const int32_t>(model.byte_ids));
   out.add(std::span<const BytePairEncoder::Merge>(model.merges));
   out.add(std::span<const PieceSeed>(model.seeds));
-  out.add(std::span<const int32_t>(model.unmerged.value_or(std::vector<int32_t>())));
+  out.add(std::span<const int32_t>(*model.unmerged));
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
 }

@@ -57,7 +57,7 @@ class Unpacker {
   bool whole_ = true;
 };
 
-/// All of a complete() model but its functions (`find_pretokens`, `characters`).
+/// All of a model but its functions (`find_pretokens`, `characters`). kInternal when it is not complete().
 void pack(const ByteLevelModel& model, Packer& out);
 /// Nothing when the parts do not fit together.
 std::optional<ByteLevelModel> unpack_model(Unpacker& in);

@@ -505,7 +505,9 @@ size_t find_by_patterns(const std::vector<SplitPattern>& patterns, std::string_v
 }  // namespace
 
 FirstPretoken first_cased_pretoken(WordPattern pattern) {
-  return pattern == WordPattern::kO200k ? first_pretoken<kO200k> : first_pretoken<kTekken>;
+  if (pattern == WordPattern::kO200k) return first_pretoken<kO200k>;
+  if (pattern == WordPattern::kTekken) return first_pretoken<kTekken>;
+  fail(ErrorKind::kInternal, "the pattern ", static_cast<int>(pattern), " of words has no letters by case");
 }
 
 std::optional<SplitPattern> split_pattern(std::string_view regex) {

@@ -29,7 +29,7 @@ FindWords find_words_avx2(WordPattern pattern);
 FindWords find_words_avx512vbmi2(WordPattern pattern);
 
 /// Bytes of the first pretoken of `utf8` by a cased pattern, found character by character: the kernels ask
-/// where neighbours do not tell.
+/// where neighbours do not tell. kInternal for a pattern that is not cased.
 using FirstPretoken = size_t (*)(std::string_view utf8);
 FirstPretoken first_cased_pretoken(WordPattern pattern);
 

@@ -8,7 +8,9 @@
 #include <set>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include "libcore/base/error.h"
 #include "libcore/text/byte_pair_encoder.h"
 
 namespace megalith {
@@ -211,6 +213,23 @@ TEST(LongMerge, WaitsForWhatDecides) {
       ASSERT_EQ(found.ids, naive(bytes_of(text + text))) << n;
     }
   }
+}
+
+// Addresses without memory: nothing may be read of them.
+TEST(WindowMerge, RefusesMoreThanItsPlacesCanCount) {
+  constexpr size_t kTooMany = WindowMerge::kMostIds + 1;
+  void* const nowhere = ::mmap(nullptr, kTooMany * sizeof(int32_t), PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(nowhere, MAP_FAILED);
+  std::vector<WindowMerge::Token> tokens;
+  try {
+    WindowMerge(MergeTables{}).run({static_cast<const int32_t*>(nowhere), kTooMany}, tokens);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what()).find("4294967295"), std::string::npos) << error.what();
+  }
+  ::munmap(nowhere, kTooMany * sizeof(int32_t));
 }
 
 TEST(TokenReach, IsTheLongestTokenThatBeginsWithAnId) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/text/byte_alphabet.h"
@@ -32,6 +33,12 @@ std::optional<ByteLevelModel> unpacked(std::string_view bytes) {
   Unpacker in(bytes);
   std::optional<ByteLevelModel> model = unpack_model(in);
   return in.whole() ? model : std::nullopt;
+}
+
+TEST(PackedModel, KeepsNoModelOfWhichSomethingIsUnknown) {
+  ByteLevelModel model = small_model();
+  model.unmerged.reset();
+  EXPECT_THROW(packed(model), Error);
 }
 
 TEST(PackedModel, GivesTheModelBack) {

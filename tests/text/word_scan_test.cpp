@@ -1,5 +1,6 @@
 #include "libcore/text/word_scan.h"
 
+#include "libcore/base/error.h"
 #include "libcore/base/isa.h"
 #include "libcore/text/split_pattern.h"
 #include "tests/text/scan_check.h"
@@ -213,6 +214,14 @@ TEST(WordScan, GoesOnWhereItsRoomEnds) {
     text += i % 7 == 0 ? "a'll " : i % 5 == 0 ? "\n\n  x" : i % 3 == 0 ? "12345" : ".a";
   expect_all_equal(text, kLeastEnds);
   expect_all_equal(std::string(100'000, 'a') + text, kLeastEnds);
+}
+
+TEST(WordScan, KnowsNoCaseWhereThePatternHasNone) {
+  for (const WordPattern pattern :
+       {WordPattern::kLlama3, WordPattern::kQwen2, WordPattern::kQwen35, WordPattern::kNemotron})
+    EXPECT_THROW(first_cased_pretoken(pattern), Error);
+  EXPECT_EQ(first_cased_pretoken(WordPattern::kO200k)("123 4"), 3U);
+  EXPECT_EQ(first_cased_pretoken(WordPattern::kTekken)("123 4"), 1U);
 }
 
 TEST(WordScan, GivesEveryByteOfBrokenUtf8ToOnePretoken) {
