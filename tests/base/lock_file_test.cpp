@@ -1,11 +1,17 @@
 #include "libcore/base/lock_file.h"
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
@@ -40,6 +46,60 @@ TEST(LockFile, TakesOverOneThatWasLeftBehind) {
   const test::TempDir dir;
   write_file(dir / ".out.lock", "");
   EXPECT_TRUE(can_lock(dir / "out"));
+}
+
+/// This process from now on is a user who may not do everything, in a folder that all may write.
+void become_somebody(const std::string& folder) {
+  ::chmod(folder.c_str(), 0777);
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setgid(kNobody) != 0 || ::setuid(kNobody) != 0))
+    std::_Exit(2);
+}
+
+// Root may read all; another user is asked in a process of its own.
+TEST(LockFileDeathTest, TakesOverOneThatAnotherUserLeftBehind) {
+  const test::TempDir dir;
+  write_file(dir / ".out.lock", "");
+  ::chmod((dir / ".out.lock").c_str(), 0444);
+  EXPECT_EXIT(
+      {
+        become_somebody(dir.path());
+        const bool locked = can_lock(dir / "out");
+        std::_Exit(locked && std::filesystem::is_empty(dir.path()) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(LockFileDeathTest, RespectsTheLockOfAnotherUser) {
+  const test::TempDir dir;
+  const LockFile lock(dir / "out");
+  ::chmod((dir / ".out.lock").c_str(), 0444);
+  EXPECT_EXIT(
+      {
+        become_somebody(dir.path());
+        std::_Exit(can_lock(dir / "out") ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(LockFileDeathTest, NamesTheOwnerOfOneThatCannotBeRead) {
+  const test::TempDir dir;
+  write_file(dir / ".out.lock", "");
+  ::chmod((dir / ".out.lock").c_str(), 0);
+  EXPECT_EXIT(
+      {
+        become_somebody(dir.path());
+        try {
+          const LockFile lock(dir / "out");
+        } catch (const Error& error) {
+          std::fprintf(stderr, "%d %s\n", static_cast<int>(error.kind()), error.what());
+          std::_Exit(3);
+        }
+        std::_Exit(1);
+      },
+      testing::ExitedWithCode(3),
+      "\\.out\\.lock: belongs to the user .* and cannot be opened: Permission denied; it is of a run .* "
+      "remove it");
 }
 
 TEST(LockFile, NeedsAFolder) {
