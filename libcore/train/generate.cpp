@@ -77,19 +77,27 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
-/// Where a window hides positions, only the CPU goes beyond it, in fp32.
-int64_t Generator::positions() const {
+/// Where a window hides positions, only the CPU goes beyond it, in fp32. A model without position embeddings
+/// has no last position.
+std::optional<Generator::End> Generator::end() const {
   const ModelConfig& config = stage_.config();
+  const bool has_last = config.position != PositionEmbedding::kNone;
   const bool windows = stage_.dtype() == DType::kF32 && std::string_view(stream_.backend().name()) == "cpu";
-  return windows ? config.max_positions : config.usable_positions();
+  const int window = config.sliding_window;
+  if (window > 0 && !windows && (!has_last || window < config.max_positions))
+    return End{window, concat("the model a window of ", window,
+                              " positions, beyond which only fp32 on the CPU goes")};
+  if (!has_last) return std::nullopt;
+  return End{config.max_positions, concat("the model ", config.max_positions, " positions")};
 }
 
 /// The most tokens that may be added. The last one needs no position: nobody reads on after it.
 int64_t Generator::room(int64_t prompt, int64_t wanted) const {
-  if (stage_.config().position == PositionEmbedding::kNone) return wanted;
-  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0, left = positions() - prefix;
+  const std::optional<End> last = end();
+  if (!last) return wanted;
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0, left = last->positions - prefix;
   if (prompt > left)
-    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, the model ", positions(), " positions",
+    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, ", last->words,
          prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; shorten the prompt");
   return std::min(wanted, left - prompt + 1);
 }
@@ -113,8 +121,8 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   slot.most = room(slot.given, wanted);
   slot.cut_short = slot.most < wanted;
   if (slot.cut_short)
-    warn("only ", slot.most, " of ", wanted, " new tokens fit: the prompt has ", slot.given,
-         " tokens, the model ", positions(), " positions");
+    warn("only ", slot.most, " of ", wanted, " new tokens fit: the prompt has ", slot.given, " tokens, ",
+         end()->words);
   slot.tokens = prompt;
   slot.tokens.reserve(static_cast<size_t>(slot.given + slot.most));
   const int64_t capacity = prefix + slot.given + slot.most - 1;

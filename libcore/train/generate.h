@@ -79,7 +79,12 @@ class Generator {
   struct Slot;
   struct State;
   static int64_t wanted_tokens(const Job&, int64_t given);
-  int64_t positions() const;
+  /// The positions that can be read, with words for messages.
+  struct End {
+    int64_t positions;
+    std::string words;
+  };
+  std::optional<End> end() const;  // nothing: there are any number
   int64_t room(int64_t prompt, int64_t wanted) const;
   void begin(Slot&, const Job&, size_t sequence);
   /// Brings the keys and values of the prompt into the slot's cache and the logits after it into the state.

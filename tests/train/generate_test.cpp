@@ -158,6 +158,31 @@ TEST(Generator, SeesNoFurtherThanAWindow) {
   EXPECT_TRUE(hidden);  // or the window would not have mattered
 }
 
+// A device that has no windows (here the CPU in bf16) ends where the window would hide something, whether the
+// model has a last position or not.
+TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
+  for (const PositionEmbedding position : {PositionEmbedding::kNone, PositionEmbedding::kRope}) {
+    ModelConfig config = test::tiny_llama();
+    config.position = position;
+    config.sliding_window = 4;
+    TinyModel windowed(config), without(config, {}, DType::kBf16);
+    const SampleOptions greedy{.max_new_tokens = 4, .temperature = 0};
+    EXPECT_EQ(generate(windowed, {1, 2, 3}, greedy).tokens.size(), 4u);
+    std::string said;
+    const LogSink before = set_log_sink([&](const std::string& line) { said += line; });
+    EXPECT_EQ(generate(without, {1, 2, 3}, greedy).tokens.size(), 2u);
+    set_log_sink(before);
+    EXPECT_NE(said.find("a window of 4 positions"), std::string::npos) << said;
+    try {
+      generate(without, {1, 2, 3, 4, 5}, greedy);
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE(std::string(error.what()).find("a window of 4 positions"), std::string::npos) << error.what();
+    }
+  }
+}
+
 // A cache in bf16 changes the logits a little, so it may change a token: the first two come out the same
 // here.
 TEST(Generator, KeepsKeysAndValuesInBf16) {
