@@ -286,7 +286,7 @@ TEST_F(PreprocessSentences, BecomeTheSequencesOfADocument) {
     }
   }
   EXPECT_FALSE(file_exists(dir_ / "out_text_document.idx"));
-  const Json& options = read_sidecar(dir_ / "out_text_sentence")->options;
+  const Json options = read_sidecar(dir_ / "out_text_sentence")->options;
   EXPECT_EQ(options["lang"].as_string(), "english");
   EXPECT_TRUE(options["keep_newlines"].as_bool());
   EXPECT_TRUE(logged("> sentences are split with " + test::test_data("text/goldens/punkt/tokenizers")));
