@@ -221,5 +221,29 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
     }
 }
 
+// Each key's files have buffers of their own.
+TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  constexpr int kKeys = 50;
+  std::string keys, line;
+  for (int k = 0; k < kKeys; ++k) {
+    keys += concat(" k", k);
+    line += concat(k == 0 ? "{" : ",", "\"k", k, "\":\"", std::string(200, '7'), "\"");
+  }
+  std::string lines;
+  for (int i = 0; i < 400; ++i) lines += line + "}\n";
+  write_file(dir_ / "keys.json", lines);
+  const CommandResult result = run("megalith-preprocess --input keys.json --output-prefix keys --json-keys" +
+                                   keys + " --workers 2 " + kTokenizer);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto [used, limit] = memory_of(result.err);
+  EXPECT_NEAR(limit, (128 + 4 * (kKeys - 1)) * 0x1p20 + 2.0 * static_cast<double>(line.size() + 1),
+              0x1p20 / 100)  // as it is printed
+      << result.err;
+  EXPECT_LT(used, limit) << result.err;
+}
+
 }  // namespace
 }  // namespace megalith::test
