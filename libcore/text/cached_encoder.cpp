@@ -15,7 +15,7 @@ void PieceRules::encode(std::string_view piece, std::vector<int32_t>& ids) const
 }
 
 CachedEncoder::CachedEncoder(const PieceRules& rules, Size size, std::span<const PieceSeed> seeds)
-    : rules_(rules), table_(size.table_bits, rules.wide), longer_(size.long_bytes) {
+    : rules_(rules), cutter_(rules.borders), table_(size.table_bits, rules.wide), longer_(size.long_bytes) {
   for (const PieceSeed& seed : seeds) {
     const auto id = static_cast<int32_t>(seed.id);
     table_.put(seed.key, {&id, 1});
@@ -25,10 +25,11 @@ CachedEncoder::CachedEncoder(const PieceRules& rules, Size size, std::span<const
 void CachedEncoder::trim() {
   constexpr size_t kKept = size_t{1} << 20;
   if (one_.capacity() > kKept) one_ = {};
+  cutter_.trim();
 }
 
 void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids) {
-  const Rest rest{.text = text, .ends = ends};
+  const Rest rest{.text = text, .ends = rules_.cut_in_parts ? cutter_.cut({text, ends}) : ends};
   const bool narrow = ids.width() == sizeof(uint16_t);
   if (rules_.wide && narrow) fail(ErrorKind::kInternal, "ids beyond 65535 do not fit two bytes");
   if (rules_.wide)
@@ -83,12 +84,7 @@ void CachedEncoder::take_group(Rest& rest) {
     }
     // What it leaves, which is one piece more often than several; without it all.
     for (const size_t stop = lookup_.take_keys ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
-      uint32_t end = rest.ends[next];
-      if (end - begin > PieceKey::kLongest) [[unlikely]] {
-        const uint32_t whole_end = end;
-        end = end_of_part({text, rest.ends, next, begin});
-        next -= end != whole_end;
-      }
+      const uint32_t end = rest.ends[next++];
       const PieceKey key = begin + sizeof key <= text.size() ? PieceKey::of(text.data() + begin, end - begin)
                                                              : PieceKey::of(text.substr(begin, end - begin));
       begins_[first + n] = begin;
@@ -96,7 +92,6 @@ void CachedEncoder::take_group(Rest& rest) {
       lines[n] = &table_.line(key);
       __builtin_prefetch(lines[n]);
       begin = end;
-      ++next;
     }
   }
   rest.next = next;
@@ -106,17 +101,6 @@ void CachedEncoder::take_group(Rest& rest) {
       {.keys = &keys_[first], .lines = lines.data(), .count = n},
       {.entries = &entries_[first], .unknown = &slow_[slow_before], .first = static_cast<uint16_t>(first)});
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
-}
-
-/// Where the piece at rest.begin ends: with its pretoken, which is a long one, or at a border in it.
-uint32_t CachedEncoder::end_of_part(const Rest& rest) const {
-  const uint32_t end = rest.ends[rest.next];
-  if (!rules_.cut_in_parts) return end;
-  const uint32_t whole = rest.next > 0 ? rest.ends[rest.next - 1] : 0;
-  const std::string_view pretoken = rest.text.substr(whole, end - whole);
-  size_t at = rest.begin - whole + 1;
-  while (at < pretoken.size() && !rules_.borders.parts(pretoken, at)) ++at;
-  return whole + static_cast<uint32_t>(at);
 }
 
 /// Puts a slow piece that no table knows on the list of those to be merged. Words that are new come again

@@ -11,6 +11,7 @@
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/merge_borders.h"
 #include "libcore/text/piece_cache.h"
+#include "libcore/text/piece_cutter.h"
 #include "libcore/text/piece_lookup.h"
 
 namespace megalith {
@@ -57,20 +58,20 @@ class CachedEncoder {
   /// A text and how far it is encoded.
   struct Rest {
     std::string_view text;
-    std::span<const uint32_t> ends;
-    size_t next = 0;     // of ends: of the pretoken at `begin`
-    uint32_t begin = 0;  // of the next piece, which may be a part of that pretoken
+    std::span<const uint32_t> ends;  // of pieces
+    size_t next = 0;                 // of ends: of the piece at `begin`
+    uint32_t begin = 0;
   };
   template <class Stored, class Id>
   void encode_all(Rest rest, IdBuffer& ids);
   void take_group(Rest& rest);
-  uint32_t end_of_part(const Rest& rest) const;
   void note_unknown(size_t slow);
   void merge_unknown();
   std::span<const int32_t> ids_of_slow(std::string_view text, size_t slow);
   void keep_unknown();
 
   const PieceRules& rules_;
+  PieceCutter cutter_;
   PieceTable table_;
   LongPieceCache longer_;
   PieceLookup lookup_ = piece_lookup();

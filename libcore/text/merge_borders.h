@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,24 +22,27 @@ class MergeBorders {
   /// Whether byte `at` of `piece` (not the first) begins a character outside ASCII that no merge can join to
   /// what is before it. May be false where none can.
   bool parts(std::string_view piece, size_t at) const {
-    const auto first = static_cast<uint8_t>(piece[at]);
-    if (first < 0xC0) return false;
-    const uint16_t ways = ways_[static_cast<uint8_t>(piece[at - 1]) * size_t{64} + (first & 63)];
-    return ways == 0 || !joins(piece, at, ways);
+    return static_cast<uint8_t>(piece[at]) >= 0xC0 && !joins(piece, at);
   }
+  /// Whether a merge may join the character outside ASCII that begins at `at` (not 0) to what is before it.
+  bool joins(std::string_view piece, size_t at) const;
+
+  /// By the byte before a character outside ASCII: joins() is false for each character whose first byte's
+  /// lowest three bits make the number of a bit that is not set here.
+  const std::array<uint8_t, 256>& doubts() const { return doubts_; }
 
  private:
   // A merge is known by the last bytes of its left token and the first of its right one, up to kBytes each: a
   // "way" is such a pair of numbers of bytes.
   static constexpr size_t kBytes = 3;
-  static constexpr int way(size_t left, size_t right) {
-    return static_cast<int>((left - 1) * kBytes + right - 1);
-  }
-  static uint64_t hash(std::string_view left, std::string_view right);
-  bool joins(std::string_view piece, size_t at, uint16_t ways) const;
+  static constexpr size_t kWays = kBytes * kBytes;
+  /// The bytes that are nearest to a place, the nearest lowest: 24 bits behind it, above them 24 before it.
+  static uint64_t bytes_around(std::string_view piece, size_t at);
+  uint64_t hash(uint64_t around, size_t way) const;
 
   std::vector<uint16_t> ways_;   // by the bytes on both sides: which ways there are
   std::vector<uint64_t> known_;  // a bit for the hash of each merge's bytes
+  std::array<uint8_t, 256> doubts_{};
   int shift_ = 63;
 };
 

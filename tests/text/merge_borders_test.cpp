@@ -52,5 +52,28 @@ TEST(MergeBorders, EncodeTheSameInParts) {
   EXPECT_GT(cuts, 1000U);
 }
 
+TEST(MergeBorders, DoubtWhereverTheyJoin) {
+  std::mt19937 random(6);
+  test::MergedVocabulary vocabulary;
+  vocabulary.add_random(test::kFewLetters, 60, random);
+  const MergeBorders borders(vocabulary.tokens, vocabulary.merges);
+  size_t joined = 0, sure = 0;
+  for (int round = 0; round < 800; ++round) {
+    std::string text;
+    for (size_t n = 1 + random() % 100; n > 0; --n)
+      text += test::kFewLetters[random() % test::kFewLetters.size()];
+    for (size_t at = 1; at < text.size(); ++at) {
+      const auto lead = static_cast<uint8_t>(text[at]);
+      if (lead < 0xC0) continue;
+      const bool doubt = borders.doubts()[static_cast<uint8_t>(text[at - 1])] >> (lead % 8) & 1;
+      sure += !doubt;
+      joined += borders.joins(text, at);
+      ASSERT_TRUE(doubt || !borders.joins(text, at)) << quote(text) << " at " << at;
+    }
+  }
+  EXPECT_GT(joined, 1000U);
+  EXPECT_GT(sure, 1000U);
+}
+
 }  // namespace
 }  // namespace megalith
