@@ -52,7 +52,7 @@ class CachedEncoder {
 
  private:
   static constexpr size_t kGroup = 128;      // of which the lines of the table are on their way at once
-  static constexpr size_t kBatch = 512;      // of which the unknown ones are merged at once
+  static constexpr size_t kBatch = 2048;     // of which the unknown ones are merged at once
   static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is looked for
 
   /// A text and how far it is encoded.

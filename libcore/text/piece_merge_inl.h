@@ -25,6 +25,11 @@ struct Lane {
   int32_t around[kPlaces + 2];         // symbols, and kNobody on both sides
   uint32_t alive;
   size_t piece;
+  // What was joined last: its place, and that of its left neighbour (-1: none); its pairs with both
+  // neighbours, whose ranks are still wanted.
+  uint32_t at;
+  int previous;
+  uint64_t left, right;
 };
 
 template <class Simd>
@@ -33,23 +38,30 @@ class PieceMerger {
   PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
       : tables_(tables), keys_(keys), count_(count), out_(out) {}
 
+  /// The tables are larger than the caches that other work leaves them. So first every lane says where it
+  /// will look, and only then one after the other waits for what it finds: all wait at the same time.
   void run() {
     size_t active = 0;
     while (active < kLanes && next_ < count_) start(lanes_[active++]);
-    while (active > 0)
-      for (size_t i = 0; i < active; ++i) {
+    while (active > 0) {
+      for (size_t i = 0; i < active;) {
         Lane& lane = lanes_[i];
-        if (step(lane)) continue;
+        if (join(lane)) {
+          ++i;
+          continue;
+        }
         finish(lane);
         if (next_ < count_)
           start(lane);
         else
           lane = lanes_[--active];
       }
+      for (size_t i = 0; i < active; ++i) look_up(lanes_[i]);
+    }
   }
 
  private:
-  static constexpr size_t kLanes = 8;
+  static constexpr size_t kLanes = 16;
 
   void start(Lane& lane) {
     const PieceKey& key = keys_[next_];
@@ -69,7 +81,8 @@ class PieceMerger {
     lane.around[n + 1] = MergeTables::kNobody;
   }
 
-  bool step(Lane& lane) {
+  /// Joins the next pair; false when there is none.
+  bool join(Lane& lane) {
     const int32_t best = Simd::least(lane.steps);
     if (best >= kNoStep) return false;
     int32_t* const symbols = lane.around + 1;
@@ -81,17 +94,25 @@ class PieceMerger {
     const uint32_t rest = behind & (behind - 1), before = lane.alive & ((1U << at) - 1);
     // Nobody's places are -1 and that of the piece's end, to which `rest` without a bit leads as well.
     const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
-    const int previous = 31 - __builtin_clz(before << 1 | 1) - 1;
     const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
     symbols[at] = id;
     lane.steps[gone] = kNoStep;
-    const uint32_t left = Simd::rank(tables_, MergeTables::pair_of(symbols[previous], id));
-    const uint32_t right = Simd::rank(tables_, MergeTables::pair_of(id, symbols[next]));
-    lane.steps[at] = step_of(right, at);
-    // Without one before it, the last place takes what nobody reads: it never holds a step.
-    lane.steps[static_cast<uint32_t>(previous) & (kPlaces - 1)] =
-        previous >= 0 ? step_of(left, static_cast<uint32_t>(previous)) : kNoStep;
+    lane.at = static_cast<uint32_t>(at);
+    lane.previous = 31 - __builtin_clz(before << 1 | 1) - 1;
+    lane.left = MergeTables::pair_of(symbols[lane.previous], id);
+    lane.right = MergeTables::pair_of(id, symbols[next]);
+    __builtin_prefetch(tables_.buckets + tables_.place(lane.left));
+    __builtin_prefetch(tables_.buckets + tables_.place(lane.right));
     return true;
+  }
+
+  /// The ranks of the pairs that join() made.
+  void look_up(Lane& lane) {
+    const uint32_t left = Simd::rank(tables_, lane.left), right = Simd::rank(tables_, lane.right);
+    lane.steps[lane.at] = step_of(right, lane.at);
+    // Without one before it, the last place takes what nobody reads: it never holds a step.
+    lane.steps[static_cast<uint32_t>(lane.previous) & (kPlaces - 1)] =
+        lane.previous >= 0 ? step_of(left, static_cast<uint32_t>(lane.previous)) : kNoStep;
   }
 
   void finish(const Lane& lane) {
