@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file_calls.h"
 
 namespace megalith {
 namespace {
@@ -29,9 +28,26 @@ bool is_fast(int fd) {
 
 }  // namespace
 
+int open_direct(int fd) {
+  return is_fast(fd) ? ::open(link_of(fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC) : -1;
+}
+
+void write_direct(const DirectFile& file, const BytesToWrite& wish, const std::string& path) {
+  const auto* const data = static_cast<const char*>(wish.data);
+  size_t done = 0;
+  while (done < wish.bytes) {
+    const ssize_t n =
+        ::pwrite(file.direct, data + done, wish.bytes - done, static_cast<off_t>(wish.offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno != EINVAL) fail_write("write", path);
+    if (n <= 0) break;  // not so, or not from here: the disk wants other places
+    done += static_cast<size_t>(n);
+  }
+  write_at_place(file.cached, {wish.offset + done, data + done, wish.bytes - done}, path);
+}
+
 std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint64_t size) {
-  if (!is_fast(fd)) return nullptr;
-  const int direct = ::open(link_of(fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+  const int direct = open_direct(fd);
   if (direct < 0) return nullptr;
   try {
     return std::unique_ptr<DirectWriter>(new DirectWriter(fd, direct, std::move(path), size));
@@ -120,7 +136,7 @@ void DirectWriter::serve() {
     lock.unlock();
     std::exception_ptr error;
     try {
-      write_piece(piece);
+      write_direct({.direct = direct_, .cached = fd_}, {piece.offset, piece.memory, piece.bytes}, path_);
     } catch (...) {
       error = std::current_exception();
     }
@@ -133,19 +149,6 @@ void DirectWriter::serve() {
     }
     done_.notify_one();
   }
-}
-
-void DirectWriter::write_piece(const Piece& piece) const {
-  size_t done = 0;
-  while (done < piece.bytes) {
-    const ssize_t n =
-        ::pwrite(direct_, piece.memory + done, piece.bytes - done, static_cast<off_t>(piece.offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno != EINVAL) fail_write("write", path_);
-    if (n <= 0) break;  // not so, or not from here: the disk wants other places
-    done += static_cast<size_t>(n);
-  }
-  write_at_place(fd_, {piece.offset + done, piece.memory + done, piece.bytes - done}, path_);
 }
 
 }  // namespace megalith

@@ -10,9 +10,21 @@
 #include <string>
 #include <thread>
 
+#include "libcore/base/file_calls.h"
 #include "libcore/base/huge_pages.h"
 
 namespace megalith {
+
+/// Opens what `fd` has open once more, to write around the page cache; -1 where the file system cannot, or is
+/// not one of those on which this is known to be fast.
+int open_direct(int fd);
+/// One file, opened both ways.
+struct DirectFile {
+  int direct, cached;
+};
+/// Writes bytes whose place, number and memory are multiples of 4096 around the page cache, through it where
+/// the disk wants others. kIo with `path`.
+void write_direct(const DirectFile& file, const BytesToWrite& wish, const std::string& path);
 
 /// Appends to a file around the page cache, in pieces of 512 KiB and by a thread of its own: the system then
 /// neither copies the bytes nor keeps their pages (117 MiB on ext4 take 0.01 s of its time instead of 0.1 s),
@@ -48,7 +60,6 @@ class DirectWriter {
   void hand_over();
   void wait_until_written();
   void serve();
-  void write_piece(const Piece& piece) const;
 
   int fd_;
   int direct_;  // the same file

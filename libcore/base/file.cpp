@@ -19,6 +19,7 @@
 #include "libcore/base/direct_writer.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file_calls.h"
+#include "libcore/base/placed_files.h"
 
 namespace megalith {
 namespace {
@@ -200,7 +201,8 @@ void MappedFile::forget(size_t offset, size_t bytes) const {
   if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
-ReadableFile::ReadableFile(std::string path) : path_(std::move(path)) {
+ReadableFile::ReadableFile(std::string path, PlacedFiles* writing)
+    : path_(std::move(path)), writing_(writing) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd_ < 0) fail_errno("open", path_);
   struct stat info {};
@@ -213,6 +215,7 @@ ReadableFile::ReadableFile(std::string path) : path_(std::move(path)) {
     fail(ErrorKind::kNoInput, path_, ": is not a regular file");
   }
   size_ = static_cast<uint64_t>(info.st_size);
+  if (writing_ && (number_ = writing_->find(fd_)) == PlacedFiles::kNone) writing_ = nullptr;
 }
 
 ReadableFile::~ReadableFile() {
@@ -220,6 +223,14 @@ ReadableFile::~ReadableFile() {
 }
 
 void ReadableFile::read_at(uint64_t offset, void* out, size_t bytes) const {
+  while (writing_ && bytes > 0 && offset + bytes <= size_) {
+    const auto [copied, in_file] = writing_->serve(number_, offset, out, bytes);
+    if (in_file > 0 && read_at_place(fd_, {offset, out, in_file}, path_) < in_file)
+      fail_cut(path_, offset, size_);
+    offset += copied + in_file;
+    out = static_cast<char*>(out) + copied + in_file;
+    bytes -= copied + in_file;
+  }
   const size_t done = read_at_place(fd_, {offset, out, bytes}, path_);
   if (done < bytes) fail_cut(path_, offset + done, size_);
 }

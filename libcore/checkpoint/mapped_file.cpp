@@ -75,15 +75,24 @@ void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
        named < unknown.size() ? ", …" : "");
 }
 
-// Their columns are our rows: fills out [columns, rows of theirs] with the block, through a small buffer.
-void MappedTensorFile::read_transposed(const TheirTensor& part, MatrixBlock theirs, View out) const {
-  const auto row_bytes = theirs.columns * static_cast<int64_t>(size_of(out.dtype));
-  const int64_t step = transposed_at_once(row_bytes);
-  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, theirs.rows) * row_bytes));
-  for (int64_t done = 0; done < theirs.rows; done += step) {
-    const View slice{buffer.data(), out.dtype, {std::min(step, theirs.rows - done), theirs.columns}};
-    theirs_->read({part.name, part.shape, {theirs.row + done, theirs.column}}, slice);
-    transpose_rows(slice, out.as_shape({theirs.columns, theirs.rows}), done);
+// Their columns are our rows. All runs are read in one pass over their rows, with what stands between the
+// runs: a head's columns are few, and reading those of each head alone would read nearly everything for each.
+void MappedTensorFile::read_transposed(const TheirTensor& part, std::span<const Wanted> wanted,
+                                       MatrixBlock block, View out) const {
+  int64_t first = INT64_MAX, end = 0;
+  for (const Wanted& run : wanted) {
+    first = std::min(first, run.theirs);
+    end = std::max(end, run.theirs + run.rows);
+  }
+  const int64_t columns = end - first;
+  const int64_t step = transposed_at_once(columns * static_cast<int64_t>(size_of(out.dtype)));
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, block.columns) * columns) *
+                                size_of(out.dtype));
+  for (int64_t done = 0; done < block.columns; done += step) {
+    const View slice{buffer.data(), out.dtype, {std::min(step, block.columns - done), columns}};
+    theirs_->read({part.name, part.shape, {block.column + done, first}}, slice);
+    for (const Wanted& run : wanted)
+      transpose_rows(slice, out.rows(run.at, run.at + run.rows), done, run.theirs - first);
   }
 }
 
@@ -93,18 +102,22 @@ void MappedTensorFile::read_rows(const MappedTensor& mapped, MatrixBlock block, 
   for (size_t part = 0; part < mapped.theirs.size(); ++part) {
     const PartRows layout = part_rows(mapped, part);
     const TheirTensor& theirs = mapped.theirs[part];
+    std::vector<Wanted> wanted;
     for (const RowRun& run : layout.runs) {
       const int64_t begin = std::max(run.ours, block.row),
                     end = std::min(run.ours + run.rows, block.row + block.rows);
-      if (begin >= end) continue;
-      const View to = rows.rows(begin - block.row, end - block.row);
-      const int64_t at = run.theirs + begin - run.ours;
-      if (layout.transposed)
-        read_transposed(theirs, {block.column, block.columns, at, end - begin}, to);
-      else if (theirs.shape.rank == 1)
-        theirs_->read({theirs.name, theirs.shape, {at}}, to.as_shape({end - begin}));
+      if (begin < end) wanted.push_back({begin - block.row, run.theirs + begin - run.ours, end - begin});
+    }
+    if (layout.transposed && !wanted.empty()) {
+      read_transposed(theirs, wanted, block, rows);
+      continue;
+    }
+    for (const Wanted& run : wanted) {
+      const View to = rows.rows(run.at, run.at + run.rows);
+      if (theirs.shape.rank == 1)
+        theirs_->read({theirs.name, theirs.shape, {run.theirs}}, to.as_shape({run.rows}));
       else
-        theirs_->read({theirs.name, theirs.shape, {at, block.column}}, to);
+        theirs_->read({theirs.name, theirs.shape, {run.theirs, block.column}}, to);
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,12 @@ class MappedTensorFile final : public TensorFile {
 
  private:
   void read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const;
-  void read_transposed(const TheirTensor& part, MatrixBlock theirs, View out) const;
+  /// Rows [at, at + rows) of a block, which are rows (transposed: columns) from `theirs` on there.
+  struct Wanted {
+    int64_t at, theirs, rows;
+  };
+  void read_transposed(const TheirTensor& part, std::span<const Wanted> wanted, MatrixBlock block,
+                       View out) const;
   void refuse_unmapped(const NameMap& map) const;
 
   std::unique_ptr<TensorFile> theirs_;

@@ -94,11 +94,12 @@ void transpose_square(Words<const Word> in, Words<Word> out) {
 }
 
 template <class Word>
-void transpose_words(ConstView from, View to, int64_t at) {
+void transpose_words(ConstView from, View to, int64_t at, int64_t first) {
   constexpr int64_t kTile = 64;  // whole cache lines on both sides
-  const int64_t rows = from.shape.rows(), columns = from.shape.back(), pitch = to.shape.back();
+  const int64_t rows = from.shape.rows(), columns = to.shape[0], pitch = to.shape.back();
   const auto in = [&](int64_t r, int64_t c) {
-    return Words<const Word>{static_cast<const Word*>(from.data) + r * columns + c, columns};
+    const int64_t from_pitch = from.shape.back();
+    return Words<const Word>{static_cast<const Word*>(from.data) + r * from_pitch + first + c, from_pitch};
   };
   const auto out = [&](int64_t r, int64_t c) {
     return Words<Word>{static_cast<Word*>(to.data) + c * pitch + at + r, pitch};
@@ -153,19 +154,19 @@ void transpose(ConstView in, View out) {
   transpose_rows(in, out.as_shape({in.shape.back(), in.shape.rows()}), 0);
 }
 
-void transpose_rows(ConstView in, View out, int64_t at) {
-  if (in.dtype != out.dtype || out.shape.rank != 2 || out.shape[0] != in.shape.back() || at < 0 ||
-      at + in.shape.rows() > out.shape[1])
+void transpose_rows(ConstView in, View out, int64_t at, int64_t first) {
+  if (in.dtype != out.dtype || out.shape.rank != 2 || first < 0 || first + out.shape[0] > in.shape.back() ||
+      at < 0 || at + in.shape.rows() > out.shape[1])
     fail(ErrorKind::kInternal, "cannot transpose ", in.shape, " to ", out.shape, " at ", at);
   switch (size_of(in.dtype)) {
     case 1:
-      return transpose_words<uint8_t>(in, out, at);
+      return transpose_words<uint8_t>(in, out, at, first);
     case 2:
-      return transpose_words<uint16_t>(in, out, at);
+      return transpose_words<uint16_t>(in, out, at, first);
     case 4:
-      return transpose_words<uint32_t>(in, out, at);
+      return transpose_words<uint32_t>(in, out, at, first);
     default:
-      return transpose_words<uint64_t>(in, out, at);
+      return transpose_words<uint64_t>(in, out, at, first);
   }
 }
 

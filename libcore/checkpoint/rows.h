@@ -35,8 +35,8 @@ void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& 
 /// out [columns, rows] = in [rows, columns], any type.
 void transpose(ConstView in, View out);
 /// Some rows of a larger transposition: out [columns, more rows], of which columns [at, at + rows) are
-/// filled.
-void transpose_rows(ConstView in, View out, int64_t at);
+/// filled, from the columns of `in` from `first` on.
+void transpose_rows(ConstView in, View out, int64_t at, int64_t first = 0);
 /// How many rows of `row_bytes` to read at a time for transpose_rows(), so that they stay in the nearest
 /// cache.
 int64_t transposed_at_once(int64_t row_bytes);

@@ -154,7 +154,8 @@ std::string_view safetensors_name(DType dtype) {
   return kTypes[type_index(dtype)].name;
 }
 
-SafetensorsFile::SafetensorsFile(std::string path) : file_(path), bytes_(std::move(path)) {
+SafetensorsFile::SafetensorsFile(std::string path, PlacedFiles* writing)
+    : file_(path), bytes_(std::move(path), writing) {
   const uint64_t header = header_bytes(file_), data = kLengthBytes + header;
   const Json json = Json::parse(file_.text().substr(kLengthBytes, header), file_.path());
   std::vector<Entry> entries;
@@ -218,18 +219,22 @@ std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors) {
   return tensors;
 }
 
-SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors)
-    : file_(std::move(path)), tensors_(in_safetensors_order(std::move(tensors))) {
-  file_.write_back_early();
-  const std::string header = header_of(tensors_);
+SafetensorsLayout::SafetensorsLayout(const std::vector<TensorSpec>& tensors) {
+  const std::string header = header_of(tensors);
   const uint64_t length = header.size();
-  file_.write(&length, sizeof length);
-  file_.write(header);
-  uint64_t at = sizeof length + length;
-  for (const TensorSpec& tensor : tensors_) {
-    offsets_.push_back(at);
-    at += tensor.bytes();
+  head.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  head += header;
+  size = head.size();
+  for (const TensorSpec& tensor : tensors) {
+    offsets.push_back(size);
+    size += tensor.bytes();
   }
+}
+
+SafetensorsWriter::SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors)
+    : file_(std::move(path)), tensors_(in_safetensors_order(std::move(tensors))), layout_(tensors_) {
+  file_.write_back_early();
+  file_.write(layout_.head);
   skip_complete();
 }
 

@@ -15,7 +15,8 @@ namespace megalith {
 /// the file without gap or overlap. Throws kNoInput, kIo, kData.
 class SafetensorsFile final : public TensorFile {
  public:
-  explicit SafetensorsFile(std::string path);
+  /// `writing`: see ReadableFile.
+  explicit SafetensorsFile(std::string path, PlacedFiles* writing = nullptr);
 
   const std::string& path() const override { return file_.path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
@@ -45,17 +46,27 @@ struct TensorSpec {
 /// The order in which the safetensors library writes tensors: by type (widest first), then name.
 std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors);
 
+/// How a .safetensors file is laid out.
+struct SafetensorsLayout {
+  /// `tensors` in in_safetensors_order(). The header says "__metadata__" {"format": "pt"}, which transformers
+  /// demands.
+  explicit SafetensorsLayout(const std::vector<TensorSpec>& tensors);
+
+  std::string head;               // the bytes before the first tensor
+  std::vector<uint64_t> offsets;  // where each tensor begins in the file
+  uint64_t size;                  // of the file
+};
+
 /// Writes a .safetensors file, byte for byte as the safetensors library lays it out: tensors by type (widest
 /// first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
 class SafetensorsWriter {
  public:
-  /// Writes the header, with "__metadata__" {"format": "pt"}, which transformers demands.
   SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors);
 
   /// The order in which the tensors must be written.
   const std::vector<TensorSpec>& order() const { return tensors_; }
   /// Where tensor i of order() begins in the file.
-  uint64_t offset(size_t i) const { return offsets_[i]; }
+  uint64_t offset(size_t i) const { return layout_.offsets[i]; }
   /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
   void write(std::string_view name, const void* data, size_t bytes);
   void finish(Durable durable = Durable::kNow);
@@ -65,7 +76,7 @@ class SafetensorsWriter {
 
   AtomicFile file_;
   std::vector<TensorSpec> tensors_;
-  std::vector<uint64_t> offsets_;
+  SafetensorsLayout layout_;
   size_t next_ = 0;       // tensor being written
   uint64_t written_ = 0;  // of its bytes
 };

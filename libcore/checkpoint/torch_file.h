@@ -21,8 +21,8 @@ enum class CrcCheck : bool { kNo, kYes };
 
 /// A file that holds tensors, and which of its parts were found sound.
 struct TorchBytes {
-  TorchBytes(const std::string& path, CrcCheck crc)
-      : file(path, MappedPages::kSmall), bytes(path), check(crc) {}
+  TorchBytes(const std::string& path, CrcCheck crc, PlacedFiles* writing = nullptr)
+      : file(path, MappedPages::kSmall), bytes(path, writing), check(crc) {}
   MappedFile file;     // of which the tree is parsed
   ReadableFile bytes;  // from which tensors are read
   CrcCheck check;
@@ -64,7 +64,9 @@ struct TorchFile {
 /// tensors' bytes is read and checked: see ZipArchive and parse_pickle; each storage is there with the bytes
 /// that the pickle says, and all tensors together have at most four times the bytes of the file. kNoInput,
 /// kIo, kData; a tar archive (torch before 0.4), a git-lfs pointer and other kinds of files are named.
-TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes);
+/// `writing`: see ReadableFile.
+TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes,
+                     PlacedFiles* writing = nullptr);
 /// The same for a file that stands at [begin, end) of another.
 TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, uint64_t end);
 

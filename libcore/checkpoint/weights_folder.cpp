@@ -70,16 +70,17 @@ bool is_safetensors(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc) {
-  if (is_safetensors(path)) return std::make_unique<SafetensorsFile>(path);
-  return std::make_unique<TorchTensorFile>(open_torch(path, crc));
+std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc, PlacedFiles* writing) {
+  if (is_safetensors(path)) return std::make_unique<SafetensorsFile>(path, writing);
+  return std::make_unique<TorchTensorFile>(open_torch(path, crc, writing));
 }
 
 bool WeightsFolder::is_there(const std::string& folder) {
   return !entry_of(folder).empty();
 }
 
-WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc) : folder_(std::move(folder)) {
+WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc, PlacedFiles* writing)
+    : folder_(std::move(folder)) {
   const std::string single = entry_of(folder_), index = folder_ + "/" + single;
   if (single.empty())
     fail(ErrorKind::kNoInput, folder_, ": holds neither ", kSingles[0], " nor ", kSingles[0], kIndex, " nor ",
@@ -90,7 +91,7 @@ WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc) : folder_(std::mo
   for (const std::string& name : sharded ? files_of(map) : std::vector<std::string>{single}) {
     if (sharded && !file_exists(folder_ + "/" + name))
       fail(ErrorKind::kData, index, ": lists ", quote(name), ", which is not in the folder");
-    files_.push_back(open_weights(folder_ + "/" + name, crc));
+    files_.push_back(open_weights(folder_ + "/" + name, crc, writing));
     if (sharded) refuse_unlisted(*files_.back(), name, map);
     for (const StoredTensor& tensor : files_.back()->tensors()) all.push_back({tensor, files_.size() - 1});
   }

@@ -299,7 +299,8 @@ void export_adapter(const Adapter& adapter, const std::string& output, std::opti
   config.set("inference_mode", true);
   write_file((folder.path() / kConfig).string(), config.dump(2) + "\n");
   write_file((folder.path() / "README.md").string(), adapter_card(adapter, title_of(output)));
-  write_safetensors(adapter.tensors(), plan, folder.path().string());
+  PlacedFiles files(memory_for(plan));
+  write_tensors(adapter.tensors(), plan, create_safetensors(plan, folder.path().string(), files), files);
   folder.commit();
 }
 

@@ -112,7 +112,7 @@ struct Conversion {
 };
 
 /// The check of a conversion: both models run on a few tokens. The source's side does so from the beginning,
-/// on a thread of its own, while the output is written.
+/// on a thread of its own, while the output is written; so does the output's side where it can follow.
 class OutputCheck {
  public:
   explicit OutputCheck(const Conversion& conversion);  // must outlive this
@@ -124,13 +124,21 @@ class OutputCheck {
   /// Logs how far the logits are apart. kInternal when they are not the same model; a narrower type that was
   /// asked for (`rounded`) may change it.
   void compare(const ModelView& written, bool rounded);
-  /// Calls check(), if it is wanted, while the folder goes to the disk.
-  void while_syncing(const AtomicDirectory& folder, const std::function<void()>& check) const;
+
+  /// Runs the written model, which is opened, but whose tensors are still to come.
+  using Follow = std::function<CheckedSide(const CheckRun&)>;
+  /// Begins that on a thread of its own, if the check is wanted. `files` outlive this.
+  void follow(PlacedFiles& files, Follow side);
+  /// compare() with what follow() began.
+  void compare_followed(bool rounded);
 
  private:
+  void compare_with(const CheckedSide& written, bool rounded);
+
   const Conversion& conversion_;
   std::atomic<bool> stop_ = false;
-  std::future<CheckedSide> source_side_;
+  PlacedFiles* files_ = nullptr;
+  std::future<CheckedSide> source_side_, written_side_;
 };
 
 /// The files of a Hugging Face folder's weights, each of at most `max_shard` bytes (one tensor is never

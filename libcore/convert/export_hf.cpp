@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -38,7 +39,8 @@ std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
            ", but the options say ", m.shape);
     const DType dtype = stored ? conversion.dtype_of(*stored) : conversion.main_dtype();
     for (size_t part = 0; part < m.theirs.size(); ++part)
-      out.push_back({m.theirs[part].name, storage_of(dtype), m.theirs[part].shape, part_recipe(m, part)});
+      out.push_back(
+          {m.theirs[part].name, storage_of(dtype), m.theirs[part].shape, part_recipe(m, part), out.size()});
   }
   for (const StoredTensor& tensor : conversion.file().tensors())
     if (!known.contains(tensor.name) && !tensor.name.starts_with(kOptimizerPrefix))
@@ -137,24 +139,31 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
     warn("the model has no tokenizer; the exported folder takes and gives token ids only");
   warn_of_other_rules(source.config(), tokenizer);
 
+  PlacedFiles files(memory_for(plan));
   OutputCheck check(conversion);
   AtomicDirectory folder(output);
+  const std::string path = folder.path().string();
   const auto write = [&](const std::string& name, const std::string& text) {
-    write_file((folder.path() / name).string(), text);
+    write_file(path + "/" + name, text);
   };
   write("config.json", hf_config(source.config(), conversion.main_dtype(), tokenizer.ids).dump(2) + "\n");
   write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
   for (const auto& [name, contents] : model_card(conversion, title_of(output), elements_of(plan)))
     write(name, contents);
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);
-  write_safetensors(conversion.file(), plan, folder.path().string());
   if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");
-  check.while_syncing(folder, [&] {
-    const WeightsFolder written(folder.path().string());
-    const std::string config = (folder.path() / "config.json").string();
-    check.compare(hugging_face_view(written, parse_hf_config(Json::load(config), config).config),
-                  conversion.rounds());
-  });
+  const std::vector<PlacedFile> placed = create_safetensors(plan, path, files);
+  if (check.wanted()) {
+    const auto written = std::make_shared<const WeightsFolder>(path, CrcCheck::kYes, &files);
+    check.follow(files, [written, path](const CheckRun& run) {
+      const std::string config = path + "/config.json";
+      return checked_side(hugging_face_view(*written, parse_hf_config(Json::load(config), config).config),
+                          run);
+    });
+  }
+  write_tensors(conversion.file(), plan, placed, files);
+  folder.sync();
+  check.compare_followed(conversion.rounds());
   folder.commit();
 }
 

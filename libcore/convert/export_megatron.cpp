@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/torch_writer.h"
+#include "libcore/checkpoint/torch_layout.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/convert.h"
 #include "libcore/convert/tokenizer_folder.h"
@@ -147,6 +148,14 @@ ModelConfig with_qkv_bias(ModelConfig config) {
   return config;
 }
 
+// Parameters of a stage, those before it, and of the ranks side by side. A tied head's copy of the words
+// stands beside them: a reader compares the two first of all.
+size_t depth_of(const Param& param, size_t number, Place place, const MegatronLayout& layout) {
+  constexpr size_t kMostParams = size_t{1} << 20;
+  const size_t at = param.tie.empty() ? static_cast<size_t>(place.pipeline) * kMostParams + number : 0;
+  return at * static_cast<size_t>(layout.tensor) + static_cast<size_t>(place.tensor);
+}
+
 OutputFile plan_rank(const Conversion& conversion, const MegatronLayout& layout, Place place) {
   const ModelConfig config = with_qkv_bias(conversion.source.config());
   const Layers layers = layers_of(config, layout, place.pipeline);
@@ -155,9 +164,11 @@ OutputFile plan_rank(const Conversion& conversion, const MegatronLayout& layout,
   OutputFile file{
       .name = concat(iteration_folder(kRelease), "/", rank_folder(place, layout), "/model_optim_rng.pt")};
   for (const Param& param : table.all())
-    if (param.tie.empty() || layout.pipeline > 1)  // one stage holds a tied head's weight once
+    if (param.tie.empty() || layout.pipeline > 1) {  // one stage holds a tied head's weight once
       file.tensors.push_back(
           output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
+      file.tensors.back().depth = depth_of(param, file.tensors.size() - 1, place, layout);
+    }
   return file;
 }
 
@@ -308,6 +319,21 @@ std::string pickle_of(const OutputFile& file, const Conversion& conversion, cons
   return pickle.finish();
 }
 
+TorchLayout layout_of(const OutputFile& file, const std::string& pickle) {
+  std::vector<uint64_t> storages;
+  for (const OutputTensor& tensor : file.tensors) storages.push_back(tensor.bytes());
+  return {fs::path(file.name).stem().string(), pickle, storages};
+}
+
+// All but its tensors and their sums.
+PlacedFile create_torch(const OutputFile& file, const TorchLayout& layout, const std::string& path,
+                        PlacedFiles& files) {
+  PlacedFile placed{.number = files.create(path, layout.size()), .offsets = {}};
+  files.put(placed.number, layout.parts(std::vector<uint32_t>(file.tensors.size())));
+  for (size_t i = 0; i < file.tensors.size(); ++i) placed.offsets.push_back(layout.offset(i));
+  return placed;
+}
+
 }  // namespace
 
 OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout) {
@@ -320,33 +346,36 @@ OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& lay
 void export_megatron(const Conversion& conversion, const std::string& output, const MegatronLayout& layout) {
   refuse_used(output);
   const OutputPlan plan = plan_megatron(conversion, layout);
+  PlacedFiles files(memory_for(plan));
   OutputCheck check(conversion);
   AtomicDirectory folder(output);
-  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
-  uint64_t done = 0;
-  for (const OutputFile& file : plan) {
-    const fs::path path = folder.path() / file.name;
-    make_directories(path.parent_path());
-    std::vector<uint64_t> storages;
-    for (const OutputTensor& tensor : file.tensors) storages.push_back(tensor.bytes());
-    TorchWriter writer(path.string(), pickle_of(file, conversion, layout), std::move(storages));
-    stream_file(
-        conversion.file(), file,
-        [&](const OutputTensor&, const void* data, size_t bytes) { writer.write(data, bytes); }, progress,
-        done);
-    writer.finish(Durable::kWithFolder);
-  }
   if (!conversion.tokenizer_folder.empty()) {
     make_directories(folder.path() / kTokenizerFolder);
     for (const auto& [name, contents] : tokenizer_files_of(conversion.tokenizer_folder))
       write_file((folder.path() / kTokenizerFolder / name).string(), contents);
   }
   write_file((folder.path() / kTrackerFile).string(), "release");
-  check.while_syncing(folder, [&] {
-    const ModelSource written(folder.path().string(),
-                              {.vocab_size = conversion.source.config().vocab_size, .crc = CrcCheck::kNo});
-    check.compare(written.view(), conversion.rounds());
-  });
+  std::vector<TorchLayout> layouts;
+  std::vector<PlacedFile> placed;
+  for (const OutputFile& file : plan) {
+    const fs::path path = folder.path() / file.name;
+    make_directories(path.parent_path());
+    layouts.push_back(layout_of(file, pickle_of(file, conversion, layout)));
+    placed.push_back(create_torch(file, layouts.back(), path.string(), files));
+  }
+  const SourceOptions options{.vocab_size = conversion.source.config().vocab_size,
+                              .crc = CrcCheck::kNo,  // they come last
+                              .writing = &files};
+  if (check.wanted()) {
+    // Opened before the sums come, which it would see come.
+    const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
+    check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
+  }
+  TensorSums sums;
+  write_tensors(conversion.file(), plan, placed, files, &sums);
+  for (size_t i = 0; i < plan.size(); ++i) files.put(placed[i].number, layouts[i].parts(sums[i]));
+  folder.sync();
+  check.compare_followed(conversion.rounds());
   folder.commit();
 }
 

@@ -150,10 +150,10 @@ void check_sizes(const Json& args, const Grid& grid) {
   check("pipeline_model_parallel_size", grid.pipeline, "pipeline");
 }
 
-Contents read_ranks(const Grid& grid, CrcCheck crc) {
+Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   Contents contents;
   for (const RankFile& rank : grid.files) {
-    const TorchFile file = open_torch(rank.path, crc);
+    const TorchFile file = open_torch(rank.path, options.crc, options.writing);
     if (&rank == &grid.files.front()) {
       contents.state = megatron_state(file.tree);
       check_sizes(contents.state.args, grid);
@@ -331,7 +331,7 @@ bool is_megatron_rank_folder(const std::string& path) {
 
 MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& options) {
   const Grid grid = locate(path);
-  Contents contents = read_ranks(grid, options.crc);
+  Contents contents = read_ranks(grid, options);
   const Json& args = contents.state.args;
   int layers = 0;
   HeldByName held = with_global_layers(std::move(contents.shares), grid, layers);

@@ -97,7 +97,7 @@ ModelSource::ModelSource(const std::string& path, const SourceOptions& options) 
   else if (!fs::is_directory(path))
     refuse_file(path);
   else if (holds(path, "config.json"))
-    open_hugging_face(path, options.crc);
+    open_hugging_face(path, options);
   else
     refuse_foreign_folder(path);
 }
@@ -137,13 +137,13 @@ void ModelSource::open_checkpoint(const std::string& path) {
   tensors_ = std::move(reader);
 }
 
-void ModelSource::open_hugging_face(const std::string& path, CrcCheck crc) {
+void ModelSource::open_hugging_face(const std::string& path, const SourceOptions& options) {
   const HfModel model = parse_hf_config(Json::load(path + "/config.json"), path + "/config.json");
   path_ = path;
   config_ = model.config;
   tokenizer_ = tokenizer_in(path);
   if (!tokenizer_.type.empty()) tokenizer_folder_ = path;
-  auto weights = std::make_unique<WeightsFolder>(path, crc);
+  auto weights = std::make_unique<WeightsFolder>(path, options.crc, options.writing);
   if (static_cast<size_t>(config_.layers) > weights->tensors().size())
     refuse(path, concat("config.json says ", config_.layers, " layers, but there are ",
                         weights->tensors().size(), " tensors in all"));

@@ -45,7 +45,7 @@ class ModelSource {
  private:
   void open_checkpoint(const std::string& path);
   void open_megatron(const std::string& path, SourceOptions options);
-  void open_hugging_face(const std::string& path, CrcCheck crc);
+  void open_hugging_face(const std::string& path, const SourceOptions& options);
 
   std::string path_;
   ModelConfig config_;

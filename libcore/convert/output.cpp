@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "libcore/base/crc32.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/pipeline.h"
@@ -135,19 +136,87 @@ std::vector<TensorSpec> specs_of(const OutputFile& file) {
   return specs;
 }
 
-void write_safetensors(const TensorFile& source, const OutputPlan& plan, const std::string& folder) {
-  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
-  uint64_t done = 0;
+std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
+                                           PlacedFiles& files) {
+  std::vector<PlacedFile> placed;
   for (const OutputFile& file : plan) {
-    SafetensorsWriter writer(folder + "/" + file.name, specs_of(file));
-    stream_file(
-        source, file,
-        [&](const OutputTensor& tensor, const void* data, size_t bytes) {
-          writer.write(tensor.name, data, bytes);
-        },
-        progress, done);
-    writer.finish(Durable::kWithFolder);
+    const SafetensorsLayout layout(specs_of(file));
+    const size_t number = files.create(folder + "/" + file.name, layout.size);
+    files.put(number, {{0, layout.head}});
+    placed.push_back({number, layout.offsets});
   }
+  return placed;
+}
+
+namespace {
+
+int64_t row_bytes_of(const OutputTensor& tensor) {
+  return static_cast<int64_t>(stored_bytes(tensor.storage, tensor.recipe.result_columns()));
+}
+
+// Rows of a result that are read together. Of a transposed one as many as fit: each piece of it reads a part
+// of all of the source's rows.
+int64_t rows_at_once(const OutputTensor& tensor, size_t most) {
+  const auto limit = static_cast<int64_t>(most);
+  return std::max<int64_t>(
+      1, (tensor.recipe.transposed ? limit : std::min(kChunkBytes, limit)) / row_bytes_of(tensor));
+}
+
+// A tensor of a plan: its file, and its place there.
+struct Place {
+  size_t file, tensor;
+};
+
+std::vector<Place> by_depth(const OutputPlan& plan) {
+  std::vector<Place> places;
+  for (size_t file = 0; file < plan.size(); ++file)
+    for (size_t tensor = 0; tensor < plan[file].tensors.size(); ++tensor) places.push_back({file, tensor});
+  const auto depth = [&](const Place& place) { return plan[place.file].tensors[place.tensor].depth; };
+  std::stable_sort(places.begin(), places.end(),
+                   [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
+  return places;
+}
+
+}  // namespace
+
+size_t memory_for(const OutputPlan& plan) {
+  constexpr uint64_t kLeast = uint64_t{24} << 20, kMost = uint64_t{96} << 20, kBlocks = uint64_t{3} << 13;
+  uint64_t largest = 0, row = 0;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) {
+      largest = std::max(largest, tensor.bytes());
+      row = std::max(row, static_cast<uint64_t>(row_bytes_of(tensor)));
+    }
+  return std::max(std::clamp(largest / 2, kLeast, kMost), 3 * row) + kBlocks;
+}
+
+void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
+                   PlacedFiles& files, TensorSums* sums) {
+  if (sums)
+    for (const OutputFile& file : plan) sums->emplace_back(file.tensors.size());
+  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
+  int64_t done = 0;
+  for (const auto& [file, number] : by_depth(plan)) {
+    const OutputTensor& tensor = plan[file].tensors[number];
+    const int64_t rows = tensor.recipe.result_rows(), row_bytes = row_bytes_of(tensor),
+                  step = rows_at_once(tensor, files.most());
+    if (row_bytes == 0) continue;
+    for (int64_t row = 0; row < rows; row += step) {
+      const int64_t end = std::min(rows, row + step), bytes = (end - row) * row_bytes;
+      std::byte* const memory = files.begin(
+          placed[file].number, placed[file].offsets[number] + static_cast<uint64_t>(row * row_bytes),
+          static_cast<size_t>(bytes));
+      read_recipe(source, tensor.recipe, row, end,
+                  {memory, plain_type(tensor.storage), {end - row, tensor.recipe.result_columns()}});
+      if (sums) {
+        uint32_t& sum = (*sums)[file][number];
+        sum = crc32(sum, memory, static_cast<size_t>(bytes));
+      }
+      files.end();
+      progress.advance_to(done += bytes);
+    }
+  }
+  files.finish();
 }
 
 void refuse_used(const std::string& output) {

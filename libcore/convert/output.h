@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/log.h"
+#include "libcore/base/placed_files.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/convert/recipe.h"
 #include "libcore/tensor/view.h"
@@ -25,6 +26,7 @@ struct OutputTensor {
   Storage storage;
   Shape shape;
   Recipe recipe;
+  size_t depth = 0;  // place in the order in which a model's run meets the tensors of all files
 
   uint64_t bytes() const { return stored_bytes(storage, shape.elements()); }
 };
@@ -37,6 +39,21 @@ using OutputPlan = std::vector<OutputFile>;
 uint64_t bytes_of(const OutputPlan& plan);
 int64_t elements_of(const OutputPlan& plan);
 
+/// How much memory the files of a plan may be written with: half of the largest tensor, but a piece must fit
+/// and disks want large ones.
+size_t memory_for(const OutputPlan& plan);
+/// A file of a plan, already created: its number, and where each of its tensors begins.
+struct PlacedFile {
+  size_t number;
+  std::vector<uint64_t> offsets;  // beside OutputFile::tensors
+};
+/// CRC-32 of each tensor of each file of a plan.
+using TensorSums = std::vector<std::vector<uint32_t>>;
+/// Reads all tensors of a plan, the least depth first, and hands them over to be written where `placed`
+/// (beside the plan) says. Returns when all are in the files. The sums are made only when they are asked for.
+void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
+                   PlacedFiles& files, TensorSums* sums = nullptr);
+
 /// Reads the tensors of a file chunk by chunk and hands each chunk's bytes to `write`, in order, from the
 /// caller's thread; meanwhile another thread reads on. Holds a few chunks of 8 MiB (of one row, where a row
 /// is more). `done` counts the bytes of the whole output for `progress`.
@@ -46,9 +63,10 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteCh
 
 /// The tensors of a file as a safetensors writer takes them.
 std::vector<TensorSpec> specs_of(const OutputFile& file);
-/// Writes all files of a plan, below `folder`, as safetensors; their tensors stand in that format's order.
-/// They are on the disk when the folder is (AtomicDirectory).
-void write_safetensors(const TensorFile& source, const OutputPlan& plan, const std::string& folder);
+/// Creates the files of a plan, below `folder`, as safetensors, all but their tensors, which stand in that
+/// format's order.
+std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
+                                           PlacedFiles& files);
 
 /// kUsage when an output folder exists and holds anything.
 void refuse_used(const std::string& output);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -113,6 +114,34 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
   ASSERT_FALSE(lines.empty());
   EXPECT_NE(lines.back().find("check: greatest difference of the logits of 8 tokens"), std::string::npos)
       << lines.back();
+}
+
+// It reads what is in the files, where their own headers say: not what was meant for them.
+TEST(Check, FindsTensorsThatAreWrittenInEachOthersPlace) {
+  const ModelSource source(convert_golden("gpt2"));
+  const Conversion conversion{.source = source, .check = true};
+  const OutputPlan plan = plan_hf(conversion, UINT64_MAX);
+  for (const bool right : {true, false}) {
+    const TempDir dir;
+    PlacedFiles files(memory_for(plan));
+    OutputCheck check(conversion);
+    std::vector<PlacedFile> placed = create_safetensors(plan, dir.path().string(), files);
+    const auto at = [&](const std::string& name) -> uint64_t& {
+      for (size_t i = 0; i < plan[0].tensors.size(); ++i)
+        if (plan[0].tensors[i].name == name) return placed[0].offsets[i];
+      throw std::out_of_range(name);
+    };
+    if (!right) std::swap(at("transformer.h.0.mlp.c_fc.weight"), at("transformer.h.1.mlp.c_fc.weight"));
+    check.follow(files, [&](const CheckRun& run) {
+      const WeightsFolder written(dir.path().string(), CrcCheck::kYes, &files);
+      return checked_side(hugging_face_view(written, source.config()), run);
+    });
+    write_tensors(conversion.file(), plan, placed, files);
+    if (right)
+      EXPECT_NO_THROW(check.compare_followed(false));
+    else
+      EXPECT_THROW(check.compare_followed(false), Error);
+  }
 }
 
 TEST(Check, SeesEveryTargetAsTheSameModel) {

@@ -239,6 +239,11 @@ int ftruncate(int fd, off_t size) noexcept {
   return real<int(int, off_t)>("ftruncate")(fd, size);
 }
 
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  if (fails("fallocate")) return -1;
+  return real<int(int, int, off_t, off_t)>("fallocate")(fd, mode, offset, bytes);
+}
+
 int fsync(int fd) {
   if (fails("fsync")) return -1;
   if (call_log && open_files->contains(fd)) note({FileCall::kSync, open_files->at(fd).first, {}, {}, 0});

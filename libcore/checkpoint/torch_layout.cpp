@@ -1,10 +1,9 @@
-#include "libcore/checkpoint/torch_writer.h"
+#include "libcore/checkpoint/torch_layout.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <utility>
 
 #include "libcore/base/crc32.h"
-#include "libcore/base/error.h"
 
 namespace megalith {
 namespace {
@@ -15,7 +14,6 @@ constexpr uint16_t kFull16 = 0xFFFF;
 constexpr uint16_t kPaddingId = 0x4246;  // of the extra field that torch pads with
 constexpr uint16_t kZip64Id = 1;
 constexpr uint16_t kUtf8Names = 0x0800;
-constexpr uint64_t kCrcInHeader = 14;
 
 // Little-endian records.
 class Record {
@@ -124,104 +122,82 @@ void pickle_dtype(PickleWriter& pickle, DType dtype) {
   pickle.global("torch", torch_dtype(dtype));
 }
 
-TorchWriter::TorchWriter(std::string path, const std::string& pickle, std::vector<uint64_t> storages)
-    : file_(path), root_(std::filesystem::path(path).stem().string()), storages_(std::move(storages)) {
-  file_.write_back_early();
-  put_member("data.pkl", pickle);
-  put_member("byteorder", "little");
-  next_storage();
+TorchLayout::TorchLayout(std::string root, const std::string& pickle, const std::vector<uint64_t>& storages)
+    : root_(std::move(root)), size_(0) {
+  add("data.pkl", pickle.size(), pickle);
+  add("byteorder", 6, "little");
+  for (size_t i = 0; i < storages.size(); ++i) add("data/" + std::to_string(i), storages[i], {});
+  add("version", 2, "3\n");
+  directory_ = size_;
+  size_ += directory(std::vector<uint32_t>(storages.size())).size();
 }
 
-void TorchWriter::begin_member(const std::string& name, uint64_t bytes) {
-  const Member member{.name = root_ + "/" + name, .header = file_.size(), .bytes = bytes, .crc = 0};
-  const bool zip64 = bytes >= kFull32;
+void TorchLayout::add(const std::string& name, uint64_t bytes, std::string contents) {
+  Member member{.name = root_ + "/" + name,
+                .contents = std::move(contents),
+                .header = size_,
+                .begin = 0,
+                .bytes = bytes,
+                .crc = 0};
+  member.crc = crc32(0, member.contents.data(), member.contents.size());
+  member.begin = member.header + header_of(member, 0).size();
+  size_ = member.begin + bytes;
+  members_.push_back(std::move(member));
+}
+
+std::string TorchLayout::header_of(const Member& member, uint32_t crc) {
+  const bool zip64 = member.bytes >= kFull32;
   Record extra;
-  if (zip64) extra.u16(kZip64Id).u16(16).u64(bytes).u64(bytes);
+  if (zip64) extra.u16(kZip64Id).u16(16).u64(member.bytes).u64(member.bytes);
   constexpr uint64_t kFixed = 30, kPaddingHead = 4;
   const uint64_t begin = member.header + kFixed + member.name.size() + extra.bytes().size() + kPaddingHead;
   const uint64_t padding = (kAlignment - begin % kAlignment) % kAlignment;
   extra.u16(kPaddingId).u16(padding).text(std::string(padding, 'Z'));
   Record header;
-  shared_fields(header.u32(0x04034B50), bytes, 0, version_for(zip64));
+  shared_fields(header.u32(0x04034B50), member.bytes, crc, version_for(zip64));
   header.u16(member.name.size()).u16(extra.bytes().size()).text(member.name).text(extra.bytes());
-  file_.write(header.bytes());
-  members_.push_back(member);
+  return header.bytes();
 }
 
-void TorchWriter::end_member() {
-  const Member& member = members_.back();
-  file_.write_at(member.header + kCrcInHeader, &member.crc, sizeof member.crc);
+uint32_t TorchLayout::crc_of(size_t member, std::span<const uint32_t> crcs) const {
+  const bool storage = member >= kBefore && member < kBefore + crcs.size();
+  return storage ? crcs[member - kBefore] : members_[member].crc;
 }
 
-void TorchWriter::put_member(const std::string& name, std::string_view contents) {
-  begin_member(name, contents.size());
-  file_.write(contents);
-  members_.back().crc = crc32(0, contents.data(), contents.size());
-  end_member();
-}
-
-// Begins the storage at which writing stands, after those that are empty.
-void TorchWriter::next_storage() {
-  written_ = 0;
-  for (; storage_ < storages_.size(); ++storage_) {
-    begin_member("data/" + std::to_string(storage_), storages_[storage_]);
-    if (storages_[storage_] > 0) return;
-    end_member();
-  }
-  put_member("version", "3\n");
-}
-
-void TorchWriter::write(const void* data, size_t bytes) {
-  const auto* at = static_cast<const std::byte*>(data);
-  while (bytes > 0) {
-    if (storage_ == storages_.size())
-      fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes beyond the last storage");
-    const size_t part = std::min<uint64_t>(bytes, storages_[storage_] - written_);
-    file_.write(at, part);
-    members_.back().crc = crc32(members_.back().crc, at, part);
-    written_ += part;
-    at += part;
-    bytes -= part;
-    if (written_ < storages_[storage_]) continue;
-    end_member();
-    ++storage_;
-    next_storage();
-  }
-}
-
-void TorchWriter::write_directory() {
-  const uint64_t begin = file_.size();
-  for (const Member& member : members_) {
+std::string TorchLayout::directory(std::span<const uint32_t> crcs) const {
+  Record out;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
     const bool large = member.bytes >= kFull32, far = member.header >= kFull32;
     Record extra;
     if (large || far) extra.u16(kZip64Id).u16((large ? 16 : 0) + (far ? 8 : 0));
     if (large) extra.u64(member.bytes).u64(member.bytes);
     if (far) extra.u64(member.header);
-    Record entry;
-    shared_fields(entry.u32(0x02014B50).u16(version_for(true)), member.bytes, member.crc,
+    shared_fields(out.u32(0x02014B50).u16(version_for(true)), member.bytes, crc_of(i, crcs),
                   version_for(large || far));
-    entry.u16(member.name.size()).u16(extra.bytes().size()).u16(0).u16(0).u16(0).u32(0);
-    entry.u32(at_most_32(member.header)).text(member.name).text(extra.bytes());
-    file_.write(entry.bytes());
+    out.u16(member.name.size()).u16(extra.bytes().size()).u16(0).u16(0).u16(0).u32(0);
+    out.u32(at_most_32(member.header)).text(member.name).text(extra.bytes());
   }
-  const uint64_t end = file_.size(), count = members_.size();
-  Record tail;
+  const uint64_t bytes = out.bytes().size(), end = directory_ + bytes, count = members_.size();
   if (end >= kFull32 || count >= kFull16) {
-    tail.u32(0x06064B50).u64(44).u16(version_for(true)).u16(version_for(true)).u32(0).u32(0);
-    tail.u64(count).u64(count).u64(end - begin).u64(begin);
-    tail.u32(0x07064B50).u32(0).u64(end).u32(1);
+    out.u32(0x06064B50).u64(44).u16(version_for(true)).u16(version_for(true)).u32(0).u32(0);
+    out.u64(count).u64(count).u64(bytes).u64(directory_);
+    out.u32(0x07064B50).u32(0).u64(end).u32(1);
   }
   const uint64_t short_count = std::min<uint64_t>(count, kFull16);
-  tail.u32(0x06054B50).u16(0).u16(0).u16(short_count).u16(short_count);
-  tail.u32(at_most_32(end - begin)).u32(at_most_32(begin)).u16(0);
-  file_.write(tail.bytes());
+  out.u32(0x06054B50).u16(0).u16(0).u16(short_count).u16(short_count);
+  out.u32(at_most_32(bytes)).u32(at_most_32(directory_)).u16(0);
+  return out.bytes();
 }
 
-void TorchWriter::finish(Durable durable) {
-  if (storage_ != storages_.size())
-    fail(ErrorKind::kInternal, file_.path(), ": storage ", storage_, " was not written whole");
-  write_directory();
-  file_.commit(durable);
+std::vector<PlacedFiles::Part> TorchLayout::parts(std::span<const uint32_t> crcs) const {
+  std::vector<PlacedFiles::Part> out;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
+    out.push_back({member.header, header_of(member, crc_of(i, crcs)) + member.contents});
+  }
+  out.push_back({directory_, directory(crcs)});
+  return out;
 }
 
 }  // namespace megalith
