@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
 #include "libcore/config/pretrain_config.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
+
+using test::LogLines;
 
 enum class Colour { kRed, kGreen };
 std::vector<EnumName<Colour>> enum_names(Colour) {
@@ -44,17 +46,6 @@ struct Paint {
   void validate(Problems& problems) const {
     if (dry && coats > 5) problems.add("--dry-run with --coats ", coats, " is odd");
   }
-};
-
-/// Collects the log's lines while it lives.
-class LogLines {
- public:
-  LogLines() : before_(set_log_sink([this](const std::string& line) { lines.push_back(line); })) {}
-  ~LogLines() { set_log_sink(before_); }
-  std::vector<std::string> lines;
-
- private:
-  LogSink before_;
 };
 
 Paint painted(const std::vector<std::string>& arguments) {

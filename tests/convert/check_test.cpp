@@ -8,17 +8,18 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/convert.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/name_maps.h"
 
 namespace megalith {
 namespace {
 
 using test::convert_golden;
+using test::LogLines;
 using test::MemoryTensors;
 using test::TempDir;
 
@@ -101,19 +102,17 @@ TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
   auto values = values_of(source.tensors());
   const MemoryTensors tensors(values);
   const TempDir dir;
-  std::vector<std::string> lines;
-  const LogSink before = set_log_sink([&](const std::string& line) { lines.push_back(line); });
+  const LogLines log;
   const Conversion conversion{.source = source, .tensors = &tensors, .check = true};
   export_hf(conversion, dir / "right");
   values["decoder.layers.1.mlp.linear_fc2.bias"].second[0] += 1;
   const MemoryTensors other(values);
   EXPECT_THROW(OutputCheck(conversion).compare(our_view(other, source.config()), false), Error);
   EXPECT_NO_THROW(OutputCheck(conversion).compare(our_view(other, source.config()), true));
-  set_log_sink(before);
   EXPECT_TRUE(file_exists(dir / "right/model.safetensors"));
-  ASSERT_FALSE(lines.empty());
-  EXPECT_NE(lines.back().find("check: greatest difference of the logits of 8 tokens"), std::string::npos)
-      << lines.back();
+  ASSERT_FALSE(log.lines.empty());
+  EXPECT_NE(log.lines.back().find("check: greatest difference of the logits of 8 tokens"), std::string::npos)
+      << log.lines.back();
 }
 
 // It reads what is in the files, where their own headers say: not what was meant for them.

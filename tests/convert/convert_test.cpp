@@ -10,7 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
+#include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/safetensors.h"
@@ -19,6 +19,7 @@
 #include "libcore/convert/tokenizer_folder.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -111,12 +112,10 @@ TEST(Convert, WarnsOfATokenizerThatTransformersReadsOtherwise) {
     json.set("pre_tokenizer", pre_tokenizer);
     fs::create_directory(dir / "tokenizer");
     write_file(dir / "tokenizer/tokenizer.json", json.dump());
-    std::string lines;
-    const LogSink before = set_log_sink([&](const std::string& line) { lines += line; });
+    const test::LogLines log;
     export_hf({.source = ModelSource(convert_golden(family)), .tokenizer_folder = dir / "tokenizer"},
               dir / "hf");
-    set_log_sink(before);
-    return lines;
+    return join(log.lines, "\n");
   };
   EXPECT_NE(said("families/qwen2", plain).find("PreTrainedTokenizerFast"), std::string::npos);
   EXPECT_EQ(said("families/qwen2", qwen2["pre_tokenizer"]).find("PreTrainedTokenizerFast"),

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
+#include "tests/support/log_lines.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -169,17 +169,15 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
 
 // The ids are those that tokenizers 0.23.3 gives for such files.
 TEST_F(HfJson, NumbersAddedTokensAsHuggingFaceAndSaysSo) {
-  std::vector<std::string> lines;
-  LogSink old = set_log_sink([&](const std::string& line) { lines.push_back(line); });
+  const test::LogLines log;
   added().push_back(token("<|user|>", 705));
   added().push_back(token("<|bot|>", 709));
   EXPECT_EQ(encode(*read(), "<|user|><|bot|>"), (std::vector<int32_t>{700, 701}));
-  ASSERT_EQ(lines.size(), 1U);
+  ASSERT_EQ(log.lines.size(), 1U);
   for (const char* part : {"\"<|user|>\" has id 705", "takes 700", "1 more"})
-    EXPECT_NE(lines[0].find(part), std::string::npos) << lines[0];
+    EXPECT_NE(log.lines[0].find(part), std::string::npos) << log.lines[0];
   member(added().as_array()[0], "id") = Json(3);
   EXPECT_EQ(encode(*read(), "<|endoftext|>"), std::vector<int32_t>{0});
-  set_log_sink(std::move(old));
 }
 
 TEST_F(HfJson, MayLeaveIdsOut) {

@@ -9,7 +9,7 @@ and from Megalith's own. transformers computes in fp32 from the stored weights, 
 megalith-generate does; every token of every prompt must be equal. Prompts are shorter and longer than a sliding window
 and than the eight tokens from which on matrix products take another way. Needs torch and transformers (5, or 4.57).
 """
-import json, os, shutil, sys, tempfile, warnings
+import json, os, sys, tempfile, warnings
 
 warnings.filterwarnings("ignore")
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
@@ -17,7 +17,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 import programs  # noqa: E402
-from programs import LLAMA3, TOKENIZER, say  # noqa: E402
+from programs import LLAMA3, make_model, say  # noqa: E402
 
 transformers.utils.logging.disable_progress_bar()
 PROMPTS = ["a", "def hello_world():\n", "for i in range(10):\n    print(i", "日本語", "The harbour's books, and the rest of them. " * 3]
@@ -43,20 +43,6 @@ def run(*words):
     return done.stdout if done.returncode == 0 else say(False, f"{' '.join(map(str, words))}: {done.stderr}")
 
 
-def make_model(name, dtype, folder):
-    family, settings = MODELS[name]
-    vocabulary = len(json.load(open(TOKENIZER))["model"]["vocab"])
-    torch.manual_seed(len(name))
-    config = getattr(transformers, family + "Config")(vocab_size=vocabulary, bos_token_id=None, eos_token_id=None, **settings)
-    model = getattr(transformers, family + ("LMHeadModel" if family == "GPT2" else "ForCausalLM"))(config)
-    with torch.no_grad():  # biases and norms too must be found in their places
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.add_(torch.randn_like(parameter) * 0.1)
-    model.to(getattr(torch, dtype)).save_pretrained(folder)
-    shutil.copy(TOKENIZER, folder)
-
-
 def by_transformers(folder):
     """The continuations' tokens, each from all before it at once: no cache whose window might hide a mistake."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.float32, attn_implementation="eager").eval()
@@ -74,7 +60,7 @@ def by_transformers(folder):
 
 def check(name, dtype):
     with tempfile.TemporaryDirectory() as work:
-        make_model(name, dtype, f"{work}/hf")
+        make_model(MODELS[name], dtype, f"{work}/hf", len(name))
         want = by_transformers(f"{work}/hf")
         sources = ["hf", "megalith"] + ["megatron"] * (name != "llama3")
         if "megatron" in sources:

@@ -1,6 +1,6 @@
 """What the comparisons of this folder share that run Megalith's programs on models: where these are (BUILD), what they
 are given, and how many checks failed."""
-import os, subprocess
+import json, os, shutil, subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKENIZER = os.path.join(HERE, "..", "..", "tests", "text", "goldens", "trained", "tokenizer.json")
@@ -23,6 +23,23 @@ def convert(*words):
     done = run("megalith-convert", *words)
     if done.returncode:
         raise SystemExit(f"megalith-convert {' '.join(map(str, words))}: {done.stderr}")
+
+
+def make_model(model, dtype, folder, seed):
+    """A random model, with a tokenizer, in `folder`; `model`: transformers' class and its configuration."""
+    import torch
+    import transformers
+    family, settings = model
+    vocabulary = len(json.load(open(TOKENIZER))["model"]["vocab"])
+    torch.manual_seed(seed)
+    config = getattr(transformers, family + "Config")(vocab_size=vocabulary, bos_token_id=None, eos_token_id=None, **settings)
+    made = getattr(transformers, family + ("LMHeadModel" if family == "GPT2" else "ForCausalLM"))(config)
+    with torch.no_grad():  # biases and norms too must be found in their places
+        for parameter in made.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    made.to(getattr(torch, dtype)).save_pretrained(folder)
+    shutil.copy(TOKENIZER, folder)
 
 
 def finish():
