@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
-"""Times megalith-convert on a model of 1.5B parameters in bf16 (GPT-2 XL's shape, random weights) against a copy.
+"""Times megalith-convert on a model of 1.5B parameters in bf16 (GPT-2 XL's shape, random weights) beside a copy.
 
-    python3 bench/convert.py [--binary build/release/bin/megalith-convert] [--dir /tmp/convert-bench] [--runs 3] [--layers 48]
+    python3 bench/convert.py [--binary build/release/bin/megalith-convert] [--dir /tmp/convert-bench] [--runs 3] [--layers 48] [--only NAME]
 
-Makes DIR/hf (3.1 GB, written in blocks) and from it DIR/megatron. Each run converts both ways, with the check, in
-turn with `cp` and fsync of the same bytes, and prints JSON lines: seconds of both, their ratio, peak memory of the
-process (rusage), and the limit of 2 x the largest tensor + 64 MB. Needs nothing but Python.
+Makes DIR/hf (3.1 GB, written in blocks) and from it DIR/megatron. Converts both ways, with the check, in turn with
+`cp` and fsync of the same bytes, and prints a JSON line for each way and state: seconds and their ratio (least,
+median, greatest), peak memory of the process (rusage), and the limit of 2 x the largest tensor + 64 MB.
+
+Both start from the same state of the system's memory, made anew before each:
+  warm   the input is in memory, and a copy of it was just written, synced and deleted: memory for the output is there
+         that the system has touched. The best that cp can have: in a virtual machine whose free memory goes back to its
+         host after some seconds, a page that is touched for the first time costs far more than the disk.
+  fresh  the input is in memory; four seconds have passed since anything was deleted.
+  cold   nothing is in memory (needs root, for /proc/sys/vm/drop_caches); four seconds have passed.
+Needs nothing but Python.
 """
 import argparse, array, json, os, random, resource, shutil, statistics, struct, subprocess, time
 
@@ -14,6 +22,7 @@ parser.add_argument("--binary", default="build/release/bin/megalith-convert")
 parser.add_argument("--dir", default="/tmp/convert-bench")
 parser.add_argument("--runs", type=int, default=3)
 parser.add_argument("--layers", type=int, default=48)
+parser.add_argument("--only", default="", help="part of the name of a row: 'hf to megatron, warm'")
 options = parser.parse_args()
 HIDDEN, HEADS, POSITIONS, VOCAB = 1600, 25, 1024, 50257
 
@@ -76,17 +85,22 @@ def timed(command):
     return time.monotonic() - start, usage.ru_maxrss * 1024, text.strip()
 
 
-def timed_copy(source, target):
-    start = time.monotonic()
-    files = []
-    for folder, _, names in os.walk(source):
-        files += [os.path.join(folder, name) for name in names]
+def files_of(folder):
+    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+
+
+def copy_synced(files, target):
     os.makedirs(target)
     for number, file in enumerate(files):
         copy = f"{target}/{number}"
         subprocess.run(["cp", file, copy], check=True)
         with open(copy, "rb+") as out:
             os.fsync(out.fileno())
+
+
+def timed_copy(files, target):
+    start = time.monotonic()
+    copy_synced(files, target)
     return time.monotonic() - start
 
 
@@ -96,21 +110,49 @@ def remove(*folders):
     os.sync()
 
 
-hf, megatron, out, copy = (os.path.join(options.dir, name) for name in ("hf", "megatron", "out", "copy"))
-if not os.path.exists(hf):
-    make_input(hf)
-if not os.path.exists(megatron):
-    timed([options.binary, hf, "--to", "megatron", "--output", megatron, "--no-check"])
-largest = 2 * VOCAB * HIDDEN
-limit = 2 * largest + 64_000_000
-for name, command in (("megatron to hf", [megatron, "--vocab-size", str(VOCAB), "--to", "hf"]), ("hf to megatron", [hf, "--to", "megatron", "--tp", "5", "--pp", "4"])):
-    ours, theirs, ratios, peaks = [], [], [], []
-    for _ in range(options.runs):
-        remove(out, copy)
-        seconds, peak, text = timed([options.binary, *command, "--output", out])
-        remove(copy)
-        cp = timed_copy(out, copy)
-        ours.append(seconds), theirs.append(cp), ratios.append(seconds / cp), peaks.append(peak)
-    remove(out, copy)
-    print(json.dumps({"conversion": name, "seconds": [round(s, 2) for s in ours], "cp_seconds": [round(s, 2) for s in theirs],
-                      "median_ratio": round(statistics.median(ratios), 3), "peak_bytes": max(peaks), "limit_bytes": limit, "says": text}))
+def prepare(state, source, scratch):
+    """Makes the state in which something is timed; `scratch` is removed."""
+    remove(scratch)
+    if state == "cold":
+        with open("/proc/sys/vm/drop_caches", "w") as caches:
+            caches.write("3")
+    for file in files_of(source) if state != "cold" else []:
+        subprocess.run(["cat", file], stdout=subprocess.DEVNULL, check=True)
+    if state == "warm":
+        copy_synced(files_of(source), scratch)
+        remove(scratch)
+    else:
+        time.sleep(4)
+
+
+def spread(numbers):
+    return [round(number, 2) for number in (min(numbers), statistics.median(numbers), max(numbers))]
+
+
+def main():
+    hf, megatron, out = (os.path.join(options.dir, name) for name in ("hf", "megatron", "out"))
+    if not os.path.exists(hf):
+        make_input(hf)
+    if not os.path.exists(megatron):
+        timed([options.binary, hf, "--to", "megatron", "--output", megatron, "--no-check"])
+    limit = 2 * (2 * VOCAB * HIDDEN) + 64_000_000
+    ways = (("megatron to hf", megatron, ["--vocab-size", str(VOCAB), "--to", "hf"]),
+            ("hf to megatron", hf, ["--to", "megatron", "--tp", "5", "--pp", "4"]))
+    for state in ("warm", "fresh", "cold"):
+        for name, source, arguments in ways:
+            if options.only not in f"{name}, {state}":
+                continue
+            ours, theirs, peaks, text = [], [], [], ""
+            for _ in range(options.runs):
+                prepare(state, source, out)
+                theirs.append(timed_copy(files_of(source), out))
+                prepare(state, source, out)
+                seconds, peak, text = timed([options.binary, source, *arguments, "--output", out])
+                ours.append(seconds), peaks.append(peak)
+            remove(out)
+            print(json.dumps({"conversion": name, "state": state, "runs": options.runs, "seconds": spread(ours), "cp_seconds": spread(theirs),
+                              "ratio": spread([a / b for a, b in zip(ours, theirs)]), "peak_bytes": max(peaks), "limit_bytes": limit,
+                              "says": text}), flush=True)
+
+
+main()
