@@ -1,6 +1,7 @@
 #include "tests/support/faults.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -22,10 +23,10 @@
 namespace megalith::test {
 namespace {
 
-// Shared with the parent, which reads it after the child has died.
+// Shared with the parent, which reads it after the child has died. Threads of the child call at once.
 struct Shared {
-  int calls;
-  bool fired;
+  std::atomic<int> calls;
+  std::atomic<bool> fired;
   char call[24];
 };
 
@@ -37,16 +38,15 @@ std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path an
 // Counts a call; whether the fault is this one's.
 bool hit(const char* call) {
   if (!shared) return false;
-  ++shared->calls;
+  const int number = ++shared->calls;
   const bool chosen = fault.every.empty()
-                          ? shared->calls == fault.at
+                          ? number == fault.at
                           : std::find(fault.every.begin(), fault.every.end(), call) != fault.every.end();
   if (!chosen || fault.mode == Fault::kNone) return false;
   const bool can_be_short = std::strcmp(call, "write") == 0 || std::strcmp(call, "pwrite") == 0 ||
                             std::strcmp(call, "copy_file_range") == 0 || std::strcmp(call, "sendfile") == 0;
   if (fault.mode == Fault::kShort && !can_be_short) return false;
-  shared->fired = true;
-  std::snprintf(shared->call, sizeof shared->call, "%s", call);
+  if (!shared->fired.exchange(true)) std::snprintf(shared->call, sizeof shared->call, "%s", call);
   return true;
 }
 
