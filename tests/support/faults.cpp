@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <new>
@@ -27,7 +26,7 @@ namespace {
 struct Shared {
   std::atomic<int> calls;
   std::atomic<bool> fired;
-  char call[24];
+  std::atomic<const char*> call;  // the last one that the fault hit, a literal
 };
 
 Shared* shared = nullptr;  // in a child with a fault
@@ -46,7 +45,8 @@ bool hit(const char* call) {
   const bool can_be_short = std::strcmp(call, "write") == 0 || std::strcmp(call, "pwrite") == 0 ||
                             std::strcmp(call, "copy_file_range") == 0 || std::strcmp(call, "sendfile") == 0;
   if (fault.mode == Fault::kShort && !can_be_short) return false;
-  if (!shared->fired.exchange(true)) std::snprintf(shared->call, sizeof shared->call, "%s", call);
+  shared->fired = true;
+  shared->call = call;
   return true;
 }
 
@@ -122,7 +122,7 @@ FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) 
   waitpid(child, &status, 0);
   const FaultRun run{.calls = result->calls,
                      .fired = result->fired,
-                     .call = result->call,
+                     .call = result->fired ? result->call.load() : "",
                      .killed = WIFSIGNALED(status),
                      .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0};
   munmap(memory, sizeof(Shared));
