@@ -10,6 +10,7 @@ used); --vocab holds vocab.json, merges.txt and gpt2_tokenizer.json (the same as
 Python that has what bench/peers.py names; without it only Megalith is measured. About eight minutes on two
 cores; --quick takes one turn and smaller inputs."""
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -29,8 +30,9 @@ class Run:
     """One process: seconds of wall time and of processor time, greatest memory, and what it printed. The system
     counts this process's own memory too, up to the exec: it is kept below any that is measured."""
 
-    def __init__(self, command, cores=None):
-        pin = (lambda: os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))) if cores else None
+    def __init__(self, command, cores=None, first_core=0):
+        chosen = set(sorted(os.sched_getaffinity(0))[first_core:first_core + cores]) if cores else None
+        pin = (lambda: os.sched_setaffinity(0, chosen)) if chosen else None
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             start = time.perf_counter()
             process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=err, preexec_fn=pin)
@@ -94,10 +96,25 @@ class Bench:
     def peer(self, *arguments):
         return Run([self.options.peers, HERE / "peers.py", *arguments])
 
-    def preprocess(self, path, key, workers, prefix):
+    def preprocess(self, path, key, workers, prefix, first_core=0):
         return Run([self.bin / "megalith-preprocess", "--input", path, "--output-prefix", prefix, "--json-keys", key,
                     "--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", self.vocab / "vocab.json", "--merge-file",
-                    self.vocab / "merges.txt", "--append-eod", "--workers", workers], cores=workers)
+                    self.vocab / "merges.txt", "--append-eod", "--workers", workers], workers, first_core)
+
+    def add_preprocess(self, table, path, key):
+        """A turn on one core and on two; and two processes at once that share nothing but the machine: no way of
+        sharing the work between two cores of it can be faster than what these two do."""
+        for workers in (1, 2):
+            run = self.preprocess(path, key, workers, self.scratch / "out")
+            table.add(f"megalith-preprocess, {workers} core{'s' if workers > 1 else ''}, to disk", run)
+            self.clean("out_*")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(self.preprocess, path, key, 1, self.scratch / f"out{core}", core) for core in (0, 1)]
+            runs = [one.result() for one in both]
+        for run in runs:
+            table.add("of two such processes at once, a core each: half of one's time", run, run.wall / 2,
+                      run.processor)
+        self.clean("out?_*")
 
     def clean(self, pattern):
         for path in self.scratch.glob(pattern):
@@ -107,10 +124,7 @@ class Bench:
         """Start of the process to .bin and .idx synced, against ids in memory from a process that has started."""
         table, key = Table(f"{name}: {path.stat().st_size / 1e6:.0f} MB", path.stat().st_size), KEYS[name]
         for _ in range(self.turns):
-            for workers in (1, 2):
-                run = self.preprocess(path, key, workers, self.scratch / "out")
-                table.add(f"megalith-preprocess, {workers} core{'s' if workers > 1 else ''}, to disk", run)
-                self.clean("out_*")
+            self.add_preprocess(table, path, key)
             for library in ("fastokens", "gigatoken") if self.options.peers else ():
                 run = self.peer("pipeline", library, path, key, self.vocab / "gpt2_tokenizer.json")
                 for what, (seconds, processor) in zip(("first pass", "best of three passes"), run.json()["passes"]):
@@ -142,10 +156,7 @@ class Bench:
                             "200e6" if self.options.quick else "1e9"], check=True, stdout=subprocess.DEVNULL)
             table = Table(f"{name}: {large.stat().st_size / 1e6:.0f} MB", large.stat().st_size)
             for _ in range(self.turns):
-                for workers in (1, 2):
-                    run = self.preprocess(large, KEYS[name], workers, self.scratch / "out")
-                    table.add(f"megalith-preprocess, {workers} core{'s' if workers > 1 else ''}, to disk", run)
-                    self.clean("out_*")
+                self.add_preprocess(table, large, KEYS[name])
             table.print()
             large.unlink()
 
