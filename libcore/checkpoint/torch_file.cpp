@@ -317,6 +317,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
   TorchFile out{bytes, {}, tensors_of(loaded, bytes, begin)};
   check_expansion(out.tensors, part);
   out.tree = std::move(loaded.tree);
+  file.forget(begin, end - begin);  // a look at each member has brought in much around it
   return out;
 }
 
