@@ -366,10 +366,10 @@ std::string AtomicFile::open_path() const {
   return link_of(fd_);
 }
 
-void AtomicFile::commit(Durable durable) {
+void AtomicFile::commit() {
   flush();
   direct_.reset();
-  if (durable == Durable::kNow && ::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
   if (nameless_ &&
       ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
     fail_write("name", temporary_);
@@ -385,7 +385,7 @@ void AtomicFile::commit(Durable durable) {
     errno = reason;
     fail_write(failed, path_);
   }
-  if (durable == Durable::kNow) sync_directory(parent_or_here(path_));
+  sync_directory(parent_or_here(path_));
 }
 
 AtomicDirectory::AtomicDirectory(fs::path target) : target_(std::move(target)) {

@@ -76,10 +76,6 @@ class ReadableFile {
   size_t number_ = 0;
 };
 
-/// When the bytes of a committed file are on the disk: when commit() returns, or when that of the
-/// AtomicDirectory around it does.
-enum class Durable { kNow, kWithFolder };
-
 /// A file that appears under its name only when complete: written beside it without a name (under a temporary
 /// one where the file system knows no other way), then fsync and rename in commit(). Destroyed without
 /// commit(): nothing is left. Throws kIo with the path and the system's reason.
@@ -117,7 +113,7 @@ class AtomicFile {
   void sync();  // what was written survives a power failure
   /// Where the file can be opened for reading before it has its name (flush() first).
   std::string open_path() const;
-  void commit(Durable durable = Durable::kNow);
+  void commit();
   const std::string& path() const { return path_; }
   static std::string partial_name(const std::string& path) { return path + ".partial"; }
 

@@ -79,7 +79,7 @@ size_t PlacedFiles::create(std::string path, uint64_t size) {
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) fail_write("inspect", path);
   const std::lock_guard lock(mutex_);
-  files_.push_back({std::move(path), size, info.st_dev, info.st_ino});
+  files_.push_back({std::move(path), info.st_dev, info.st_ino});
   return files_.size() - 1;
 }
 

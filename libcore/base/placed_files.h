@@ -78,7 +78,7 @@ class PlacedFiles {
 
   struct File {
     std::string path;
-    uint64_t size, device, node;
+    uint64_t device, node;
     std::map<uint64_t, uint64_t> there = {};  // first byte and end of what can be read
   };
   struct Piece {

@@ -251,10 +251,10 @@ void SafetensorsWriter::write(std::string_view name, const void* data, size_t by
   skip_complete();
 }
 
-void SafetensorsWriter::finish(Durable durable) {
+void SafetensorsWriter::finish() {
   if (next_ != tensors_.size())
     fail(ErrorKind::kInternal, file_.path(), ": tensor ", quote(tensors_[next_].name), " was not written");
-  file_.commit(durable);
+  file_.commit();
 }
 
 }  // namespace megalith

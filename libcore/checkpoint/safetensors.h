@@ -69,7 +69,7 @@ class SafetensorsWriter {
   uint64_t offset(size_t i) const { return layout_.offsets[i]; }
   /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
   void write(std::string_view name, const void* data, size_t bytes);
-  void finish(Durable durable = Durable::kNow);
+  void finish();
 
  private:
   void skip_complete();

@@ -207,12 +207,8 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
     tensors.push_back({t.name, gguf_type(t.storage), t.shape});
   OutputCheck check(conversion);
   GgufWriter writer(path.string(), metadata, std::move(tensors));
-  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
-  uint64_t done = 0;
-  stream_file(
-      conversion.file(), plan.front(),
-      [&](const OutputTensor&, const void* data, size_t bytes) { writer.write(data, bytes); }, progress,
-      done);
+  stream_file(conversion.file(), plan.front(),
+              [&](const void* data, size_t bytes) { writer.write(data, bytes); });
   if (check.wanted()) {
     const GgufFile written(writer.flushed_path());
     const bool rounded = type && *type != Storage::kF32 && *type != storage_of(conversion.source.dtype());

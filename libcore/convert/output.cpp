@@ -109,8 +109,9 @@ int64_t elements_of(const OutputPlan& plan) {
   return elements;
 }
 
-void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
-                 Progress& progress, uint64_t& done) {
+void stream_file(const TensorFile& source, const OutputFile& file, const WriteBytes& write) {
+  Progress progress("writing", static_cast<int64_t>(bytes_of({file})), "B");
+  int64_t done = 0;
   Chunks chunks(file);
   Pipeline<Chunk> pipeline({.workers = 2, .items = 3, .weight = SIZE_MAX},
                            {.source =
@@ -122,9 +123,8 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteCh
                             .work = [](size_t, Chunk&) {},
                             .sink =
                                 [&](Chunk& chunk) {
-                                  write(*chunk.tensor, chunk.bytes.data(), chunk.bytes.size());
-                                  done += chunk.bytes.size();
-                                  progress.advance_to(static_cast<int64_t>(done));
+                                  write(chunk.bytes.data(), chunk.bytes.size());
+                                  progress.advance_to(done += static_cast<int64_t>(chunk.bytes.size()));
                                 }});
   pipeline.run();
 }
@@ -198,9 +198,9 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
   int64_t done = 0;
   for (const auto& [file, number] : by_depth(plan)) {
     const OutputTensor& tensor = plan[file].tensors[number];
-    const int64_t rows = tensor.recipe.result_rows(), row_bytes = row_bytes_of(tensor),
-                  step = rows_at_once(tensor, files.most());
+    const int64_t rows = tensor.recipe.result_rows(), row_bytes = row_bytes_of(tensor);
     if (row_bytes == 0) continue;
+    const int64_t step = rows_at_once(tensor, files.most());
     for (int64_t row = 0; row < rows; row += step) {
       const int64_t end = std::min(rows, row + step), bytes = (end - row) * row_bytes;
       std::byte* const memory = files.begin(

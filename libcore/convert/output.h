@@ -56,10 +56,9 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
 
 /// Reads the tensors of a file chunk by chunk and hands each chunk's bytes to `write`, in order, from the
 /// caller's thread; meanwhile another thread reads on. Holds a few chunks of 8 MiB (of one row, where a row
-/// is more). `done` counts the bytes of the whole output for `progress`.
-using WriteChunk = std::function<void(const OutputTensor&, const void*, size_t)>;
-void stream_file(const TensorFile& source, const OutputFile& file, const WriteChunk& write,
-                 Progress& progress, uint64_t& done);
+/// is more). Shows progress.
+using WriteBytes = std::function<void(const void* data, size_t bytes)>;
+void stream_file(const TensorFile& source, const OutputFile& file, const WriteBytes& write);
 
 /// The tensors of a file as a safetensors writer takes them.
 std::vector<TensorSpec> specs_of(const OutputFile& file);

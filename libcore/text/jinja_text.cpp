@@ -154,11 +154,10 @@ std::string python_float(double value) {
   return fixed.find('.') == std::string::npos ? fixed + ".0" : fixed;
 }
 
-size_t find_text(std::string_view text, std::string_view part, size_t from) {
-  const std::string_view rest = text.substr(from);
-  const void* const found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
+size_t find_text(std::string_view text, std::string_view part) {
+  const void* const found = ::memmem(text.data(), text.size(), part.data(), part.size());
   return found == nullptr ? std::string_view::npos
-                          : from + static_cast<size_t>(static_cast<const char*>(found) - rest.data());
+                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 std::vector<uint32_t> character_begins(std::string_view text) {

@@ -35,8 +35,8 @@ std::string strip(std::string_view text, const std::optional<std::string>& chara
 /// 0: all.
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
                                int64_t most);
-/// Where `part` begins in `text`, from `from` on, or npos. Never slower than the two are long together.
-size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
+/// Where `part` begins in `text`, or npos. Never slower than the two are long together.
+size_t find_text(std::string_view text, std::string_view part);
 /// str.replace(); at most `most` times, below 0: all. Cut somewhere behind kMostText bytes.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most);
 

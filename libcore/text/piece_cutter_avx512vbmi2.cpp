@@ -8,7 +8,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kTogether = 16;  // pretokens
+constexpr size_t kAtOnce = 16;  // pretokens
 
 class Cutter {
  public:
@@ -23,7 +23,7 @@ class Cutter {
     __builtin_memcpy(out_, ends_, next * sizeof *out_);
     out_ += next;
     begin_ = next > 0 ? ends_[next - 1] : 0;
-    for (; next + kTogether <= count; next += kTogether) take_together(ends_ + next);
+    for (; next + kAtOnce <= count; next += kAtOnce) take_together(ends_ + next);
     for (; next < count; ++next) {
       if (ends_[next] - begin_ > PieceKey::kLongest)
         cut(ends_[next]);
@@ -37,9 +37,9 @@ class Cutter {
   /// How many pretokens there are before the first that may have to be cut, or before others in its group.
   size_t uncut(size_t count) const {
     uint32_t begin = 0;
-    for (size_t next = 0; next < count; next += kTogether) {
-      const size_t some = count - next < kTogether ? count - next : kTogether;
-      uint32_t longer = some < kTogether ? (1U << some) - 1 : are_longer(ends_ + next, begin);
+    for (size_t next = 0; next < count; next += kAtOnce) {
+      const size_t some = count - next < kAtOnce ? count - next : kAtOnce;
+      uint32_t longer = some < kAtOnce ? (1U << some) - 1 : are_longer(ends_ + next, begin);
       for (; longer != 0; longer &= longer - 1) {
         const auto i = static_cast<size_t>(__builtin_ctz(longer));
         if (has_leads(i > 0 ? ends_[next + i - 1] : begin, ends_[next + i])) return next;
@@ -49,7 +49,7 @@ class Cutter {
     return count;
   }
 
-  /// Which of kTogether pretokens are longer than a short piece; a bit for each.
+  /// Which of kAtOnce pretokens are longer than a short piece; a bit for each.
   static uint32_t are_longer(const uint32_t* ends, uint32_t begin) {
     const __m512i end16 = _mm512_loadu_si512(ends);
     const __m512i begin16 = _mm512_alignr_epi32(end16, _mm512_set1_epi32(static_cast<int>(begin)), 15);
@@ -85,8 +85,8 @@ class Cutter {
       const __m512i rest = _mm512_add_epi32(iota32(), _mm512_set1_epi32(static_cast<int>(done)));
       _mm512_storeu_si512(out_, _mm512_permutexvar_epi32(rest, end16));
     }
-    out_ += kTogether - done;
-    begin_ = ends[kTogether - 1];
+    out_ += kAtOnce - done;
+    begin_ = ends[kAtOnce - 1];
   }
 
   /// The pieces from begin_ to `end`, of which the first byte ends none.

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
@@ -69,20 +69,18 @@ TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
   const CachedFile cached("kind", 1);
   cached.store("some contents");
   const std::string good = read_file(cached.path());
-  std::vector<std::string> lines;
-  LogSink old = set_log_sink([&](const std::string& line) { lines.push_back(line); });
+  test::LogLines log;
   for (size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 4);
     for (const std::string& damaged : {bad, good.substr(0, at)}) {
       write_file(cached.path(), damaged);
-      lines.clear();
+      log.lines.clear();
       EXPECT_FALSE(cached.load()) << at;
-      ASSERT_EQ(lines.size(), 1U);
-      EXPECT_NE(lines[0].find("damaged"), std::string::npos);
+      ASSERT_EQ(log.lines.size(), 1U);
+      EXPECT_NE(log.lines[0].find("damaged"), std::string::npos);
     }
   }
-  set_log_sink(std::move(old));
   cached.store("some contents");
   EXPECT_EQ(cached.load().value().text(), "some contents");
 }

@@ -21,12 +21,6 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-std::string random_bytes(std::mt19937& random, size_t bytes) {
-  std::string text(bytes, '\0');
-  for (char& c : text) c = static_cast<char>(random());
-  return text;
-}
-
 /// A descriptor that closes itself.
 struct OpenFile {
   explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
@@ -47,20 +41,21 @@ class DirectWriterTest : public testing::Test {
 TEST_F(DirectWriterTest, GoesOnBehindAnySizeAndWritesOverAnyPlace) {
   std::mt19937 random(1);
   for (const size_t before : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, kMiB + 5}) {
-    std::string expected = random_bytes(random, before);
+    std::string expected = test::random_bytes(random, before);
     write_file(dir_ / "x", expected);
     const OpenFile file(dir_ / "x");
     const auto writer = DirectWriter::open(file.fd, dir_ / "x", before);
     for (int step = 0; step < 60; ++step) {
       const std::string more =
-          random_bytes(random, random() % 10 ? random() % 70'000 : random() % (5 * kMiB));
+          test::random_bytes(random, random() % 10 ? random() % 70'000 : random() % (5 * kMiB));
       writer->append(more.data(), more.size());
       expected += more;
       if (expected.empty()) continue;
       const size_t at = random() % 2
                             ? random() % expected.size()
                             : expected.size() - 1 - random() % std::min<size_t>(expected.size(), 9000);
-      const std::string over = random_bytes(random, std::min(expected.size() - at, size_t{random() % 9000}));
+      const std::string over =
+          test::random_bytes(random, std::min(expected.size() - at, size_t{random() % 9000}));
       writer->write_at(at, over.data(), over.size());
       expected.replace(at, over.size(), over);
       if (step % 7 != 0) continue;
@@ -112,7 +107,7 @@ TEST_F(DirectWriterTest, GoesThroughTheCacheWhereTheDiskRefusesAPlace) {
 TEST(AtomicFile, HoldsTheSameBytesWhenItIsStreamedToTheDisk) {
   const test::TempDir dir;
   std::mt19937 random(2);
-  const std::string source = random_bytes(random, 3 * kMiB);
+  const std::string source = test::random_bytes(random, 3 * kMiB);
   write_file(dir / "source", source);
   const ReadableFile from(dir / "source");
   AtomicFile file(dir / "x");
@@ -147,7 +142,7 @@ TEST(AtomicFile, HoldsTheSameBytesWhenItIsStreamedToTheDisk) {
         }
         break;
       default: {
-        const std::string more = random_bytes(random, random() % (random() % 8 ? 5000 : 2 * kMiB));
+        const std::string more = test::random_bytes(random, random() % (random() % 8 ? 5000 : 2 * kMiB));
         file.write(more);
         expected += more;
       }
@@ -162,7 +157,7 @@ TEST(AtomicFile, HoldsTheSameBytesWhenItIsStreamedToTheDisk) {
 TEST(AtomicFile, GoesOnBehindWhatWasStreamed) {
   const test::TempDir dir;
   std::mt19937 random(3);
-  const std::string text = random_bytes(random, 9 * kMiB + 123);
+  const std::string text = test::random_bytes(random, 9 * kMiB + 123);
   {
     AtomicFile file(dir / "x", 0);
     file.stream_to_disk();

@@ -22,12 +22,6 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-std::string random_bytes(std::mt19937& random, size_t bytes) {
-  std::string text(bytes, '\0');
-  for (char& c : text) c = static_cast<char>(random());
-  return text;
-}
-
 void place(PlacedFiles& files, size_t file, uint64_t offset, std::string_view bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const size_t n = std::min(bytes.size() - at, files.most());
@@ -47,7 +41,7 @@ class PlacedFilesTest : public testing::Test {
  protected:
   void SetUp() override {
     for (const size_t bytes : {9 * kMiB + 77, size_t{5}, size_t{4096}, 3 * kMiB, size_t{0}})
-      contents_.push_back(random_bytes(random_, bytes));
+      contents_.push_back(test::random_bytes(random_, bytes));
     for (size_t file = 0; file < contents_.size(); ++file)
       for (size_t at = 0; at < contents_[file].size();) {
         const size_t most = random_() % 4 ? 20'000 : kMiB;

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
@@ -25,14 +25,8 @@ PretrainConfig given(const std::string& line) {
   Options options("pretrain", "Train.");
   config.add_to(options);
   EXPECT_FALSE(options.read(words(line)));
-  const LogSink before = set_log_sink([](const std::string&) {});
-  try {
-    options.check();
-  } catch (...) {
-    set_log_sink(before);
-    throw;
-  }
-  set_log_sink(before);
+  const test::LogLines log;
+  options.check();
   return config;
 }
 

@@ -24,6 +24,12 @@ TempDir::~TempDir() {
   fs::remove_all(path_, ignored);
 }
 
+std::string random_bytes(std::mt19937& random, size_t bytes) {
+  std::string text(bytes, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+
 std::string test_data(std::string_view path) {
   return concat(MEGALITH_SOURCE_DIR, "/tests/", path);
 }

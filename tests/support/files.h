@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ class TempDir {
  private:
   std::filesystem::path path_;
 };
+
+/// For files whose contents do not matter.
+std::string random_bytes(std::mt19937& random, size_t bytes);
 
 /// A file of the repository's tests/ folder: test_data("data/goldens/x.json").
 std::string test_data(std::string_view path);

@@ -6,11 +6,11 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/log.h"
 #include "libcore/text/byte_alphabet.h"
 #include "libcore/text/gpt2_files.h"
 #include "libcore/text/hf_json.h"
 #include "libcore/text/tiktoken_files.h"
+#include "tests/support/log_lines.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
@@ -269,7 +269,7 @@ TEST_P(KeptTokenizer, IsTheSameInLaterRuns) {
 TEST_P(KeptTokenizer, IsMadeAgainWhenDamaged) {
   make();
   const std::string path = kept().at(0), good = read_file(path);
-  LogSink old = set_log_sink([](const std::string&) {});
+  const test::LogLines log;
   for (const size_t at : {size_t{0}, size_t{30}, good.size() / 2, good.size() - 1}) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 1);
@@ -280,7 +280,6 @@ TEST_P(KeptTokenizer, IsMadeAgainWhenDamaged) {
   write_file(path, good.substr(0, good.size() / 3));
   expect_same();
   EXPECT_TRUE(read_file(path) == good);
-  set_log_sink(std::move(old));
 }
 
 TEST_P(KeptTokenizer, IsMadeAgainWhenAFileOrASettingChanges) {

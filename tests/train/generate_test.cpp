@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -44,10 +45,9 @@ TEST(Generate, StopsAtTheStopToken) {
 
 TEST(Generate, EndsAtTheModelsLastPositionAndSaysSo) {
   TinyModel model(test::tiny_gpt2());  // 9 positions
-  std::string said;
-  const LogSink before = set_log_sink([&](const std::string& line) { said += line; });
+  const test::LogLines log;
   const Generated out = generate(model, {1, 2, 3, 4, 5}, {.max_new_tokens = 20, .temperature = 0});
-  set_log_sink(before);
+  const std::string said = join(log.lines, "\n");
   EXPECT_EQ(out.tokens.size(), 5u);  // positions 5 to 8 are read, the token after the last is not
   EXPECT_NE(said.find("only 5 of 20 new tokens fit"), std::string::npos) << said;
   EXPECT_THROW(generate(model, std::vector<int32_t>(10, 1), {}), Error);
@@ -168,10 +168,9 @@ TEST(Generator, EndsWhereAWindowThatTheDeviceLacksWouldHideSomething) {
     TinyModel windowed(config), without(config, {}, DType::kBf16);
     const SampleOptions greedy{.max_new_tokens = 4, .temperature = 0};
     EXPECT_EQ(generate(windowed, {1, 2, 3}, greedy).tokens.size(), 4u);
-    std::string said;
-    const LogSink before = set_log_sink([&](const std::string& line) { said += line; });
+    const test::LogLines log;
     EXPECT_EQ(generate(without, {1, 2, 3}, greedy).tokens.size(), 2u);
-    set_log_sink(before);
+    const std::string said = join(log.lines, "\n");
     EXPECT_NE(said.find("a window of 4 positions"), std::string::npos) << said;
     try {
       generate(without, {1, 2, 3, 4, 5}, greedy);
