@@ -6,6 +6,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <sys/platform/x86.h>
 
 #include "libcore/base/isa.h"
 #endif
@@ -115,8 +116,8 @@ MEGALITH_WIDE uint32_t by_wide_folding(uint32_t remainder, const unsigned char* 
 enum class Folding : uint8_t { kNone, kNarrow, kWide };
 Folding folding() {
   static const Folding best = [] {
-    if (!__builtin_cpu_supports("pclmul") || !__builtin_cpu_supports("sse4.1")) return Folding::kNone;
-    const bool wide = __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f");
+    if (!CPU_FEATURE_ACTIVE(PCLMULQDQ) || !CPU_FEATURE_ACTIVE(SSE4_1)) return Folding::kNone;
+    const bool wide = CPU_FEATURE_ACTIVE(VPCLMULQDQ) && CPU_FEATURE_ACTIVE(AVX512F);
     return wide && chosen_isa() >= Isa::kAvx512 ? Folding::kWide : Folding::kNarrow;
   }();
   return best;

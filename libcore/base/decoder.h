@@ -27,7 +27,10 @@ class Decoder {
   virtual uint64_t memory() const = 0;  // bytes that the decoder holds now
 };
 
-/// The decoder for data that begins with `head`; nothing when no format's magic number stands there.
+enum class Compression : uint8_t { kGzip, kZstd, kBzip2, kXz };
+
+/// The decoder for data that begins with `head`; nothing when no format's magic number stands there. Opens
+/// the libraries of the formats when it is first needed (base/plugin.h): kDevice when they are missing.
 std::unique_ptr<Decoder> make_decoder(std::string_view head);
 
 /// Whether more bytes are needed to know how the data is compressed.

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include <sys/platform/x86.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 
@@ -18,13 +20,14 @@ const char* name(Isa isa) {
   return kNames[static_cast<size_t>(isa)];
 }
 
+// The C library looked at the processor when the process began. Asking anew (__builtin_cpu_supports) takes a
+// dozen cpuid instructions, of which each leaves a virtual machine for some microseconds.
 Isa best_isa() {
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  const bool avx2 = CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) && CPU_FEATURE_ACTIVE(F16C) &&
+                    CPU_FEATURE_ACTIVE(BMI1) && CPU_FEATURE_ACTIVE(BMI2);
+  const bool avx512 = avx2 && CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) &&
+                      CPU_FEATURE_ACTIVE(AVX512DQ) && CPU_FEATURE_ACTIVE(AVX512VL);
+  const bool bf16 = avx512 && CPU_FEATURE_ACTIVE(AVX512_BF16);
   return bf16 ? Isa::kAvx512Bf16 : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kGeneric;
 }
 
@@ -41,7 +44,7 @@ Isa chosen_isa() {
 }
 
 bool has_vbmi2(Isa isa) {
-  return isa >= Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
+  return isa >= Isa::kAvx512 && CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512_VBMI2);
 }
 
 }  // namespace megalith

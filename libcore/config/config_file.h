@@ -14,7 +14,8 @@ struct FileOption {
 };
 
 /// Reads YAML (and so JSON). Throws kNoInput, or kData with file:line:column when it is no YAML, when it is
-/// no map, or when a list holds something else than words.
+/// no map, or when a list holds something else than words; kDevice when the library for YAML, which is opened
+/// at the first call (base/plugin.h), is missing.
 std::vector<FileOption> read_config_file(const std::string& path);
 
 }  // namespace megalith

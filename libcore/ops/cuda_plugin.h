@@ -16,7 +16,7 @@ namespace megalith {
 std::unique_ptr<Backend> make_cuda_backend(int device);
 
 /// Where the plugin and the libraries that it needs are looked for, in this order: the folders of
-/// $MEGALITH_CUDA_LIBS, lib/ beside the program's folder, the folder of this library, LD_LIBRARY_PATH,
+/// $MEGALITH_CUDA_LIBS, the folder of this library, lib/ beside the program's folder, LD_LIBRARY_PATH,
 /// /usr/local/cuda/lib64, and nvidia/*/lib of the Python environments on PATH. Existing folders only, each
 /// once.
 std::vector<std::string> cuda_library_folders();

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/products.h"
 #include "libcore/ops/cpu/team.h"
 #include "libcore/ops/linear.h"
 #include "libcore/ops/project.h"
@@ -10,19 +12,18 @@
 namespace megalith::cpu {
 
 /// Matrix products: of a few rows by own kernels, which read the weights once, others through oneDNN, which
-/// picks its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it). Primitives are kept per shape, dtypes and
-/// flags. Safe to call from several threads. With one set of threads the result repeats bit for bit; with
-/// another number of threads oneDNN may cut the inner dimension elsewhere.
+/// picks its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it) and is loaded for the first of them. Safe
+/// to call from several threads. With one set of threads the result repeats bit for bit; with another number
+/// of threads oneDNN may cut the inner dimension elsewhere.
 class GemmRunner {
  public:
-  GemmRunner(const Kernels& kernels, Team& team);
-  ~GemmRunner();
-  /// Throws kDevice when oneDNN refuses.
+  GemmRunner(const Kernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
+  /// Throws kDevice when oneDNN refuses or cannot be loaded.
   void run(const Gemm&);
   void run(const Project&);
 
  private:
-  struct Cache;
+  Products& products();
   void add_nothing(const Gemm&) const;
   void multiply_rows(const Gemm&) const;
   void project(const ProjectArgs&, Storage, int64_t out) const;
@@ -31,7 +32,8 @@ class GemmRunner {
   void widen(const Project&, int64_t begin, int64_t count, float* to) const;
   const Kernels& kernels_;
   Team& team_;
-  std::unique_ptr<Cache> cache_;
+  std::once_flag once_;
+  std::unique_ptr<Products> products_;
 };
 
 }  // namespace megalith::cpu

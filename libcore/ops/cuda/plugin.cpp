@@ -4,11 +4,6 @@
 
 extern "C" {
 
-/// The version of Megalith that this plugin belongs to.
-__attribute__((visibility("default"))) const char* megalith_cuda_version() {
-  return MEGALITH_VERSION;
-}
-
 /// The caller owns it. Throws kDevice.
 __attribute__((visibility("default"))) megalith::Backend* megalith_cuda_backend(int device) {
   return megalith::cuda::make_backend(device).release();

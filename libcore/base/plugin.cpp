@@ -1,0 +1,93 @@
+#include "libcore/base/plugin.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <dlfcn.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+namespace fs = std::filesystem;
+
+std::string find_in(const std::vector<std::string>& folders, const std::string& file) {
+  std::error_code error;
+  for (const std::string& folder : folders)
+    if (fs::path path = fs::path(folder) / file; fs::exists(path, error)) return path.string();
+  return {};
+}
+
+/// The library that the dynamic linker did not find, by its words; empty when something else was wrong.
+std::string missing_library(const std::string& words) {
+  const size_t end = words.find(": cannot open shared object file");
+  if (end == std::string::npos) return {};
+  const std::string name = words.substr(0, end);
+  return name.find('/') == std::string::npos ? name : std::string();
+}
+
+/// Opens a library; each one that it needs and the linker does not find is opened first, by its full path,
+/// from the folders: its SONAME then counts as loaded.
+void* open_library(const std::string& path, const Plugin::Search& search) {
+  for (std::string before;;) {
+    if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+    const std::string words = dlerror(), missing = missing_library(words);
+    if (missing.empty() || missing == before) fail(ErrorKind::kDevice, "cannot load ", path, ": ", words);
+    const std::string found = find_in(search.folders, missing);
+    if (found.empty())
+      fail(ErrorKind::kDevice, path, " needs ", missing,
+           ", which is neither where the dynamic linker looks nor in ", join(search.folders, ", "), "; ",
+           search.if_library_missing);
+    open_library(found, search);
+    before = missing;
+  }
+}
+
+}  // namespace
+
+void FolderList::add(const std::string& folder) {
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  if (error || !fs::is_directory(real, error)) return;
+  if (std::find(folders_.begin(), folders_.end(), real.string()) == folders_.end())
+    folders_.push_back(real.string());
+}
+
+std::vector<std::string> own_library_folders() {
+  FolderList folders;
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<const void*>(&own_library_folders), &self) != 0)
+    folders.add(fs::path(self.dli_fname).parent_path().string());
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.add((program.parent_path().parent_path() / "lib").string());
+  return folders.take();
+}
+
+Plugin::Plugin(std::string file, const Search& search) : file_(std::move(file)) {
+  const std::string path = find_in(search.folders, file_);
+  if (path.empty())
+    fail(ErrorKind::kDevice, file_, " is in none of ", join(search.folders, ", "), "; ", search.if_missing);
+  handle_ = open_library(path, search);
+  const std::string version = function<const char*()>("megalith_plugin_version")();
+  if (version != MEGALITH_VERSION)
+    fail(ErrorKind::kDevice, path, " is of Megalith ", version, ", this is ", MEGALITH_VERSION,
+         "; build and install both together");
+}
+
+Plugin::Plugin(std::string file)
+    : Plugin(std::move(file), {.folders = own_library_folders(),
+                               .if_missing = "it belongs beside libmegalith: install Megalith again",
+                               .if_library_missing = "install it as tools/setup does"}) {}
+
+void* Plugin::address(const char* name) const {
+  void* const address = dlsym(handle_, name);
+  if (address == nullptr)
+    fail(ErrorKind::kDevice, file_, ": no function ", name,
+         "; it is not of this Megalith: build and install both");
+  return address;
+}
+
+}  // namespace megalith

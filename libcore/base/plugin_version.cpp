@@ -1,0 +1,9 @@
+// Part of every plugin, and of no other library: see base/plugin.h.
+
+extern "C" {
+
+/// The version of Megalith that the plugin belongs to.
+__attribute__((visibility("default"))) const char* megalith_plugin_version() {
+  return MEGALITH_VERSION;
+}
+}

@@ -1,0 +1,81 @@
+// libmegalith_yaml.so: see config_file.h.
+
+#include <string>
+#include <vector>
+
+#include <yaml-cpp/yaml.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+#include "libcore/config/config_file.h"
+
+namespace megalith {
+
+namespace {
+constexpr int kDeepest = 32;  // maps within maps; also ends the walk through an anchor that holds itself
+
+class Reader {
+ public:
+  explicit Reader(std::string path) : path_(std::move(path)) {}
+
+  std::vector<FileOption> read() {
+    const std::string text = read_file(path_);
+    try {
+      const YAML::Node root = YAML::Load(text);
+      if (root.IsDefined() && !root.IsNull()) read_map(root, 0);
+    } catch (const YAML::Exception& error) {
+      fail(ErrorKind::kData, place(error.mark), ':', error.mark.column + 1, ": ", error.msg, "; wanted YAML");
+    }
+    return std::move(options_);
+  }
+
+ private:
+  std::string place(const YAML::Mark& mark) const { return concat(path_, ':', mark.line + 1); }
+
+  void read_map(const YAML::Node& map, int depth) {
+    if (!map.IsMap())
+      fail(ErrorKind::kData, place(map.Mark()), ": wanted a map of options, such as \"num-layers: 12\"");
+    if (depth > kDeepest)
+      fail(ErrorKind::kData, place(map.Mark()), ": more than ", kDeepest, " maps within each other");
+    for (const auto& entry : map) {
+      if (!entry.first.IsScalar())
+        fail(ErrorKind::kData, place(entry.first.Mark()), ": wanted the name of an option before the \":\"");
+      if (entry.second.IsMap())
+        read_map(entry.second, depth + 1);
+      else
+        options_.push_back(read_value(entry.first, entry.second));
+    }
+  }
+
+  FileOption read_value(const YAML::Node& key, const YAML::Node& value) const {
+    FileOption option{.key = key.Scalar(), .words = {}, .where = place(key.Mark())};
+    if (value.IsSequence()) {
+      for (const YAML::Node& word : value) {
+        if (!word.IsScalar())
+          fail(ErrorKind::kData, place(word.Mark()), ": wanted a word in the list of ", quote(option.key));
+        option.words.push_back(word.Scalar());
+      }
+    } else if (value.IsScalar()) {
+      option.words.push_back(value.Scalar());
+    } else {
+      option.is_null = true;
+    }
+    return option;
+  }
+
+  std::string path_;
+  std::vector<FileOption> options_;
+};
+}  // namespace
+
+}  // namespace megalith
+
+extern "C" {
+
+/// Sets `options` to those of the file. Throws kNoInput, kData.
+__attribute__((visibility("default"))) void megalith_read_yaml(const std::string& path,
+                                                               std::vector<megalith::FileOption>& options) {
+  options = megalith::Reader(path).read();
+}
+}

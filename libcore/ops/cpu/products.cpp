@@ -1,0 +1,12 @@
+#include "libcore/ops/cpu/products.h"
+
+#include "libcore/base/plugin.h"
+
+namespace megalith::cpu {
+
+std::unique_ptr<Products> make_products() {
+  static const Plugin plugin("libmegalith_onednn.so");
+  return std::unique_ptr<Products>(plugin.function<Products*()>("megalith_onednn_products")());
+}
+
+}  // namespace megalith::cpu

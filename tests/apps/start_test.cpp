@@ -1,0 +1,40 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+// What links them is a plugin, opened when it is needed (base/plugin.h): each of these libraries would cost
+// every start of a program, oneDNN the most.
+TEST(Start, LoadsNoLibraryThatFewRunsNeed) {
+  for (const char* const name : {"preprocess", "generate", "pretrain"}) {
+    const CommandResult loaded = run_command(concat("LD_TRACE_LOADED_OBJECTS=1 ", app(name)));
+    ASSERT_EQ(loaded.code, 0) << loaded.err;
+    ASSERT_NE(loaded.out.find("libmegalith.so"), std::string::npos) << loaded.out;
+    for (const char* const library :
+         {"libdnnl", "libsentencepiece", "libyaml-cpp", "libzstd", "liblzma", "libbz2"})
+      EXPECT_EQ(loaded.out.find(library), std::string::npos) << name << " loads " << library;
+  }
+}
+
+// An empty entry of the path that is searched is the working directory, whose libraries anybody may have put
+// there.
+TEST(Start, LooksForNoLibraryInTheWorkingDirectory) {
+  const CommandResult tried =
+      run_command(concat("cd / && LD_DEBUG=libs ", app("preprocess"), " --version 2>&1 >/dev/null"));
+  ASSERT_EQ(tried.code, 0);
+  size_t files = 0;
+  for (size_t at = tried.out.find("trying file="); at != std::string::npos;
+       at = tried.out.find("trying file=", at + 1)) {
+    ++files;
+    EXPECT_EQ(tried.out[tried.out.find('=', at) + 1], '/') << tried.out.substr(at, 80);
+  }
+  EXPECT_GT(files, 0u);
+}
+
+}  // namespace
+}  // namespace megalith::test
