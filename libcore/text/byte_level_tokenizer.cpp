@@ -15,13 +15,9 @@ constexpr size_t kEnds = 2048;                 // pretokens found at once
 /// Bytes that are encoded at once, about; a longer pretoken is a giant.
 constexpr size_t kLongText = size_t{1} << 16;
 
-/// Memory of the n-th thread's caches: the first gets what a corpus of gigabytes fills, 44 MiB, the second
-/// half of it, later ones 5 MiB.
-CachedEncoder::Size cache_size(size_t n) {
-  if (n == 0) return {.table_bits = 19, .long_bytes = size_t{12} << 20};
-  if (n == 1) return {.table_bits = 18, .long_bytes = size_t{4} << 20};
-  return {.table_bits = 16, .long_bytes = size_t{1} << 20};
-}
+/// What a corpus of gigabytes fills: 46 MiB.
+constexpr PieceMemory::Size kMemory = {.table_bits = 19, .long_bytes = size_t{12} << 20};
+constexpr size_t kSeedsAtOnce = 1024;
 
 /// Where this thread looks first for its working memory.
 size_t thread_number() {
@@ -33,8 +29,7 @@ size_t thread_number() {
 }  // namespace
 
 struct ByteLevelTokenizer::Scratch {
-  Scratch(const PieceRules& rules, CachedEncoder::Size size, std::span<const PieceSeed> seeds)
-      : encoder(rules, size, seeds) {}
+  Scratch(const PieceRules& rules, PieceMemory& memory) : encoder(rules, memory) {}
   CachedEncoder encoder;
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
@@ -55,7 +50,9 @@ class ByteLevelTokenizer::Lease {
       std::atomic<Scratch*>& idle = slot(i);
       if (idle.load(std::memory_order_relaxed)) scratch_ = idle.exchange(nullptr, std::memory_order_acquire);
     }
-    if (!scratch_) scratch_ = new Scratch(owner_.rules_, cache_size(owner_.made_++), owner_.seeds_);
+    if (scratch_) return;
+    scratch_ = new Scratch(owner_.rules_, owner_.memory_);
+    owner_.help_to_seed();
   }
   ~Lease() {
     scratch_->trim();
@@ -86,6 +83,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
              .encoder = {model.byte_ids, model.merges, model.ranks, std::move(model.characters)},
              .borders = {tokens_, model.merges},
              .whole = {}},
+      memory_(kMemory, rules_.wide),
       find_pretokens_(std::move(model.find_pretokens)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
@@ -131,6 +129,16 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
     if (ids.size() == 1 && ids[0] == id) seeds.push_back({PieceKey::of(tokens_[i]), id});
   }
   return seeds;
+}
+
+/// Threads that begin at the same time share the work, and none waits for another.
+void ByteLevelTokenizer::help_to_seed() const {
+  for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();)
+    for (const PieceSeed& seed :
+         std::span(seeds_).subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first))) {
+      const auto id = static_cast<int32_t>(seed.id);
+      memory_.table.add(seed.key, memory_.table.pack({&id, 1}));
+    }
 }
 
 ByteLevelTokenizer::~ByteLevelTokenizer() {

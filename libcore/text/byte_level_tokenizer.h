@@ -57,7 +57,7 @@ class ByteLevelTokenizer : public Tokenizer {
   /// A pretoken that comes bit by bit and is none of the tokens that are taken whole.
   LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
 
-  /// The short pieces with which every thread's cache begins: tokens that are the ids of their own text,
+  /// The short pieces that are known from the beginning: tokens that are the ids of their own text,
   /// which not every token is.
   std::span<const PieceSeed> seeds() const { return seeds_; }
   /// Where merges are ignored for whole tokens: those that merging would not give, ascending. Few, so that
@@ -77,6 +77,7 @@ class ByteLevelTokenizer : public Tokenizer {
   };
   void encode_with(Scratch&, std::string_view utf8, Sink) const;
   std::vector<PieceSeed> find_seeds() const;
+  void help_to_seed() const;
   std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
   void encode_plain(Scratch&, std::string_view utf8, Sink) const;
   void encode_long(Scratch&, std::string_view utf8, std::span<uint32_t> ends, Sink) const;
@@ -85,16 +86,17 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name_;
   std::vector<std::string> tokens_;
   PieceRules rules_;
+  mutable PieceMemory memory_;  // by all threads
   FindPretokens find_pretokens_;
   std::vector<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rule_names_, hash_;
   // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
-  // calls share no cache and wait for nobody.
+  // calls wait for nobody.
   static constexpr size_t kIdle = 64;
   mutable std::array<std::atomic<Scratch*>, kIdle> idle_{};
-  mutable std::atomic<size_t> made_{0};
+  mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or will have soon
 };
 
 }  // namespace megalith

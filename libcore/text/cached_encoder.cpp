@@ -14,12 +14,15 @@ void PieceRules::encode(std::string_view piece, std::vector<int32_t>& ids) const
     ids.assign(1, found->second);
 }
 
-CachedEncoder::CachedEncoder(const PieceRules& rules, Size size, std::span<const PieceSeed> seeds)
-    : rules_(rules), cutter_(rules.borders), table_(size.table_bits, rules.wide), longer_(size.long_bytes) {
-  for (const PieceSeed& seed : seeds) {
-    const auto id = static_cast<int32_t>(seed.id);
-    table_.put(seed.key, {&id, 1});
-  }
+CachedEncoder::CachedEncoder(const PieceRules& rules, PieceMemory& memory)
+    : rules_(rules),
+      cutter_(rules.borders),
+      memory_(memory),
+      reader_(memory.readers.join()),
+      keeper_(memory) {}
+
+CachedEncoder::~CachedEncoder() {
+  memory_.readers.leave(reader_);
 }
 
 void CachedEncoder::trim() {
@@ -45,23 +48,30 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
   constexpr size_t kWritten = sizeof(PackedIds<Stored>) / sizeof(Stored);
   Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one for each byte
   while (rest.next < rest.ends.size()) {
-    count_ = slow_count_ = unknown_count_ = 0;
-    while (count_ + kGroup <= kBatch && rest.next < rest.ends.size()) take_group(rest);
-    merge_unknown();
-    size_t i = 0;
-    for (size_t slow = 0;; ++slow, ++i) {
-      const size_t stop = slow < slow_count_ ? slow_[slow] : count_;
-      for (; i < stop; ++i) {
-        const PackedIds<Stored> packed = entries_[i]->ids<Stored>();
-        packed.write(out);
-        out += packed.count();
-      }
-      if (slow == slow_count_) break;
-      for (const int32_t id : ids_of_slow(rest.text, slow)) *out++ = static_cast<Id>(id);
-    }
-    keep_unknown();
+    reader_.begin_turn();
+    out = encode_batch<Stored>(rest, out);
+    reader_.end_turn();
+    keeper_.keep(std::span(unknown_).first(unknown_count_), merged_.data());
   }
   ids.finish(out);
+}
+
+template <class Stored, class Id>
+Id* CachedEncoder::encode_batch(Rest& rest, Id* out) {
+  count_ = slow_count_ = unknown_count_ = 0;
+  while (count_ + kGroup <= kBatch && rest.next < rest.ends.size()) take_group(rest);
+  merge_unknown();
+  size_t i = 0;
+  for (size_t slow = 0;; ++slow, ++i) {
+    const size_t stop = slow < slow_count_ ? slow_[slow] : count_;
+    for (; i < stop; ++i) {
+      const PackedIds<Stored> packed = entries_[i]->ids<Stored>();
+      packed.write(out);
+      out += packed.count();
+    }
+    if (slow == slow_count_) return out;
+    for (const int32_t id : ids_of_slow(rest.text, slow)) *out++ = static_cast<Id>(id);
+  }
 }
 
 /// Takes the next pieces into the batch. First all keys, so that the lines of the table are on their way
@@ -75,8 +85,8 @@ void CachedEncoder::take_group(Rest& rest) {
   while (n + kTogether <= kGroup && next < rest.ends.size()) {
     if (lookup_.take_keys) {
       const auto ends = rest.ends.subspan(next, std::min(kGroup - n, rest.ends.size() - next));
-      const size_t taken =
-          lookup_.take_keys(table_, {text, begin, ends}, {&begins_[first + n], &keys_[first + n], &lines[n]});
+      const size_t taken = lookup_.take_keys(memory_.table, {text, begin, ends},
+                                             {&begins_[first + n], &keys_[first + n], &lines[n]});
       begin = taken > 0 ? ends[taken - 1] : begin;
       next += taken;
       n += taken;
@@ -89,7 +99,7 @@ void CachedEncoder::take_group(Rest& rest) {
                                                              : PieceKey::of(text.substr(begin, end - begin));
       begins_[first + n] = begin;
       keys_[first + n] = key;
-      lines[n] = &table_.line(key);
+      lines[n] = &memory_.table.line(key);
       __builtin_prefetch(lines[n]);
       begin = end;
     }
@@ -109,7 +119,11 @@ void CachedEncoder::note_unknown(size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];
   unknown_of_[slow] = kKnown;
-  if (key.size() > PieceKey::kLongest || table_.find_far(key)) return;
+  if (key.size() > PieceKey::kLongest) return;
+  if (const auto far = memory_.table.find_far(key)) {
+    far_[slow] = *far;
+    return;
+  }
   const size_t from = unknown_count_ > kSideBySide ? unknown_count_ - kSideBySide : 0;
   size_t at = from;
   while (at < unknown_count_ && unknown_[at] != key) ++at;
@@ -136,27 +150,15 @@ std::span<const int32_t> CachedEncoder::ids_of_slow(std::string_view text, size_
     return std::span(merged.ids).first(merged.count);
   }
   if (key.size() > PieceKey::kLongest) {
-    if (const auto known = longer_.find(piece); !known.empty()) return known;
+    if (const auto known = memory_.longer.find(piece); !known.empty()) return known;
     rules_.encode(piece, one_);
-    longer_.put(piece, one_);
+    memory_.longer.put(piece, one_);
     return one_;
   }
-  // Found when the batch was taken, and until the batch is done nothing is pushed out of the table.
-  if (const auto known = longer_.get(*table_.find_far(key)); !known.empty()) return known;
+  if (const auto known = memory_.longer.get(far_[slow]); !known.empty()) return known;
   rules_.encode(piece, one_);
-  table_.put_far(key, longer_.append(one_));  // in the same place
+  memory_.table.move_far(key, memory_.longer.append(one_));
   return one_;
-}
-
-/// Only when no entry of the batch is needed any more, for these push out others.
-void CachedEncoder::keep_unknown() {
-  for (size_t i = 0; i < unknown_count_; ++i) {
-    const auto ids = std::span<const int32_t>(merged_[i].ids).first(merged_[i].count);
-    if (ids.size() <= table_.most_ids())
-      table_.put(unknown_[i], ids);
-    else
-      table_.put_far(unknown_[i], longer_.append(ids));
-  }
 }
 
 }  // namespace megalith

@@ -13,6 +13,7 @@
 #include "libcore/text/piece_cache.h"
 #include "libcore/text/piece_cutter.h"
 #include "libcore/text/piece_lookup.h"
+#include "libcore/text/piece_memory.h"
 
 namespace megalith {
 
@@ -34,15 +35,14 @@ struct PieceRules {
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;
 };
 
-/// Pretokens to ids, with the memory of what was encoded before. One thread at a time.
+/// Pretokens to ids, with the memory of what all threads' encoders encoded before. One thread at a time.
 class CachedEncoder {
  public:
-  struct Size {
-    int table_bits;     // lines of a PieceTable
-    size_t long_bytes;  // of a LongPieceCache
-  };
-  /// Keeps a reference to `rules`. Begins by knowing the `seeds`.
-  CachedEncoder(const PieceRules& rules, Size size, std::span<const PieceSeed> seeds);
+  /// Keeps references to `rules` and to `memory`, which must be made for their ids.
+  CachedEncoder(const PieceRules& rules, PieceMemory& memory);
+  ~CachedEncoder();
+  CachedEncoder(const CachedEncoder&) = delete;
+  CachedEncoder& operator=(const CachedEncoder&) = delete;
 
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
   void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
@@ -64,16 +64,18 @@ class CachedEncoder {
   };
   template <class Stored, class Id>
   void encode_all(Rest rest, IdBuffer& ids);
+  template <class Stored, class Id>
+  Id* encode_batch(Rest& rest, Id* out);
   void take_group(Rest& rest);
   void note_unknown(size_t slow);
   void merge_unknown();
   std::span<const int32_t> ids_of_slow(std::string_view text, size_t slow);
-  void keep_unknown();
 
   const PieceRules& rules_;
   PieceCutter cutter_;
-  PieceTable table_;
-  LongPieceCache longer_;
+  PieceMemory& memory_;
+  PieceReaders::Reader& reader_;
+  PieceKeeper keeper_;
   PieceLookup lookup_ = piece_lookup();
   std::vector<int32_t> one_;  // ids of one pretoken
 
@@ -82,11 +84,13 @@ class CachedEncoder {
   std::array<PieceKey, kBatch> keys_;
   std::array<const PieceTable::Entry*, kBatch> entries_;
   std::array<uint32_t, kBatch + 1> begins_;
-  // Those whose ids are not in an entry, and for each, where it is among the unknown ones, or kKnown.
+  // Those whose ids are not in an entry, and for each, where it is among the unknown ones, or kKnown; then
+  // where its ids are, unless it is a longer one.
   static constexpr uint16_t kKnown = UINT16_MAX;
   size_t slow_count_ = 0;
   std::array<uint16_t, kBatch + kTogether> slow_;
   std::array<uint16_t, kBatch> unknown_of_;
+  std::array<LongPieceCache::Ref, kBatch> far_;
   size_t unknown_count_ = 0;
   std::array<PieceKey, kBatch> unknown_;
   std::array<MergedPiece, kBatch> merged_;

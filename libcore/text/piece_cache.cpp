@@ -9,11 +9,12 @@ constexpr size_t kBytesPerSlot = 64;  // about what a record takes
 
 }  // namespace
 
-LongPieceCache::LongPieceCache(size_t bytes)
+LongPieceCache::LongPieceCache(size_t bytes, const PieceReaders& readers)
     : memory_(bytes),
-      slot_memory_(std::bit_ceil(bytes / kBytesPerSlot) * sizeof(Slot)),
+      slot_memory_(std::bit_ceil(bytes / kBytesPerSlot) * sizeof(uint64_t)),
       words_(memory_.as<int32_t>()),
-      slots_(slot_memory_.as<Slot>()) {}
+      slots_(slot_memory_.as<uint64_t>()),
+      readers_(readers) {}
 
 uint64_t LongPieceCache::hash(std::string_view piece) {
   uint64_t mixed = piece.size();
@@ -35,10 +36,9 @@ uint64_t LongPieceCache::hash(std::string_view piece) {
 }
 
 std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
-  const uint64_t hashed = hash(piece);
-  const Slot& found = slot(hashed);
-  if (found.at == 0 || found.tag != hashed >> 32) return {};
-  const int32_t* const record = &words_[found.at];
+  const uint64_t hashed = hash(piece), found = slot(hashed).load(std::memory_order_acquire);
+  if (found == 0 || (found ^ hashed) >> kTagShift != 0) return {};
+  const int32_t* const record = &words_[static_cast<uint32_t>(found)];
   const auto bytes = static_cast<size_t>(record[0]), ids = static_cast<size_t>(record[1]);
   if (bytes != piece.size() || std::memcmp(record + 2 + ids, piece.data(), bytes) != 0) return {};
   return {record + 2, ids};
@@ -46,67 +46,104 @@ std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
 
 void LongPieceCache::put(std::string_view piece, std::span<const int32_t> ids) {
   if (piece.size() > kLongest || ids.empty()) return;
-  const uint32_t at = add_record(piece, ids);
   const uint64_t hashed = hash(piece);
-  slots_[hashed & (slots_.size() - 1)] = {static_cast<uint32_t>(hashed >> 32), at};
+  const std::lock_guard lock(mutex_);
+  const Ref record = add_record(piece, ids);
+  if (record.at != 0)
+    slot(hashed).store(hashed >> kTagShift << kTagShift | record.at, std::memory_order_release);
 }
 
 LongPieceCache::Ref LongPieceCache::append(std::span<const int32_t> ids) {
-  const uint32_t at = add_record({}, ids);
-  return {at, generation_};
+  const std::lock_guard lock(mutex_);
+  return add_record({}, ids);
 }
 
 std::span<const int32_t> LongPieceCache::get(Ref ref) const {
-  if (ref.generation != generation_) return {};
+  if (ref.at == 0 || ref.generation < oldest_.load()) return {};
   return {&words_[ref.at + 2], static_cast<size_t>(words_[ref.at + 1])};
 }
 
-uint32_t LongPieceCache::add_record(std::string_view piece, std::span<const int32_t> ids) {
-  const size_t words = 2 + ids.size() + (piece.size() + 3) / 4;
-  if (used_ + words > words_.size()) {
-    std::fill(slots_.begin(), slots_.end(), Slot{});
-    used_ = 1;
-    ++generation_;
-  }
-  int32_t* const record = &words_[used_];
+LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span<const int32_t> ids) {
+  const size_t words = 2 + ids.size() + (piece.size() + 3) / 4, room = words_.size() / kParts;
+  if (used_ + words > room && (1 + words > room || !open_part())) return {};
+  const size_t at = generation_ % kParts * room + used_;
+  used_ += words;
+  int32_t* const record = &words_[at];
   record[0] = static_cast<int32_t>(piece.size());
   record[1] = static_cast<int32_t>(ids.size());
   std::memcpy(record + 2, ids.data(), ids.size_bytes());
   if (!piece.empty()) std::memcpy(record + 2 + ids.size(), piece.data(), piece.size());
-  const auto at = static_cast<uint32_t>(used_);
-  used_ += words;
-  return at;
+  return {static_cast<uint32_t>(at), generation_};
 }
 
-template <class Packed>
-void PieceTable::put(Line& line, const PieceKey& key, const Packed& packed) {
-  std::array<Entry, 2>& entries = line.entries;
-  Entry& entry = entries[entries[0].key != PieceKey{} && entries[0].key != key];
-  entry.key = key;
-  std::memcpy(entry.packed.data(), &packed, sizeof packed);
+/// The part behind the one that is full, which was forgotten when that one was opened. False while a turn
+/// lasts that may see it.
+bool LongPieceCache::open_part() {
+  if (!forgotten_.over()) return false;
+  ++generation_;
+  used_ = 1;
+  if (generation_ + 1 > kParts) {
+    oldest_.store(generation_ + 2 - kParts);
+    forget_part((generation_ + 1) % kParts);
+    readers_.ask(forgotten_);
+  }
+  return true;
 }
 
-void PieceTable::put(const PieceKey& key, std::span<const int32_t> ids) {
-  if (ids.empty() || ids.size() > most_ids()) return;
-  Line& line = lines_[place(key)];
-  if (wide_)
-    put(line, key, PackedIds<int32_t>::of(ids));
-  else
-    put(line, key, PackedIds<uint16_t>::of(ids));
+void LongPieceCache::forget_part(uint32_t part) {
+  const size_t room = words_.size() / kParts;
+  for (uint64_t& word : slots_) {
+    const std::atomic_ref slot(word);
+    const uint64_t found = slot.load(std::memory_order_relaxed);
+    if (found != 0 && static_cast<uint32_t>(found) / room == part) slot.store(0);
+  }
 }
 
-void PieceTable::put_far(const PieceKey& key, LongPieceCache::Ref ids) {
-  put(lines_[place(key)], far(key), ids);
+PieceTable::Packed PieceTable::pack(std::span<const int32_t> ids) const {
+  return wide_ ? std::bit_cast<Packed>(PackedIds<int32_t>::of(ids))
+               : std::bit_cast<Packed>(PackedIds<uint16_t>::of(ids));
+}
+
+PieceTable::Packed PieceTable::pack(LongPieceCache::Ref ref) {
+  return std::bit_cast<Packed>(std::array<LongPieceCache::Ref, 2>{ref});
 }
 
 std::optional<LongPieceCache::Ref> PieceTable::find_far(const PieceKey& key) const {
   for (const Entry& entry : line(key).entries)
-    if (entry.key == far(key)) {
-      LongPieceCache::Ref ref;
-      std::memcpy(&ref, entry.packed.data(), sizeof ref);
-      return ref;
-    }
+    if (entry.is(far(key)))
+      return std::bit_cast<LongPieceCache::Ref>(
+          __atomic_load_n(reinterpret_cast<const uint64_t*>(entry.packed.data()), __ATOMIC_ACQUIRE));
   return std::nullopt;
+}
+
+void PieceTable::move_far(const PieceKey& key, LongPieceCache::Ref ref) {
+  for (Entry& entry : lines_[place(key)].entries)
+    if (entry.is(far(key)))
+      __atomic_store_n(reinterpret_cast<uint64_t*>(entry.packed.data()), std::bit_cast<uint64_t>(ref),
+                       __ATOMIC_RELEASE);
+}
+
+bool PieceTable::add(const PieceKey& key, const Packed& ids) {
+  for (Entry& entry : lines_[place(key)].entries) {
+    uint64_t high = 0;
+    if (std::atomic_ref(entry.key.high).compare_exchange_strong(high, kBeingWritten)) {
+      fill(entry, key, ids);
+      return true;
+    }
+    if (entry.is(key)) return true;
+  }
+  return false;
+}
+
+PieceTable::Entry* PieceTable::take_out(const PieceKey& key) {
+  Entry& entry = lines_[place(key)].entries.back();
+  return std::atomic_ref(entry.key.high).exchange(kBeingWritten) == kBeingWritten ? nullptr : &entry;
+}
+
+void PieceTable::fill(Entry& entry, const PieceKey& key, const Packed& ids) {
+  entry.packed = ids;
+  std::atomic_ref(entry.key.low).store(key.low, std::memory_order_relaxed);
+  std::atomic_ref(entry.key.high).store(key.high, std::memory_order_release);
 }
 
 }  // namespace megalith

@@ -1,56 +1,68 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "libcore/base/huge_pages.h"
 #include "libcore/text/piece_key.h"
+#include "libcore/text/piece_readers.h"
 
 namespace megalith {
 
-/// Ids of longer pieces, or of those with more ids than a PieceTable has room for. When the room for them is
-/// full all are forgotten. One thread at a time.
+/// Ids of longer pieces, or of those with more ids than a PieceTable has room for. When there is no room for
+/// more the oldest quarter is forgotten. Any number of threads at once; those who read do so in turns.
 class LongPieceCache {
  public:
   /// Pieces of more bytes are not kept.
   static constexpr size_t kLongest = 512;
-  /// Room for `bytes` bytes of pieces and ids.
-  explicit LongPieceCache(size_t bytes);
+  /// Room for `bytes` bytes of pieces and ids. Keeps a reference to `readers`, those who will call find() and
+  /// get().
+  LongPieceCache(size_t bytes, const PieceReaders& readers);
 
-  /// The ids of `piece`, or an empty span. Lasts until the next put() or append().
+  /// The ids of `piece`, or an empty span. Lasts until the reader's turn ends.
   std::span<const int32_t> find(std::string_view piece) const;
   void put(std::string_view piece, std::span<const int32_t> ids);
 
   /// Where ids lie that are found without their piece.
-  struct Ref {
+  struct alignas(8) Ref {
     uint32_t at, generation;  // all zero: nowhere
   };
-  /// `ids`: at most kLongest.
+  /// `ids`: at most kLongest. Nowhere when there is no room just now.
   Ref append(std::span<const int32_t> ids);
-  /// What was appended, or an empty span when it was forgotten since. Lasts as that of find().
+  /// What was appended, or an empty span when it was forgotten before the turn. Lasts as that of find().
   std::span<const int32_t> get(Ref ref) const;
 
  private:
-  // A record: the number of bytes, the number of ids, the ids, the bytes.
-  struct Slot {
-    uint32_t tag;
-    uint32_t at;  // in words, from 1; 0: free
-  };
+  // A record: the number of bytes, the number of ids, the ids, the bytes. Complete before anybody can find
+  // it. A slot: where a record is, in words from 1 on, and above that a tag. Zero: free.
+  static constexpr int kTagShift = 32;
+  static constexpr uint32_t kParts = 4;  // of which one is empty, or about to be
   static uint64_t hash(std::string_view piece);
-  const Slot& slot(uint64_t hash) const { return slots_[hash & (slots_.size() - 1)]; }
-  uint32_t add_record(std::string_view piece, std::span<const int32_t> ids);
+  std::atomic_ref<uint64_t> slot(uint64_t hash) const {
+    return std::atomic_ref(slots_[hash & (slots_.size() - 1)]);
+  }
+  Ref add_record(std::string_view piece, std::span<const int32_t> ids);
+  bool open_part();
+  void forget_part(uint32_t part);
 
   HugePages memory_, slot_memory_;
   std::span<int32_t> words_;
-  std::span<Slot> slots_;
-  size_t used_ = 1;
-  uint32_t generation_ = 1;
+  std::span<uint64_t> slots_;
+  const PieceReaders& readers_;
+
+  std::mutex mutex_;         // of those who add
+  size_t used_ = 1;          // words of the part that is being filled
+  uint32_t generation_ = 1;  // of that part: those before it were the generations before
+  PieceReaders::Grace forgotten_;
+  std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
 };
 
 /// The ids of a piece in 16 bytes, `Stored` each, and how many there are.
@@ -97,22 +109,33 @@ struct PackedIds<int32_t> {
 };
 
 /// Ids of short pieces. Two entries lie side by side in a cache line; what came first stays, later ones push
-/// each other out, so the size is fixed. One thread at a time.
+/// each other out, so the size is fixed. Any number of threads at once; those who read do so in turns.
+///
+/// An entry is written when nobody can find it: the high word of its key, written last and read first, then
+/// says that it is free or being written. Vector kernels read a key at once instead, which a processor with
+/// AVX does for 16 bytes in their place (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2), and x86-64 reads in order.
 class PieceTable {
  public:
   struct Entry {
     PieceKey key;  // all zero: free
-    alignas(8) std::array<std::byte, 16> packed;
+    alignas(16) std::array<std::byte, 16> packed;
     template <class Stored>
     PackedIds<Stored> ids() const {
       PackedIds<Stored> ids;
       std::memcpy(&ids, packed.data(), sizeof ids);
       return ids;
     }
+    /// Whether this is the entry of `wanted`. Does not branch.
+    bool is(const PieceKey& wanted) const {
+      const uint64_t high = __atomic_load_n(&key.high, __ATOMIC_ACQUIRE);
+      return ((high ^ wanted.high) | (__atomic_load_n(&key.low, __ATOMIC_RELAXED) ^ wanted.low)) == 0;
+    }
   };
   struct alignas(64) Line {
     std::array<Entry, 2> entries;
   };
+  /// The ids of a piece as an entry holds them.
+  using Packed = std::array<std::byte, sizeof(Entry::packed)>;
 
   /// 2^bits lines, for ids of 4 bytes or of 2 (unsigned).
   PieceTable(int bits, bool wide)
@@ -127,24 +150,33 @@ class PieceTable {
   Hash hash() const { return {shift_}; }
   std::span<const Line> lines() const { return lines_; }
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
-  /// `key` is that of a short piece. Too many ids, or none, are not kept.
-  void put(const PieceKey& key, std::span<const int32_t> ids);
-
-  /// Where the ids are of a piece that has too many for an entry. Its entry is not the piece's own.
-  void put_far(const PieceKey& key, LongPieceCache::Ref ids);
-  std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
 
   /// Ids that an entry has room for.
   size_t most_ids() const { return wide_ ? PackedIds<int32_t>::kMost : PackedIds<uint16_t>::kMost; }
+  /// `ids`: 1 to most_ids().
+  Packed pack(std::span<const int32_t> ids) const;
+  static Packed pack(LongPieceCache::Ref ref);
+
+  /// A key that no piece has, in the line of `key`: its entry tells where the ids are of a piece that has too
+  /// many for one.
+  static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
+  std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
+  /// In the place of what find_far() gave in the same turn.
+  void move_far(const PieceKey& key, LongPieceCache::Ref ref);
+
+  /// `key` is that of a short piece, or far() of it; true when it has an entry now.
+  bool add(const PieceKey& key, const Packed& ids);
+  /// The entry that a key gets for which there is no room: it cannot be found any more, and waits for fill().
+  /// Null when another thread does the same.
+  Entry* take_out(const PieceKey& key);
+  /// When the turns have ended that had begun before take_out().
+  static void fill(Entry& entry, const PieceKey& key, const Packed& ids);
 
  private:
-  /// A key that no piece has; its line is that of `key`.
-  static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
-  template <class Packed>
-  void put(Line& line, const PieceKey& key, const Packed& packed);
+  static constexpr uint64_t kBeingWritten = ~uint64_t{0};  // a key's high word; no piece has it
   size_t place(const PieceKey& key) const {
-    return static_cast<size_t>((key.low * Hash::kLow + std::rotl(key.high, Hash::kTurn) * Hash::kHigh) >>
-                               shift_);
+    const uint64_t high = key.high & ~(uint64_t{1} << 63);
+    return static_cast<size_t>((key.low * Hash::kLow + std::rotl(high, Hash::kTurn) * Hash::kHigh) >> shift_);
   }
 
   HugePages memory_;

@@ -1,6 +1,8 @@
 #include "libcore/text/cached_encoder.h"
 
 #include <random>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -46,19 +48,19 @@ std::string random_text(std::mt19937& random) {
 
 struct Case {
   bool wide, whole;
-  CachedEncoder::Size size;
+  PieceMemory::Size size;
+  size_t threads = 1;
 };
 
+/// Encodes random texts beside other threads that do, with other texts.
 template <class Id>
-void equals_the_rules(const Case& c) {
-  const test::MergedVocabulary vocabulary = make_vocabulary(c.wide);
-  const PieceRules rules = make_rules(vocabulary, c.whole);
-  CachedEncoder encoder(rules, c.size, {});
+void equals_the_rules(const PieceRules& rules, PieceMemory& memory, int rounds, unsigned seed) {
+  CachedEncoder encoder(rules, memory);
   const FindPretokens find = pretokenizer(PretokenPattern::kGpt2);
-  std::mt19937 random(4);
+  std::mt19937 random(seed);
   std::vector<int32_t> piece;
   std::array<uint32_t, 1000> ends;
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const std::string text = random_text(random);
     IdBuffer ids(sizeof(Id));
     std::vector<Id> wanted;
@@ -76,28 +78,43 @@ void equals_the_rules(const Case& c) {
   }
 }
 
+template <class Id>
+void equals_the_rules(const Case& c) {
+  const test::MergedVocabulary vocabulary = make_vocabulary(c.wide);
+  const PieceRules rules = make_rules(vocabulary, c.whole);
+  PieceMemory memory(c.size, rules.wide);
+  const int rounds = 150 / static_cast<int>(c.threads);
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < c.threads; ++i)
+    threads.emplace_back([&, i] { equals_the_rules<Id>(rules, memory, rounds, 4 + i); });
+  equals_the_rules<Id>(rules, memory, rounds, 4);
+}
+
 class CachedEncoderIsa : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, CachedEncoderIsa, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& isa) { return std::string(name(isa.param)); });
 
-// From a table of four entries and room for a few long pieces, which are always too small, to enough of both.
+// From a table of four entries and room for a few long pieces, which are always too small, to enough of both;
+// by one thread, and by several with one memory.
 TEST_P(CachedEncoderIsa, GivesTheIdsOfTheRulesWhateverItsMemory) {
   if (best_isa() < GetParam()) GTEST_SKIP() << "not on this processor";
   const test::Variable chosen("MEGALITH_ISA", name(GetParam()));
-  for (const CachedEncoder::Size size : {CachedEncoder::Size{.table_bits = 1, .long_bytes = 8192},
-                                         CachedEncoder::Size{.table_bits = 5, .long_bytes = 16384},
-                                         CachedEncoder::Size{.table_bits = 14, .long_bytes = 1 << 20}})
-    for (const bool whole : {false, true}) {
-      equals_the_rules<uint16_t>({.wide = false, .whole = whole, .size = size});
-      equals_the_rules<int32_t>({.wide = false, .whole = whole, .size = size});
-      equals_the_rules<int32_t>({.wide = true, .whole = whole, .size = size});
-    }
+  for (const PieceMemory::Size size : {PieceMemory::Size{.table_bits = 1, .long_bytes = 8192},
+                                       PieceMemory::Size{.table_bits = 5, .long_bytes = 16384},
+                                       PieceMemory::Size{.table_bits = 14, .long_bytes = 1 << 20}})
+    for (const bool whole : {false, true})
+      for (const size_t threads : {1, 3}) {
+        equals_the_rules<uint16_t>({.wide = false, .whole = whole, .size = size, .threads = threads});
+        equals_the_rules<int32_t>({.wide = false, .whole = whole, .size = size, .threads = threads});
+        equals_the_rules<int32_t>({.wide = true, .whole = whole, .size = size, .threads = threads});
+      }
 }
 
 TEST(CachedEncoder, RefusesIdsThatDoNotFit) {
   const test::MergedVocabulary vocabulary = make_vocabulary(true);
   const PieceRules rules = make_rules(vocabulary, false);
-  CachedEncoder encoder(rules, {.table_bits = 5, .long_bytes = 16384}, {});
+  PieceMemory memory({.table_bits = 5, .long_bytes = 16384}, rules.wide);
+  CachedEncoder encoder(rules, memory);
   IdBuffer ids(2);
   const std::array<uint32_t, 1> ends = {1};
   EXPECT_ANY_THROW(encoder.encode("a", ends, ids));

@@ -27,6 +27,10 @@ Ids found(const PieceTable& table, const std::string& piece) {
   return {};
 }
 
+bool add(PieceTable& table, const std::string& piece, const Ids& ids) {
+  return table.add(PieceKey::of(piece), table.pack(ids));
+}
+
 Ids found_far(const PieceTable& table, const LongPieceCache& cache, const std::string& piece) {
   const auto ids = cache.get(table.find_far(PieceKey::of(piece)).value_or(LongPieceCache::Ref{}));
   return Ids(ids.begin(), ids.end());
@@ -46,7 +50,7 @@ TEST(PieceKey, IsTheSameAloneAndInsideAText) {
 TEST(PieceTable, FindsPiecesOfEveryLengthThatItKeeps) {
   PieceTable table(12, true);
   for (size_t bytes = 1; bytes <= 15; ++bytes)
-    table.put(PieceKey::of(std::string(bytes, 'x')), Ids{static_cast<int32_t>(bytes), 7});
+    EXPECT_TRUE(add(table, std::string(bytes, 'x'), {static_cast<int32_t>(bytes), 7}));
   for (size_t bytes = 1; bytes <= 15; ++bytes)
     EXPECT_EQ(found(table, std::string(bytes, 'x')), (Ids{static_cast<int32_t>(bytes), 7}));
   for (size_t bytes = 16; bytes <= 40; ++bytes) EXPECT_EQ(found(table, std::string(bytes, 'x')), Ids{});
@@ -57,11 +61,10 @@ template <class Stored>
 void keeps_as_many_ids_as_have_room(int32_t most, int32_t greatest_id) {
   PieceTable table(12, sizeof(Stored) == 4);
   ASSERT_EQ(table.most_ids(), static_cast<size_t>(most));
-  for (int32_t ids = 0; ids <= most + 1; ++ids)
-    table.put(PieceKey::of(std::to_string(ids)), Ids(static_cast<size_t>(ids), greatest_id));
+  for (int32_t ids = 1; ids <= most; ++ids)
+    EXPECT_TRUE(add(table, std::to_string(ids), Ids(static_cast<size_t>(ids), greatest_id)));
   for (int32_t ids = 1; ids <= most; ++ids)
     EXPECT_EQ(found<Stored>(table, std::to_string(ids)), Ids(static_cast<size_t>(ids), greatest_id));
-  EXPECT_EQ(found<Stored>(table, "0"), Ids{});
   EXPECT_EQ(found<Stored>(table, std::to_string(most + 1)), Ids{});
 }
 
@@ -72,20 +75,22 @@ TEST(PieceTable, KeepsAsManyIdsAsHaveRoom) {
 
 TEST(PieceTable, KnowsWhereTheIdsAreOfPiecesThatHaveMore) {
   PieceTable table(12, false);
-  LongPieceCache cache(4096);
-  table.put_far(PieceKey::of("many"), cache.append(Ids(12, 5)));
+  const PieceReaders readers;
+  LongPieceCache cache(4096, readers);
+  const PieceKey key = PieceKey::of("many");
+  EXPECT_TRUE(table.add(PieceTable::far(key), PieceTable::pack(cache.append(Ids(12, 5)))));
   EXPECT_EQ(found_far(table, cache, "many"), Ids(12, 5));
   EXPECT_EQ(found<uint16_t>(table, "many"), Ids{});
   EXPECT_EQ(found_far(table, cache, "others"), Ids{});
   for (int i = 0; i < 200; ++i) cache.append(Ids(15, 6));  // all are forgotten
   EXPECT_EQ(found_far(table, cache, "many"), Ids{});
-  table.put_far(PieceKey::of("many"), cache.append(Ids(13, 7)));
+  table.move_far(key, cache.append(Ids(13, 7)));
   EXPECT_EQ(found_far(table, cache, "many"), Ids(13, 7));
 }
 
 TEST(PieceTable, TellsZeroBytesFromNone) {
   PieceTable table(12, true);
-  table.put(PieceKey::of("a"), Ids{9});
+  EXPECT_TRUE(add(table, "a", {9}));
   EXPECT_EQ(found(table, std::string("a\0", 2)), Ids{});
   EXPECT_EQ(found(table, std::string(1, '\0')), Ids{});
   EXPECT_EQ(found(table, std::string(15, '\0')), Ids{});
@@ -96,7 +101,14 @@ TEST(PieceTable, NeverGivesAnotherPiecesIds) {
   size_t hits = 0;
   for (int32_t i = 0; i < 2000; ++i) {
     const std::string piece = std::to_string(i * 7919 % 2000);
-    table.put(PieceKey::of(piece), Ids{std::stoi(piece)});
+    const PieceKey key = PieceKey::of(piece);
+    if (!add(table, piece, {std::stoi(piece)})) {
+      PieceTable::Entry* const entry = table.take_out(key);
+      ASSERT_NE(entry, nullptr);
+      ASSERT_EQ(found(table, piece), Ids{});
+      ASSERT_EQ(table.take_out(key), nullptr);
+      PieceTable::fill(*entry, key, table.pack(Ids{std::stoi(piece)}));
+    }
     ASSERT_EQ(found(table, piece), Ids{std::stoi(piece)});
     for (int32_t other = 0; other < 2000; other += 97)
       if (const Ids ids = found(table, std::to_string(other)); !ids.empty()) {
@@ -108,7 +120,8 @@ TEST(PieceTable, NeverGivesAnotherPiecesIds) {
 }
 
 TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
-  LongPieceCache cache(size_t{1} << 20);
+  const PieceReaders readers;
+  LongPieceCache cache(size_t{1} << 20, readers);
   const auto ids_for = [](size_t bytes) { return Ids(1 + bytes % 50, static_cast<int32_t>(bytes)); };
   for (size_t bytes = 1; bytes <= 600; ++bytes) cache.put(std::string(bytes, 'x'), ids_for(bytes));
   size_t kept = 0;
@@ -125,7 +138,8 @@ TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
 }
 
 TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
-  LongPieceCache cache(4096);
+  const PieceReaders readers;
+  LongPieceCache cache(4096, readers);
   for (int32_t i = 0; i < 20'000; ++i) {
     const int32_t number = i % 300;
     const std::string piece = "a piece with a number " + std::to_string(number);
@@ -135,6 +149,27 @@ TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
   }
   cache.put("last", Ids{1});
   EXPECT_EQ(cache.find("last").size(), 1U);
+}
+
+// What a turn has found stays as it is, whatever is added meanwhile; then there is room again.
+TEST(LongPieceCache, ForgetsNothingThatATurnMaySee) {
+  PieceReaders readers;
+  LongPieceCache cache(4096, readers);
+  PieceReaders::Reader& reader = readers.join();
+  cache.put("a piece that is found", Ids(5, 1));
+  reader.begin_turn();
+  const auto found = cache.find("a piece that is found");
+  const LongPieceCache::Ref ref = cache.append(Ids(9, 2));
+  const auto far = cache.get(ref);
+  size_t appended = 0;
+  while (appended < 1000 && cache.append(Ids(20, 3)).at != 0) ++appended;
+  EXPECT_LT(appended, 4096 / (22 * sizeof(int32_t)));
+  EXPECT_EQ(Ids(found.begin(), found.end()), Ids(5, 1));
+  EXPECT_EQ(Ids(far.begin(), far.end()), Ids(9, 2));
+  reader.end_turn();
+  for (int i = 0; i < 100; ++i) EXPECT_NE(cache.append(Ids(20, 3)).at, 0U);
+  EXPECT_TRUE(cache.find("a piece that is found").empty());
+  EXPECT_TRUE(cache.get(ref).empty());
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(FindEntriesAvx512, FindsWhatTheGenericOneFinds) {
   PieceTable table(7, false);  // 256 entries
   std::mt19937 random(2);
   const auto piece = [&] { return PieceKey::of("piece " + std::to_string(random() % 400)); };
-  for (int32_t id = 0; id < 150; ++id) table.put(piece(), std::vector<int32_t>{id});
+  for (int32_t id = 0; id < 150; ++id) table.add(piece(), table.pack(std::vector<int32_t>{id}));
   size_t known = 0;
   for (int repeat = 0; repeat < 500; ++repeat) {
     const size_t count = random() % 60;

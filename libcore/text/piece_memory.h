@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libcore/text/byte_pair_encoder.h"
+#include "libcore/text/piece_cache.h"
+#include "libcore/text/piece_key.h"
+#include "libcore/text/piece_readers.h"
+
+namespace megalith {
+
+/// What all threads together know of pieces.
+struct PieceMemory {
+  struct Size {
+    int table_bits;     // lines of a PieceTable
+    size_t long_bytes;  // of a LongPieceCache
+  };
+  /// `wide`: there are ids beyond 16 bits.
+  PieceMemory(Size size, bool wide) : table(size.table_bits, wide), longer(size.long_bytes, readers) {}
+
+  PieceReaders readers;
+  PieceTable table;
+  LongPieceCache longer;
+};
+
+/// Adds what one thread learns of short pieces. What pushes out others is added one call later where threads
+/// may still see these.
+class PieceKeeper {
+ public:
+  explicit PieceKeeper(PieceMemory& memory) : memory_(memory) {}
+
+  /// ids[i]: of keys[i]. Not in a turn of this thread's reader.
+  void keep(std::span<const PieceKey> keys, const MergedPiece* ids);
+
+ private:
+  struct Waiting {
+    PieceTable::Entry* entry;
+    PieceKey key;
+    PieceTable::Packed ids;
+  };
+  void fill();
+
+  PieceMemory& memory_;
+  std::vector<Waiting> waiting_;
+  PieceReaders::Grace grace_;
+};
+
+}  // namespace megalith
