@@ -1,6 +1,13 @@
 #include "libcore/text/piece_memory.h"
 
+#include <thread>
+
 namespace megalith {
+
+/// Entries that were taken out would be nobody's.
+PieceKeeper::~PieceKeeper() {
+  for (fill(); !waiting_.empty(); fill()) std::this_thread::yield();
+}
 
 void PieceKeeper::keep(std::span<const PieceKey> keys, const MergedPiece* ids) {
   fill();

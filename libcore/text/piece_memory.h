@@ -31,6 +31,10 @@ struct PieceMemory {
 class PieceKeeper {
  public:
   explicit PieceKeeper(PieceMemory& memory) : memory_(memory) {}
+  /// Waits for turns of other threads that have begun.
+  ~PieceKeeper();
+  PieceKeeper(const PieceKeeper&) = delete;
+  PieceKeeper& operator=(const PieceKeeper&) = delete;
 
   /// ids[i]: of keys[i]. Not in a turn of this thread's reader.
   void keep(std::span<const PieceKey> keys, const MergedPiece* ids);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -52,13 +53,14 @@ struct OneLine {
       if (const std::string piece = std::to_string(i); line(piece) == line("0")) pieces.push_back(piece);
   }
 
-  void keep(const std::string& piece, const Ids& ids) {
+  static void keep(PieceKeeper& keeper, const std::string& piece, const Ids& ids) {
     MergedPiece merged{};
-    merged.count = static_cast<decltype(merged.count)>(ids.size());
+    merged.count = ids.size();
     std::copy(ids.begin(), ids.end(), merged.ids.begin());
     const PieceKey key = PieceKey::of(piece);
     keeper.keep({&key, 1}, &merged);
   }
+  void keep(const std::string& piece, const Ids& ids) { keep(keeper, piece, ids); }
   const PieceTable::Entry* find(const std::string& piece) const {
     const PieceKey key = PieceKey::of(piece);
     for (const PieceTable::Entry& entry : memory.table.line(key).entries)
@@ -107,6 +109,23 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   line.keep(line.pieces[3], {4});
   EXPECT_EQ(line.ids(line.pieces[3]), Ids{4});
   EXPECT_EQ(line.ids(line.pieces[0]), Ids{1});
+}
+
+TEST(PieceKeeper, LeavesNoEntryEmpty) {
+  OneLine line;
+  PieceReaders::Reader& reader = line.memory.readers.join();
+  line.keep(line.pieces[0], {1});
+  line.keep(line.pieces[1], {2});
+  std::thread turn;
+  {
+    PieceKeeper another(line.memory);
+    reader.begin_turn();
+    OneLine::keep(another, line.pieces[2], {3});
+    EXPECT_EQ(line.find(line.pieces[2]), nullptr);
+    turn = std::thread([&] { reader.end_turn(); });
+  }
+  EXPECT_EQ(line.ids(line.pieces[2]), Ids{3});
+  turn.join();
 }
 
 TEST(PieceKeeper, KeepsManyIdsElsewhere) {
