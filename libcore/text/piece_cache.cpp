@@ -47,14 +47,12 @@ std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
 void LongPieceCache::put(std::string_view piece, std::span<const int32_t> ids) {
   if (piece.size() > kLongest || ids.empty()) return;
   const uint64_t hashed = hash(piece);
-  const std::lock_guard lock(mutex_);
   const Ref record = add_record(piece, ids);
   if (record.at != 0)
     slot(hashed).store(hashed >> kTagShift << kTagShift | record.at, std::memory_order_release);
 }
 
 LongPieceCache::Ref LongPieceCache::append(std::span<const int32_t> ids) {
-  const std::lock_guard lock(mutex_);
   return add_record({}, ids);
 }
 
@@ -63,7 +61,10 @@ std::span<const int32_t> LongPieceCache::get(Ref ref) const {
   return {&words_[ref.at + 2], static_cast<size_t>(words_[ref.at + 1])};
 }
 
+/// Waits for no other thread that does the same: what is not kept now is encoded and kept another time.
 LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span<const int32_t> ids) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return {};
   const size_t words = 2 + ids.size() + (piece.size() + 3) / 4, room = words_.size() / kParts;
   if (used_ + words > room && (1 + words > room || !open_part())) return {};
   const size_t at = generation_ % kParts * room + used_;

@@ -29,13 +29,14 @@ class LongPieceCache {
 
   /// The ids of `piece`, or an empty span. Lasts until the reader's turn ends.
   std::span<const int32_t> find(std::string_view piece) const;
+  /// Not while another thread adds something.
   void put(std::string_view piece, std::span<const int32_t> ids);
 
   /// Where ids lie that are found without their piece.
   struct alignas(8) Ref {
     uint32_t at, generation;  // all zero: nowhere
   };
-  /// `ids`: at most kLongest. Nowhere when there is no room just now.
+  /// `ids`: at most kLongest. Nowhere when there is no room, or another thread adds something, just now.
   Ref append(std::span<const int32_t> ids);
   /// What was appended, or an empty span when it was forgotten before the turn. Lasts as that of find().
   std::span<const int32_t> get(Ref ref) const;
