@@ -81,6 +81,9 @@ class LineReader {
   /// throw.
   bool next(LineChunk& chunk, const std::function<void(size_t)>& grow);
 
+  /// Closes the chunks that follow at `bytes` bytes; what a chunk may become without grow() stays.
+  void close_chunks_at(size_t bytes) { limits_.bytes = bytes; }
+
   const InputStream& input() const { return input_; }
 
  private:

@@ -53,7 +53,7 @@ void run_pipeline(const Run& run, const std::vector<InputFile>& files) {
   const size_t threads = workers + (compressed ? 1 : 0);  // decompressing is as much work as tokenizing
   const size_t items = threads == 1 ? 1 : 2 * threads;
   const size_t bytes = std::clamp(kBytesInFlight / items, kLeastChunk, kChunk);
-  DocumentSource source(files, run.line_limits(bytes), run.interrupt, run.output.start());
+  DocumentSource source(files, {run.line_limits(bytes), threads}, run.interrupt, run.output.start());
   std::vector<DocumentEncoder> encoders(threads, DocumentEncoder(run.config, run.tools));
   PipelineStages<DocumentChunk> stages;
   stages.source = [&](DocumentChunk& chunk, const auto& grow) { return source.next(chunk, grow); };

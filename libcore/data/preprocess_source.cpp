@@ -106,11 +106,22 @@ std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   return files;
 }
 
+/// Smaller ones before the end of the last file, so that no worker ends long after the others.
+size_t DocumentSource::chunk_bytes() const {
+  constexpr size_t kLeast = size_t{1} << 14;
+  const size_t bytes = limits_.lines.bytes;
+  const InputFile& file = files_[at_];
+  const uint64_t consumed = reader_->input().consumed();
+  if (limits_.workers == 1 || at_ + 1 < files_.size() || file.pipe || consumed > file.size) return bytes;
+  return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kLeast, bytes), bytes);
+}
+
 bool DocumentSource::next(DocumentChunk& chunk, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
-      reader_ =
-          std::make_unique<LineReader>(files_[at_].path, limits_, &interrupt_, std::exchange(from_, {}));
+      reader_ = std::make_unique<LineReader>(files_[at_].path, limits_.lines, &interrupt_,
+                                             std::exchange(from_, {}));
+    reader_->close_chunks_at(chunk_bytes());
     const bool more = reader_->next(chunk.lines, grow);
     chunk.consumed = finished_ + reader_->input().consumed();
     chunk.decoder_memory = reader_->input().decoder_memory();

@@ -116,10 +116,15 @@ struct DocumentChunk {
   std::vector<BadLine> bad;
 };
 
+struct ChunkLimits {
+  LineLimits lines;
+  size_t workers;  // who share the chunks
+};
+
 /// The pipeline's source: all inputs, one after the other.
 class DocumentSource {
  public:
-  DocumentSource(std::vector<InputFile> files, LineLimits limits, const Interrupt& interrupt,
+  DocumentSource(std::vector<InputFile> files, const ChunkLimits& limits, const Interrupt& interrupt,
                  const SourceMark& from)
       : files_(std::move(files)),
         limits_(limits),
@@ -131,8 +136,10 @@ class DocumentSource {
   bool next(DocumentChunk& chunk, const std::function<void(size_t)>& grow);
 
  private:
+  size_t chunk_bytes() const;
+
   std::vector<InputFile> files_;
-  LineLimits limits_;
+  ChunkLimits limits_;
   const Interrupt& interrupt_;
   ReaderMark from_;  // in the first input to be read
   std::unique_ptr<LineReader> reader_;
