@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -549,7 +550,7 @@ TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
   {
     const Interrupt interrupt;
     DocumentOutput output(config_, tools, files);
-    DocumentSource source(files, {.bytes = 4096, .lines = 2}, interrupt, output.start());
+    DocumentSource source(files, {{.bytes = 4096, .lines = 2}, 1}, interrupt, output.start());
     DocumentEncoder encoder(config_, tools);
     DocumentChunk chunk;
     for (const bool fails : {false, true}) {
@@ -564,6 +565,26 @@ TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
   }
   const DocumentOutput next(config_, tools, files);
   EXPECT_EQ(next.start().reader.bytes, good.size());
+}
+
+// So that no worker has much to do when the others have ended.
+TEST_F(PreprocessTest, MakesTheLastChunksSmallForSeveralWorkers) {
+  constexpr size_t kLine = 128, kLines = 1 << 13, kLimit = 1 << 18;
+  std::string text;
+  for (size_t i = 0; i < kLines; ++i) text += std::string(kLine - 1, 'a') + "\n";
+  input("a", text);
+  const std::vector<InputFile> files = look_at_inputs(config_.inputs);
+  const Interrupt interrupt;
+  for (const size_t workers : {1, 2, 8}) {
+    DocumentSource source(files, {{.bytes = kLimit, .lines = kLines}, workers}, interrupt, {});
+    DocumentChunk chunk;
+    std::vector<size_t> sizes;
+    while (source.next(chunk, [](size_t) {})) sizes.push_back(chunk.lines.bytes());
+    EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), size_t{0}), kLine * kLines);
+    EXPECT_TRUE(std::is_sorted(sizes.rbegin(), sizes.rend()));
+    EXPECT_EQ(sizes.back() <= (1 << 14) + kLine, workers > 1) << workers;
+    EXPECT_LE(sizes.size(), workers == 1 ? 4U : 60U) << workers;
+  }
 }
 
 TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
