@@ -66,6 +66,7 @@ DirectWriter::DirectWriter(int fd, int direct, std::string path, uint64_t size)
   filled_ = {.offset = begin, .memory = memory_.as<char>().data(), .bytes = size - begin};
   if (read_at_place(fd, {begin, filled_.memory, filled_.bytes}, path_) < filled_.bytes)
     fail(ErrorKind::kIo, path_, ": holds less than was written to it");
+  for (size_t i = kPieces; --i > 0;) free_.push_back(memory_.as<char>().data() + i * kPiece);
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -94,12 +95,11 @@ void DirectWriter::append(const void* data, size_t bytes) {
 /// Gives the full piece to the thread and goes on with the memory of one that is written.
 void DirectWriter::hand_over() {
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return error_ || waiting_.size() < kPieces - 1; });
+  done_.wait(lock, [&] { return error_ || !free_.empty(); });
   if (error_) std::rethrow_exception(error_);
   waiting_.push_back(filled_);
-  filled_ = {
-      .offset = filled_.offset + kPiece, .memory = memory_.as<char>().data() + next_ * kPiece, .bytes = 0};
-  next_ = (next_ + 1) % kPieces;
+  filled_ = {.offset = filled_.offset + kPiece, .memory = free_.back(), .bytes = 0};
+  free_.pop_back();
   lock.unlock();
   work_.notify_one();
 }
@@ -142,6 +142,7 @@ void DirectWriter::serve() {
     }
     lock.lock();
     waiting_.pop_front();
+    free_.push_back(piece.memory);
     if (error) {
       error_ = error;
       waiting_.clear();

@@ -27,6 +27,7 @@ namespace {
 constexpr size_t kBytesInFlight = size_t{1} << 24;
 constexpr size_t kChunk = size_t{1} << 18;  // fits the second-level cache with its tokens
 constexpr size_t kLeastChunk = size_t{1} << 16, kLinesPerChunk = 4096;
+constexpr size_t kChunksAhead = 6;  // that others may work on beside one of slow text, for order is kept
 static_assert(kLongLine > kChunk && kLongLine < kBytesInFlight);
 
 /// One preprocess() with what all its stages see.
@@ -51,7 +52,7 @@ void run_pipeline(const Run& run, const std::vector<InputFile>& files) {
       std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
   const auto workers = static_cast<size_t>(std::max(run.config.workers, 1));
   const size_t threads = workers + (compressed ? 1 : 0);  // decompressing is as much work as tokenizing
-  const size_t items = threads == 1 ? 1 : 2 * threads;
+  const size_t items = threads == 1 ? 1 : 2 * threads + kChunksAhead;
   const size_t bytes = std::clamp(kBytesInFlight / items, kLeastChunk, kChunk);
   DocumentSource source(files, {run.line_limits(bytes), threads}, run.interrupt, run.output.start());
   std::vector<DocumentEncoder> encoders(threads, DocumentEncoder(run.config, run.tools));
