@@ -13,14 +13,15 @@ namespace {
 
 constexpr std::string_view kMagic = "MGTCACHE";
 
-struct Header {
+struct alignas(64) Header {  // so that what follows is aligned like this in memory
   std::array<char, 8> magic;
   uint64_t bytes;  // behind the header
   uint64_t hash;   // XXH64 of them
+  std::array<uint64_t, 5> zeros;
 };
 
 Header header_of(std::string_view contents) {
-  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents)};
+  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents), .zeros = {}};
   std::memcpy(header.magic.data(), kMagic.data(), kMagic.size());
   return header;
 }
@@ -45,22 +46,23 @@ CachedFile::CachedFile(std::string_view kind, uint64_t source) {
   if (!folder.empty()) path_ = concat(folder, "/", kind, "-", hex64(source));
 }
 
-std::optional<CachedFile::Contents> CachedFile::load() const {
-  if (path_.empty()) return std::nullopt;
+std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
+  if (path_.empty()) return nullptr;
   try {
-    if (!file_exists(path_)) return std::nullopt;
+    if (!file_exists(path_)) return nullptr;
     MappedFile file(path_);
     Header found{}, right{};
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);
       right = header_of(file.text().substr(sizeof found));
-      if (std::memcmp(&found, &right, sizeof found) == 0) return Contents(std::move(file), sizeof found);
+      if (std::memcmp(&found, &right, sizeof found) == 0)
+        return std::make_shared<const Contents>(std::move(file), sizeof found);
     }
     warn(path_, ": the cached file is damaged; it is made again");
   } catch (const Error&) {
     // Not readable: as if it were not there.
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 void CachedFile::store(std::string_view contents) const {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +24,8 @@ class CachedFile {
   /// contents are made from.
   CachedFile(std::string_view kind, uint64_t source);
 
-  /// What was stored, as a view of the mapped file: one that is in use is never changed, only replaced.
+  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
+  /// changed, only replaced.
   class Contents {
    public:
     explicit Contents(MappedFile file, size_t from) : file_(std::move(file)), from_(from) {}
@@ -34,8 +35,8 @@ class CachedFile {
     MappedFile file_;
     size_t from_;
   };
-  /// The contents, if they are there and whole. Of a damaged file a line goes to the log.
-  std::optional<Contents> load() const;
+  /// The contents, if they are there and whole, else null. Of a damaged file a line goes to the log.
+  std::shared_ptr<const Contents> load() const;
   /// Quietly does nothing where it cannot be written.
   void store(std::string_view contents) const;
 

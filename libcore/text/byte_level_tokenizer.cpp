@@ -75,13 +75,26 @@ class ByteLevelTokenizer::Lease {
   Scratch* scratch_ = nullptr;
 };
 
+namespace {
+
+BytePairEncoder encoder_of(ByteLevelModel& model) {
+  if (model.tables) return {model.byte_ids, std::move(model.tables->merges)};
+  return {model.byte_ids, model.merges, model.ranks, std::move(model.characters)};
+}
+
+MergeBorders borders_of(ByteLevelModel& model, const TokenTexts& tokens) {
+  return model.tables ? MergeBorders(std::move(model.tables->borders)) : MergeBorders(tokens, model.merges);
+}
+
+}  // namespace
+
 ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     : name_(std::move(model.name)),
-      tokens_(std::move(model.tokens)),
+      tokens_(model.tables ? std::move(model.tables->tokens) : TokenTexts(model.tokens)),
       rules_{.cut_in_parts = !model.characters,
              .wide = tokens_.size() > size_t{1} << 16,
-             .encoder = {model.byte_ids, model.merges, model.ranks, std::move(model.characters)},
-             .borders = {tokens_, model.merges},
+             .encoder = encoder_of(model),
+             .borders = borders_of(model, tokens_),
              .whole = {}},
       memory_(kMemory, rules_.wide),
       find_pretokens_(std::move(model.find_pretokens)),
@@ -89,17 +102,26 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       normalized_added_(std::move(model.normalized_added)),
       eod_(model.eod),
       rule_names_(std::move(model.rules)),
-      hash_(std::move(model.hash)) {
+      hash_(model.tables ? std::move(model.tables->hash) : "") {
   // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
   if (model.ignore_merges) {
     rule_names_ += "; whole tokens first";
-    for (int32_t id : model.unmerged ? *model.unmerged : find_unmerged(model.literal))
+    for (int32_t id : model.tables ? model.tables->unmerged : find_unmerged(model.literal))
       rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
     // The table's ids of such a token as a whole pretoken are not those of a part.
     if (!rules_.whole.empty()) rules_.cut_in_parts = false;
   }
-  seeds_ = model.seeds.empty() ? find_seeds() : std::move(model.seeds);
+  seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());
+}
+
+ByteLevelTables ByteLevelTokenizer::tables() const {
+  return {.tokens = tokens_,
+          .merges = rules_.encoder.arrays(),
+          .borders = rules_.borders.arrays(),
+          .seeds = seeds_,
+          .unmerged = unmerged(),
+          .hash = hash()};
 }
 
 std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
@@ -135,7 +157,7 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
 void ByteLevelTokenizer::help_to_seed() const {
   for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();)
     for (const PieceSeed& seed :
-         std::span(seeds_).subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first))) {
+         seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first))) {
       const auto id = static_cast<int32_t>(seed.id);
       memory_.table.add(seed.key, memory_.table.pack({&id, 1}));
     }
@@ -249,7 +271,7 @@ std::string ByteLevelTokenizer::hash() const {
   hash.add("BPE 2");  // when this changes, so must kPackedVersion (packed_model.cpp)
   hash.add(rule_names_);
   hash.add(static_cast<int64_t>(tokens_.size()));
-  for (const std::string& token : tokens_) hash.add(token);
+  for (size_t id = 0; id < tokens_.size(); ++id) hash.add(tokens_[id]);
   rules_.encoder.add_to(hash);
   raw_added_.add_to(hash);
   normalized_added_.add_to(hash);

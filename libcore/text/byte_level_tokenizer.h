@@ -12,9 +12,20 @@
 #include "libcore/text/cached_encoder.h"
 #include "libcore/text/character_ids.h"
 #include "libcore/text/pretokenizer.h"
+#include "libcore/text/token_texts.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {
+
+/// What a ByteLevelTokenizer works out of its model.
+struct ByteLevelTables {
+  TokenTexts tokens;
+  BytePairEncoder::Arrays merges;
+  MergeBorders::Arrays borders;
+  SharedArray<PieceSeed> seeds;   // see seeds()
+  std::vector<int32_t> unmerged;  // see unmerged()
+  std::string hash;               // as hash() gives it
+};
 
 /// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
 /// hf_json.h).
@@ -28,13 +39,13 @@ struct ByteLevelModel {
   bool ignore_merges = false;  // a pretoken that is a token is that token, whatever merging would give
   std::vector<bool> literal;   // tokens not written in the byte alphabet: no pretoken is one; empty: none is
   FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
-  std::string rules = "gpt-2";                   // names find_pretokens and characters, for hash()
-  std::vector<AddedToken> raw_added;             // looked for first, in the text as it is
-  std::vector<AddedToken> normalized_added;      // looked for in what is left, after the normalizer
-  int32_t eod = -1;                              // -1: the files name none
-  std::string hash;                              // as hash() gives it; empty: not known yet
-  std::vector<PieceSeed> seeds;                  // as seeds() gives them; empty: not known yet
-  std::optional<std::vector<int32_t>> unmerged;  // as unmerged() gives it; nothing: not known yet
+  std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
+  std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
+  std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
+  int32_t eod = -1;                          // -1: the files name none
+  // What another tokenizer worked out of the same model. Then tokens, characters, merges, ranks and literal
+  // are not looked at.
+  std::optional<ByteLevelTables> tables;
 };
 
 /// GPT-2's way: added tokens are cut out, the rest falls into pretokens, each of which is merged by rank (see
@@ -43,6 +54,8 @@ struct ByteLevelModel {
 class ByteLevelTokenizer : public Tokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
+  /// Of a model without `characters`.
+  ByteLevelTables tables() const;
   ~ByteLevelTokenizer() override;
 
   int vocab_size() const override { return static_cast<int>(tokens_.size()); }
@@ -59,7 +72,7 @@ class ByteLevelTokenizer : public Tokenizer {
 
   /// The short pieces that are known from the beginning: tokens that are the ids of their own text,
   /// which not every token is.
-  std::span<const PieceSeed> seeds() const { return seeds_; }
+  std::span<const PieceSeed> seeds() const { return seeds_.span(); }
   /// Where merges are ignored for whole tokens: those that merging would not give, ascending. Few, so that
   /// looking for them costs little.
   std::vector<int32_t> unmerged() const;
@@ -84,11 +97,11 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode_giant(Scratch&, std::string_view pretoken, Sink) const;
 
   std::string name_;
-  std::vector<std::string> tokens_;
+  TokenTexts tokens_;
   PieceRules rules_;
   mutable PieceMemory memory_;  // by all threads
   FindPretokens find_pretokens_;
-  std::vector<PieceSeed> seeds_;
+  SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;
   int32_t eod_;
   std::string rule_names_, hash_;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "libcore/base/error.h"
+#include "libcore/base/huge_pages.h"
 #include "libcore/base/isa.h"
 #include "libcore/text/unicode.h"
 
@@ -20,6 +21,46 @@ bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   return other == merges.end();
 }
 
+using Bucket = MergeTables::Bucket;
+
+void check(std::span<const TokenMerge> merges) {
+  if (merges.size() >= MergeTables::kNoRank)
+    fail(ErrorKind::kData, "the tokenizer has ", merges.size(), " merges; at most ", MergeTables::kNoRank - 1,
+         " can be used");
+  for (const TokenMerge& merge : merges)
+    for (const int32_t id : {merge.left, merge.right, merge.merged})
+      if (id < 0 || id >= MergeTables::kNobody)
+        fail(ErrorKind::kData, "token id ", id, " is beyond what can be merged; ids go to ",
+             MergeTables::kNobody - 1);
+}
+
+void add(const TokenMerge& merge, uint32_t rank, std::span<Bucket> buckets) {
+  const uint64_t pair = MergeTables::pair_of(merge.left, merge.right);
+  const int shift = 64 - std::countr_zero(buckets.size());
+  for (size_t at = MergeTables::place(pair, shift);; at = (at + 1) & (buckets.size() - 1))
+    for (uint64_t& slot : buckets[at].slots)
+      if (slot == MergeTables::kFree || slot >> MergeTables::kRankBits == pair) {
+        slot = pair << MergeTables::kRankBits | rank;
+        return;
+      }
+}
+
+/// All but the ranks of two bytes.
+BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks ranks) {
+  check(merges);
+  auto memory = std::make_shared<HugePages>(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket));
+  const std::span<Bucket> buckets = memory->as<Bucket>();
+  std::memset(buckets.data(), 0xFF, buckets.size_bytes());
+  const bool rank_is_id = ranks == MergeRanks::kToken || ids_ascend(merges);
+  std::vector<int32_t> merged;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    add(merges[i], static_cast<uint32_t>(rank_is_id ? static_cast<size_t>(merges[i].merged) : i), buckets);
+    if (!rank_is_id) merged.push_back(merges[i].merged);
+  }
+  return {
+      .buckets = {buckets, std::move(memory)}, .merged = SharedArray(std::move(merged)), .byte_ranks = {}};
+}
+
 }  // namespace
 
 struct BytePairEncoder::Lazy {
@@ -32,46 +73,46 @@ BytePairEncoder::BytePairEncoder(BytePairEncoder&&) noexcept = default;
 
 BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                                  MergeRanks ranks, std::optional<CharacterIds> characters)
-    : byte_ids_(byte_ids),
-      characters_(std::move(characters)),
-      memory_(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket)),
-      buckets_(memory_.as<Bucket>()),
-      byte_ranks_(256 * 256),
-      shift_(64 - std::countr_zero(buckets_.size())),
-      merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic),
-      lazy_(std::make_unique<Lazy>()) {
-  if (merges.size() >= kNoRank)
-    fail(ErrorKind::kData, "the tokenizer has ", merges.size(), " merges; at most ", kNoRank - 1,
-         " can be used");
-  for (const Merge& merge : merges)
-    for (int32_t id : {merge.left, merge.right, merge.merged})
-      if (id < 0 || id >= kNobody)
-        fail(ErrorKind::kData, "token id ", id, " is beyond what can be merged; ids go to ", kNobody - 1);
-  std::memset(buckets_.data(), 0xFF, buckets_.size_bytes());
-  const bool rank_is_id = ranks == MergeRanks::kToken || ids_ascend(merges);
-  for (size_t i = 0; i < merges.size(); ++i) {
-    add(merges[i], static_cast<uint32_t>(rank_is_id ? static_cast<size_t>(merges[i].merged) : i));
-    if (!rank_is_id) merged_.push_back(merges[i].merged);
-  }
-  for (size_t pair = 0; pair < byte_ranks_.size(); ++pair)
-    byte_ranks_[pair] = rank(byte_ids_[pair / 256], byte_ids_[pair % 256]);
+    : BytePairEncoder(byte_ids, arrays_of(merges, ranks)) {
+  characters_ = std::move(characters);
+  std::vector<uint32_t> byte_ranks(256 * 256);
+  for (size_t pair = 0; pair < byte_ranks.size(); ++pair)
+    byte_ranks[pair] = rank(byte_ids_[pair / 256], byte_ids_[pair % 256]);
+  arrays_.byte_ranks = SharedArray(std::move(byte_ranks));
 }
 
-void BytePairEncoder::add(const Merge& merge, uint32_t rank) {
-  const uint64_t pair = MergeTables::pair_of(merge.left, merge.right);
-  for (size_t at = tables().place(pair);; at = (at + 1) & (buckets_.size() - 1))
-    for (uint64_t& slot : buckets_[at].slots)
-      if (slot == MergeTables::kFree || slot >> MergeTables::kRankBits == pair) {
-        slot = pair << MergeTables::kRankBits | rank;
-        return;
-      }
+BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays)
+    : byte_ids_(byte_ids),
+      arrays_(std::move(arrays)),
+      shift_(64 - std::countr_zero(arrays_.buckets.size())),
+      merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic),
+      lazy_(std::make_unique<Lazy>()) {}
+
+bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
+  const auto beyond = [](uint64_t number, size_t size) { return static_cast<size_t>(number) >= size; };
+  const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
+  bool fits = std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
+              arrays.byte_ranks.size() == 256 * 256,
+       ends = false;
+  for (const int32_t id : arrays.merged) fits &= !beyond(static_cast<uint32_t>(id), ids);
+  for (const uint32_t rank : arrays.byte_ranks) fits &= rank == kNoRank || !beyond(rank, ranks);
+  for (const Bucket& bucket : arrays.buckets) {
+    ends |= bucket.slots.back() == MergeTables::kFree;  // else looking for a pair might never end
+    for (const uint64_t slot : bucket.slots) {
+      const uint64_t pair = slot >> MergeTables::kRankBits;
+      fits &= slot == MergeTables::kFree ||
+              !(beyond(slot & (kNoRank - 1), ranks) | beyond(pair >> MergeTables::kIdBits, ids) |
+                beyond(pair & kNobody, ids));
+    }
+  }
+  return fits && ends;
 }
 
 MergeTables BytePairEncoder::tables() const {
-  return {.buckets = buckets_.data(),
+  return {.buckets = arrays_.buckets.data(),
           .shift = shift_,
-          .merged = merged_.empty() ? nullptr : merged_.data(),
-          .byte_ranks = byte_ranks_.data(),
+          .merged = arrays_.merged.empty() ? nullptr : arrays_.merged.data(),
+          .byte_ranks = arrays_.byte_ranks.data(),
           .byte_ids = byte_ids_.data()};
 }
 
@@ -81,7 +122,7 @@ inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
 
 std::vector<TokenMerge> BytePairEncoder::merges() const {
   std::vector<std::array<uint64_t, 2>> slots;  // rank, pair
-  for (const Bucket& bucket : buckets_)
+  for (const Bucket& bucket : arrays_.buckets)
     for (const uint64_t slot : bucket.slots)
       if (slot != MergeTables::kFree) slots.push_back({slot & (kNoRank - 1), slot >> MergeTables::kRankBits});
   std::sort(slots.begin(), slots.end());
@@ -189,7 +230,8 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
   };
   const auto first_rank = [&](size_t i) {
     if (characters_) return rank(ids[i], ids[i + 1]);
-    return byte_ranks_[size_t{static_cast<uint8_t>(bytes[i])} << 8 | static_cast<uint8_t>(bytes[i + 1])];
+    return arrays_
+        .byte_ranks[size_t{static_cast<uint8_t>(bytes[i])} << 8 | static_cast<uint8_t>(bytes[i + 1])];
   };
   for (size_t i = 0; i + 1 < n; ++i) steps[i] = step(first_rank(i), i);
   const size_t rounded = (n + kStep - 1) / kStep * kStep;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/huge_pages.h"
+#include "libcore/base/shared_array.h"
 #include "libcore/text/character_ids.h"
 #include "libcore/text/identity_hash.h"
 #include "libcore/text/long_merge.h"
@@ -34,6 +34,19 @@ class BytePairEncoder {
                   MergeRanks ranks = MergeRanks::kOrder,
                   std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
 
+  /// The merges as it works with them.
+  using Bucket = MergeTables::Bucket;
+  struct Arrays {
+    SharedArray<Bucket> buckets;       // a full one is continued in the next
+    SharedArray<int32_t> merged;       // by rank; empty: the rank is the id
+    SharedArray<uint32_t> byte_ranks;  // of two bytes: first * 256 + second
+  };
+  const Arrays& arrays() const { return arrays_; }
+  /// Of those of another one with the same byte_ids.
+  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
+  /// Whether they may be given: all of their ids are less than `ids`.
+  static bool fit(const Arrays& arrays, size_t ids);
+
   ~BytePairEncoder();
   BytePairEncoder(BytePairEncoder&&) noexcept;
 
@@ -56,12 +69,12 @@ class BytePairEncoder {
   static constexpr size_t kShort = 64;
   static constexpr uint32_t kNoRank = MergeTables::kNoRank;
   static constexpr int32_t kNobody = MergeTables::kNobody;
-  using Bucket = MergeTables::Bucket;
 
   MergeTables tables() const;
   uint32_t rank(int32_t left, int32_t right) const;
-  void add(const Merge& merge, uint32_t rank);
-  int32_t merged(uint32_t rank) const { return merged_.empty() ? static_cast<int32_t>(rank) : merged_[rank]; }
+  int32_t merged(uint32_t rank) const {
+    return arrays_.merged.empty() ? static_cast<int32_t>(rank) : arrays_.merged[rank];
+  }
   /// In the order of their ranks.
   std::vector<Merge> merges() const;
   void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends their ids
@@ -70,10 +83,7 @@ class BytePairEncoder {
 
   std::array<int32_t, 256> byte_ids_;
   std::optional<CharacterIds> characters_;
-  HugePages memory_;
-  std::span<Bucket> buckets_;         // a full one is continued in the next
-  std::vector<int32_t> merged_;       // by rank; empty: the rank is the id
-  std::vector<uint32_t> byte_ranks_;  // of two bytes: first * 256 + second
+  Arrays arrays_;
   int shift_;
   MergePieces merge_pieces_;  // the one for this processor
   struct Lazy;                // what only long pieces need

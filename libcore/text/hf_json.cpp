@@ -211,19 +211,18 @@ std::string pack_parts(const Json& root, const HfParts& parts) {
     if (const Json* stage = root.find(key)) stages.set(key, *stage);
   Packer out;
   out.add(stages.dump());
-  out.add(parts.texts.bytes());
-  out.add(std::span<const uint32_t>(parts.texts.ends()));
+  out.add(parts.texts.bytes().span());
+  out.add(parts.texts.ends().span());
   pack(parts.model, out);
   return out.take();
 }
 
-std::optional<HfParts> unpack_parts(std::string_view packed, const Source& source) {
-  Unpacker in(packed);
-  const std::string_view stages = in.text(), texts = in.text();
-  std::vector<uint32_t> ends = in.array<uint32_t>();
+std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
+  const std::string_view stages = in.text();
+  const auto texts = in.shared<char>();
+  const auto ends = in.shared<uint32_t>();
   std::optional<ByteLevelModel> model = unpack_model(in);
-  if (!model || !in.whole() || ends.size() != model->tokens.size() ||
-      !std::is_sorted(ends.begin(), ends.end()) || (ends.empty() ? 0 : ends.back()) != texts.size())
+  if (!model || !in.whole() || ends.size() != model->tables->tokens.size() || !TokenTexts::fit(texts, ends))
     return std::nullopt;
   const Json json = Json::parse(stages, source.path);
   const HfPlace root(json, source.path);
@@ -231,7 +230,7 @@ std::optional<HfParts> unpack_parts(std::string_view packed, const Source& sourc
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
   parts.model.find_pretokens = choose_pretokens(pretokenizer, false);
-  parts.texts = TokenTexts(texts, std::move(ends));
+  parts.texts = TokenTexts(texts, ends);
   return parts;
 }
 
@@ -242,7 +241,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   const std::optional<CachedFile> kept = kept_file("hf", files, words);
   if (kept)
     if (const auto packed = kept->load())
-      if (std::optional<HfParts> parts = unpack_parts(packed->text(), source))
+      if (std::optional<HfParts> parts = unpack_parts({packed->text(), packed}, source))
         return make(std::move(*parts)).tokenizer;
   const Json json = Json::load(source.path);
   const HfPlace root(json, source.path);
@@ -253,7 +252,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   read_model(source, root, pretokenizer, parts);
   if (!kept || !pretokenizer.byte_level) return make(std::move(parts)).tokenizer;
   Made made = make(parts);
-  complete(parts.model, *made.core);
+  parts.model.tables = made.core->tables();
   kept->store(pack_parts(json, parts));
   return std::move(made.tokenizer);
 }

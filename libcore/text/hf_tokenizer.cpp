@@ -52,19 +52,6 @@ std::optional<Normalizer> continued(const Normalizer& all) {
 
 }  // namespace
 
-TokenTexts::TokenTexts(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) {
-    bytes_ += text;
-    ends_.push_back(static_cast<uint32_t>(bytes_.size()));
-  }
-}
-
-std::string_view TokenTexts::operator[](size_t id) const {
-  if (const auto changed = changed_.find(id); changed != changed_.end()) return changed->second;
-  const size_t begin = id == 0 ? 0 : ends_[id - 1];
-  return std::string_view(bytes_).substr(begin, ends_[id] - begin);
-}
-
 HfTokenizer::HfTokenizer(HfParts parts) : HfTokenizer(Ready{}, with_normal_tokens(std::move(parts))) {}
 
 HfTokenizer::HfTokenizer(Ready, HfParts parts)

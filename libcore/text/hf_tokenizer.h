@@ -5,35 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "libcore/text/byte_level_tokenizer.h"
 #include "libcore/text/hf_stages.h"
+#include "libcore/text/token_texts.h"
 
 namespace megalith {
-
-/// The text of each id, end to end in one piece of memory. Empty: no token has the id.
-class TokenTexts {
- public:
-  TokenTexts() = default;
-  explicit TokenTexts(const std::vector<std::string>& texts);
-  /// `ends`: where each ends in `bytes`, ascending, the last at their end.
-  TokenTexts(std::string_view bytes, std::vector<uint32_t> ends) : bytes_(bytes), ends_(std::move(ends)) {}
-
-  size_t size() const { return ends_.size(); }
-  std::string_view operator[](size_t id) const;
-  void change(size_t id, std::string text) { changed_[id] = std::move(text); }
-
-  /// As they were made.
-  std::string_view bytes() const { return bytes_; }
-  const std::vector<uint32_t>& ends() const { return ends_; }
-
- private:
-  std::string bytes_;
-  std::vector<uint32_t> ends_;
-  std::unordered_map<size_t, std::string> changed_;
-};
 
 /// Where the pretokens of a text begin: at its start, and at each `mark` or each run of them. No mark: the
 /// text is one pretoken.

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
+#include "libcore/base/shared_array.h"
 #include "libcore/text/byte_pair_encoder.h"
+#include "libcore/text/token_texts.h"
 
 namespace megalith {
 
@@ -17,7 +16,18 @@ namespace megalith {
 class MergeBorders {
  public:
   /// `tokens`: bytes by id.
-  MergeBorders(std::span<const std::string> tokens, std::span<const BytePairEncoder::Merge> merges);
+  MergeBorders(const TokenTexts& tokens, std::span<const BytePairEncoder::Merge> merges);
+
+  /// What it works with.
+  struct Arrays {
+    SharedArray<uint16_t> ways;   // by the bytes on both sides: which ways there are
+    SharedArray<uint64_t> known;  // a bit for the hash of each merge's bytes
+    SharedArray<uint8_t> doubts;  // see doubts()
+  };
+  const Arrays& arrays() const { return arrays_; }
+  /// Of those of another one.
+  explicit MergeBorders(Arrays arrays);
+  static bool fit(const Arrays& arrays);
 
   /// Whether byte `at` of `piece` (not the first) begins a character outside ASCII that no merge can join to
   /// what is before it. May be false where none can.
@@ -29,7 +39,7 @@ class MergeBorders {
 
   /// By the byte before a character outside ASCII: joins() is false for each character whose first byte's
   /// lowest three bits make the number of a bit that is not set here.
-  const std::array<uint8_t, 256>& doubts() const { return doubts_; }
+  std::span<const uint8_t, 256> doubts() const { return arrays_.doubts.span().first<256>(); }
 
  private:
   // A merge is known by the last bytes of its left token and the first of its right one, up to kBytes each: a
@@ -40,9 +50,7 @@ class MergeBorders {
   static uint64_t bytes_around(std::string_view piece, size_t at);
   uint64_t hash(uint64_t around, size_t way) const;
 
-  std::vector<uint16_t> ways_;   // by the bytes on both sides: which ways there are
-  std::vector<uint64_t> known_;  // a bit for the hash of each merge's bytes
-  std::array<uint8_t, 256> doubts_{};
+  Arrays arrays_;
   int shift_ = 63;
 };
 

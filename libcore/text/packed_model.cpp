@@ -13,24 +13,13 @@ namespace megalith {
 namespace {
 
 /// Of what is kept: goes up whenever the form of the files, or the hash or another value in them, changes.
-constexpr int kPackedVersion = 4;
+constexpr int kPackedVersion = 5;
 
 struct PackedAdded {
   uint32_t bytes;  // of its text
   int32_t id;
   uint32_t flags;  // lstrip, rstrip, single_word
 };
-
-void pack_texts(const std::vector<std::string>& texts, Packer& out) {
-  std::vector<uint32_t> sizes;
-  std::string bytes;
-  for (const std::string& text : texts) {
-    sizes.push_back(static_cast<uint32_t>(text.size()));
-    bytes += text;
-  }
-  out.add(std::span<const uint32_t>(sizes));
-  out.add(bytes);
-}
 
 /// Texts of these sizes in `bytes`; nothing when they are not all of it.
 std::optional<std::vector<std::string>> cut(std::string_view bytes, std::span<const uint32_t> sizes) {
@@ -75,30 +64,68 @@ std::optional<std::vector<AddedToken>> unpack_added(Unpacker& in) {
 
 /// Whether every id in the model is one of its tokens.
 bool ids_fit(const ByteLevelModel& model) {
-  const auto size = static_cast<int64_t>(model.tokens.size());
-  const auto fits = [size](int64_t id) { return id >= 0 && id < size; };
+  const ByteLevelTables& tables = *model.tables;
+  const size_t size = tables.tokens.size();
+  const auto fits = [size](int64_t id) { return static_cast<uint64_t>(id) < size; };
   const auto added_fit = [&](const std::vector<AddedToken>& tokens) {
     return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id); });
   };
   return std::all_of(model.byte_ids.begin(), model.byte_ids.end(), fits) &&
-         std::all_of(model.merges.begin(), model.merges.end(),
-                     [&](const auto& m) { return fits(m.left) && fits(m.right) && fits(m.merged); }) &&
-         std::all_of(model.seeds.begin(), model.seeds.end(),
+         std::all_of(tables.seeds.begin(), tables.seeds.end(),
                      [&](const PieceSeed& seed) { return fits(seed.id); }) &&
-         std::all_of(model.unmerged->begin(), model.unmerged->end(), fits) && added_fit(model.raw_added) &&
-         added_fit(model.normalized_added) && model.eod >= -1 && model.eod < size;
+         std::all_of(tables.unmerged.begin(), tables.unmerged.end(), fits) && added_fit(model.raw_added) &&
+         added_fit(model.normalized_added) && (model.eod == -1 || fits(model.eod));
+}
+
+void pack(const TokenTexts& texts, Packer& out) {
+  out.add(texts.bytes().span());
+  out.add(texts.ends().span());
+}
+
+void pack(const ByteLevelTables& tables, Packer& out) {
+  pack(tables.tokens, out);
+  out.add(tables.merges.buckets.span());
+  out.add(tables.merges.merged.span());
+  out.add(tables.merges.byte_ranks.span());
+  out.add(tables.borders.ways.span());
+  out.add(tables.borders.known.span());
+  out.add(tables.borders.doubts.span());
+  out.add(tables.seeds.span());
+  out.add(std::span<const int32_t>(tables.unmerged));
+  out.add(tables.hash);
+}
+
+std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
+  ByteLevelTables tables;
+  const auto bytes = in.shared<char>();
+  const auto ends = in.shared<uint32_t>();
+  tables.merges.buckets = in.shared<BytePairEncoder::Bucket>();
+  tables.merges.merged = in.shared<int32_t>();
+  tables.merges.byte_ranks = in.shared<uint32_t>();
+  tables.borders.ways = in.shared<uint16_t>();
+  tables.borders.known = in.shared<uint64_t>();
+  tables.borders.doubts = in.shared<uint8_t>();
+  tables.seeds = in.shared<PieceSeed>();
+  tables.unmerged = in.array<int32_t>();
+  tables.hash = in.text();
+  if (!TokenTexts::fit(bytes, ends) || !BytePairEncoder::fit(tables.merges, ends.size()) ||
+      !MergeBorders::fit(tables.borders))
+    return std::nullopt;
+  tables.tokens = TokenTexts(bytes, ends);
+  return tables;
 }
 
 }  // namespace
 
 std::string_view Unpacker::take(size_t size) {
+  const size_t padding = Packer::padding(size_ - rest_.size());
   uint64_t count = 0;
-  if (!whole_ || rest_.size() < sizeof count) {
+  if (!whole_ || rest_.size() < padding + sizeof count) {
     whole_ = false;
     return {};
   }
-  std::memcpy(&count, rest_.data(), sizeof count);
-  rest_.remove_prefix(sizeof count);
+  std::memcpy(&count, rest_.data() + padding, sizeof count);
+  rest_.remove_prefix(padding + sizeof count);
   if (count > rest_.size() / size) {
     whole_ = false;
     return {};
@@ -109,46 +136,29 @@ std::string_view Unpacker::take(size_t size) {
 }
 
 void pack(const ByteLevelModel& model, Packer& out) {
-  if (!model.unmerged)
-    fail(ErrorKind::kInternal, model.name, ": a model that is not complete cannot be kept");
+  if (!model.tables) fail(ErrorKind::kInternal, model.name, ": a model without tables cannot be kept");
   out.add(model.name);
   out.add(model.rules);
-  out.add(model.hash);
-  const std::array<int32_t, 3> numbers = {static_cast<int32_t>(model.ranks), model.ignore_merges, model.eod};
+  const std::array<int32_t, 2> numbers = {model.ignore_merges, model.eod};
   out.add(std::span<const int32_t>(numbers));
-  pack_texts(model.tokens, out);
-  std::vector<uint8_t> literal(model.literal.begin(), model.literal.end());
-  out.add(std::span<const uint8_t>(literal));
   out.add(std::span<const int32_t>(model.byte_ids));
-  out.add(std::span<const BytePairEncoder::Merge>(model.merges));
-  out.add(std::span<const PieceSeed>(model.seeds));
-  out.add(std::span<const int32_t>(*model.unmerged));
   pack_added(model.raw_added, out);
   pack_added(model.normalized_added, out);
+  pack(*model.tables, out);
 }
 
 std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
   ByteLevelModel model;
   model.name = in.text();
   model.rules = in.text();
-  model.hash = in.text();
   const auto numbers = in.array<int32_t>();
-  const auto sizes = in.array<uint32_t>();
-  auto tokens = cut(in.text(), sizes);
-  const auto literal = in.array<uint8_t>();
   const auto byte_ids = in.array<int32_t>();
-  model.merges = in.array<BytePairEncoder::Merge>();
-  model.seeds = in.array<PieceSeed>();
-  model.unmerged = in.array<int32_t>();
   auto raw = unpack_added(in), normalized = unpack_added(in);
-  if (numbers.size() != 3 || numbers[0] < 0 || numbers[0] > static_cast<int32_t>(MergeRanks::kToken) ||
-      byte_ids.size() != model.byte_ids.size() || !tokens || !raw || !normalized)
+  model.tables = unpack_tables(in);
+  if (numbers.size() != 2 || byte_ids.size() != model.byte_ids.size() || !raw || !normalized || !model.tables)
     return std::nullopt;
-  model.ranks = static_cast<MergeRanks>(numbers[0]);
-  model.ignore_merges = numbers[1] != 0;
-  model.eod = numbers[2];
-  model.tokens = std::move(*tokens);
-  model.literal.assign(literal.begin(), literal.end());
+  model.ignore_merges = numbers[0] != 0;
+  model.eod = numbers[1];
   std::copy(byte_ids.begin(), byte_ids.end(), model.byte_ids.begin());
   model.raw_added = std::move(*raw);
   model.normalized_added = std::move(*normalized);
@@ -177,18 +187,12 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
   return std::optional<CachedFile>(std::in_place, concat(kind, "-", kPackedVersion), hash.digest());
 }
 
-void complete(ByteLevelModel& model, const ByteLevelTokenizer& tokenizer) {
-  model.seeds.assign(tokenizer.seeds().begin(), tokenizer.seeds().end());
-  model.unmerged = tokenizer.unmerged();
-  model.hash = tokenizer.hash();
-}
-
 std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
                                                    const FindPretokens& find,
                                                    const std::function<ByteLevelModel()>& read) {
   if (!kept) return std::make_unique<ByteLevelTokenizer>(read());
   if (const auto packed = kept->load()) {
-    Unpacker in(packed->text());
+    Unpacker in(packed->text(), packed);
     std::optional<ByteLevelModel> model = unpack_model(in);
     if (model && in.whole()) {
       model->find_pretokens = find;
@@ -197,7 +201,7 @@ std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFil
   }
   ByteLevelModel model = read();
   auto tokenizer = std::make_unique<ByteLevelTokenizer>(model);
-  complete(model, *tokenizer);
+  model.tables = tokenizer->tables();
   Packer out;
   pack(model, out);
   kept->store(out.take());

@@ -30,7 +30,10 @@ struct MergeTables {
   static uint64_t pair_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
   }
-  size_t place(uint64_t pair) const { return static_cast<size_t>((pair * 0x9E3779B97F4A7C15u) >> shift); }
+  static size_t place(uint64_t pair, int shift) {
+    return static_cast<size_t>((pair * 0x9E3779B97F4A7C15u) >> shift);
+  }
+  size_t place(uint64_t pair) const { return place(pair, shift); }
   /// The rank of pair_of(), or kNoRank.
   uint32_t rank(uint64_t pair) const {
     const size_t last = (size_t{1} << (64 - shift)) - 1;

@@ -56,11 +56,11 @@ TEST(CachedFile, GivesBackWhatWasStoredForTheSameSource) {
   const std::string contents("a\0b", 3);
   EXPECT_FALSE(CachedFile("kind", 1).load());
   CachedFile("kind", 1).store(contents);
-  EXPECT_EQ(CachedFile("kind", 1).load().value().text(), contents);
+  EXPECT_EQ(CachedFile("kind", 1).load()->text(), contents);
   EXPECT_FALSE(CachedFile("kind", 2).load());
   EXPECT_FALSE(CachedFile("other", 1).load());
   CachedFile("kind", 1).store("");
-  EXPECT_EQ(CachedFile("kind", 1).load().value().text(), "");
+  EXPECT_EQ(CachedFile("kind", 1).load()->text(), "");
 }
 
 TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
@@ -82,7 +82,7 @@ TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
     }
   }
   cached.store("some contents");
-  EXPECT_EQ(cached.load().value().text(), "some contents");
+  EXPECT_EQ(cached.load()->text(), "some contents");
 }
 
 TEST(CachedFile, LivesWithAFolderThatCannotBeMade) {

@@ -19,7 +19,7 @@ namespace {
 ByteLevelModel small_model() {
   ByteLevelModel model =
       read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"), {"<|user|>"});
-  complete(model, ByteLevelTokenizer(model));
+  model.tables = ByteLevelTokenizer(model).tables();
   return model;
 }
 
@@ -30,29 +30,55 @@ std::string packed(const ByteLevelModel& model) {
 }
 
 std::optional<ByteLevelModel> unpacked(std::string_view bytes) {
-  Unpacker in(bytes);
+  struct alignas(Packer::kAlignment) Line {
+    std::array<char, Packer::kAlignment> bytes;
+  };
+  const auto memory = std::make_shared<std::vector<Line>>(bytes.size() / sizeof(Line) + 1);
+  char* const begin = memory->front().bytes.data();
+  std::copy(bytes.begin(), bytes.end(), begin);
+  Unpacker in({begin, bytes.size()}, memory);
   std::optional<ByteLevelModel> model = unpack_model(in);
   return in.whole() ? model : std::nullopt;
 }
 
-TEST(PackedModel, KeepsNoModelOfWhichSomethingIsUnknown) {
+template <class T>
+SharedArray<T> changed(const SharedArray<T>& values, size_t at, T value) {
+  std::vector<T> copy(values.begin(), values.end());
+  copy.at(at) = value;
+  return SharedArray(std::move(copy));
+}
+
+TEST(PackedModel, KeepsNoModelWithoutTables) {
   ByteLevelModel model = small_model();
-  model.unmerged.reset();
+  model.tables.reset();
   EXPECT_THROW(packed(model), Error);
 }
 
 TEST(PackedModel, GivesTheModelBack) {
   ByteLevelModel model = small_model();
   model.ignore_merges = true;
-  model.unmerged = {{3, 7}};
-  model.hash = "";
-  model.ranks = MergeRanks::kToken;
+  model.tables->unmerged = {3, 7};
+  model.tables->hash = "";  // so that it is worked out
   model.normalized_added.push_back({.text = " x", .id = 3, .takes_space_before = true, .only_alone = true});
   model.normalized_added.push_back({.text = "y", .id = 4, .takes_space_after = true});
   const auto same = unpacked(packed(model));
   ASSERT_TRUE(same);
-  EXPECT_EQ(ByteLevelTokenizer(*same).hash(), ByteLevelTokenizer(model).hash());
   EXPECT_EQ(packed(*same), packed(model));
+  ByteLevelModel read = model;
+  read.tables.reset();
+  EXPECT_EQ(ByteLevelTokenizer(*same).hash(), ByteLevelTokenizer(read).hash());
+  EXPECT_EQ(ByteLevelTokenizer(*same).unmerged(), (std::vector<int32_t>{3, 7}));
+}
+
+TEST(PackedModel, ArraysLieAtMultiplesOfALine) {
+  for (const size_t before : {0, 1, 55, 56, 57, 63, 64, 1000}) {
+    Packer out;
+    out.add(std::string(before, 'x'));
+    out.add(std::string_view("y"));
+    const std::string bytes = out.take();
+    EXPECT_EQ(bytes.find('y') % Packer::kAlignment, 0u) << before;
+    EXPECT_LT(bytes.size(), before + 3 * Packer::kAlignment);
+  }
 }
 
 TEST(PackedModel, RefusesWhatIsCutAndIdsBeyondTheTokens) {
@@ -66,23 +92,88 @@ TEST(PackedModel, RefusesWhatIsCutAndIdsBeyondTheTokens) {
     change(bad);
     EXPECT_FALSE(unpacked(packed(bad)));
   };
-  const auto size = static_cast<int32_t>(good.tokens.size());
+  const auto size = static_cast<int32_t>(good.tables->tokens.size());
   refused([&](ByteLevelModel& m) { m.byte_ids[7] = size; });
   refused([&](ByteLevelModel& m) { m.byte_ids[7] = -1; });
-  refused([&](ByteLevelModel& m) { m.merges[9].left = size; });
-  refused([&](ByteLevelModel& m) { m.merges[9].right = -1; });
-  refused([&](ByteLevelModel& m) { m.merges[9].merged = size; });
-  refused([&](ByteLevelModel& m) { m.seeds = {{PieceKey::of("a"), size}}; });
-  refused([&](ByteLevelModel& m) { m.unmerged = {{size}}; });
+  refused([&](ByteLevelModel& m) {
+    m.tables->seeds = SharedArray(std::vector<PieceSeed>{{PieceKey::of("a"), size}});
+  });
+  refused([&](ByteLevelModel& m) { m.tables->unmerged = {size}; });
   refused([&](ByteLevelModel& m) { m.raw_added[0].id = size; });
   refused([&](ByteLevelModel& m) { m.raw_added[0].text = ""; });
   refused([&](ByteLevelModel& m) { m.eod = size; });
+  refused([&](ByteLevelModel& m) { m.eod = -2; });
+}
+
+TEST(PackedModel, RefusesTablesThatNoModelHas) {
+  const ByteLevelModel good = small_model();
+  ASSERT_TRUE(unpacked(packed(good)));
+  const auto fits = [&](auto change) {
+    ByteLevelModel bad = good;
+    change(*bad.tables);
+    return unpacked(packed(bad)).has_value();
+  };
+  using Bucket = BytePairEncoder::Bucket;
+  const auto with_slots = [&](uint64_t slot) {
+    return fits([&](ByteLevelTables& t) {
+      t.merges.buckets = changed(t.merges.buckets, 5, Bucket{{slot, slot, slot, slot}});
+    });
+  };
+  const auto slot = [](int32_t left, int32_t right, int32_t rank) {
+    return MergeTables::pair_of(left, right) << MergeTables::kRankBits | static_cast<uint64_t>(rank);
+  };
+  const auto size = static_cast<int32_t>(good.tables->tokens.size());
+  ASSERT_TRUE(good.tables->merges.merged.empty()) << "ranks are ids";
+  EXPECT_TRUE(with_slots(slot(size - 1, size - 1, size - 1)));
+  EXPECT_FALSE(with_slots(slot(size, 0, 0)));
+  EXPECT_FALSE(with_slots(slot(0, size, 0)));
+  EXPECT_FALSE(with_slots(slot(0, 0, size)));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) {  // in which looking for a pair never ends
+    t.merges.buckets =
+        SharedArray(std::vector<Bucket>(4, {{slot(1, 1, 1), slot(1, 1, 1), slot(1, 1, 1), 0}}));
+  }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) {
+    t.merges.buckets = SharedArray(std::vector<Bucket>(t.merges.buckets.begin(), t.merges.buckets.end() - 1));
+  }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) { t.merges.buckets = {}; }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) {
+    t.merges.byte_ranks = changed(t.merges.byte_ranks, 70, static_cast<uint32_t>(size));
+  }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) { t.merges.byte_ranks = {}; }));
+  const auto with_merged = [&](int32_t last) {
+    return fits([&](ByteLevelTables& t) {
+      std::vector<int32_t> merged(static_cast<size_t>(size), 1);
+      merged.back() = last;
+      t.merges.merged = SharedArray(std::move(merged));
+    });
+  };
+  EXPECT_TRUE(with_merged(size - 1));
+  EXPECT_FALSE(with_merged(size));
+  EXPECT_FALSE(with_merged(-1));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) { t.merges.merged = SharedArray(std::vector<int32_t>{1}); }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) { t.borders.ways = {}; }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) { t.borders.known = {}; }));
+  EXPECT_FALSE(fits([&](ByteLevelTables& t) { t.borders.doubts = {}; }));
+  const TokenTexts& tokens = good.tables->tokens;
+  const auto with_end = [&](size_t at, uint32_t end) {
+    return fits(
+        [&](ByteLevelTables& t) { t.tokens = TokenTexts(tokens.bytes(), changed(tokens.ends(), at, end)); });
+  };
+  EXPECT_FALSE(with_end(3, 0));
+  EXPECT_FALSE(with_end(tokens.size() - 1, static_cast<uint32_t>(tokens.bytes().size()) + 1));
 }
 
 TEST(PackedModel, IsSafeToReadWhenDamaged) {
-  test::damage(packed(small_model()), [](const std::string& bad) {
-    if (std::optional<ByteLevelModel> model = unpacked(bad)) ByteLevelTokenizer tokenizer(std::move(*model));
+  size_t read = 0;
+  test::damage(packed(small_model()), [&](const std::string& bad) {
+    std::optional<ByteLevelModel> model = unpacked(bad);
+    if (!model) return;
+    ++read;
+    const ByteLevelTokenizer tokenizer(std::move(*model));
+    tokenizer.decode(
+        test::encode(tokenizer, "Some text, which may become other ids, \xE6\x97\xA5\xE6\x9C\xAC"));
   });
+  EXPECT_GT(read, 0u);
 }
 
 /// Merges of a vocabulary of 24,255 tokens, the first 256 of which are bytes: large enough to be kept.

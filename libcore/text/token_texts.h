@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libcore/base/shared_array.h"
+
+namespace megalith {
+
+/// The text of each id, end to end in one piece of memory. Empty: no token has the id.
+class TokenTexts {
+ public:
+  TokenTexts() = default;
+  TokenTexts(const std::vector<std::string>& texts);  // NOLINT(google-explicit-constructor): the same texts
+  /// `ends`: where each ends in `bytes`; see fit().
+  TokenTexts(SharedArray<char> bytes, SharedArray<uint32_t> ends)
+      : bytes_(std::move(bytes)), ends_(std::move(ends)) {}
+  /// Whether they may be given: ascending, the last at the end of the bytes.
+  static bool fit(const SharedArray<char>& bytes, const SharedArray<uint32_t>& ends);
+
+  size_t size() const { return ends_.size(); }
+  /// Lasts as long as any copy, or until the id's change().
+  std::string_view operator[](size_t id) const {
+    if (!changed_.empty())
+      if (const auto changed = changed_.find(id); changed != changed_.end()) return changed->second;
+    const size_t begin = id == 0 ? 0 : ends_[id - 1];
+    return {bytes_.data() + begin, ends_[id] - begin};
+  }
+  void change(size_t id, std::string text) { changed_[id] = std::move(text); }
+
+  /// As they were made.
+  const SharedArray<char>& bytes() const { return bytes_; }
+  const SharedArray<uint32_t>& ends() const { return ends_; }
+
+ private:
+  SharedArray<char> bytes_;
+  SharedArray<uint32_t> ends_;
+  std::unordered_map<size_t, std::string> changed_;
+};
+
+}  // namespace megalith
