@@ -6,11 +6,6 @@
 #include <sys/mman.h>
 
 namespace megalith {
-namespace {
-
-constexpr size_t kLargePage = size_t{1} << 21;
-
-}  // namespace
 
 HugePages::HugePages(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;

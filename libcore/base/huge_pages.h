@@ -11,6 +11,7 @@ namespace megalith {
 /// std::bad_alloc.
 class HugePages {
  public:
+  static constexpr size_t kLargePage = size_t{1} << 21;
   HugePages() = default;
   explicit HugePages(size_t bytes);
   ~HugePages();

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
+#include "libcore/base/huge_pages.h"
 #include "libcore/base/xxh64.h"
 
 namespace megalith {
@@ -95,11 +96,23 @@ void pack(const ByteLevelTables& tables, Packer& out) {
   out.add(tables.hash);
 }
 
+/// Pages of a file are small. A table that fills large ones is copied into some: its places are read in no
+/// order.
+template <class T>
+SharedArray<T> in_large_pages(SharedArray<T> table) {
+  const size_t bytes = table.span().size_bytes();
+  if (bytes < HugePages::kLargePage) return table;
+  auto memory = std::make_shared<HugePages>(bytes);
+  const std::span<T> copy = memory->as<T>();
+  std::memcpy(copy.data(), table.data(), bytes);
+  return {copy, std::move(memory)};
+}
+
 std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
   ByteLevelTables tables;
   const auto bytes = in.shared<char>();
   const auto ends = in.shared<uint32_t>();
-  tables.merges.buckets = in.shared<BytePairEncoder::Bucket>();
+  tables.merges.buckets = in_large_pages(in.shared<BytePairEncoder::Bucket>());
   tables.merges.merged = in.shared<int32_t>();
   tables.merges.byte_ranks = in.shared<uint32_t>();
   tables.borders.ways = in.shared<uint16_t>();
