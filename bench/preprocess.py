@@ -117,8 +117,10 @@ class Bench:
         self.clean("out?_*")
 
     def clean(self, pattern):
+        """What the disk does to forget a file is not the next program's work."""
         for path in self.scratch.glob(pattern):
             path.unlink()
+        os.sync()
 
     def corpus_table(self, name, path):
         """Start of the process to .bin and .idx synced, against ids in memory from a process that has started."""
