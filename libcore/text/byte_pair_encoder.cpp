@@ -88,24 +88,26 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Array
       merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic),
       lazy_(std::make_unique<Lazy>()) {}
 
+// Without branches: half of the slots are free, and which is not foreseen.
 bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
-  const auto beyond = [](uint64_t number, size_t size) { return static_cast<size_t>(number) >= size; };
   const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
-  bool fits = std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
-              arrays.byte_ranks.size() == 256 * 256,
-       ends = false;
-  for (const int32_t id : arrays.merged) fits &= !beyond(static_cast<uint32_t>(id), ids);
-  for (const uint32_t rank : arrays.byte_ranks) fits &= rank == kNoRank || !beyond(rank, ranks);
+  if (!std::has_single_bit(arrays.buckets.size()) || arrays.buckets.size() < 2 ||
+      arrays.byte_ranks.size() != 256 * 256)
+    return false;
+  uint64_t misfits = 0, ends = 0;
+  for (const int32_t id : arrays.merged) misfits |= uint64_t{static_cast<uint32_t>(id) >= ids};
+  for (const uint32_t rank : arrays.byte_ranks)
+    misfits |= uint64_t{rank >= ranks} & uint64_t{rank != kNoRank};
   for (const Bucket& bucket : arrays.buckets) {
-    ends |= bucket.slots.back() == MergeTables::kFree;  // else looking for a pair might never end
+    ends |= uint64_t{bucket.slots.back() == MergeTables::kFree};  // else looking for a pair might never end
     for (const uint64_t slot : bucket.slots) {
-      const uint64_t pair = slot >> MergeTables::kRankBits;
-      fits &= slot == MergeTables::kFree ||
-              !(beyond(slot & (kNoRank - 1), ranks) | beyond(pair >> MergeTables::kIdBits, ids) |
-                beyond(pair & kNobody, ids));
+      const uint64_t rank = slot & (kNoRank - 1), right = slot >> MergeTables::kRankBits & kNobody,
+                     left = slot >> (MergeTables::kRankBits + MergeTables::kIdBits);
+      misfits |= (uint64_t{rank >= ranks} | uint64_t{left >= ids} | uint64_t{right >= ids}) &
+                 uint64_t{slot != MergeTables::kFree};
     }
   }
-  return fits && ends;
+  return misfits == 0 && ends != 0;
 }
 
 MergeTables BytePairEncoder::tables() const {
