@@ -155,12 +155,15 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
 
 /// Threads that begin at the same time share the work, and none waits for another.
 void ByteLevelTokenizer::help_to_seed() const {
-  for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();)
-    for (const PieceSeed& seed :
-         seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first))) {
-      const auto id = static_cast<int32_t>(seed.id);
-      memory_.table.add(seed.key, memory_.table.pack({&id, 1}));
+  constexpr size_t kAhead = 24;  // lines on their way: adding to one ends with waiting for it
+  for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
+    const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      if (i + kAhead < seeds.size()) __builtin_prefetch(&memory_.table.line(seeds[i + kAhead].key), 1);
+      const auto id = static_cast<int32_t>(seeds[i].id);
+      memory_.table.add(seeds[i].key, memory_.table.pack({&id, 1}));
     }
+  }
 }
 
 ByteLevelTokenizer::~ByteLevelTokenizer() {
