@@ -1,20 +1,18 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace megalith {
 
-/// Bytes that grow at the end. Unlike std::string's, a large buffer grows by realloc, which moves pages
-/// instead of copying them: a line of a gigabyte is never in memory twice, and the spare room costs nothing
+/// Bytes that grow at the end. Unlike std::string's, a large buffer has pages of its own, which are moved
+/// when it grows, not copied: a line of a gigabyte is never in memory twice, and the spare room costs nothing
 /// until it is written.
 class ByteBuffer {
  public:
   ByteBuffer() = default;
-  ~ByteBuffer() { std::free(data_); }
+  ~ByteBuffer() { release(); }
   ByteBuffer(ByteBuffer&& other) noexcept { swap(other); }
   ByteBuffer& operator=(ByteBuffer&& other) noexcept {
     swap(other);
@@ -41,15 +39,14 @@ class ByteBuffer {
     return data_ + size_ - n;
   }
 
+  /// Throws std::bad_alloc.
   void reserve(size_t capacity) {
-    if (capacity <= capacity_) return;
-    void* grown = std::realloc(data_, capacity);
-    if (!grown) throw std::bad_alloc();
-    data_ = static_cast<char*>(grown);
-    capacity_ = capacity;
+    if (capacity > capacity_) grow(capacity);
   }
 
  private:
+  void grow(size_t capacity);
+  void release();
   void swap(ByteBuffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

@@ -71,12 +71,14 @@ DirectWriter::DirectWriter(int fd, int direct, std::string path, uint64_t size)
 }
 
 DirectWriter::~DirectWriter() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      abandoned_ = true;
+    }
+    work_.notify_one();
+    thread_.join();
   }
-  work_.notify_one();
-  thread_.join();
   ::close(direct_);
 }
 
@@ -116,6 +118,20 @@ void DirectWriter::flush() {
   write_at_place(fd_, {filled_.offset, filled_.memory, filled_.bytes}, path_);
 }
 
+void DirectWriter::begin_end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  work_.notify_one();
+}
+
+void DirectWriter::end() {
+  begin_end();
+  thread_.join();
+  if (error_) std::rethrow_exception(error_);
+}
+
 void DirectWriter::write_at(uint64_t offset, const void* data, size_t bytes) {
   const auto* at = static_cast<const char*>(data);
   const size_t before = offset < filled_.offset ? std::min<uint64_t>(bytes, filled_.offset - offset) : 0;
@@ -127,27 +143,35 @@ void DirectWriter::write_at(uint64_t offset, const void* data, size_t bytes) {
     std::memcpy(filled_.memory + (offset + before - filled_.offset), at + before, bytes - before);
 }
 
+/// What does not fill a block goes through the page cache.
+void DirectWriter::write_end() {
+  const size_t blocks = filled_.bytes / kAlignment * kAlignment;
+  write_direct({.direct = direct_, .cached = fd_}, {filled_.offset, filled_.memory, blocks}, path_);
+  write_at_place(fd_, {filled_.offset + blocks, filled_.memory + blocks, filled_.bytes - blocks}, path_);
+  sync_to_disk(fd_, path_);
+}
+
 void DirectWriter::serve() {
   std::unique_lock lock(mutex_);
-  while (true) {
-    work_.wait(lock, [&] { return ended_ || !waiting_.empty(); });
-    if (ended_) return;
-    const Piece piece = waiting_.front();
-    lock.unlock();
-    std::exception_ptr error;
-    try {
+  try {
+    for (;;) {
+      work_.wait(lock, [&] { return abandoned_ || ending_ || !waiting_.empty(); });
+      if (abandoned_) return;
+      if (waiting_.empty()) break;
+      const Piece piece = waiting_.front();
+      lock.unlock();
       write_direct({.direct = direct_, .cached = fd_}, {piece.offset, piece.memory, piece.bytes}, path_);
-    } catch (...) {
-      error = std::current_exception();
+      lock.lock();
+      waiting_.pop_front();
+      free_.push_back(piece.memory);
+      done_.notify_one();
     }
-    lock.lock();
-    waiting_.pop_front();
-    free_.push_back(piece.memory);
-    if (error) {
-      error_ = error;
-      waiting_.clear();
-      ended_ = true;
-    }
+    lock.unlock();
+    write_end();
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    error_ = std::current_exception();
+    waiting_.clear();
     done_.notify_one();
   }
 }

@@ -30,14 +30,14 @@ void write_direct(const DirectFile& file, const BytesToWrite& wish, const std::s
 /// Appends to a file around the page cache, in pieces of 512 KiB and by a thread of its own: the system then
 /// neither copies the bytes nor keeps their pages (117 MiB on ext4 take 0.01 s of its time instead of 0.1 s),
 /// and the end of the file has little left to be synced. Memory: 1 MiB, up to 8 MiB while the disk is late.
-/// Throws kIo, at the latest from flush().
+/// Throws kIo, at the latest from flush() or end().
 class DirectWriter {
  public:
   /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
   /// Nothing where the file system cannot, or is not one of those on which this is known to be fast, or no
   /// thread or memory can be had.
   static std::unique_ptr<DirectWriter> open(int fd, std::string path, uint64_t size);
-  ~DirectWriter();  // bytes that were not flushed are lost
+  ~DirectWriter();  // bytes that were neither flushed nor ended are lost
   DirectWriter(const DirectWriter&) = delete;
   DirectWriter& operator=(const DirectWriter&) = delete;
 
@@ -46,6 +46,10 @@ class DirectWriter {
   void write_at(uint64_t offset, const void* data, size_t bytes);
   /// Then all bytes can be read in the file.
   void flush();
+  /// Has the thread do what end() waits for. Nothing more may be appended or written.
+  void begin_end();
+  /// Then all bytes are in the file, survive a power failure, and the thread is gone.
+  void end();
 
  private:
   static constexpr size_t kPiece = size_t{1} << 19, kPieces = 16;
@@ -60,6 +64,7 @@ class DirectWriter {
   DirectWriter(int fd, int direct, std::string path, uint64_t size);
   void hand_over();
   void wait_until_written();
+  void write_end();
   void serve();
 
   int fd_;
@@ -72,7 +77,8 @@ class DirectWriter {
   std::condition_variable work_, done_;
   std::deque<Piece> waiting_;  // the first one is being written
   std::vector<char*> free_;    // pieces of memory_; the last one left is taken first, for it is in the caches
-  bool ended_ = false;
+  bool ending_ = false;        // the thread shall write what is left, sync, and end
+  bool abandoned_ = false;     // it shall end at once
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }
 
-/// From here on it is worth to have a thread and its memory for a file.
-constexpr uint64_t kLargeFile = uint64_t{4} << 20;
+/// Of a file that is written back early, what the system is asked for at once.
+constexpr uint64_t kWriteBackPiece = uint64_t{8} << 20;
 
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> counter{0};
@@ -112,7 +112,7 @@ int open_nameless(const fs::path& folder) {
 void sync_path(const fs::path& path, int flags) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (fd < 0) fail_write("open for syncing", path.string());
-  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // EINVAL: the file system has no fsync here
+  const bool synced = ::fsync(fd) == 0 || errno == EINVAL;  // as in sync_to_disk()
   const int reason = errno;
   const bool closed = ::close(fd) == 0;
   if (!synced) errno = reason;
@@ -128,6 +128,10 @@ fs::path parent_or_here(const fs::path& path) {
 
 void fail_write(const char* doing, const std::string& path) {
   fail(ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(errno));
+}
+
+void sync_to_disk(int fd, const std::string& path) {
+  if (::fsync(fd) != 0 && errno != EINVAL) fail_write("sync", path);  // EINVAL: no fsync on this file system
 }
 
 std::string link_of(int fd) {
@@ -254,9 +258,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(te
 
 AtomicFile::AtomicFile(std::string path, uint64_t kept)
     : path_(std::move(path)), temporary_(partial_name(path_)), kept_(true), size_(kept) {
-  const bool committed =
-      kept > 0 && !file_exists(temporary_) && file_exists(path_) && file_size(path_) == kept;
-  if (committed && ::rename(path_.c_str(), temporary_.c_str()) != 0) fail_write("rename", path_);
+  if (takes_back(path_, kept) && ::rename(path_.c_str(), temporary_.c_str()) != 0)
+    fail_write("rename", path_);
   fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_write("create", temporary_);
   try {
@@ -268,6 +271,10 @@ AtomicFile::AtomicFile(std::string path, uint64_t kept)
   buffer_.reserve(kWritePiece);
 }
 
+bool AtomicFile::takes_back(const std::string& path, uint64_t kept) {
+  return kept > 0 && !file_exists(partial_name(path)) && file_exists(path) && file_size(path) == kept;
+}
+
 AtomicFile::~AtomicFile() {
   direct_.reset();
   if (fd_ < 0) return;
@@ -276,21 +283,27 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  if (stream_ == Stream::kAroundCache && !direct_ && size_ + bytes >= kLargeFile) begin_stream();
+  if (stream_ == Stream::kAroundCache && !direct_ && size_ + bytes >= direct_from_) begin_stream();
   size_ += bytes;
   if (direct_) return direct_->append(data, bytes);
-  if (buffer_.size() + bytes > kWritePiece) flush();
-  if (bytes >= kWritePiece)
+  const size_t most = stream_ == Stream::kAroundCache && direct_from_ <= kWaiting ? kWaiting : kWritePiece;
+  if (buffer_.size() + bytes > most) flush();
+  if (bytes >= most)
     write_all(fd_, data, bytes, path_);
   else
     buffer_.append(static_cast<const char*>(data), bytes);
-  if (stream_ == Stream::kWriteBack) start_write_back();
+  if (stream_ == Stream::kWriteBack) start_write_back(kWriteBackPiece);
 }
 
+/// What is in buffer_ has not gone through the page cache, and will not.
 void AtomicFile::begin_stream() {
-  flush();
-  direct_ = DirectWriter::open(fd_, path_, size_);
-  if (!direct_) stream_ = Stream::kWriteBack;
+  direct_ = DirectWriter::open(fd_, path_, size_ - buffer_.size());
+  if (!direct_) {
+    stream_ = Stream::kWriteBack;
+    return;
+  }
+  direct_->append(buffer_.data(), buffer_.size());
+  buffer_ = std::string();
 }
 
 /// The descriptor is at the end of the file again.
@@ -349,13 +362,12 @@ void AtomicFile::truncate(uint64_t size) {
 
 void AtomicFile::sync() {
   flush();
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+  sync_to_disk(fd_, path_);
 }
 
-void AtomicFile::start_write_back() {
-  constexpr uint64_t kPiece = uint64_t{8} << 20;
+void AtomicFile::start_write_back(uint64_t least) {
   const uint64_t there = size_ - buffer_.size();
-  if (there - written_back_ < kPiece) return;
+  if (there - written_back_ < least) return;
   // A file system that cannot is no failure: commit() waits for everything.
   ::sync_file_range(fd_, static_cast<off_t>(written_back_), static_cast<off_t>(there - written_back_),
                     SYNC_FILE_RANGE_WRITE);
@@ -366,10 +378,25 @@ std::string AtomicFile::open_path() const {
   return link_of(fd_);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::begin_end() {
+  if (direct_) return direct_->begin_end();
   flush();
+  start_write_back(1);
+}
+
+void AtomicFile::end() {
+  if (!direct_) return sync();
+  direct_->end();
   direct_.reset();
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail_write("sync", path_);
+}
+
+void AtomicFile::commit() {
+  end();
+  place();
+  sync_directory(parent_or_here(path_));
+}
+
+void AtomicFile::place() {
   if (nameless_ &&
       ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
     fail_write("name", temporary_);
@@ -385,7 +412,6 @@ void AtomicFile::commit() {
     errno = reason;
     fail_write(failed, path_);
   }
-  sync_directory(parent_or_here(path_));
 }
 
 AtomicDirectory::AtomicDirectory(fs::path target) : target_(std::move(target)) {

@@ -86,6 +86,8 @@ class AtomicFile {
   /// so that a later object goes on behind its first `kept` bytes (also when commit() has given it its own
   /// name already). kData when there are fewer; kIo also when another process writes it.
   AtomicFile(std::string path, uint64_t kept);
+  /// Whether that one takes the name of a committed file away.
+  static bool takes_back(const std::string& path, uint64_t kept);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -93,9 +95,15 @@ class AtomicFile {
   /// Both: before the first write. For files that may be large: the system is asked to bring each 8 MiB that
   /// were appended to the disk, so that commit() has less to wait for.
   void write_back_early() { stream_ = Stream::kWriteBack; }
-  /// For those that are only appended to, and that nobody reads soon: once it has 4 MiB, the file is written
-  /// around the page cache (see DirectWriter); where that cannot be, it is written back early.
-  void stream_to_disk() { stream_ = Stream::kAroundCache; }
+  /// For those that are only appended to, and that nobody reads soon: once it has `from` bytes, the file is
+  /// written around the page cache (see DirectWriter); where that cannot be, it is written back early. With
+  /// at most kWaiting, the bytes before wait in memory and none goes through the cache. (A writer takes a
+  /// thread and a large page of memory, whose first touch takes as long as a few MiB take through the cache.)
+  void stream_to_disk(uint64_t from = kWaiting) {
+    stream_ = Stream::kAroundCache;
+    direct_from_ = from;
+  }
+  static constexpr size_t kWaiting = size_t{1} << 17;
   void write(const void* data, size_t bytes);  // buffered
   void write(std::string_view text) { write(text.data(), text.size()); }
   void write_at(uint64_t offset, const void* data,
@@ -113,7 +121,15 @@ class AtomicFile {
   void sync();  // what was written survives a power failure
   /// Where the file can be opened for reading before it has its name (flush() first).
   std::string open_path() const;
+  /// end(), place(), and the folder's entry survives a power failure too.
   void commit();
+
+  /// commit() in steps, for who has several files. Nothing may be written after the first of them that is
+  /// called: begin_end() begins what end() waits for and may be left out; after end() the file's bytes
+  /// survive a power failure; place() gives it its name.
+  void begin_end();
+  void end();
+  void place();
   const std::string& path() const { return path_; }
   static std::string partial_name(const std::string& path) { return path + ".partial"; }
 
@@ -121,14 +137,14 @@ class AtomicFile {
   enum class Stream { kNo, kWriteBack, kAroundCache };
   void begin_stream();
   void leave_stream();
-  void start_write_back();
+  void start_write_back(uint64_t least);
 
   std::string path_, temporary_, buffer_;
   int fd_ = -1;
   bool nameless_ = false;
   bool kept_ = false;  // the temporary file outlives the object
   Stream stream_ = Stream::kNo;
-  uint64_t size_ = 0, written_back_ = 0;
+  uint64_t size_ = 0, written_back_ = 0, direct_from_ = 0;
   std::unique_ptr<DirectWriter> direct_;  // then buffer_ is empty
 };
 

@@ -14,6 +14,9 @@ namespace megalith {
 /// A path to what `fd` has open, also when it has no name.
 std::string link_of(int fd);
 
+/// fsync: what was written to the file survives a power failure. kIo with `path`.
+void sync_to_disk(int fd, const std::string& path);
+
 struct BytesToWrite {
   uint64_t offset;
   const void* data;

@@ -80,6 +80,48 @@ TEST_F(DirectWriterTest, TellsOfAFailureAtTheLatestInFlush) {
   EXPECT_EQ(run.exit_code, exit_code(ErrorKind::kIo));
 }
 
+TEST_F(DirectWriterTest, HasAllBytesInTheFileAtItsEnd) {
+  std::mt19937 random(4);
+  for (const size_t before : {size_t{0}, size_t{5000}})
+    for (const size_t more : {size_t{0}, size_t{1}, size_t{4096}, kMiB / 2, kMiB / 2 + 4097, 5 * kMiB - 1})
+      for (const bool begun : {false, true}) {
+        std::string expected = test::random_bytes(random, before);
+        write_file(dir_ / "x", expected);
+        const std::string text = test::random_bytes(random, more);
+        const OpenFile file(dir_ / "x");
+        const auto writer = DirectWriter::open(file.fd, dir_ / "x", before);
+        writer->append(text.data(), text.size());
+        if (begun) writer->begin_end();
+        writer->end();
+        ASSERT_TRUE(read_file(dir_ / "x") == expected + text) << before << " " << more;
+      }
+}
+
+TEST_F(DirectWriterTest, TellsOfAFailureAtItsEnd) {
+  for (const char* call : {"pwrite", "fsync"}) {
+    const auto run =
+        test::run_with_fault({.mode = test::Fault::kFail, .error = ENOSPC, .every = {call}}, [&] {
+          const OpenFile file(dir_ / "x");
+          const auto writer = DirectWriter::open(file.fd, dir_ / "x", 0);
+          writer->append("abc", 3);
+          writer->begin_end();
+          writer->end();
+        });
+    EXPECT_TRUE(run.fired) << call;
+    EXPECT_EQ(run.exit_code, exit_code(ErrorKind::kIo)) << call;
+  }
+}
+
+TEST_F(DirectWriterTest, CanBeDestroyedInItsEnd) {
+  const std::string text(3 * kMiB, 'a');
+  for (int i = 0; i < 10; ++i) {
+    const OpenFile file(dir_ / "x");
+    const auto writer = DirectWriter::open(file.fd, dir_ / "x", 0);
+    writer->append(text.data(), text.size());
+    writer->begin_end();
+  }
+}
+
 TEST_F(DirectWriterTest, TellsOfAFailureWhileItIsGivenMore) {
   const auto run = test::run_with_fault({.mode = test::Fault::kFail, .error = EIO, .every = {"pwrite"}}, [&] {
     const OpenFile file(dir_ / "x");
@@ -154,6 +196,28 @@ TEST(AtomicFile, HoldsTheSameBytesWhenItIsStreamedToTheDisk) {
   EXPECT_TRUE(read_file(dir / "x") == expected);
 }
 
+TEST(AtomicFile, IsWholeWhereverItsStreamBegins) {
+  const test::TempDir dir;
+  std::mt19937 random(6);
+  constexpr size_t kWaiting = AtomicFile::kWaiting;
+  for (const size_t from : {size_t{0}, kWaiting, kWaiting + 1, kMiB})
+    for (const size_t size :
+         {size_t{0}, size_t{1}, kWaiting - 1, kWaiting, kWaiting + 1, kMiB, 2 * kMiB + 3}) {
+      const std::string text = test::random_bytes(random, size);
+      AtomicFile file(dir / "x");
+      file.stream_to_disk(from);
+      for (size_t at = 0; at < size;) {
+        const size_t n = std::min<size_t>(size - at, random() % 200'000);
+        file.write(text.data() + at, n);
+        at += n;
+      }
+      file.begin_end();
+      file.end();
+      file.place();
+      ASSERT_TRUE(read_file(dir / "x") == text) << from << " " << size;
+    }
+}
+
 TEST(AtomicFile, GoesOnBehindWhatWasStreamed) {
   const test::TempDir dir;
   std::mt19937 random(3);
@@ -183,6 +247,23 @@ TEST(AtomicFile, LeavesNothingWhenStreamingFails) {
       });
   EXPECT_EQ(run.exit_code, exit_code(ErrorKind::kIo));
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+TEST(AtomicFile, LeavesNothingWhenItsEndFails) {
+  const test::TempDir dir;
+  for (const size_t size : {size_t{10}, 3 * kMiB}) {
+    const auto run =
+        test::run_with_fault({.mode = test::Fault::kFail, .error = EIO, .every = {"fsync"}}, [&] {
+          AtomicFile file(dir / "x");
+          file.stream_to_disk();
+          file.write(std::string(size, 'a'));
+          file.begin_end();
+          file.commit();
+        });
+    EXPECT_TRUE(run.fired);
+    EXPECT_EQ(run.exit_code, exit_code(ErrorKind::kIo));
+    EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+  }
 }
 
 }  // namespace
