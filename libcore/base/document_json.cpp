@@ -228,8 +228,8 @@ void DocumentParser::start(std::span<char> line) {
   slot_ = nullptr;
   seen_keys_.clear();
   problem_.reset();
-  if (line.size() <= kDecodedInPlace && decoded_.size() < line.size() + JsonText::kSlack)
-    decoded_.resize(std::max(2 * decoded_.size(), line.size() + JsonText::kSlack));
+  if (line.size() <= kDecodedInPlace && decoded_.capacity() < line.size() + JsonText::kSlack)
+    decoded_.reserve(std::max(2 * decoded_.capacity(), line.size() + JsonText::kSlack));
   decoded_end_ = decoded_.data();
   for (Slot& slot : slots_) {
     slot.kind = slot.element = Kind::kAbsent;

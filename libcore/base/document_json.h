@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/base/byte_buffer.h"
 #include "libcore/base/json_text.h"
 
 namespace megalith {
@@ -122,7 +123,7 @@ class DocumentParser {
   bool reject_control(const char* at);
 
   const JsonText& json_text_;
-  std::vector<char> decoded_;  // texts that had escapes, end to end
+  ByteBuffer decoded_;  // texts that had escapes, end to end; only its capacity is used
   char* decoded_end_ = nullptr;
   std::vector<Slot> slots_;                   // one per key, behind them one for each path
   std::vector<size_t> chosen_;                // for each key, the slot that serves it in this line

@@ -36,6 +36,7 @@ ScratchFile::~ScratchFile() {
 
 void ScratchFile::append(const void* data, size_t bytes) {
   const auto* at = static_cast<const std::byte*>(data);
+  buffer_.reserve(kBlock);  // of which only what is written costs memory
   while (bytes > 0) {
     const size_t n = std::min(bytes, kBlock - buffer_.size());
     buffer_.insert(buffer_.end(), at, at + n);

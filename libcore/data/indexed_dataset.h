@@ -12,6 +12,7 @@
 
 namespace megalith {
 
+struct DatasetPair;
 struct Sidecar;
 
 /// How much an interrupted writer had written; see IndexedDatasetWriter.
@@ -61,8 +62,13 @@ class IndexedDatasetWriter {
 
   /// Puts both files in place, see DatasetPair::commit().
   void finish();
+  /// finish() in steps: begins to bring the .bin to the disk, after which nothing may be added (and may be
+  /// left out); writes the .idx, begins to bring it to the disk, and gives the pair, for which only commit()
+  /// is left.
+  void begin_finish();
+  DatasetPair& complete();
 
-  /// After finish(): fills in the counts, and the hashes of both files.
+  /// After complete(): fills in the counts, and the hashes of both files.
   void describe(Sidecar& sidecar) const;
 
   int64_t sequences() const;

@@ -20,6 +20,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kPiece = size_t{1} << 16;  // tokens narrowed at a time
+constexpr uint64_t kLargeIndex = uint64_t{4} << 20;
+constexpr size_t kPointers = 4096;  // of the .idx, made at a time: 32 KiB
 
 /// A file of the pair and the hash of what was written to it.
 struct HashedFile {
@@ -56,6 +58,26 @@ void copy_scratch(const ScratchFile& from, HashedFile& to) {
   from.read([&](std::span<const std::byte> block) { to.write(block.data(), block.size()); });
 }
 
+/// Where in the .bin each sequence begins.
+void write_pointers(const ScratchFile& lengths, int64_t token_bytes, HashedFile& to) {
+  std::vector<int64_t> pointers;
+  pointers.reserve(kPointers);
+  int64_t next = 0;
+  const auto write = [&] {
+    to.write(pointers.data(), pointers.size() * sizeof(int64_t));
+    pointers.clear();
+  };
+  lengths.read([&](std::span<const std::byte> block) {
+    for (size_t at = 0; at < block.size(); at += sizeof(int32_t)) {
+      int32_t length = 0;
+      std::memcpy(&length, block.data() + at, sizeof length);
+      pointers.push_back(std::exchange(next, next + length * token_bytes));
+      if (pointers.size() == kPointers) write();
+    }
+  });
+  write();
+}
+
 }  // namespace
 
 struct IndexedDatasetWriter::State {
@@ -86,7 +108,7 @@ struct IndexedDatasetWriter::State {
 
   void stream_to_disk() {
     files.bin.stream_to_disk();
-    files.idx.stream_to_disk();
+    files.idx.stream_to_disk(kLargeIndex);
   }
   uint64_t bytes_of(int64_t count) const { return static_cast<uint64_t>(count) * size_of(dtype); }
   void add_boundary() {
@@ -242,24 +264,26 @@ std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dty
 }
 
 void IndexedDatasetWriter::finish() {
+  complete().commit();
+}
+
+void IndexedDatasetWriter::begin_finish() {
+  state_->files.bin.begin_end();
+}
+
+DatasetPair& IndexedDatasetWriter::complete() {
   State& s = *state_;
+  begin_finish();
   s.idx.write(kIndexedMagic.data(), kIndexedMagic.size());
   write_value(s.idx, kIndexedVersion);
   write_value(s.idx, static_cast<uint8_t>(s.dtype));
   write_value(s.idx, static_cast<uint64_t>(s.sequences));
   write_value(s.idx, static_cast<uint64_t>(s.documents + 1));
   copy_scratch(s.lengths, s.idx);
-  int64_t pointer = 0;
-  s.lengths.read([&](std::span<const std::byte> block) {
-    for (size_t at = 0; at < block.size(); at += sizeof(int32_t)) {
-      int32_t length = 0;
-      std::memcpy(&length, block.data() + at, sizeof length);
-      write_value(s.idx, pointer);
-      pointer += length * static_cast<int64_t>(size_of(s.dtype));
-    }
-  });
+  write_pointers(s.lengths, static_cast<int64_t>(size_of(s.dtype)), s.idx);
   copy_scratch(s.boundaries, s.idx);
-  s.files.commit();
+  s.files.idx.begin_end();
+  return s.files;
 }
 
 void IndexedDatasetWriter::describe(Sidecar& sidecar) const {

@@ -152,8 +152,8 @@ class Merge {
     }
     for (const MergeSource& source : sources_) add_tokens(source);
     if (sidecar_) describe(index.tokens());
+    if (sidecar_) files_.add_sidecar(*sidecar_);
     files_.commit();
-    if (sidecar_) write_sidecar(files_.prefix, *sidecar_);
     return {static_cast<int64_t>(sources_.size()), header_.entries - 1, header_.sequences, index.tokens()};
   }
 

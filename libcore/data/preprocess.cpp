@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -47,38 +50,82 @@ struct Run {
   }
 };
 
-void run_pipeline(const Run& run, const std::vector<InputFile>& files) {
-  const bool compressed =
-      std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
-  const auto workers = static_cast<size_t>(std::max(run.config.workers, 1));
-  const size_t threads = workers + (compressed ? 1 : 0);  // decompressing is as much work as tokenizing
-  const size_t items = threads == 1 ? 1 : 2 * threads + kChunksAhead;
-  const size_t bytes = std::clamp(kBytesInFlight / items, kLeastChunk, kChunk);
-  DocumentSource source(files, {run.line_limits(bytes), threads}, run.interrupt, run.output.start());
-  std::vector<DocumentEncoder> encoders(threads, DocumentEncoder(run.config, run.tools));
-  PipelineStages<DocumentChunk> stages;
-  stages.source = [&](DocumentChunk& chunk, const auto& grow) { return source.next(chunk, grow); };
-  stages.work = [&](size_t worker, DocumentChunk& chunk) { encoders[worker].encode(chunk); };
-  stages.sink = [&](DocumentChunk& chunk) {
-    run.output.take(chunk);
-    run.stop_if_asked();
-  };
-  stages.weight = bytes;
-  stages.interrupt = [&] { run.interrupt.set(); };
-  Pipeline<DocumentChunk>({.workers = threads, .items = items, .weight = kBytesInFlight}, std::move(stages))
-      .run();
-}
+/// The pipeline of one preprocess().
+class Stages {
+ public:
+  Stages(const Run& run, const std::vector<InputFile>& files)
+      : Stages(run, files, threads_for(run.config, files)) {}
 
-/// A stop cuts a pipe short, which may look like an error of the data: it is none then.
-void run_stages(const Run& run, const std::vector<InputFile>& files) {
-  try {
-    run_pipeline(run, files);
-  } catch (...) {
-    run.stop_if_asked();
-    throw;
+  /// Throws PreprocessStopped when a stop was asked for. (It cuts a pipe short, which may look like an error
+  /// of the data: it is none then.)
+  void run() {
+    try {
+      pipeline_.run();
+    } catch (...) {
+      run_.stop_if_asked();
+      throw;
+    }
+    run_.stop_if_asked();
   }
-  run.stop_if_asked();
-}
+
+ private:
+  Stages(const Run& run, const std::vector<InputFile>& files, size_t threads)
+      : run_(run),
+        limits_{.workers = threads,
+                .items = threads == 1 ? 1 : 2 * threads + kChunksAhead,
+                .weight = kBytesInFlight},
+        chunk_(std::clamp(kBytesInFlight / limits_.items, kLeastChunk, kChunk)),
+        source_(files, {run.line_limits(chunk_), threads}, run.interrupt, run.output.start()),
+        pipeline_(limits_, stages()) {
+    for (size_t i = 0; i < threads; ++i) encoders_.emplace_back(run.config, run.tools);
+  }
+
+  /// One more where the input is compressed: decompressing is as much work as tokenizing.
+  static size_t threads_for(const PreprocessConfig& config, const std::vector<InputFile>& files) {
+    const bool compressed =
+        std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
+    return static_cast<size_t>(std::max(config.workers, 1)) + (compressed ? 1 : 0);
+  }
+
+  PipelineStages<DocumentChunk> stages() {
+    return {.source = [this](DocumentChunk& chunk, const auto& grow) { return source_.next(chunk, grow); },
+            .work = [this](size_t worker, DocumentChunk& chunk) { encoders_[worker].encode(chunk); },
+            .sink =
+                [this](DocumentChunk& chunk) {
+                  run_.output.take(chunk);
+                  run_.stop_if_asked();
+                },
+            .weight = chunk_,
+            .interrupt = [this] { run_.interrupt.set(); }};
+  }
+
+  Run run_;
+  PipelineLimits limits_;
+  size_t chunk_;
+  DocumentSource source_;
+  std::vector<DocumentEncoder> encoders_;
+  Pipeline<DocumentChunk> pipeline_;
+};
+
+/// Work beside what its owner does, who waits for it at the end; at once where no thread can be had.
+class Aside {
+ public:
+  explicit Aside(const std::function<void()>& work) {
+    try {
+      thread_ = std::thread(work);
+    } catch (const std::system_error&) {
+      work();
+    }
+  }
+  ~Aside() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+ private:
+  std::thread thread_;
+};
 
 /// What asks for a stop.
 struct Stop {
@@ -86,15 +133,22 @@ struct Stop {
   const Interrupt& interrupt;
 };
 
+/// `drop_tokenizer` is called, by any thread, when `tools` are no longer needed.
 PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFile>& files,
-                      const TextTools& tools, const Stop& stop) {
+                      const TextTools& tools, const Stop& stop, const std::function<void()>& drop_tokenizer) {
   DocumentOutput output(config, tools, files);
+  std::optional<Stages> stages(std::in_place, Run{config, tools, stop.signal, stop.interrupt, output}, files);
   try {
-    run_stages({config, tools, stop.signal, stop.interrupt, output}, files);
+    stages->run();
   } catch (const PreprocessStopped&) {
     output.save();
     throw;
   }
+  output.begin_finish();
+  const Aside aside([&] {  // giving the memory back takes about as long as what the disk still has to do
+    stages.reset();
+    drop_tokenizer();
+  });
   return output.finish();
 }
 
@@ -138,14 +192,15 @@ int64_t PreprocessSummary::skipped() const {
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const Interrupt interrupt;
-  return run(config, look_at_inputs(config.inputs), text_tools(config, tokenizer), {nullptr, interrupt});
+  return run(config, look_at_inputs(config.inputs), text_tools(config, tokenizer), {nullptr, interrupt},
+             [] {});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
   const TextTools tools = text_tools(config, *tokenizer);
   const int64_t size = tokenizer->vocab_size();
@@ -159,7 +214,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run(config, inputs, tools, {&signal, interrupt});
+    run(config, inputs, tools, {&signal, interrupt}, [&] { tokenizer.reset(); });
   } catch (const PreprocessStopped&) {
     log("stopped by ", signal.name(),
         config.resume ? "; run the same command to go on"

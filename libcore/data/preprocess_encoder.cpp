@@ -40,7 +40,11 @@ DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools
 
 void DocumentEncoder::encode(DocumentChunk& chunk) {
   while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_);
-  for (KeyTokens& key : chunk.keys) key.clear();
+  for (KeyTokens& key : chunk.keys) {
+    key.clear();
+    // Hardly ever more than bytes; untouched memory costs nothing, growing does.
+    key.tokens.reserve(std::min(chunk.lines.capacity(), kKeptChunk));
+  }
   chunk.long_document.reset();
   chunk.long_line.reset();
   chunk.hashes.clear();

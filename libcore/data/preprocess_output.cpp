@@ -5,6 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/data/dataset_pair.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
 
@@ -134,8 +135,9 @@ class DocumentOutput::Key {
     if (open) writer_.end_sequence();
   }
 
-  void finish(const PreprocessConfig& config) {
-    writer_.finish();
+  /// Everything but the files' names.
+  DatasetPair& complete(const PreprocessConfig& config) {
+    DatasetPair& pair = writer_.complete();
     Json options = options_json(config, tools_);
     options.set("json_key", key_);
     Sidecar sidecar{.tokenizer = tools_.tokenizer.name(),
@@ -144,7 +146,8 @@ class DocumentOutput::Key {
                     .max_token_id = max_id_,
                     .options = std::move(options)};
     writer_.describe(sidecar);
-    write_sidecar(prefix_, sidecar);
+    pair.add_sidecar(sidecar);
+    return pair;
   }
 
   Json save() {
@@ -362,11 +365,16 @@ void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
   count_documents(1);
 }
 
-PreprocessSummary DocumentOutput::finish() {
+void DocumentOutput::begin_finish() {
   log("Done! Now finalizing.");
   save();
+  for (const auto& key : keys_) key->writer().begin_finish();
+  for (const auto& key : keys_) pairs_.push_back(&key->complete(config_));
+}
+
+PreprocessSummary DocumentOutput::finish() {
   if (rejects_) rejects_->commit();
-  for (const auto& key : keys_) key->finish(config_);
+  commit(pairs_);
   if (journal_) {
     journal_->remove();
     for (const auto& key : keys_) key->writer().remove_partial_files();

@@ -27,6 +27,8 @@
 /// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
 namespace megalith {
 
+struct DatasetPair;
+
 /// A chunk that has become larger by a long line does not keep its memory.
 constexpr size_t kKeptChunk = size_t{1} << 21;
 /// A longer line is tokenized by the writer, so that its ids are never together in memory.
@@ -211,7 +213,9 @@ class DocumentOutput {
   /// Writes down where the run is, if it can be interrupted. Does nothing when take() threw: of that chunk
   /// some may be written, so that what was saved before stays true.
   void save();
-  /// Puts all files in place and logs the summary.
+  /// No more chunks come: all is written, and on its way to the disk.
+  void begin_finish();
+  /// Behind begin_finish(): puts all files in place and logs the summary.
   PreprocessSummary finish();
 
  private:
@@ -239,6 +243,7 @@ class DocumentOutput {
   std::vector<InputFile> files_;
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
+  std::vector<DatasetPair*> pairs_;  // of the keys, once they are complete
   std::optional<AtomicFile> rejects_;
   ContentSet contents_;
   std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted

@@ -56,12 +56,16 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   return s;
 }
 
-void write_sidecar(const std::string& prefix, const Sidecar& s) {
+void write_sidecar(const std::string& prefix, const Sidecar& sidecar) {
+  if (const auto file = make_sidecar(prefix, sidecar)) file->commit();
+}
+
+std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& s) {
   const std::string path = sidecar_path(prefix);
   if (file_exists(path) && !is_sidecar(path)) {
     warn(path, ": is not a sidecar of a dataset, left as it is; the greatest token id of ", quote(prefix),
          " is therefore not noted");
-    return;
+    return nullptr;
   }
   Json json = Json::object();
   json.set("format", std::string(kFormat));
@@ -83,7 +87,9 @@ void write_sidecar(const std::string& prefix, const Sidecar& s) {
   }
   json.set("bin_parts", std::move(parts));
   json.set("options", s.options);
-  write_file(path, json.dump(2) + "\n");
+  auto file = std::make_unique<AtomicFile>(path);
+  file->write(json.dump(2) + "\n");
+  return file;
 }
 
 void remove_sidecar(const std::string& prefix) {

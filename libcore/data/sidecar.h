@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "libcore/base/file.h"
 #include "libcore/base/json.h"
 #include "libcore/data/content.h"
 
@@ -37,6 +39,8 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
 /// Writes PREFIX.json, atomically. A file of that name that is no sidecar is left as it is, with a warning.
 void write_sidecar(const std::string& prefix, const Sidecar& sidecar);
+/// The same without the commit(); nothing where there is such a file.
+std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar);
 
 /// Removes PREFIX.json if it is a sidecar: it would describe a dataset that is being replaced.
 void remove_sidecar(const std::string& prefix);

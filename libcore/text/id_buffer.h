@@ -21,6 +21,7 @@ class IdBuffer {
     return {reinterpret_cast<const Id*>(bytes_.data()), size()};
   }
   void clear() { bytes_.clear(); }
+  void reserve(size_t ids) { bytes_.reserve(ids * width_); }
   void truncate(size_t ids) { bytes_.truncate(ids * width_); }  // at most size()
 
   /// Throws kData when an id does not fit the width.

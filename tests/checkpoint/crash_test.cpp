@@ -16,6 +16,7 @@
 #include "libcore/checkpoint/writer.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
+#include "tests/support/lossy_disk.h"
 
 namespace megalith {
 namespace {
@@ -122,111 +123,11 @@ TEST_F(CrashTest, AShortWriteIsContinued) {
   });
 }
 
-// A file system of which only what was synced is sure to be there after the supply fails.
-class LossyDisk {
- public:
-  // Takes what lies below `root` as synced.
-  explicit LossyDisk(const std::string& root) : root_(root), top_(load(root)) {}
-
-  void apply(const FileCall& call) {
-    switch (call.kind) {
-      case FileCall::kCreate:
-        entry(call.path) = std::make_shared<Node>();
-        break;
-      case FileCall::kMakeFolder:
-        entry(call.path) = std::make_shared<Node>(Node{.folder = true});
-        break;
-      case FileCall::kWrite: {
-        std::string& data = entry(call.path)->data;
-        data.resize(std::max(data.size(), call.offset + call.bytes.size()));
-        data.replace(call.offset, call.bytes.size(), call.bytes);
-        break;
-      }
-      case FileCall::kSync: {
-        Node& node = call.path == root_ ? *top_ : *entry(call.path);
-        node.synced_data = node.data;
-        node.synced_entries = node.entries;
-        break;
-      }
-      case FileCall::kLink:
-        entry(call.other) = entry(call.path);
-        break;
-      case FileCall::kRename: {
-        const auto moved = entry(call.path);
-        parent(call.path).entries.erase(name(call.path));
-        entry(call.other) = moved;
-        break;
-      }
-      case FileCall::kExchange:
-        std::swap(entry(call.path), entry(call.other));
-        break;
-      case FileCall::kRemove:
-        parent(call.path).entries.erase(name(call.path));
-        break;
-    }
-  }
-
-  // What is found after the loss: file contents as synced; each entry of a folder as synced or, where `kept`
-  // says so, as it was.
-  void restore(const std::string& to, const std::function<bool()>& kept) const {
-    fs::remove_all(to);
-    write(*top_, to, kept);
-  }
-
- private:
-  struct Node {
-    bool folder = false;
-    std::string data = {}, synced_data = {};
-    std::map<std::string, std::shared_ptr<Node>> entries = {}, synced_entries = {};
-  };
-
-  static std::string name(const std::string& path) { return fs::path(path).filename().string(); }
-  static std::shared_ptr<Node> load(const fs::path& path) {
-    auto node = std::make_shared<Node>(Node{.folder = fs::is_directory(path)});
-    if (!node->folder) node->data = node->synced_data = read_file(path.string());
-    if (node->folder)
-      for (const auto& child : fs::directory_iterator(path))
-        node->entries[child.path().filename().string()] = load(child.path());
-    node->synced_entries = node->entries;
-    return node;
-  }
-  Node& parent(const std::string& path) {
-    Node* node = top_.get();
-    const fs::path inner = fs::path(path).lexically_relative(root_);
-    for (const fs::path& step : inner.parent_path()) node = node->entries.at(step.string()).get();
-    return *node;
-  }
-  std::shared_ptr<Node>& entry(const std::string& path) {
-    if (path.starts_with("nameless-")) return nameless_[path];
-    return parent(path).entries[name(path)];
-  }
-  static void write(const Node& node, const fs::path& to, const std::function<bool()>& kept) {
-    if (!node.folder) {
-      std::ofstream(to, std::ios::binary) << node.synced_data;
-      return;
-    }
-    fs::create_directory(to);
-    std::set<std::string> names;
-    for (const auto* entries : {&node.entries, &node.synced_entries})
-      for (const auto& [child, below] : *entries) names.insert(child);
-    for (const std::string& child :
-         names) {  // each change of a folder by itself: nothing orders them but a sync
-      const auto& entries = kept() ? node.entries : node.synced_entries;
-      if (const auto below = entries.find(child); below != entries.end())
-        write(*below->second, to / child, kept);
-    }
-  }
-
-  std::string root_;
-  std::shared_ptr<Node> top_;
-  std::map<std::string, std::shared_ptr<Node>> nameless_;
-};
-
 TEST_F(CrashTest, LosingWhatWasNotSyncedLeavesACompleteCheckpoint) {
   for (const int64_t iteration : {20, 10}) {  // a new one, and the same again
     const std::string root = dir_ / concat("small", iteration);
     save(root, 10, 3);
-    LossyDisk disk(root);
+    test::LossyDisk disk(root);
     const std::vector<FileCall> calls = test::run_logged([&] { save(root, iteration, 3); });
     ASSERT_GT(calls.size(), 20u);
     std::mt19937 random(3);

@@ -14,6 +14,7 @@
 #include "libcore/data/preprocess.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
+#include "tests/support/lossy_disk.h"
 
 namespace megalith {
 namespace {
@@ -119,6 +120,70 @@ TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensWhereverItIsKilled) {
   at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) { expect_only_whole(outputs(), whole); });
 }
 
+/// Tokens enough that they go around the page cache, by a thread of their own.
+TEST_F(PreprocessCrash, ShowsNoIndexWithoutManyTokensWhereverItIsKilled) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i)
+    lines += "{\"text\":\"" + std::string(40'000, static_cast<char>('a' + i)) + "\",\"t\":\"\"}\n";
+  write_file(dir_ / "lines.jsonl", lines);
+  config_.inputs = {dir_ / "lines.jsonl"};
+  const auto whole = expected();
+  ASSERT_GT(whole.at("set_text_document.bin").size(), size_t{3} << 19);
+  at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) { expect_only_whole(outputs(), whole); });
+  at_every_call({.mode = Fault::kFail, .error = ENOSPC}, [&](const FaultRun& run) {
+    expect_only_whole(outputs(), whole);
+    if (run.exit_code == 0) {
+      EXPECT_EQ(outputs(), whole);
+    } else {
+      EXPECT_EQ(run.exit_code, 74);
+    }
+  });
+}
+
+/// Also where there was a dataset of the same names before.
+TEST_F(PreprocessCrash, ShowsNoIndexWithoutItsTokensAfterThePowerFailed) {
+  const auto whole = expected();
+  const auto is_of = [](const std::map<std::string, std::string>& all, const std::string& name,
+                        const std::string& bytes) { return all.contains(name) && all.at(name) == bytes; };
+  for (const bool replaces : {false, true}) {
+    fs::create_directory(dir_.path() / "out");
+    std::map<std::string, std::string> before;
+    if (replaces) {
+      config_.append_eod = false;
+      preprocess_whole();
+      before = outputs();
+      config_.append_eod = true;
+    }
+    test::LossyDisk disk(dir_ / "out");
+    const std::vector<test::FileCall> calls = test::run_logged([&] { preprocess_now(); });
+    fs::rename(dir_.path() / "out", dir_.path() / "real");
+    std::mt19937 random(3);
+    for (size_t done = 0; done <= calls.size(); ++done) {
+      SCOPED_TRACE(concat("after ", done, " of ", calls.size(), " calls"));
+      for (int variant = 0; variant < 8; ++variant) {
+        disk.restore(dir_ / "out", [&] { return variant == 0 || (variant > 1 && random() % 2 == 0); });
+        const auto found = outputs();
+        for (const std::string key : {"set_text_document", "set_t_document"}) {
+          if (!found.contains(key + ".idx")) continue;
+          const std::string& idx = found.at(key + ".idx");
+          const auto& dataset = is_of(before, key + ".idx", idx) ? before : whole;
+          EXPECT_EQ(idx, dataset.at(key + ".idx"));
+          EXPECT_TRUE(is_of(found, key + ".bin", dataset.at(key + ".bin"))) << key;
+          if (!found.contains(key + ".json")) continue;
+          EXPECT_EQ(found.at(key + ".json"), dataset.at(key + ".json"));
+        }
+        if (done == calls.size()) {
+          EXPECT_EQ(found, whole);
+        }
+      }
+      if (HasFailure()) return;
+      if (done < calls.size()) disk.apply(calls[done]);
+    }
+    fs::remove_all(dir_.path() / "real");
+    fs::remove_all(dir_.path() / "out");
+  }
+}
+
 TEST_F(PreprocessCrash, SaysSoWhenAnyCallFails) {
   const auto whole = expected();
   for (const int error : {ENOSPC, EIO})
@@ -149,7 +214,10 @@ TEST_F(PreprocessCrash, GoesOnToTheSameBytesWhereverItIsKilled) {
   for (const int again : {0, 40}) {
     at_every_call({.mode = Fault::kKill}, [&](const FaultRun&) {
       expect_only_whole(outputs(), whole);
-      if (again > 0) test::run_with_fault({.mode = Fault::kKill, .at = again}, [&] { preprocess_now(); });
+      if (again > 0) {
+        test::run_with_fault({.mode = Fault::kKill, .at = again}, [&] { preprocess_now(); });
+        expect_only_whole(outputs(), whole);
+      }
       preprocess_whole();
       EXPECT_EQ(outputs(), whole);
     });
