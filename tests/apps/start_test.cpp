@@ -8,16 +8,29 @@
 namespace megalith::test {
 namespace {
 
+std::string libraries_of(std::string_view name) {
+  const CommandResult loaded = run_command(concat("LD_TRACE_LOADED_OBJECTS=1 ", app(name)));
+  EXPECT_EQ(loaded.code, 0) << loaded.err;
+  EXPECT_NE(loaded.out.find("libmegalith_core.so"), std::string::npos) << name << ": " << loaded.out;
+  return loaded.out;
+}
+
 // What links them is a plugin, opened when it is needed (base/plugin.h): each of these libraries would cost
 // every start of a program, oneDNN the most.
 TEST(Start, LoadsNoLibraryThatFewRunsNeed) {
   for (const char* const name : {"preprocess", "generate", "pretrain"}) {
-    const CommandResult loaded = run_command(concat("LD_TRACE_LOADED_OBJECTS=1 ", app(name)));
-    ASSERT_EQ(loaded.code, 0) << loaded.err;
-    ASSERT_NE(loaded.out.find("libmegalith.so"), std::string::npos) << loaded.out;
+    const std::string loaded = libraries_of(name);
     for (const char* const library :
          {"libdnnl", "libsentencepiece", "libyaml-cpp", "libzstd", "liblzma", "libbz2"})
-      EXPECT_EQ(loaded.out.find(library), std::string::npos) << name << " loads " << library;
+      EXPECT_EQ(loaded.find(library), std::string::npos) << name << " loads " << library;
+  }
+}
+
+TEST(Start, OfWhatHandlesTextsLoadsNothingOfModels) {
+  for (const char* const name : {"preprocess", "merge", "data", "tokenizer"}) {
+    const std::string loaded = libraries_of(name);
+    for (const char* const library : {"libmegalith.so", "libgomp"})
+      EXPECT_EQ(loaded.find(library), std::string::npos) << name << " loads " << library;
   }
 }
 
