@@ -99,7 +99,7 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
           "--chunk-size 25 --append-eod");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(file_exists(dir_ / "codeparrot_content_document.idx"));
-  EXPECT_NE(result.err.find("(488 MiB, twice the longest line)"), std::string::npos)  // 128 + 12 * (32 - 2)
+  EXPECT_NE(result.err.find("(368 MiB, twice the longest line)"), std::string::npos)  // 128 + 8 * (32 - 2)
       << result.err;
 }
 
