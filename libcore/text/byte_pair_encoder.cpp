@@ -45,6 +45,23 @@ void add(const TokenMerge& merge, uint32_t rank, std::span<Bucket> buckets) {
       }
 }
 
+/// Whether all ranks and ids in the slots are less than these. A difference has the highest bit set when it
+/// is less than zero: so there is no branch, for which slots are free is not foreseen, and no comparison of
+/// 64 bits, which x86-64 at its least has no vectors for.
+bool slots_fit(std::span<const Bucket> buckets, uint64_t ranks, uint64_t ids) {
+  constexpr uint64_t kLowRank = MergeTables::kNoRank - 1, kLowId = MergeTables::kNobody;
+  uint64_t misfits = 0;
+  for (const Bucket& bucket : buckets)
+    for (const uint64_t slot : bucket.slots) {
+      const uint64_t rank = slot & kLowRank, right = slot >> MergeTables::kRankBits & kLowId,
+                     left = slot >> (MergeTables::kRankBits + MergeTables::kIdBits);
+      const uint64_t beyond = (ranks - 1 - rank) | (ids - 1 - right) | (ids - 1 - left);
+      const uint64_t above_free = slot - MergeTables::kFree;  // 0: the slot is free
+      misfits |= beyond & (above_free | (0 - above_free));
+    }
+  return misfits >> 63 == 0;
+}
+
 /// All but the ranks of two bytes.
 BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks ranks) {
   check(merges);
@@ -88,26 +105,18 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Array
       merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic),
       lazy_(std::make_unique<Lazy>()) {}
 
-// Without branches: half of the slots are free, and which is not foreseen.
 bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
   const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
-  if (!std::has_single_bit(arrays.buckets.size()) || arrays.buckets.size() < 2 ||
-      arrays.byte_ranks.size() != 256 * 256)
-    return false;
-  uint64_t misfits = 0, ends = 0;
-  for (const int32_t id : arrays.merged) misfits |= uint64_t{static_cast<uint32_t>(id) >= ids};
-  for (const uint32_t rank : arrays.byte_ranks)
-    misfits |= uint64_t{rank >= ranks} & uint64_t{rank != kNoRank};
-  for (const Bucket& bucket : arrays.buckets) {
-    ends |= uint64_t{bucket.slots.back() == MergeTables::kFree};  // else looking for a pair might never end
-    for (const uint64_t slot : bucket.slots) {
-      const uint64_t rank = slot & (kNoRank - 1), right = slot >> MergeTables::kRankBits & kNobody,
-                     left = slot >> (MergeTables::kRankBits + MergeTables::kIdBits);
-      misfits |= (uint64_t{rank >= ranks} | uint64_t{left >= ids} | uint64_t{right >= ids}) &
-                 uint64_t{slot != MergeTables::kFree};
-    }
-  }
-  return misfits == 0 && ends != 0;
+  const auto is_id = [&](int32_t id) { return static_cast<uint32_t>(id) < ids; };
+  const auto is_rank = [&](uint32_t rank) { return rank < ranks || rank == kNoRank; };
+  // Without one looking for a pair might never end.
+  const auto ends = [](const Bucket& bucket) { return bucket.slots.back() == MergeTables::kFree; };
+  return std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
+         arrays.byte_ranks.size() == 256 * 256 &&
+         std::all_of(arrays.merged.begin(), arrays.merged.end(), is_id) &&
+         std::all_of(arrays.byte_ranks.begin(), arrays.byte_ranks.end(), is_rank) &&
+         std::any_of(arrays.buckets.begin(), arrays.buckets.end(), ends) &&
+         slots_fit(arrays.buckets.span(), ranks, ids);
 }
 
 MergeTables BytePairEncoder::tables() const {

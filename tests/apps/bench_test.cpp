@@ -29,5 +29,16 @@ TEST(BenchScript, PrintsTablesWithoutPeers) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), fs::directory_iterator()), 1);  // all removed
 }
 
+// docs/preprocess.md's command.
+TEST(BenchScript, TimesTheStart) {
+  if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
+  const CommandResult result = run_command("python3 " + test_data("../bench/start.py") +
+                                           " --turns 2 --vocab " + test_data("apps/fixtures/wiki") +
+                                           " --bin " + fs::path(app("merge")).parent_path().string());
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* row : {"| `megalith-preprocess --version` | ", "| `megalith-preprocess`, one line | "})
+    EXPECT_NE(result.out.find(row), std::string::npos) << row << '\n' << result.out;
+}
+
 }  // namespace
 }  // namespace megalith::test
