@@ -1,6 +1,8 @@
 #include "libcore/base/line_reader.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include <emmintrin.h>
@@ -11,6 +13,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 18;
+/// What is read behind the bytes of a chunk to find the end of its last line: most of it is copied twice.
+constexpr size_t kOverhang = size_t{1} << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
 
@@ -88,23 +92,24 @@ TextPlace LineChunk::place(size_t i, size_t offset) const {
 LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* interrupt, ReaderMark from)
     : input_(std::move(path), interrupt),
       limits_(limits),
-      storage_(kWindowBytes),
       read_(from.bytes),
       place_(from.place),
       mode_(from.mode),
       at_start_(from.bytes == 0) {
+  storage_.reserve(kWindowBytes);
   input_.skip(from.bytes);
 }
 
 bool LineReader::next(LineChunk& chunk, const Grow& grow) {
   chunk.clear();
   const bool first = std::exchange(at_start_, false);
-  if (first && refill()) look_for_array();
+  if (first && refill(kWindowBytes)) look_for_array();
   while (!full(chunk, chunk.bytes())) {
-    if (window_.empty() && !refill()) {
+    if (window_.empty() && !read_more(chunk)) {
       at_end_of_input(chunk);
       break;
     }
+    if (window_.empty()) continue;  // all that was read is in the chunk
     if (mode_ != ReaderMark::kLines)
       take_from_array(chunk, grow);
     else if (chunk.places_.empty())
@@ -129,10 +134,35 @@ bool LineReader::full(const LineChunk& chunk, size_t bytes) const {
          (bytes >= limits_.bytes || chunk.lines() >= limits_.lines);
 }
 
-bool LineReader::refill() {
-  window_ = {storage_.data(), input_.read(storage_.data(), storage_.size())};
+bool LineReader::refill(size_t room) {
+  window_ = {storage_.data(), input_.read(storage_.data(), room)};
   read_ += window_.size();
   return !window_.empty();
+}
+
+/// False at the end of the input.
+bool LineReader::read_more(LineChunk& chunk) {
+  if (mode_ != ReaderMark::kLines || !chunk.places_.empty()) return refill(kWindowBytes);
+  if (chunk.bytes() + kOverhang <= limits_.bytes) return read_lines(chunk);
+  const size_t beyond = chunk.bytes() > limits_.bytes ? chunk.bytes() - limits_.bytes : 0;
+  return refill(std::min(kWindowBytes, beyond + kOverhang));
+}
+
+/// Reads lines to where they shall lie. Only what belongs to the next chunk is copied.
+bool LineReader::read_lines(LineChunk& chunk) {
+  if (chunk.bytes() == 0) chunk.first_ = place_;
+  const size_t room = std::min(limits_.bytes - chunk.bytes(), kWindowBytes);
+  chunk.buffer_.reserve(limits_.bytes);
+  char* const end = chunk.buffer_.data() + chunk.bytes();
+  window_ = {end, input_.read(end, room)};
+  read_ += window_.size();
+  if (window_.empty()) return false;
+  const size_t taken = scan_window(chunk);
+  chunk.buffer_.extend(taken);
+  window_.remove_prefix(taken);
+  std::memcpy(storage_.data(), window_.data(), window_.size());
+  window_ = {storage_.data(), window_.size()};
+  return true;
 }
 
 std::string_view LineReader::take(size_t bytes) {

@@ -88,7 +88,9 @@ class LineReader {
 
  private:
   using Grow = std::function<void(size_t)>;
-  bool refill();
+  bool refill(size_t room);
+  bool read_more(LineChunk& chunk);
+  bool read_lines(LineChunk& chunk);
   void look_for_array();
   size_t scan_window(LineChunk& chunk);
   bool full(const LineChunk& chunk, size_t bytes) const;
@@ -106,7 +108,7 @@ class LineReader {
 
   InputStream input_;
   LineLimits limits_;
-  std::vector<char> storage_;
+  ByteBuffer storage_;       // of window_
   std::string_view window_;  // bytes read and not yet in a chunk
   uint64_t read_ = 0;        // bytes up to the window's end
   TextPlace place_;          // where the window begins; between lines: where the chunk does

@@ -83,8 +83,29 @@ TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
       if (begin < text.size()) expected.push_back(text.substr(begin));
       EXPECT_EQ(read_lines(text, {.bytes = 1000, .lines = 100}).raw, expected);
       EXPECT_EQ(read_lines(text, {.bytes = 1 << 20, .lines = 1 << 20}).raw, expected);
+      EXPECT_EQ(read_lines(text, {.bytes = 100'000, .lines = 70'000}).raw, expected);
     }
   }
+}
+
+// Lines of all lengths, so that chunks end before, in and far behind what is read at once.
+TEST(LineReader, AgreesWithANaiveSplitWhateverTheLimits) {
+  std::mt19937 random(23);
+  Lines expected;
+  std::string text;
+  for (int i = 0; i < 600; ++i) {
+    const size_t most = i % 50 == 7 ? 900'000 : i % 10 == 3 ? 40'000 : 700;
+    expected.push_back(std::string(random() % most, static_cast<char>('a' + i % 26)) +
+                       (random() % 3 ? "\n" : "\r\n"));
+    text += expected.back();
+  }
+  for (const size_t bytes : {1U, 16'383U, 16'384U, 50'000U, 262'144U, 262'145U, 1U << 20})
+    for (const size_t lines : {3U, 100U, 4096U}) {
+      const Read read = read_lines(text, {.bytes = bytes, .lines = lines});
+      ASSERT_TRUE(read.raw == expected) << bytes << " " << lines;
+      for (size_t i = 0; i + 1 < read.chunk_lines.size(); ++i)
+        ASSERT_TRUE(read.chunk_lines[i] == lines || read.chunk_bytes[i] >= bytes) << bytes << " " << lines;
+    }
 }
 
 TEST(LineReader, ClosesAChunkAtItsLimits) {
