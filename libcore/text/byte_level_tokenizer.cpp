@@ -198,6 +198,10 @@ void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& 
   take(scratch->ids.ids<int32_t>());
 }
 
+void ByteLevelTokenizer::prepare() const {
+  const Lease made(*this);
+}
+
 void ByteLevelTokenizer::Sink::append(std::span<const int32_t> more) const {
   ids.append(more);
   hand_over_if_long();

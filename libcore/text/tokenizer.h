@@ -31,6 +31,9 @@ class Tokenizer {
   /// By default all are one piece.
   using TakeIds = std::function<void(std::span<const int32_t>)>;
   virtual void encode_in_pieces(std::string_view utf8, const TakeIds& take) const;
+  /// Does what else the first call of a thread would: on this one, or, when others begin meanwhile, together
+  /// with them.
+  virtual void prepare() const {}
   /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
   /// an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;

@@ -1,5 +1,9 @@
 #include "libcore/text/byte_level_tokenizer.h"
 
+#include <array>
+#include <random>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "libcore/text/gpt2_files.h"
@@ -31,6 +35,28 @@ TEST(ByteLevelTokenizer, TakesATokenThatNoMergeReachesOnlyWhereMergesAreIgnored)
   for (int round = 0; round < 2; ++round) {
     EXPECT_EQ(test::encode(tokenizer, "abc"), (std::vector<int32_t>{257}));
     EXPECT_EQ(test::encode(tokenizer, "abcd"), (std::vector<int32_t>{256, 'c', 'd'}));
+  }
+}
+
+TEST(ByteLevelTokenizer, MayPrepareBesideThreadsThatEncode) {
+  ByteLevelModel model = small_model();
+  std::mt19937 random(3);
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += static_cast<char>(random() % 5 == 0 ? ' ' : 'a' + random() % 3);
+  const ByteLevelTokenizer alone(model);
+  const std::vector<int32_t> right = test::encode(alone, text);
+  for (int round = 0; round < 20; ++round) {
+    const ByteLevelTokenizer tokenizer(model);
+    std::array<std::vector<int32_t>, 2> ids;
+    {
+      std::vector<std::jthread> threads;
+      threads.emplace_back([&] { tokenizer.prepare(); });
+      for (auto& own : ids) threads.emplace_back([&] { tokenizer.encode(text, own); });
+    }
+    EXPECT_EQ(ids[0], right);
+    EXPECT_EQ(ids[1], right);
+    tokenizer.prepare();  // which changes nothing any more
+    EXPECT_EQ(test::encode(tokenizer, text), right);
   }
 }
 
