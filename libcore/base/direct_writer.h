@@ -29,7 +29,7 @@ void write_direct(const DirectFile& file, const BytesToWrite& wish, const std::s
 
 /// Appends to a file around the page cache, in pieces of 512 KiB and by a thread of its own: the system then
 /// neither copies the bytes nor keeps their pages (117 MiB on ext4 take 0.01 s of its time instead of 0.1 s),
-/// and the end of the file has little left to be synced. Memory: 1 MiB, up to 8 MiB while the disk is late.
+/// and the end of the file has little left to be synced. Memory: 2 MiB, 8 MiB once the disk was late.
 /// Throws kIo, at the latest from flush() or end().
 class DirectWriter {
  public:

@@ -69,7 +69,7 @@ class ByteLevelTokenizer::Lease {
   Scratch* operator->() { return scratch_; }
 
  private:
-  std::atomic<Scratch*>& slot(size_t i) const { return owner_.idle_[(thread_number() + i) % kIdle]; }
+  std::atomic<Scratch*>& slot(size_t i) const { return owner_.idle_[(thread_number() + i) % kIdle].scratch; }
 
   const ByteLevelTokenizer& owner_;
   Scratch* scratch_ = nullptr;
@@ -167,7 +167,7 @@ void ByteLevelTokenizer::help_to_seed() const {
 }
 
 ByteLevelTokenizer::~ByteLevelTokenizer() {
-  for (std::atomic<Scratch*>& idle : idle_) delete idle.load();
+  for (const Idle& idle : idle_) delete idle.scratch.load();
 }
 
 int ByteLevelTokenizer::eod() const {

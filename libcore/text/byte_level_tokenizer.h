@@ -109,7 +109,10 @@ class ByteLevelTokenizer : public Tokenizer {
   // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
   // calls wait for nobody.
   static constexpr size_t kIdle = 64;
-  mutable std::array<std::atomic<Scratch*>, kIdle> idle_{};
+  struct alignas(64) Idle {
+    std::atomic<Scratch*> scratch;
+  };
+  mutable std::array<Idle, kIdle> idle_{};
   mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or will have soon
 };
 

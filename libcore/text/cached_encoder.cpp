@@ -29,6 +29,7 @@ void CachedEncoder::trim() {
   constexpr size_t kKept = size_t{1} << 20;
   if (one_.capacity() > kKept) one_ = {};
   cutter_.trim();
+  keeper_.fill();
 }
 
 void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids) {
@@ -48,9 +49,10 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
   constexpr size_t kWritten = sizeof(PackedIds<Stored>) / sizeof(Stored);
   Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one for each byte
   while (rest.next < rest.ends.size()) {
-    reader_.begin_turn();
-    out = encode_batch<Stored>(rest, out);
-    reader_.end_turn();
+    {
+      const PieceReaders::Turn turn(memory_.readers, reader_);
+      out = encode_batch<Stored>(rest, out);
+    }
     keeper_.keep(std::span(unknown_).first(unknown_count_), merged_.data());
   }
   ids.finish(out);
@@ -157,7 +159,7 @@ std::span<const int32_t> CachedEncoder::ids_of_slow(std::string_view text, size_
   }
   if (const auto known = memory_.longer.get(far_[slow]); !known.empty()) return known;
   rules_.encode(piece, one_);
-  memory_.table.move_far(key, memory_.longer.append(one_));
+  if (const auto ref = memory_.longer.append(one_); ref.at != 0) memory_.table.move_far(key, ref);
   return one_;
 }
 

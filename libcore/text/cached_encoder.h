@@ -47,7 +47,7 @@ class CachedEncoder {
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
   void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
 
-  /// Gives back what an unusually long text took.
+  /// Gives back what an unusually long text took. Before the encoder rests.
   void trim();
 
  private:

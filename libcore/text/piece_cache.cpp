@@ -44,16 +44,20 @@ std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
   return {record + 2, ids};
 }
 
+/// Waits for no other thread that adds: what is not kept now is encoded and kept another time.
 void LongPieceCache::put(std::string_view piece, std::span<const int32_t> ids) {
   if (piece.size() > kLongest || ids.empty()) return;
   const uint64_t hashed = hash(piece);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
   const Ref record = add_record(piece, ids);
   if (record.at != 0)
     slot(hashed).store(hashed >> kTagShift << kTagShift | record.at, std::memory_order_release);
 }
 
 LongPieceCache::Ref LongPieceCache::append(std::span<const int32_t> ids) {
-  return add_record({}, ids);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock ? add_record({}, ids) : Ref{};
 }
 
 std::span<const int32_t> LongPieceCache::get(Ref ref) const {
@@ -61,10 +65,7 @@ std::span<const int32_t> LongPieceCache::get(Ref ref) const {
   return {&words_[ref.at + 2], static_cast<size_t>(words_[ref.at + 1])};
 }
 
-/// Waits for no other thread that does the same: what is not kept now is encoded and kept another time.
 LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span<const int32_t> ids) {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return {};
   const size_t words = 2 + ids.size() + (piece.size() + 3) / 4, room = words_.size() / kParts;
   if (used_ + words > room && (1 + words > room || !open_part())) return {};
   const size_t at = generation_ % kParts * room + used_;
@@ -86,7 +87,7 @@ bool LongPieceCache::open_part() {
   if (generation_ + 1 > kParts) {
     oldest_.store(generation_ + 2 - kParts);
     forget_part((generation_ + 1) % kParts);
-    readers_.ask(forgotten_);
+    forgotten_ = readers_.ask();
   }
   return true;
 }
@@ -126,8 +127,9 @@ void PieceTable::move_far(const PieceKey& key, LongPieceCache::Ref ref) {
 
 bool PieceTable::add(const PieceKey& key, const Packed& ids) {
   for (Entry& entry : lines_[place(key)].entries) {
-    uint64_t high = 0;
-    if (std::atomic_ref(entry.key.high).compare_exchange_strong(high, kBeingWritten)) {
+    const std::atomic_ref high(entry.key.high);
+    uint64_t free = 0;
+    if (high.load(std::memory_order_relaxed) == 0 && high.compare_exchange_strong(free, kBeingWritten)) {
       fill(entry, key, ids);
       return true;
     }
@@ -136,9 +138,14 @@ bool PieceTable::add(const PieceKey& key, const Packed& ids) {
   return false;
 }
 
-PieceTable::Entry* PieceTable::take_out(const PieceKey& key) {
+PieceTable::Place PieceTable::take_out(const PieceKey& key) {
   Entry& entry = lines_[place(key)].entries.back();
-  return std::atomic_ref(entry.key.high).exchange(kBeingWritten) == kBeingWritten ? nullptr : &entry;
+  const uint64_t high = std::atomic_ref(entry.key.high).exchange(kBeingWritten);
+  return high == kBeingWritten ? Place{} : Place{&entry, high};
+}
+
+void PieceTable::put_back(const Place& place) {
+  std::atomic_ref(place.entry->key.high).store(place.high, std::memory_order_release);
 }
 
 void PieceTable::fill(Entry& entry, const PieceKey& key, const Packed& ids) {

@@ -50,7 +50,7 @@ class LongPieceCache {
   std::atomic_ref<uint64_t> slot(uint64_t hash) const {
     return std::atomic_ref(slots_[hash & (slots_.size() - 1)]);
   }
-  Ref add_record(std::string_view piece, std::span<const int32_t> ids);
+  Ref add_record(std::string_view piece, std::span<const int32_t> ids);  // by who has the mutex
   bool open_part();
   void forget_part(uint32_t part);
 
@@ -63,7 +63,7 @@ class LongPieceCache {
   size_t used_ = 1;          // words of the part that is being filled
   uint32_t generation_ = 1;  // of that part: those before it were the generations before
   PieceReaders::Grace forgotten_;
-  std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
+  alignas(64) std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
 };
 
 /// The ids of a piece in 16 bytes, `Stored` each, and how many there are.
@@ -113,8 +113,8 @@ struct PackedIds<int32_t> {
 /// each other out, so the size is fixed. Any number of threads at once; those who read do so in turns.
 ///
 /// An entry is written when nobody can find it: the high word of its key, written last and read first, then
-/// says that it is free or being written. Vector kernels read a key at once instead, which a processor with
-/// AVX does for 16 bytes in their place (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2), and x86-64 reads in order.
+/// says that it is free or being written. Vector kernels read a key by one move of 16 aligned bytes instead,
+/// which processors with AVX do at once (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2), and x86-64 reads in order.
 class PieceTable {
  public:
   struct Entry {
@@ -142,7 +142,7 @@ class PieceTable {
   PieceTable(int bits, bool wide)
       : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits), wide_(wide) {}
 
-  /// The line of a key: (key.low * kLow + key.high, turned left by kTurn, * kHigh) >> shift.
+  /// The line of a key: (key.low * kLow + rotl(key.high, kTurn) * kHigh) >> shift.
   struct Hash {
     static constexpr uint64_t kLow = 0x9E3779B97F4A7C15u, kHigh = 0xD6E8FEB86659FD93u;
     static constexpr int kTurn = 27;
@@ -167,9 +167,15 @@ class PieceTable {
 
   /// `key` is that of a short piece, or far() of it; true when it has an entry now.
   bool add(const PieceKey& key, const Packed& ids);
-  /// The entry that a key gets for which there is no room: it cannot be found any more, and waits for fill().
-  /// Null when another thread does the same.
-  Entry* take_out(const PieceKey& key);
+  /// An entry that was taken out, and of which piece.
+  struct Place {
+    Entry* entry;  // may be null
+    uint64_t high;
+  };
+  /// The entry that a key gets for which there is no room: it cannot be found any more, and waits for fill()
+  /// or put_back(). None when another thread does the same.
+  Place take_out(const PieceKey& key);
+  static void put_back(const Place& place);
   /// When the turns have ended that had begun before take_out().
   static void fill(Entry& entry, const PieceKey& key, const Packed& ids);
 

@@ -44,7 +44,10 @@ unsigned equal_keys(const PieceQueries& queries, size_t from, size_t entry) {
   unsigned words = 0;
   for (size_t i = from; i < from + kTogether; i += 2) {
     const auto key = [&](size_t line) {
-      return _mm_load_si128(reinterpret_cast<const __m128i*>(&queries.lines[line]->entries[entry].key));
+      __m128i loaded =
+          _mm_load_si128(reinterpret_cast<const __m128i*>(&queries.lines[line]->entries[entry].key));
+      asm("" : "+v"(loaded));  // a move of its own: see PieceTable
+      return loaded;
     };
     const __m256i found = _mm256_inserti128_si256(_mm256_castsi128_si256(key(i)), key(i + 1), 1);
     const __m256i wanted = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(queries.keys + i));

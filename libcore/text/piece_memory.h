@@ -26,26 +26,27 @@ struct PieceMemory {
   LongPieceCache longer;
 };
 
-/// Adds what one thread learns of short pieces. What pushes out others is added one call later where threads
-/// may still see these.
+/// Adds what one thread learns of short pieces. What pushes out others is added later where threads may still
+/// see these.
 class PieceKeeper {
  public:
   explicit PieceKeeper(PieceMemory& memory) : memory_(memory) {}
-  /// Waits for turns of other threads that have begun.
   ~PieceKeeper();
   PieceKeeper(const PieceKeeper&) = delete;
   PieceKeeper& operator=(const PieceKeeper&) = delete;
 
   /// ids[i]: of keys[i]. Not in a turn of this thread's reader.
   void keep(std::span<const PieceKey> keys, const MergedPiece* ids);
+  /// Adds what waits, if it may be added now.
+  void fill();
 
  private:
   struct Waiting {
-    PieceTable::Entry* entry;
+    PieceTable::Place place;
     PieceKey key;
     PieceTable::Packed ids;
   };
-  void fill();
+  void keep(const PieceKey& key, std::span<const int32_t> ids, bool may_push_out);
 
   PieceMemory& memory_;
   std::vector<Waiting> waiting_;

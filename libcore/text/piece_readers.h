@@ -2,31 +2,43 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 namespace megalith {
 
 /// Threads that read, in turns, what others replace meanwhile, and never wait. Who replaces something makes
-/// it impossible to find, asks which turns have begun by then, and comes back when these have ended: nobody
-/// sees it any more. So what a turn finds stays as it is until the turn ends.
+/// it impossible to find, asks, and comes back when all turns have ended that had begun by then: nobody sees
+/// it any more. So what a turn finds stays as it is until the turn ends.
+///
+/// A turn begins by storing and then reading, which x86-64 keeps in order only because the store is an
+/// exchange; the C++ standard alone would not.
 class PieceReaders {
  public:
-  /// One thread's turns; they are short.
+  /// One thread's turns.
   class alignas(64) Reader {
-   public:
-    /// All that is read in the turn is read after this.
-    void begin_turn() { turns_.exchange(turns_.load(std::memory_order_relaxed) + 1); }
-    void end_turn() { turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
-
    private:
     friend class PieceReaders;
-    std::atomic<uint64_t> turns_{0};  // begun and ended: odd during a turn
+    std::atomic<uint64_t> asked_{0};  // questions that had been asked when the turn began, and 1; 0: no turn
+    std::unique_ptr<Reader> next_;    // which joined before
+    bool free_ = false;
   };
 
-  /// Turns that had begun.
+  /// From its making to its end. A thread has one at a time, and a short one.
+  class Turn {
+   public:
+    Turn(const PieceReaders& readers, Reader& reader) : reader_(reader) {
+      reader.asked_.exchange(readers.asked_.load());
+    }
+    ~Turn() { reader_.asked_.store(0, std::memory_order_release); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Reader& reader_;
+  };
+
+  /// A question: which turns have begun?
   class Grace {
    public:
     /// Whether they have ended. Does not wait.
@@ -34,20 +46,25 @@ class PieceReaders {
 
    private:
     friend class PieceReaders;
-    std::vector<std::pair<const Reader*, uint64_t>> begun_;
+    uint64_t number_ = 0;
+    const Reader* next_ = nullptr;  // whose turn may not have ended; none has of those that joined later
   };
+
+  PieceReaders() = default;
+  ~PieceReaders();
+  PieceReaders(const PieceReaders&) = delete;
+  PieceReaders& operator=(const PieceReaders&) = delete;
 
   /// A reader for the calling thread; lasts as long as this object, but belongs to another after leave().
   Reader& join();
   void leave(Reader& reader);
 
-  /// The turns that have begun and not ended, of all threads.
-  void ask(Grace& grace) const;
+  Grace ask() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::deque<Reader> readers_;
-  std::vector<Reader*> free_;
+  mutable std::atomic<uint64_t> asked_{1};
+  std::atomic<Reader*> last_{nullptr};  // that joined
+  std::mutex mutex_;                    // of those who join and leave
 };
 
 }  // namespace megalith

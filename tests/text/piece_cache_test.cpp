@@ -1,6 +1,7 @@
 #include "libcore/text/piece_cache.h"
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -103,10 +104,10 @@ TEST(PieceTable, NeverGivesAnotherPiecesIds) {
     const std::string piece = std::to_string(i * 7919 % 2000);
     const PieceKey key = PieceKey::of(piece);
     if (!add(table, piece, {std::stoi(piece)})) {
-      PieceTable::Entry* const entry = table.take_out(key);
+      PieceTable::Entry* const entry = table.take_out(key).entry;
       ASSERT_NE(entry, nullptr);
       ASSERT_EQ(found(table, piece), Ids{});
-      ASSERT_EQ(table.take_out(key), nullptr);
+      ASSERT_EQ(table.take_out(key).entry, nullptr);
       PieceTable::fill(*entry, key, table.pack(Ids{std::stoi(piece)}));
     }
     ASSERT_EQ(found(table, piece), Ids{std::stoi(piece)});
@@ -155,9 +156,8 @@ TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
 TEST(LongPieceCache, ForgetsNothingThatATurnMaySee) {
   PieceReaders readers;
   LongPieceCache cache(4096, readers);
-  PieceReaders::Reader& reader = readers.join();
   cache.put("a piece that is found", Ids(5, 1));
-  reader.begin_turn();
+  auto turn = std::make_unique<PieceReaders::Turn>(readers, readers.join());
   const auto found = cache.find("a piece that is found");
   const LongPieceCache::Ref ref = cache.append(Ids(9, 2));
   const auto far = cache.get(ref);
@@ -166,7 +166,7 @@ TEST(LongPieceCache, ForgetsNothingThatATurnMaySee) {
   EXPECT_LT(appended, 4096 / (22 * sizeof(int32_t)));
   EXPECT_EQ(Ids(found.begin(), found.end()), Ids(5, 1));
   EXPECT_EQ(Ids(far.begin(), far.end()), Ids(9, 2));
-  reader.end_turn();
+  turn.reset();
   for (int i = 0; i < 100; ++i) EXPECT_NE(cache.append(Ids(20, 3)).at, 0U);
   EXPECT_TRUE(cache.find("a piece that is found").empty());
   EXPECT_TRUE(cache.get(ref).empty());

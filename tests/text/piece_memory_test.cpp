@@ -1,8 +1,8 @@
 #include "libcore/text/piece_memory.h"
 
 #include <array>
+#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,25 +12,28 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
+using Turn = PieceReaders::Turn;
+
 TEST(PieceReaders, WaitForTurnsThatHadBegunAndForNoOthers) {
   PieceReaders readers;
   PieceReaders::Reader& first = readers.join();
   PieceReaders::Reader& second = readers.join();
-  PieceReaders::Grace grace;
-  readers.ask(grace);
-  EXPECT_TRUE(grace.over());
-  first.begin_turn();
-  readers.ask(grace);
+  EXPECT_TRUE(readers.ask().over());
+  auto of_first = std::make_unique<Turn>(readers, first);
+  PieceReaders::Grace grace = readers.ask();
   EXPECT_FALSE(grace.over());
-  second.begin_turn();
-  first.end_turn();
-  first.begin_turn();  // another one
+  auto of_second = std::make_unique<Turn>(readers, second);
+  of_first.reset();
+  of_first = std::make_unique<Turn>(readers, first);  // another one
   EXPECT_TRUE(grace.over());
-  readers.ask(grace);
-  first.end_turn();
+  grace = readers.ask();
+  PieceReaders::Reader& third = readers.join();
+  const Turn of_third(readers, third);
+  of_first.reset();
   EXPECT_FALSE(grace.over());
-  second.end_turn();
+  of_second.reset();
   EXPECT_TRUE(grace.over());
+  EXPECT_FALSE(readers.ask().over());
 }
 
 TEST(PieceReaders, GiveAReaderThatLeftToTheNext) {
@@ -94,7 +97,7 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   PieceReaders::Reader& reader = line.memory.readers.join();
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2, 2});
-  reader.begin_turn();
+  auto turn = std::make_unique<Turn>(line.memory.readers, reader);
   const PieceTable::Entry* const seen = line.find(line.pieces[1]);
   ASSERT_NE(seen, nullptr);
   line.keep(line.pieces[2], {3});
@@ -102,7 +105,7 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   EXPECT_EQ(line.find(line.pieces[1]), nullptr);
   EXPECT_EQ(line.find(line.pieces[2]), nullptr);
   EXPECT_EQ(OneLine::ids_in(*seen), (Ids{2, 2}));
-  reader.end_turn();
+  turn.reset();
   line.keep(line.pieces[0], {1});  // nothing new
   EXPECT_EQ(line.ids(line.pieces[2]), Ids{3});
   EXPECT_EQ(line.find(line.pieces[3]), nullptr);
@@ -111,21 +114,30 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   EXPECT_EQ(line.ids(line.pieces[0]), Ids{1});
 }
 
-TEST(PieceKeeper, LeavesNoEntryEmpty) {
+TEST(PieceKeeper, PutsBackWhatItCouldNotReplace) {
   OneLine line;
-  PieceReaders::Reader& reader = line.memory.readers.join();
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2});
-  std::thread turn;
   {
+    const Turn turn(line.memory.readers, line.memory.readers.join());
     PieceKeeper another(line.memory);
-    reader.begin_turn();
     OneLine::keep(another, line.pieces[2], {3});
-    EXPECT_EQ(line.find(line.pieces[2]), nullptr);
-    turn = std::thread([&] { reader.end_turn(); });
+    another.fill();
+    EXPECT_EQ(line.find(line.pieces[1]), nullptr);
   }
-  EXPECT_EQ(line.ids(line.pieces[2]), Ids{3});
-  turn.join();
+  EXPECT_EQ(line.ids(line.pieces[1]), Ids{2});
+  EXPECT_EQ(line.find(line.pieces[2]), nullptr);
+}
+
+TEST(PieceKeeper, KeepsNothingTwice) {
+  OneLine line;
+  line.keep(line.pieces[0], Ids(12, 5));
+  const auto ref = line.memory.table.find_far(PieceKey::of(line.pieces[0]));
+  line.keep(line.pieces[0], Ids(12, 5));
+  const auto again = line.memory.table.find_far(PieceKey::of(line.pieces[0]));
+  ASSERT_TRUE(ref.has_value() && again.has_value());
+  EXPECT_EQ(again->at, ref->at);
+  EXPECT_EQ(line.memory.longer.append(Ids(12, 5)).at, ref->at + 2 + 12);
 }
 
 TEST(PieceKeeper, KeepsManyIdsElsewhere) {
