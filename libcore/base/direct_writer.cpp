@@ -1,6 +1,7 @@
 #include "libcore/base/direct_writer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -24,6 +25,16 @@ bool is_fast(int fd) {
   if (::fstatfs(fd, &info) != 0) return false;
   const auto type = static_cast<unsigned>(info.f_type);
   return type == EXT4_SUPER_MAGIC || type == kXfs || type == OVERLAYFS_SUPER_MAGIC;
+}
+
+/// Memory for writers whose disk is late, so that it is bounded however many there are.
+std::atomic<size_t> spare_groups{3};
+
+bool take_spare_group() {
+  size_t spare = spare_groups;
+  while (spare > 0)
+    if (spare_groups.compare_exchange_weak(spare, spare - 1)) return true;
+  return false;
 }
 
 }  // namespace
@@ -61,12 +72,13 @@ std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint6
 }
 
 DirectWriter::DirectWriter(int fd, int direct, std::string path, uint64_t size)
-    : fd_(fd), direct_(direct), path_(std::move(path)), memory_(kPiece * kPieces) {
+    : fd_(fd), direct_(direct), path_(std::move(path)), memory_(kPiece * kGroup * kMostGroups) {
   const uint64_t begin = size / kAlignment * kAlignment;
-  filled_ = {.offset = begin, .memory = memory_.as<char>().data(), .bytes = size - begin};
+  add_group();
+  filled_ = {.offset = begin, .memory = free_.back(), .bytes = size - begin};
+  free_.pop_back();
   if (read_at_place(fd, {begin, filled_.memory, filled_.bytes}, path_) < filled_.bytes)
     fail(ErrorKind::kIo, path_, ": holds less than was written to it");
-  for (size_t i = kPieces; --i > 0;) free_.push_back(memory_.as<char>().data() + i * kPiece);
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -80,6 +92,7 @@ DirectWriter::~DirectWriter() {
     thread_.join();
   }
   ::close(direct_);
+  spare_groups += groups_ - 1;
 }
 
 void DirectWriter::append(const void* data, size_t bytes) {
@@ -97,6 +110,7 @@ void DirectWriter::append(const void* data, size_t bytes) {
 /// Gives the full piece to the thread and goes on with the memory of one that is written.
 void DirectWriter::hand_over() {
   std::unique_lock lock(mutex_);
+  if (free_.empty() && groups_ < kMostGroups && take_spare_group()) add_group();
   done_.wait(lock, [&] { return error_ || !free_.empty(); });
   if (error_) std::rethrow_exception(error_);
   waiting_.push_back(filled_);
@@ -104,6 +118,12 @@ void DirectWriter::hand_over() {
   free_.pop_back();
   lock.unlock();
   work_.notify_one();
+}
+
+/// Its first piece is the first to be taken.
+void DirectWriter::add_group() {
+  char* const begin = memory_.as<char>().data() + groups_++ * kGroup * kPiece;
+  for (size_t i = kGroup; i-- > 0;) free_.push_back(begin + i * kPiece);
 }
 
 void DirectWriter::wait_until_written() {

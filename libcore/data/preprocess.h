@@ -117,7 +117,7 @@ struct PreprocessStopped {};
 /// output tell where to go on; the finished files have the same bytes as those of an unbroken run. kUsage
 /// when inputs or options are not those of the interrupted run.
 ///
-/// Memory stays below 128 MiB, 8 MiB for each worker after the second and 16 MiB for each key after the
+/// Memory stays below 128 MiB, 8 MiB for each worker after the second and 4 MiB for each key after the
 /// first, plus twice the longest line (and ContentSet::kBytesEach a document when duplicates are left out,
 /// and what the decompressor needs), whatever the number of lines, with a tokenizer that keeps no more than
 /// half of that itself (our BPE does). One worker does all its work on the caller's thread; for compressed

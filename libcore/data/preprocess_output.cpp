@@ -16,7 +16,7 @@ constexpr size_t kLinesNamed = 5;  // per reason, in the summary
 
 /// Beside what the inputs need; see preprocess().
 int promised_mebibytes(const PreprocessConfig& config) {
-  constexpr int kEachWorker = 8, kEachKey = 16;
+  constexpr int kEachWorker = 8, kEachKey = 4;
   return 128 + kEachWorker * std::max(0, config.workers - 2) +
          kEachKey * static_cast<int>(config.json_keys.size() - 1);
 }
