@@ -64,6 +64,11 @@ class Table:
     def median(self, name, column=0):
         return statistics.median(turn[column] for turn in self.turns[name])
 
+    def ratio(self, name, to):
+        """How often `name` is done while `to` is done once, turn by turn: the machine's speed changes meanwhile."""
+        turns = [one[0] / other[0] for one, other in zip(self.turns[to], self.turns[name])]
+        return f"{statistics.median(turns):.2f} ({min(turns):.2f} – {max(turns):.2f}, {len(turns)} turns)"
+
     def print(self, against=None):
         rate = self.work is not None
         print(f"\n**{self.title}**\n")
@@ -85,7 +90,7 @@ class Table:
 class Bench:
     def __init__(self, options, scratch):
         self.options, self.scratch = options, scratch
-        self.turns = 1 if options.quick else 5
+        self.turns = 1 if options.quick else 3
         self.bin = pathlib.Path(options.bin)
         self.vocab = pathlib.Path(options.vocab)
         self.corpora = {name: pathlib.Path(options.corpora) / f"{name}.jsonl" for name in KEYS}
@@ -109,22 +114,27 @@ class Bench:
                     "--tokenizer-type", "GPT2BPETokenizer", "--vocab-file", self.vocab / "vocab.json", "--merge-file",
                     self.vocab / "merges.txt", "--append-eod", "--workers", workers], workers, first_core)
 
+    ONE, TWO, APART = ("megalith-preprocess, 1 core, to disk", "megalith-preprocess, 2 cores, to disk",
+                       "of two such processes at once, a core each: half of the slower one's time")
+
     def add_preprocess(self, table, path, key):
         """A turn on one core and on two; and two processes at once that share nothing but the machine: no way of
         sharing the work between two cores of it can be faster than what these two do."""
-        for workers in (1, 2):
+        for workers, name in ((1, self.ONE), (2, self.TWO)):
             self.bring_to_memory(path)
-            run = self.preprocess(path, key, workers, self.scratch / "out")
-            table.add(f"megalith-preprocess, {workers} core{'s' if workers > 1 else ''}, to disk", run)
+            table.add(name, self.preprocess(path, key, workers, self.scratch / "out"))
             self.clean("out_*")
         self.bring_to_memory(path)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             both = [pool.submit(self.preprocess, path, key, 1, self.scratch / f"out{core}", core) for core in (0, 1)]
-            runs = [one.result() for one in both]
-        for run in runs:
-            table.add("of two such processes at once, a core each: half of one's time", run, run.wall / 2,
-                      run.processor)
+            slower = max((one.result() for one in both), key=lambda run: run.wall)
+        table.add(self.APART, slower, slower.wall / 2)
         self.clean("out?_*")
+
+    def print_preprocess(self, table):
+        table.print(against=self.ONE)
+        print(f"\nOne process on two cores does {table.ratio(self.TWO, self.ONE)} times the work of one core; "
+              f"two processes, a core each, do {table.ratio(self.APART, self.ONE)} times.")
 
     def clean(self, pattern):
         """What the disk does to forget a file is not the next program's work."""
@@ -133,16 +143,17 @@ class Bench:
         os.sync()
 
     def corpus_table(self, name, path):
-        """Start of the process to .bin and .idx synced, against ids in memory from a process that has started."""
+        """Start of the process to .bin and .idx synced, against ids in memory from a process that has started, which
+        takes longer and so gets a third of the turns."""
         table, key = Table(f"{name}: {path.stat().st_size / 1e6:.0f} MB", path.stat().st_size), KEYS[name]
-        for _ in range(self.turns):
+        for turn in range(3 * self.turns):
             self.add_preprocess(table, path, key)
-            for library in ("fastokens", "gigatoken") if self.options.peers else ():
+            for library in ("fastokens", "gigatoken") if self.options.peers and turn % 3 == 0 else ():
                 self.bring_to_memory(path)
                 run = self.peer("pipeline", library, path, key, self.vocab / "gpt2_tokenizer.json")
                 for what, (seconds, processor) in zip(("first pass", "best of three passes"), run.json()["passes"]):
                     table.add(f"orjson + {library}, in memory, {what}", run, seconds, processor)
-        table.print(against="megalith-preprocess, 1 core, to disk")
+        self.print_preprocess(table)
 
     def bench_preprocess(self):
         print("\n### Preprocess: loose JSON to .bin and .idx")
@@ -170,7 +181,7 @@ class Bench:
             table = Table(f"{name}: {large.stat().st_size / 1e6:.0f} MB", large.stat().st_size)
             for _ in range(self.turns):
                 self.add_preprocess(table, large, KEYS[name])
-            table.print()
+            self.print_preprocess(table)
             large.unlink()
 
     def bench_train(self):
