@@ -29,8 +29,8 @@ void write_direct(const DirectFile& file, const BytesToWrite& wish, const std::s
 
 /// Appends to a file around the page cache, in pieces of 512 KiB and by a thread of its own: the system then
 /// neither copies the bytes nor keeps their pages (117 MiB on ext4 take 0.01 s of its time instead of 0.1 s),
-/// and the end of the file has little left to be synced. Memory: 2 MiB, and 6 MiB more for all
-/// writers together once the disk was late. Throws kIo, at the latest from flush() or end().
+/// and the end of the file has little left to be synced. Memory: 2 MiB, and 6 MiB more for all writers
+/// together once the disk was late. Throws kIo, at the latest from flush() or end().
 class DirectWriter {
  public:
   /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.

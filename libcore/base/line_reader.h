@@ -81,7 +81,7 @@ class LineReader {
   /// throw.
   bool next(LineChunk& chunk, const std::function<void(size_t)>& grow);
 
-  /// Changes the limit for the chunks that follow.
+  /// Another LineLimits::bytes for the chunks that follow.
   void close_chunks_at(size_t bytes) { limits_.bytes = bytes; }
 
   const InputStream& input() const { return input_; }

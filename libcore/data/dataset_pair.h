@@ -32,10 +32,9 @@ struct DatasetPair {
 };
 
 /// Puts all files of the pairs in place, once the bytes of all are on the disk. What the prefixes named
-/// before
-/// (.idx, and a sidecar of ours) is removed first, then each .bin appears, then each .idx and sidecar; each
-/// step begins when the one before would survive a power failure. So at no moment is there an .idx without
-/// its complete .bin.
+/// before (.idx, and a sidecar of ours) is removed first, then each .bin appears, then each .idx and sidecar;
+/// each step begins when the one before would survive a power failure. So at no moment is there an .idx
+/// without its complete .bin.
 void commit(std::span<DatasetPair* const> pairs);
 
 }  // namespace megalith

@@ -151,8 +151,10 @@ class Merge {
       index.add(source, [&](uint64_t bytes) { advance(bytes, source); });
     }
     for (const MergeSource& source : sources_) add_tokens(source);
-    if (sidecar_) describe(index.tokens());
-    if (sidecar_) files_.add_sidecar(*sidecar_);
+    if (sidecar_) {
+      describe(index.tokens());
+      files_.add_sidecar(*sidecar_);
+    }
     files_.commit();
     return {static_cast<int64_t>(sources_.size()), header_.entries - 1, header_.sequences, index.tokens()};
   }

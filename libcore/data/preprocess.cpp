@@ -164,27 +164,14 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
   return tools;
 }
 
-/// Lets a tokenizer prepare itself beside what is done before the workers begin, when more than one core may
-/// work. The tokenizer must last until the end of it.
-class EarlyStart {
- public:
-  EarlyStart(const Tokenizer& tokenizer, int workers) {
-    if (workers < 2) return;
-    thread_ = std::jthread([&tokenizer] {
-      try {
-        tokenizer.prepare();
-      } catch (const std::exception&) {
-        // The first worker will meet the same.
-      }
-    });
+/// While one core is enough for what is done before the workers begin.
+void prepare_quietly(const Tokenizer& tokenizer) {
+  try {
+    tokenizer.prepare();
+  } catch (const std::exception&) {
+    // The first worker will meet the same.
   }
-  void finish() {
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  std::jthread thread_;
-};
+}
 
 }  // namespace
 
@@ -224,7 +211,8 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
-  EarlyStart early(*tokenizer, config.workers);
+  std::optional<Aside> preparing;
+  if (config.workers > 1) preparing.emplace([&] { prepare_quietly(*tokenizer); });
   const TextTools tools = text_tools(config, *tokenizer);
   const int64_t size = tokenizer->vocab_size();
   log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
@@ -238,7 +226,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const StopSignal signal(&interrupt);
   try {
     run(config, inputs, tools, {&signal, interrupt}, [&] {
-      early.finish();
+      preparing.reset();
       tokenizer.reset();
     });
   } catch (const PreprocessStopped&) {

@@ -56,10 +56,6 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   return s;
 }
 
-void write_sidecar(const std::string& prefix, const Sidecar& sidecar) {
-  if (const auto file = make_sidecar(prefix, sidecar)) file->commit();
-}
-
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& s) {
   const std::string path = sidecar_path(prefix);
   if (file_exists(path) && !is_sidecar(path)) {

@@ -30,16 +30,15 @@ struct Sidecar {
 };
 
 std::string sidecar_path(const std::string& prefix);
-/// Whether `path` is a JSON file that write_sidecar() made; false also where there is no such file.
+/// Whether `path` is a JSON file that make_sidecar() made; false also where there is no such file.
 bool is_sidecar(const std::string& path);
 
 /// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON (a corpus may
 /// have that name). kData when it is ours but damaged.
 std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
-/// Writes PREFIX.json, atomically. A file of that name that is no sidecar is left as it is, with a warning.
-void write_sidecar(const std::string& prefix, const Sidecar& sidecar);
-/// The same without the commit(); nothing where there is such a file.
+/// PREFIX.json, written but for commit(). Null, with a warning, where a file of that name is no sidecar: it
+/// is left as it is.
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& sidecar);
 
 /// Removes PREFIX.json if it is a sidecar: it would describe a dataset that is being replaced.

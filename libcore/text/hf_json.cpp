@@ -211,26 +211,23 @@ std::string pack_parts(const Json& root, const HfParts& parts) {
     if (const Json* stage = root.find(key)) stages.set(key, *stage);
   Packer out;
   out.add(stages.dump());
-  out.add(parts.texts.bytes().span());
-  out.add(parts.texts.ends().span());
+  pack(parts.texts, out);
   pack(parts.model, out);
   return out.take();
 }
 
 std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   const std::string_view stages = in.text();
-  const auto texts = in.shared<char>();
-  const auto ends = in.shared<uint32_t>();
+  std::optional<TokenTexts> texts = unpack_texts(in);
   std::optional<ByteLevelModel> model = unpack_model(in);
-  if (!model || !in.whole() || ends.size() != model->tables->tokens.size() || !TokenTexts::fit(texts, ends))
-    return std::nullopt;
+  if (!texts || !model || !in.whole() || texts->size() != model->tables->tokens.size()) return std::nullopt;
   const Json json = Json::parse(stages, source.path);
   const HfPlace root(json, source.path);
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
   parts.model.find_pretokens = choose_pretokens(pretokenizer, false);
-  parts.texts = TokenTexts(texts, ends);
+  parts.texts = std::move(*texts);
   return parts;
 }
 

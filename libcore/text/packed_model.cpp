@@ -78,11 +78,6 @@ bool ids_fit(const ByteLevelModel& model) {
          added_fit(model.normalized_added) && (model.eod == -1 || fits(model.eod));
 }
 
-void pack(const TokenTexts& texts, Packer& out) {
-  out.add(texts.bytes().span());
-  out.add(texts.ends().span());
-}
-
 void pack(const ByteLevelTables& tables, Packer& out) {
   pack(tables.tokens, out);
   out.add(tables.merges.buckets.span());
@@ -110,8 +105,9 @@ SharedArray<T> in_large_pages(SharedArray<T> table) {
 
 std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
   ByteLevelTables tables;
-  const auto bytes = in.shared<char>();
-  const auto ends = in.shared<uint32_t>();
+  std::optional<TokenTexts> tokens = unpack_texts(in);
+  if (!tokens) return std::nullopt;
+  tables.tokens = std::move(*tokens);
   tables.merges.buckets = in_large_pages(in.shared<BytePairEncoder::Bucket>());
   tables.merges.merged = in.shared<int32_t>();
   tables.merges.byte_ranks = in.shared<uint32_t>();
@@ -121,10 +117,8 @@ std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
   tables.seeds = in.shared<PieceSeed>();
   tables.unmerged = in.array<int32_t>();
   tables.hash = in.text();
-  if (!TokenTexts::fit(bytes, ends) || !BytePairEncoder::fit(tables.merges, ends.size()) ||
-      !MergeBorders::fit(tables.borders))
+  if (!BytePairEncoder::fit(tables.merges, tables.tokens.size()) || !MergeBorders::fit(tables.borders))
     return std::nullopt;
-  tables.tokens = TokenTexts(bytes, ends);
   return tables;
 }
 
@@ -146,6 +140,18 @@ std::string_view Unpacker::take(size_t size) {
   const std::string_view bytes = rest_.substr(0, count * size);
   rest_.remove_prefix(bytes.size());
   return bytes;
+}
+
+void pack(const TokenTexts& texts, Packer& out) {
+  out.add(texts.bytes().span());
+  out.add(texts.ends().span());
+}
+
+std::optional<TokenTexts> unpack_texts(Unpacker& in) {
+  const auto bytes = in.shared<char>();
+  const auto ends = in.shared<uint32_t>();
+  if (!TokenTexts::fit(bytes, ends)) return std::nullopt;
+  return TokenTexts(bytes, ends);
 }
 
 void pack(const ByteLevelModel& model, Packer& out) {

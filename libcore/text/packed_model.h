@@ -80,6 +80,10 @@ class Unpacker {
   bool whole_ = true;
 };
 
+void pack(const TokenTexts& texts, Packer& out);
+/// Nothing when they are damaged.
+std::optional<TokenTexts> unpack_texts(Unpacker& in);
+
 /// All of a model with `tables` but its function, `find_pretokens`. kInternal when it has none.
 void pack(const ByteLevelModel& model, Packer& out);
 /// Nothing when the parts do not fit together.

@@ -30,7 +30,7 @@ void write_dataset(const std::string& prefix) {
   writer.finish();
   Sidecar sidecar{.tokenizer = "T", .vocab_size = 10, .max_token_id = 9};
   writer.describe(sidecar);
-  write_sidecar(prefix, sidecar);
+  make_sidecar(prefix, sidecar)->commit();
 }
 
 std::string refusal(const std::string& prefix) {

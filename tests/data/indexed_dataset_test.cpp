@@ -350,7 +350,7 @@ TEST(IndexedDatasetWriter, ReadsBackEveryIntegerType) {
 TEST(IndexedDatasetWriter, ReplacesADatasetAndItsSidecar) {
   const TempDir dir;
   HandMade().write(dir / "c");
-  write_sidecar(dir / "c", Sidecar{.tokenizer = "GPT2BPETokenizer", .max_token_id = 65499});
+  make_sidecar(dir / "c", Sidecar{.tokenizer = "GPT2BPETokenizer", .max_token_id = 65499})->commit();
   IndexedDatasetWriter(dir / "c", IndexedDType::kU16).finish();
   EXPECT_EQ(IndexedDataset(dir / "c").tokens(), 0);
   EXPECT_FALSE(file_exists(dir / "c.json"));
@@ -361,16 +361,17 @@ TEST(Sidecar, ComesBackAsWritten) {
   EXPECT_FALSE(read_sidecar(dir / "c").has_value());
   Json options = Json::object();
   options.set("append-eod", true);
-  write_sidecar(dir / "c", {.tokenizer = "GPT2BPETokenizer",
-                            .tokenizer_hash = "abc",
-                            .vocab_size = 50257,
-                            .documents = 3,
-                            .sequences = 2,
-                            .tokens = 10,
-                            .max_token_id = 50256,
-                            .idx_hash = "0123456789abcdef",
-                            .bin_parts = {{8, "00000000000000ff"}, {12, "fedcba9876543210"}},
-                            .options = options});
+  make_sidecar(dir / "c", {.tokenizer = "GPT2BPETokenizer",
+                           .tokenizer_hash = "abc",
+                           .vocab_size = 50257,
+                           .documents = 3,
+                           .sequences = 2,
+                           .tokens = 10,
+                           .max_token_id = 50256,
+                           .idx_hash = "0123456789abcdef",
+                           .bin_parts = {{8, "00000000000000ff"}, {12, "fedcba9876543210"}},
+                           .options = options})
+      ->commit();
   const auto s = read_sidecar(dir / "c");
   ASSERT_TRUE(s.has_value());
   EXPECT_EQ(s->tokenizer, "GPT2BPETokenizer");
@@ -390,7 +391,7 @@ TEST(Sidecar, LeavesACorpusOfThatNameAlone) {
   write_file(dir / "c.json", "{\"text\": \"a corpus\"}\n");
   EXPECT_FALSE(read_sidecar(dir / "c").has_value());
   remove_sidecar(dir / "c");
-  write_sidecar(dir / "c", {});
+  EXPECT_EQ(make_sidecar(dir / "c", {}), nullptr);
   EXPECT_EQ(read_file(dir / "c.json"), "{\"text\": \"a corpus\"}\n");
 }
 

@@ -216,7 +216,7 @@ void write_hashed(const std::string& prefix, int32_t id, IndexedDType dtype = In
   writer.finish();
   Sidecar sidecar{.tokenizer = "T", .vocab_size = 10, .max_token_id = id};
   writer.describe(sidecar);
-  write_sidecar(prefix, sidecar);
+  make_sidecar(prefix, sidecar)->commit();
 }
 
 void flip(const std::string& path, size_t byte) {
@@ -283,13 +283,13 @@ TEST(Merge, DoesNotUseASidecarOfAnotherDataset) {
   write_hashed(dir / "a", 5);
   auto sidecar = *read_sidecar(dir / "a");
   sidecar.documents = 7;
-  write_sidecar(dir / "a", sidecar);
+  make_sidecar(dir / "a", sidecar)->commit();
   const MergeConfig config{.inputs = {dir / "a"}, .output_prefix = dir / "all"};
   merge_datasets(config);
   EXPECT_FALSE(read_sidecar(dir / "all").has_value());
   sidecar.documents = 1;
   sidecar.bin_parts[0].bytes = 8;
-  write_sidecar(dir / "a", sidecar);
+  make_sidecar(dir / "a", sidecar)->commit();
   merge_datasets(config);
   EXPECT_FALSE(read_sidecar(dir / "all").has_value());
 }
@@ -435,11 +435,11 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   Sidecar sidecar{
       .tokenizer = "T", .tokenizer_hash = "h", .vocab_size = 10, .documents = 1, .sequences = 1, .tokens = 1};
   sidecar.max_token_id = 7;
-  write_sidecar(dir / "in/a", sidecar);
+  make_sidecar(dir / "in/a", sidecar)->commit();
   merge_datasets(config);
   EXPECT_FALSE(read_sidecar(dir / "all").has_value());  // one source has none
   sidecar.max_token_id = 9;
-  write_sidecar(dir / "in/b", sidecar);
+  make_sidecar(dir / "in/b", sidecar)->commit();
   merge_datasets(config);
   const auto joined = read_sidecar(dir / "all");
   ASSERT_TRUE(joined.has_value());
@@ -447,7 +447,7 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   EXPECT_EQ(joined->tokens, 2);
   EXPECT_EQ(joined->tokenizer_hash, "h");
   sidecar.tokenizer_hash = "other";
-  write_sidecar(dir / "in/b", sidecar);
+  make_sidecar(dir / "in/b", sidecar)->commit();
   EXPECT_NE(refusal(config).message.find("preprocess both with the same tokenizer"), std::string::npos);
 }
 

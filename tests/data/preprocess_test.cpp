@@ -507,7 +507,7 @@ TEST_F(PreprocessTest, TakesTheCorpusFilesBelowAFolder) {
     write_file(dir_ / name, "{\"text\":\"" + std::string(text) + "\"}\n");
   write_file(dir_ / "in/readme.txt", "no JSON");
   write_file(dir_ / "in/.hidden.json", "no JSON");
-  write_sidecar(dir_ / "in/b/dataset", {});
+  make_sidecar(dir_ / "in/b/dataset", {})->commit();
   ASSERT_EQ(test::run_command("cd " + dir_ / "in" + " && gzip c.jsonl").code, 0);
   config_.inputs = {dir_ / "in"};
   run();

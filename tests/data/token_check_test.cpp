@@ -74,14 +74,14 @@ TEST(TokenCheck, BelievesASidecarThatDescribesTheDataset) {
   const TempDir dir;
   const IndexedDataset data = with_last_id(dir / "c", IndexedDType::kU16, 99);
   Sidecar sidecar{.documents = 3, .sequences = 3, .tokens = 7, .max_token_id = 99};
-  write_sidecar(dir / "c", sidecar);
+  make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
   EXPECT_NE(refusal(data, 99).find("document 2"), std::string::npos);
   sidecar.max_token_id = 200;  // of other data with the same counts: the refusal names the sidecar
-  write_sidecar(dir / "c", sidecar);
+  make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_NE(refusal(data, 100).find("c.json: tells of a token id"), std::string::npos);
   sidecar.tokens = 8;  // does not describe this dataset, so that it is scanned
-  write_sidecar(dir / "c", sidecar);
+  make_sidecar(dir / "c", sidecar)->commit();
   EXPECT_EQ(refusal(data, 100), "accepted");
 }
 

@@ -127,14 +127,13 @@ class OneDnnProducts final : public Products {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   bool has_bf16_ = true;
-  std::mutex
-      mutex_;  // guards the map. Shared ownership: another thread may empty it while this one multiplies
+  std::mutex mutex_;  // of the map; another thread may empty it while this one multiplies
   std::map<Signature, std::shared_ptr<const Primitive>> primitives_;
 };
 
 std::shared_ptr<const Primitive> OneDnnProducts::find(const Signature& signature) {
-  constexpr size_t kMost =
-      512;  // prompts of every length would fill memory; oneDNN itself keeps the compiled kernels
+  // Prompts of every length would fill memory; oneDNN itself keeps the compiled kernels.
+  constexpr size_t kMost = 512;
   const std::lock_guard lock(mutex_);
   if (const auto found = primitives_.find(signature); found != primitives_.end()) return found->second;
   if (primitives_.size() == kMost) primitives_.clear();
