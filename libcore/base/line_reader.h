@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/byte_buffer.h"
@@ -46,6 +47,10 @@ class LineChunk {
   bool from_array() const { return !places_.empty(); }
   size_t bytes() const { return buffer_.size(); }
   size_t capacity() const { return buffer_.capacity(); }
+  /// Takes the lines themselves away: their memory may serve another chunk, lines() and end() stay.
+  ByteBuffer take_memory() { return std::exchange(buffer_, {}); }
+  /// For lines that will be read.
+  void use_memory(ByteBuffer memory) { buffer_ = std::move(memory); }
   /// Where the reader was when it had read this chunk.
   const ReaderMark& end() const { return end_; }
 

@@ -1,5 +1,8 @@
 #include "libcore/base/pipeline.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace megalith {
 
 PipelineGate::PipelineGate(PipelineLimits limits, size_t weight)
@@ -7,15 +10,16 @@ PipelineGate::PipelineGate(PipelineLimits limits, size_t weight)
       item_weight_(weight),
       weights_(limits.items),
       places_(limits.items),
-      done_(limits.items) {
+      done_(limits.items),
+      users_(limits.items, limits.workers) {
   for (size_t place = limits.items; place-- > 0;) free_.push_back(place);
 }
 
-std::optional<PipelineGate::Turn> PipelineGate::next() {
+std::optional<PipelineGate::Turn> PipelineGate::next(size_t worker) {
   std::unique_lock lock(mutex_);
   turns_.wait(lock, [&] { return stopped_ || sink_is_due() || source_is_due() || at_end(); });
   if (stopped_ || !(sink_is_due() || source_is_due())) return std::nullopt;
-  return sink_is_due() ? begin_sink() : begin_filling();
+  return sink_is_due() ? begin_sink() : begin_filling(worker);
 }
 
 PipelineGate::Turn PipelineGate::begin_sink() {
@@ -24,16 +28,26 @@ PipelineGate::Turn PipelineGate::begin_sink() {
   return {true, left_, places_[left_ % limits_.items]};
 }
 
-PipelineGate::Turn PipelineGate::begin_filling() {
+PipelineGate::Turn PipelineGate::begin_filling(size_t worker) {
   const size_t slot = entered_ % limits_.items;
   filling_ = true;
   weights_[slot] = item_weight_;
   weight_ += item_weight_;
   done_[slot] = 0;
-  places_[slot] = free_.back();
-  free_.pop_back();
+  places_[slot] = take_place(worker);
   wake_one();
   return {false, entered_, places_[slot]};
+}
+
+/// The last place left of those that the worker had, for its memory is in the caches of that core; else the last
+/// one that anybody left.
+size_t PipelineGate::take_place(size_t worker) {
+  auto found = std::find_if(free_.rbegin(), free_.rend(), [&](size_t place) { return users_[place] == worker; });
+  if (found == free_.rend()) found = free_.rbegin();
+  const size_t place = *found;
+  free_.erase(std::next(found).base());
+  users_[place] = worker;
+  return place;
 }
 
 /// Each change that makes a turn due wakes one thread, which takes one turn and wakes another for the next.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/base/process.h"
+
 namespace megalith {
 
 struct PipelineLimits {
@@ -33,7 +35,7 @@ class PipelineGate {
   /// `weight`: of an item that begins to be filled.
   PipelineGate(PipelineLimits limits, size_t weight);
 
-  std::optional<Turn> next();  // waits; nothing when there will be none
+  std::optional<Turn> next(size_t worker);  // waits; nothing when there will be none
   void ready(bool last);       // the item is filled: another one may be, unless it is the last
   void end_of_source();        // the item was not filled, and none will be
   void finish(uint64_t item);  // it has been worked on
@@ -53,7 +55,8 @@ class PipelineGate {
   }
   bool at_end() const { return ended_ && left_ == entered_; }
   Turn begin_sink();
-  Turn begin_filling();
+  Turn begin_filling(size_t worker);
+  size_t take_place(size_t worker);
   void wake_one();
 
   PipelineLimits limits_;
@@ -63,7 +66,8 @@ class PipelineGate {
   // By item % limits_.items:
   std::vector<size_t> weights_, places_;
   std::vector<char> done_;
-  std::vector<size_t> free_;         // places; the last one left is taken first, for it is in the caches
+  std::vector<size_t> free_;         // places, in the order in which they were left
+  std::vector<size_t> users_;        // by place: the worker that had it last
   uint64_t entered_ = 0, left_ = 0;  // numbers of the next item to become ready, to leave
   size_t weight_ = 0;
   bool filling_ = false, sinking_ = false;  // some thread does it; of each only one
@@ -76,7 +80,7 @@ struct PipelineStages {
   using Grow = std::function<void(size_t weight)>;
   /// Fills an item; false at the end of the data. Calls grow before the item becomes heavier than `weight`,
   /// or than what it last said; grow may wait, and throws through the source when the pipeline stops.
-  std::function<bool(Item&, const Grow& grow)> source;
+  std::function<bool(size_t worker, Item&, const Grow& grow)> source;
   std::function<void(size_t worker, Item&)> work;
   std::function<void(Item&)> sink;
   size_t weight = 1;                     // of an item, as long as grow is not called
@@ -105,6 +109,15 @@ class Pipeline {
     if (error_) std::rethrow_exception(error_);
   }
 
+  /// Behind run(): frees what the items hold, one after the other. Where much is freed others let wait for the
+  /// CPU go first.
+  void free_items() {
+    for (Place& place : places_) {
+      place.item = Item();
+      std::this_thread::yield();
+    }
+  }
+
  private:
   using Turn = PipelineGate::Turn;
   struct Place {
@@ -118,7 +131,7 @@ class Pipeline {
     explicit Threads(Pipeline& pipeline) {
       try {
         for (size_t i = 1; i < pipeline.limits_.workers; ++i)
-          list.emplace_back([&pipeline, i] { pipeline.serve(i); });
+          begin_elsewhere(list.emplace_back([&pipeline, i] { pipeline.serve(i); }), i);
       } catch (...) {  // no more threads
         pipeline.stop();
         join();
@@ -135,7 +148,7 @@ class Pipeline {
   };
 
   void serve(size_t worker) {
-    while (const std::optional<Turn> turn = gate_.next()) {
+    while (const std::optional<Turn> turn = gate_.next(worker)) {
       if (turn->sink)
         sink(*turn);
       else
@@ -150,7 +163,7 @@ class Pipeline {
     };
     bool more = true;
     try {
-      more = stages_.source(place.item, grow);
+      more = stages_.source(worker, place.item, grow);
     } catch (const Stopped&) {
       return;
     } catch (...) {  // travels as an item to the sink

@@ -115,7 +115,7 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteBy
   Chunks chunks(file);
   Pipeline<Chunk> pipeline({.workers = 2, .items = 3, .weight = SIZE_MAX},
                            {.source =
-                                [&](Chunk& chunk, const auto&) {
+                                [&](size_t, Chunk& chunk, const auto&) {
                                   if (!chunks.next(chunk)) return false;
                                   fill(source, chunk);
                                   return true;

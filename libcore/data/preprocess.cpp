@@ -68,6 +68,10 @@ class Stages {
     run_.stop_if_asked();
   }
 
+  ~Stages() { pipeline_.free_items(); }  // the disk's thread waits for as little as possible
+  Stages(const Stages&) = delete;
+  Stages& operator=(const Stages&) = delete;
+
  private:
   Stages(const Run& run, const std::vector<InputFile>& files, size_t threads)
       : run_(run),
@@ -88,7 +92,11 @@ class Stages {
   }
 
   PipelineStages<DocumentChunk> stages() {
-    return {.source = [this](DocumentChunk& chunk, const auto& grow) { return source_.next(chunk, grow); },
+    return {.source =
+                [this](size_t worker, DocumentChunk& chunk, const auto& grow) {
+                  encoders_[worker].lend_memory(chunk);
+                  return source_.next(chunk, grow);
+                },
             .work = [this](size_t worker, DocumentChunk& chunk) { encoders_[worker].encode(chunk); },
             .sink =
                 [this](DocumentChunk& chunk) {
@@ -113,6 +121,7 @@ class Aside {
   explicit Aside(const std::function<void()>& work) {
     try {
       thread_ = std::thread(work);
+      begin_elsewhere(thread_, 1);
     } catch (const std::system_error&) {
       work();
     }

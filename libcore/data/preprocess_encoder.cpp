@@ -55,6 +55,17 @@ void DocumentEncoder::encode(DocumentChunk& chunk) {
     if (!chunk.bad.empty() && config_.on_error == OnError::kStrict) break;
   }
   for (KeyTokens& key : chunk.keys) key.max_id = greatest(key.tokens);
+  take_memory(chunk);
+}
+
+void DocumentEncoder::lend_memory(DocumentChunk& chunk) {
+  if (chunk.lines.capacity() == 0) chunk.lines.use_memory(std::exchange(spare_, {}));
+}
+
+void DocumentEncoder::take_memory(DocumentChunk& chunk) {
+  const bool needed = !chunk.bad.empty() || chunk.long_document;
+  if (!needed && spare_.capacity() == 0 && chunk.lines.capacity() <= kKeptChunk)
+    spare_ = chunk.lines.take_memory();
 }
 
 void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {

@@ -306,7 +306,7 @@ void DocumentOutput::take(DocumentChunk& chunk) {
   taking_ = true;
   mark_ = chunk.end;
   decoder_memory_ = std::max(decoder_memory_, chunk.decoder_memory);
-  summary_.bytes += chunk.lines.bytes();
+  summary_.bytes += chunk.bytes;
   summary_.longest_line = std::max<uint64_t>(summary_.longest_line, chunk.longest_line);
   for (const BadLine& bad : chunk.bad) take_bad_line(chunk, bad);
   add_documents(chunk);

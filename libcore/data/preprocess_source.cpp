@@ -123,6 +123,7 @@ bool DocumentSource::next(DocumentChunk& chunk, const std::function<void(size_t)
                                              std::exchange(from_, {}));
     reader_->close_chunks_at(chunk_bytes());
     const bool more = reader_->next(chunk.lines, grow);
+    chunk.bytes = chunk.lines.bytes();
     chunk.consumed = finished_ + reader_->input().consumed();
     chunk.decoder_memory = reader_->input().decoder_memory();
     chunk.end = {.input = at_, .reader = chunk.lines.end(), .finished = finished_};

@@ -105,6 +105,7 @@ struct SourceMark {
 /// What travels through the pipeline.
 struct DocumentChunk {
   LineChunk lines;
+  size_t bytes = 0;             // of the lines
   SourceMark end;               // where the source was when it had read this
   uint64_t consumed = 0;        // bytes of all inputs then
   uint64_t decoder_memory = 0;  // of the decompressor
@@ -154,8 +155,11 @@ class DocumentEncoder {
  public:
   DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
 
-  /// Fills everything behind `decoder_memory`. In strict mode the last bad line is the only one,
-  /// and nothing behind it is looked at.
+  /// Lends a chunk that will be read the memory of lines that were encoded: it is in this core's caches, and
+  /// there is less of it than if every chunk on its way kept its own.
+  void lend_memory(DocumentChunk& chunk);
+  /// Fills everything behind `decoder_memory`. In strict mode the last bad line is the only one, and nothing
+  /// behind it is looked at. Takes the memory of the lines unless somebody still needs them.
   void encode(DocumentChunk& chunk);
 
  private:
@@ -163,6 +167,7 @@ class DocumentEncoder {
     size_t tokens, lengths, sequences;
   };
   void encode_line(DocumentChunk& chunk, size_t i);
+  void take_memory(DocumentChunk& chunk);
   std::string keep_raw(DocumentChunk& chunk, size_t i) const;
   void encode_texts(DocumentChunk& chunk, size_t line_bytes);
   void encode_document(size_t key, KeyTokens& out);
@@ -178,6 +183,7 @@ class DocumentEncoder {
   std::optional<int32_t> eod_;
   size_t keys_;
   std::vector<KeySizes> sizes_;  // before the line
+  ByteBuffer spare_;             // of lines
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,

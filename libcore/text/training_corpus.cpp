@@ -89,7 +89,7 @@ PieceCounts count_json(const TrainingCorpus& corpus) {
   LineSource source(corpus.files);
   Progress progress("count", total_bytes(corpus.files), "B");
   PipelineStages<Lines> stages{
-      .source = [&](Lines& lines, const auto& grow) { return source.next(lines, grow); },
+      .source = [&](size_t, Lines& lines, const auto& grow) { return source.next(lines, grow); },
       .work = [&](size_t worker,
                   Lines& lines) { count_lines(lines, corpus.json_keys.size(), *workers[worker]); },
       .sink = [&](Lines& lines) { progress.advance_to(static_cast<int64_t>(lines.bytes_done)); },

@@ -50,6 +50,24 @@ TEST(LineReader, EndsLinesAsPythonsTextFiles) {
   EXPECT_EQ(read_lines("a\r").lines, Lines{"a"});
 }
 
+TEST(LineChunk, LendsItsMemory) {
+  const test::TempDir dir;
+  write_file(dir / "in", std::string(300000, 'a') + "\nb\nc\n");
+  LineReader reader(dir / "in", {.lines = 2});
+  LineChunk one, other;
+  ASSERT_TRUE(reader.next(one, kNoGrowth));
+  const size_t capacity = one.capacity();
+  EXPECT_GE(capacity, 300000U);
+  other.use_memory(one.take_memory());
+  EXPECT_EQ(one.capacity(), 0U);
+  EXPECT_EQ(one.lines(), 2U);
+  EXPECT_EQ(one.end().bytes, 300003U);
+  EXPECT_EQ(other.capacity(), capacity);
+  ASSERT_TRUE(reader.next(other, kNoGrowth));
+  EXPECT_EQ(other.raw_line(0), "c\n");
+  EXPECT_EQ(other.capacity(), capacity);
+}
+
 TEST(LineReader, TakesAByteOrderMarkOnlyFromTheBeginning) {
   const test::TempDir dir;
   write_file(dir / "in", "\xEF\xBB\xBF{1}\n\xEF\xBB\xBF{2}\n");

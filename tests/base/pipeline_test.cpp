@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +31,7 @@ struct Counting {
   void run() {
     int next = 0;
     PipelineStages<Number> stages;
-    stages.source = [&](Number& n, const auto&) {
+    stages.source = [&](size_t, Number& n, const auto&) {
       if (next == source_fails_at) fail(ErrorKind::kData, "source ", next);
       if (next == count) return false;
       n.value = next++;
@@ -111,7 +112,7 @@ TEST(Pipeline, NeverHoldsMoreItemsOrWeightThanAllowed) {
   int next = 0;
   PipelineStages<size_t> stages;
   stages.weight = 10;
-  stages.source = [&](size_t& own, const auto& grow) {
+  stages.source = [&](size_t, size_t& own, const auto& grow) {
     if (next == 500) return false;
     own = next % 50 == 49 ? 1000 : next % 3 == 0 ? 30 : 10;  // 1000 is more than the limit: it must be alone
     if (own > 10) grow(own);
@@ -137,7 +138,7 @@ TEST(Pipeline, StopsASourceThatWaitsForRoomAndOneThatWaitsOutside) {
   PipelineStages<int> stages;
   std::atomic<bool> interrupted{false};
   int next = 0;
-  stages.source = [&](int& n, const auto& grow) {
+  stages.source = [&](size_t, int& n, const auto& grow) {
     n = next++;
     if (n == 1) {
       while (!interrupted) std::this_thread::yield();
@@ -149,6 +150,48 @@ TEST(Pipeline, StopsASourceThatWaitsForRoomAndOneThatWaitsOutside) {
   stages.sink = [](int&) { fail(ErrorKind::kIo, "disk full"); };
   stages.interrupt = [&] { interrupted = true; };
   EXPECT_THROW(Pipeline<int>({.workers = 2, .items = 4, .weight = 10}, stages).run(), Error);
+}
+
+TEST(PipelineGate, GivesAWorkerThePlaceThatItHad) {
+  PipelineGate gate({.workers = 2, .items = 3, .weight = 100}, 1);
+  const auto fill = [&](size_t worker) {
+    const PipelineGate::Turn turn = gate.next(worker).value();
+    EXPECT_FALSE(turn.sink);
+    gate.ready(false);
+    return turn.place;
+  };
+  const auto sink = [&](size_t worker, size_t place) {
+    const PipelineGate::Turn turn = gate.next(worker).value();
+    EXPECT_TRUE(turn.sink);
+    EXPECT_EQ(turn.place, place);
+    gate.leave();
+  };
+  const size_t first = fill(0), second = fill(1);
+  EXPECT_NE(first, second);
+  gate.finish(0);
+  gate.finish(1);
+  sink(1, first);  // whoever brings it to the sink
+  sink(1, second);
+  EXPECT_EQ(fill(0), first);  // though the other one was left later
+  EXPECT_EQ(fill(1), second);
+  EXPECT_NE(fill(1), first);  // the third
+}
+
+TEST(Pipeline, FreesItsItems) {
+  const auto shared = std::make_shared<int>(0);
+  int left = 5;
+  PipelineStages<std::shared_ptr<int>> stages;
+  stages.source = [&](size_t, std::shared_ptr<int>& item, const auto&) {
+    item = shared;
+    return left-- > 0;
+  };
+  stages.work = [](size_t, std::shared_ptr<int>&) {};
+  stages.sink = [](std::shared_ptr<int>&) {};
+  Pipeline<std::shared_ptr<int>> pipeline({.workers = 2}, stages);
+  pipeline.run();
+  EXPECT_GT(shared.use_count(), 1);
+  pipeline.free_items();
+  EXPECT_EQ(shared.use_count(), 1);
 }
 
 }  // namespace

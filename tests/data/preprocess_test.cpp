@@ -567,6 +567,31 @@ TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
   EXPECT_EQ(next.start().reader.bytes, good.size());
 }
 
+TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
+  input("a", "{\"text\":\"1\"}\n{\"text\":\"2\"}\nbad\n");
+  config_.on_error = OnError::kSkip;
+  const ByteTokenizer tokenizer;
+  const TextTools tools{tokenizer, tokenizer.hash()};
+  const Interrupt interrupt;
+  DocumentSource source(look_at_inputs(config_.inputs), {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});
+  DocumentEncoder encoder(config_, tools);
+  const auto next = [&](DocumentChunk& chunk) {
+    encoder.lend_memory(chunk);
+    ASSERT_TRUE(source.next(chunk, [](size_t) {}));
+    encoder.encode(chunk);
+  };
+  DocumentChunk first, second, bad;
+  next(first);
+  EXPECT_EQ(first.lines.capacity(), 0U);
+  EXPECT_EQ(first.bytes, 13U);
+  next(second);
+  EXPECT_EQ(second.lines.capacity(), 0U);
+  next(bad);
+  EXPECT_EQ(bad.lines.raw_line(0), "bad\n");
+  encoder.lend_memory(first);  // what the bad line has cannot be lent
+  EXPECT_EQ(first.lines.capacity(), 0U);
+}
+
 // So that no worker has much to do when the others have ended.
 TEST_F(PreprocessTest, MakesTheLastChunksSmallForSeveralWorkers) {
   constexpr size_t kLine = 128, kLines = 1 << 13, kLimit = 1 << 18;
