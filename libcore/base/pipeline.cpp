@@ -39,10 +39,11 @@ PipelineGate::Turn PipelineGate::begin_filling(size_t worker) {
   return {false, entered_, places_[slot]};
 }
 
-/// The last place left of those that the worker had, for its memory is in the caches of that core; else the last
-/// one that anybody left.
+/// The last place left of those that the worker had, for its memory is in the caches of that core; else the
+/// last one that anybody left.
 size_t PipelineGate::take_place(size_t worker) {
-  auto found = std::find_if(free_.rbegin(), free_.rend(), [&](size_t place) { return users_[place] == worker; });
+  auto found =
+      std::find_if(free_.rbegin(), free_.rend(), [&](size_t place) { return users_[place] == worker; });
   if (found == free_.rend()) found = free_.rbegin();
   const size_t place = *found;
   free_.erase(std::next(found).base());

@@ -36,11 +36,11 @@ class PipelineGate {
   PipelineGate(PipelineLimits limits, size_t weight);
 
   std::optional<Turn> next(size_t worker);  // waits; nothing when there will be none
-  void ready(bool last);       // the item is filled: another one may be, unless it is the last
-  void end_of_source();        // the item was not filled, and none will be
-  void finish(uint64_t item);  // it has been worked on
-  void leave();                // it has been through the sink
-  void stop();                 // wakes everybody, nothing more begins
+  void ready(bool last);                    // the item is filled: another one may be, unless it is the last
+  void end_of_source();                     // the item was not filled, and none will be
+  void finish(uint64_t item);               // it has been worked on
+  void leave();                             // it has been through the sink
+  void stop();                              // wakes everybody, nothing more begins
 
   /// For the thread that fills an item. Waits until it may weigh that much; false once the pipeline stops. A
   /// turn to the sink that comes meanwhile is given to `sink`: nobody else may be there to take it.
@@ -109,8 +109,8 @@ class Pipeline {
     if (error_) std::rethrow_exception(error_);
   }
 
-  /// Behind run(): frees what the items hold, one after the other. Where much is freed others let wait for the
-  /// CPU go first.
+  /// Behind run(): frees what the items hold, one after the other. Where much is freed others let wait for
+  /// the CPU go first.
   void free_items() {
     for (Place& place : places_) {
       place.item = Item();
