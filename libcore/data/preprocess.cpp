@@ -153,11 +153,10 @@ PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFil
     output.save();
     throw;
   }
+  // Giving the memory back takes about as long as what the disk still has to do.
+  const Aside drop_stages([&] { stages.reset(); });
   output.begin_finish();
-  const Aside aside([&] {  // giving the memory back takes about as long as what the disk still has to do
-    stages.reset();
-    drop_tokenizer();
-  });
+  const Aside drop_tools(drop_tokenizer);
   return output.finish();
 }
 
