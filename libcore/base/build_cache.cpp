@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <unistd.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/xxh64.h"
@@ -41,9 +43,12 @@ std::string cache_folder() {
   return home.empty() ? "" : home + "/.cache/megalith";
 }
 
-CachedFile::CachedFile(std::string_view kind, uint64_t source) {
+CachedFile::CachedFile(std::string_view kind, int form, uint64_t source) {
   const std::string folder = cache_folder();
-  if (!folder.empty()) path_ = concat(folder, "/", kind, "-", hex64(source));
+  if (folder.empty()) return;
+  const auto path_of = [&](int any) { return concat(folder, "/", kind, "-", any, "-", hex64(source)); };
+  path_ = path_of(form);
+  for (int older = 1; older < form; ++older) older_.push_back(path_of(older));
 }
 
 std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
@@ -74,6 +79,7 @@ void CachedFile::store(std::string_view contents) const {
     file.write(&header, sizeof header);
     file.write(contents);
     file.commit();
+    for (const std::string& path : older_) ::unlink(path.c_str());  // mostly not there
   } catch (const Error&) {
     // A cache need not be kept.
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/file.h"
 
@@ -20,9 +21,9 @@ std::string cache_folder();
 /// written is as good as an empty one. Processes may read and write the same one at once.
 class CachedFile {
  public:
-  /// `kind` names the form of the contents, its version included ("gpt2-1"); `source` is a hash of what the
-  /// contents are made from.
-  CachedFile(std::string_view kind, uint64_t source);
+  /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is a hash of what they are made
+  /// from.
+  CachedFile(std::string_view kind, int form, uint64_t source);
 
   /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
   /// changed, only replaced.
@@ -37,13 +38,14 @@ class CachedFile {
   };
   /// The contents, if they are there and whole, else null. Of a damaged file a line goes to the log.
   std::shared_ptr<const Contents> load() const;
-  /// Quietly does nothing where it cannot be written.
+  /// Quietly does nothing where it cannot be written. Removes what older forms kept of the same source.
   void store(std::string_view contents) const;
 
   const std::string& path() const { return path_; }  // empty: there is no folder
 
  private:
   std::string path_;
+  std::vector<std::string> older_;  // paths
 };
 
 }  // namespace megalith

@@ -203,7 +203,7 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
     hash.update(setting.data(), setting.size());
   }
   if (bytes < kWorthKeeping) return std::nullopt;
-  return std::optional<CachedFile>(std::in_place, concat(kind, "-", kPackedVersion), hash.digest());
+  return std::optional<CachedFile>(std::in_place, kind, kPackedVersion, hash.digest());
 }
 
 std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,

@@ -46,27 +46,47 @@ TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
   }
   const Variable none("HOME", nullptr);
   EXPECT_EQ(cache_folder(), "");
-  EXPECT_FALSE(CachedFile("kind", 1).load());
-  CachedFile("kind", 1).store("nowhere");
+  EXPECT_FALSE(CachedFile("kind", 1, 1).load());
+  CachedFile("kind", 1, 1).store("nowhere");
 }
 
 TEST(CachedFile, GivesBackWhatWasStoredForTheSameSource) {
   const test::TempDir dir;
   const Variable own("MEGALITH_CACHE_DIR", (dir / "new/folder").c_str());
   const std::string contents("a\0b", 3);
-  EXPECT_FALSE(CachedFile("kind", 1).load());
-  CachedFile("kind", 1).store(contents);
-  EXPECT_EQ(CachedFile("kind", 1).load()->text(), contents);
-  EXPECT_FALSE(CachedFile("kind", 2).load());
-  EXPECT_FALSE(CachedFile("other", 1).load());
-  CachedFile("kind", 1).store("");
-  EXPECT_EQ(CachedFile("kind", 1).load()->text(), "");
+  EXPECT_FALSE(CachedFile("kind", 1, 1).load());
+  CachedFile("kind", 1, 1).store(contents);
+  EXPECT_EQ(CachedFile("kind", 1, 1).load()->text(), contents);
+  EXPECT_FALSE(CachedFile("kind", 1, 2).load());
+  EXPECT_FALSE(CachedFile("other", 1, 1).load());
+  CachedFile("kind", 1, 1).store("");
+  EXPECT_EQ(CachedFile("kind", 1, 1).load()->text(), "");
+}
+
+TEST(CachedFile, TakesThePlaceOfOlderForms) {
+  const test::TempDir dir;
+  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
+  for (const int form : {1, 2, 3, 4}) {
+    CachedFile("kind", form, 1).store("1");
+    CachedFile("kind", form, 2).store("2");
+    CachedFile("kin", form, 1).store("other");
+    EXPECT_TRUE(CachedFile("kind", form, 1).load());
+  }
+  EXPECT_FALSE(CachedFile("kind", 3, 1).load());
+  CachedFile("kind", 2, 1).store("of a program as old as that");
+  CachedFile("kind", 3, 1).store("newer");
+  EXPECT_FALSE(CachedFile("kind", 2, 1).load());
+  EXPECT_EQ(CachedFile("kind", 4, 1).load()->text(), "1");
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "cache"))
+    left.push_back(entry.path().filename());
+  EXPECT_EQ(left.size(), 4U);
 }
 
 TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
   const test::TempDir dir;
   const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
-  const CachedFile cached("kind", 1);
+  const CachedFile cached("kind", 1, 1);
   cached.store("some contents");
   const std::string good = read_file(cached.path());
   test::LogLines log;
@@ -89,8 +109,8 @@ TEST(CachedFile, LivesWithAFolderThatCannotBeMade) {
   const test::TempDir dir;
   write_file(dir / "file", "");
   const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "file").c_str());
-  CachedFile("kind", 1).store("contents");
-  EXPECT_FALSE(CachedFile("kind", 1).load());
+  CachedFile("kind", 1, 1).store("contents");
+  EXPECT_FALSE(CachedFile("kind", 1, 1).load());
 }
 
 }  // namespace
