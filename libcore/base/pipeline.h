@@ -109,8 +109,8 @@ class Pipeline {
     if (error_) std::rethrow_exception(error_);
   }
 
-  /// Behind run(): frees what the items hold, one after the other. Where much is freed others let wait for
-  /// the CPU go first.
+  /// Behind run(): frees what the items hold, one after the other, and gives way to threads that wait for
+  /// this CPU.
   void free_items() {
     for (Place& place : places_) {
       place.item = Item();

@@ -154,9 +154,12 @@ PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFil
     throw;
   }
   // Giving the memory back takes about as long as what the disk still has to do.
-  const Aside drop_stages([&] { stages.reset(); });
+  std::optional<Aside> drop_stages(std::in_place, [&] { stages.reset(); });
   output.begin_finish();
-  const Aside drop_tools(drop_tokenizer);
+  const Aside drop_tools([&] {
+    drop_stages.reset();  // the encoders know the tokenizer
+    drop_tokenizer();
+  });
   return output.finish();
 }
 
