@@ -27,7 +27,7 @@ struct DirectFile {
 /// the disk wants others. kIo with `path`.
 void write_direct(const DirectFile& file, const BytesToWrite& wish, const std::string& path);
 
-/// Appends to a file around the page cache, in pieces of 512 KiB and by a thread of its own: the system then
+/// Appends to a file around the page cache, in pieces of 1 MiB and by a thread of its own: the system then
 /// neither copies the bytes nor keeps their pages (117 MiB on ext4 take 0.01 s of its time instead of 0.1 s),
 /// and the end of the file has little left to be synced. Memory: 2 MiB, and 6 MiB more for all writers
 /// together once the disk was late. Throws kIo, at the latest from flush() or end().
@@ -52,8 +52,8 @@ class DirectWriter {
   void end();
 
  private:
-  static constexpr size_t kPiece = size_t{1} << 19;
-  static constexpr size_t kGroup = 4;         // pieces of one large page
+  static constexpr size_t kPiece = size_t{1} << 20;
+  static constexpr size_t kGroup = 2;         // pieces of one large page
   static constexpr size_t kMostGroups = 4;    // of a writer; one is its own
   static constexpr size_t kAlignment = 4096;  // of places, sizes and memory: no disk asks for more
 
