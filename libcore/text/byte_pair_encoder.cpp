@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 
 #include "libcore/base/error.h"
 #include "libcore/base/huge_pages.h"
@@ -131,18 +132,33 @@ inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
   return tables().rank(MergeTables::pair_of(left, right));
 }
 
-std::vector<TokenMerge> BytePairEncoder::merges() const {
-  std::vector<std::array<uint64_t, 2>> slots;  // rank, pair
+template <class Take>
+void BytePairEncoder::each_slot(const Take& take) const {
   for (const Bucket& bucket : arrays_.buckets)
     for (const uint64_t slot : bucket.slots)
-      if (slot != MergeTables::kFree) slots.push_back({slot & (kNoRank - 1), slot >> MergeTables::kRankBits});
-  std::sort(slots.begin(), slots.end());
+      if (slot != MergeTables::kFree) take(slot & (kNoRank - 1), slot >> MergeTables::kRankBits);
+}
+
+/// Counts the ranks instead of comparing: a worker that waits for these is lost. Few pairs share a rank.
+std::vector<TokenMerge> BytePairEncoder::merges() const {
+  std::vector<uint32_t> ends(1);  // of each rank's pairs; first where they begin
+  each_slot([&](uint64_t rank, uint64_t) {
+    if (ends.size() < rank + 2) ends.resize(rank + 2);
+    ++ends[rank + 1];
+  });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<uint64_t> pairs(ends.back());
+  each_slot([&](uint64_t rank, uint64_t pair) { pairs[ends[rank]++] = pair; });
   std::vector<Merge> merges;
-  merges.reserve(slots.size());
-  for (const auto& [rank, pair] : slots)
-    merges.push_back({.left = static_cast<int32_t>(pair >> MergeTables::kIdBits),
-                      .right = static_cast<int32_t>(pair & kNobody),
-                      .merged = merged(static_cast<uint32_t>(rank))});
+  merges.reserve(pairs.size());
+  for (uint32_t rank = 0, begin = 0; begin < pairs.size(); begin = ends[rank++]) {
+    const std::span equals(&pairs[begin], ends[rank] - begin);
+    std::sort(equals.begin(), equals.end());
+    for (const uint64_t pair : equals)
+      merges.push_back({.left = static_cast<int32_t>(pair >> MergeTables::kIdBits),
+                        .right = static_cast<int32_t>(pair & kNobody),
+                        .merged = merged(rank)});
+  }
   return merges;
 }
 

@@ -75,7 +75,9 @@ class BytePairEncoder {
   int32_t merged(uint32_t rank) const {
     return arrays_.merged.empty() ? static_cast<int32_t>(rank) : arrays_.merged[rank];
   }
-  /// In the order of their ranks.
+  template <class Take>
+  void each_slot(const Take& take) const;  // take(rank, pair)
+  /// In the order of their ranks, then of the pairs.
   std::vector<Merge> merges() const;
   void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends their ids
   size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;

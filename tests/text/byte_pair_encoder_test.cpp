@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <span>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/isa.h"
+#include "libcore/text/identity_hash.h"
 #include "tests/support/environment.h"
 
 namespace megalith {
@@ -70,6 +72,22 @@ TEST(BytePairEncoder, TakesWaysToOneTokenFromTheLeftWhereRanksAreTokens) {
   EXPECT_EQ(encode(BytePairEncoder(identity(), merges), "aba"), (std::vector<int32_t>{'a', 257}));
   EXPECT_EQ(encode(BytePairEncoder(identity(), merges, MergeRanks::kToken), "aba"),
             (std::vector<int32_t>{257, 'a'}));
+}
+
+TEST(BytePairEncoder, HashesTheSameMergesAlikeInWhateverOrderTheyAreGiven) {
+  // Of one rank where that is the token.
+  std::vector<Merge> merges = {{'a', 'a', 256}};
+  for (int32_t left = 0; left < 255; ++left) merges.push_back({left, 255 - left, 257});
+  const auto hash = [](std::span<const Merge> given) {
+    IdentityHash list;
+    BytePairEncoder(identity(), given, MergeRanks::kToken).add_to(list);
+    return list.hex();
+  };
+  const std::string first = hash(merges);
+  std::shuffle(merges.begin(), merges.end(), std::mt19937(1));
+  EXPECT_EQ(hash(merges), first);
+  merges.pop_back();
+  EXPECT_NE(hash(merges), first);
 }
 
 /// Merges of tokens that exist, made of a, b and c, each text once, in random order of rank.
