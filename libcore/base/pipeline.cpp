@@ -1,9 +1,16 @@
 #include "libcore/base/pipeline.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 
 namespace megalith {
+namespace {
+
+/// About what the source or the sink takes for an item that fits the caches.
+constexpr std::chrono::microseconds kAwake{200};
+
+}  // namespace
 
 PipelineGate::PipelineGate(PipelineLimits limits, size_t weight)
     : limits_(limits),
@@ -17,9 +24,23 @@ PipelineGate::PipelineGate(PipelineLimits limits, size_t weight)
 
 std::optional<PipelineGate::Turn> PipelineGate::next(size_t worker) {
   std::unique_lock lock(mutex_);
-  turns_.wait(lock, [&] { return stopped_ || sink_is_due() || source_is_due() || at_end(); });
+  if (!awake_ && !turn_is_due()) wait_awake(lock);
+  turns_.wait(lock, [this] { return turn_is_due(); });
   if (stopped_ || !(sink_is_due() || source_is_due())) return std::nullopt;
   return sink_is_due() ? begin_sink() : begin_filling(worker);
+}
+
+/// Most turns come soon. Who sleeps for so short a time leaves a CPU asleep that takes longer to wake, and on
+/// a virtual one the scheduler may wake the thread behind another on its CPU instead, and leave it there.
+void PipelineGate::wait_awake(std::unique_lock<std::mutex>& lock) {
+  awake_ = true;
+  for (const auto begin = std::chrono::steady_clock::now();
+       !turn_is_due() && std::chrono::steady_clock::now() - begin < kAwake;) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  awake_ = false;
 }
 
 PipelineGate::Turn PipelineGate::begin_sink() {
@@ -53,7 +74,7 @@ size_t PipelineGate::take_place(size_t worker) {
 
 /// Each change that makes a turn due wakes one thread, which takes one turn and wakes another for the next.
 void PipelineGate::wake_one() {
-  if (sink_is_due() || source_is_due()) turns_.notify_one();
+  if (!awake_ && (sink_is_due() || source_is_due())) turns_.notify_one();
 }
 
 bool PipelineGate::grow(size_t weight, const std::function<void(const Turn&)>& sink) {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/process.h"
+#include "libcore/base/thread_spread.h"
 
 namespace megalith {
 
@@ -54,6 +54,8 @@ class PipelineGate {
     return !filling_ && !ended_ && entered_ - left_ < limits_.items && room(item_weight_);
   }
   bool at_end() const { return ended_ && left_ == entered_; }
+  bool turn_is_due() const { return stopped_ || sink_is_due() || source_is_due() || at_end(); }
+  void wait_awake(std::unique_lock<std::mutex>& lock);
   Turn begin_sink();
   Turn begin_filling(size_t worker);
   size_t take_place(size_t worker);
@@ -72,6 +74,7 @@ class PipelineGate {
   size_t weight_ = 0;
   bool filling_ = false, sinking_ = false;  // some thread does it; of each only one
   bool ended_ = false, stopped_ = false;
+  bool awake_ = false;  // one of those who wait for a turn looks for it by itself
 };
 
 /// What the three stages of a pipeline do.
@@ -99,7 +102,11 @@ template <class Item>
 class Pipeline {
  public:
   Pipeline(PipelineLimits limits, PipelineStages<Item> stages)
-      : limits_(limits), stages_(std::move(stages)), gate_(limits, stages_.weight), places_(limits.items) {}
+      : limits_(limits),
+        stages_(std::move(stages)),
+        gate_(limits, stages_.weight),
+        spread_(limits.workers),
+        places_(limits.items) {}
 
   void run() {
     {
@@ -149,10 +156,12 @@ class Pipeline {
 
   void serve(size_t worker) {
     while (const std::optional<Turn> turn = gate_.next(worker)) {
+      spread_.begin_work(worker);
       if (turn->sink)
         sink(*turn);
       else
         fill(*turn, worker);
+      spread_.end_work(worker);
     }
   }
 
@@ -199,6 +208,7 @@ class Pipeline {
   PipelineLimits limits_;
   PipelineStages<Item> stages_;
   PipelineGate gate_;
+  ThreadSpread spread_;
   std::vector<Place> places_;
   std::exception_ptr error_;  // of the sink
 };
