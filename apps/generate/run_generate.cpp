@@ -44,7 +44,9 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
          "written; convert or train it with one");
   TokenizerFiles files = source.tokenizer();
   files.hf_special_tokens = !chat;
-  return make_tokenizer(files);
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(files);
+  tokenizer->expect(0);  // prompts are short
+  return tokenizer;
 }
 
 /// A model in memory, ready to run.

@@ -176,6 +176,17 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
   return tools;
 }
 
+/// What the tokenizer will have to encode, about.
+uint64_t text_size(const std::vector<InputFile>& files) {
+  constexpr uint64_t kDecompressed = 4;  // times as large
+  uint64_t size = 0;
+  for (const InputFile& file : files) {
+    if (file.pipe) return Tokenizer::kUnknownSize;
+    size += file.compressed ? kDecompressed * file.size : file.size;
+  }
+  return size;
+}
+
 /// While one core is enough for what is done before the workers begin.
 void prepare_quietly(const Tokenizer& tokenizer) {
   try {
@@ -222,6 +233,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
+  tokenizer->expect(text_size(inputs));
   ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
   std::optional<Aside> preparing;
   if (config.workers > 1) preparing.emplace([&] { prepare_quietly(*tokenizer); });

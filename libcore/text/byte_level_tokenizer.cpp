@@ -15,8 +15,6 @@ constexpr size_t kEnds = 2048;                 // pretokens found at once
 /// Bytes that are encoded at once, about; a longer pretoken is a giant.
 constexpr size_t kLongText = size_t{1} << 16;
 
-/// What a corpus of gigabytes fills: 46 MiB.
-constexpr PieceMemory::Size kMemory = {.table_bits = 19, .long_bytes = size_t{12} << 20};
 constexpr size_t kSeedsAtOnce = 1024;
 
 /// Where this thread looks first for its working memory.
@@ -51,7 +49,7 @@ class ByteLevelTokenizer::Lease {
       if (idle.load(std::memory_order_relaxed)) scratch_ = idle.exchange(nullptr, std::memory_order_acquire);
     }
     if (scratch_) return;
-    scratch_ = new Scratch(owner_.rules_, owner_.memory_);
+    scratch_ = new Scratch(owner_.rules_, *owner_.memory_);
     owner_.help_to_seed();
   }
   ~Lease() {
@@ -96,7 +94,6 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
              .encoder = encoder_of(model),
              .borders = borders_of(model, tokens_),
              .whole = {}},
-      memory_(kMemory, rules_.wide),
       find_pretokens_(std::move(model.find_pretokens)),
       raw_added_(std::move(model.raw_added)),
       normalized_added_(std::move(model.normalized_added)),
@@ -113,6 +110,11 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     if (!rules_.whole.empty()) rules_.cut_in_parts = false;
   }
   seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());
+  ByteLevelTokenizer::expect(kUnknownSize);
+}
+
+void ByteLevelTokenizer::expect(uint64_t bytes) {
+  if (seeded_ == 0) memory_.emplace(PieceMemory::Size::for_text(bytes, seeds_.size()), rules_.wide);
 }
 
 ByteLevelTables ByteLevelTokenizer::tables() const {
@@ -159,9 +161,9 @@ void ByteLevelTokenizer::help_to_seed() const {
   for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
     const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
     for (size_t i = 0; i < seeds.size(); ++i) {
-      if (i + kAhead < seeds.size()) __builtin_prefetch(&memory_.table.line(seeds[i + kAhead].key), 1);
+      if (i + kAhead < seeds.size()) __builtin_prefetch(&memory_->table.line(seeds[i + kAhead].key), 1);
       const auto id = static_cast<int32_t>(seeds[i].id);
-      memory_.table.add(seeds[i].key, memory_.table.pack({&id, 1}));
+      memory_->table.add(seeds[i].key, memory_->table.pack({&id, 1}));
     }
   }
 }

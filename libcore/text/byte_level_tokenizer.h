@@ -63,6 +63,7 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
   void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
+  void expect(uint64_t bytes) override;
   void prepare() const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
@@ -100,7 +101,7 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name_;
   TokenTexts tokens_;
   PieceRules rules_;
-  mutable PieceMemory memory_;  // by all threads
+  mutable std::optional<PieceMemory> memory_;  // by all threads
   FindPretokens find_pretokens_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;

@@ -1,6 +1,20 @@
 #include "libcore/text/piece_memory.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace megalith {
+
+/// With twice the lines a text of that size takes as long or longer: touching memory for the first time costs
+/// more than the ids that had to give way (English, code and many languages of 4 MB to 1 GB).
+PieceMemory::Size PieceMemory::Size::for_text(uint64_t bytes, size_t seeds) {
+  constexpr uint64_t kTextOfLine = 384;
+  constexpr size_t kLeastBits = 17, kMostBits = 19;
+  const auto for_text = static_cast<size_t>(std::bit_width(std::max(bytes / kTextOfLine, uint64_t{1}))) - 1;
+  const auto for_seeds = static_cast<size_t>(std::bit_width(seeds));
+  const size_t bits = std::clamp(std::max(for_text, for_seeds), kLeastBits, kMostBits);
+  return {.table_bits = static_cast<int>(bits), .long_bytes = size_t{12} << 20};
+}
 
 PieceKeeper::~PieceKeeper() {
   for (const Waiting& waiting : waiting_) PieceTable::put_back(waiting.place);

@@ -60,6 +60,18 @@ TEST(ByteLevelTokenizer, MayPrepareBesideThreadsThatEncode) {
   }
 }
 
+TEST(ByteLevelTokenizer, GivesTheSameIdsForWhateverTextIsExpected) {
+  const std::string text = "abc ab cab abcabc";
+  const std::vector<int32_t> right = test::encode(ByteLevelTokenizer(small_model()), text);
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{150'000'000}, Tokenizer::kUnknownSize}) {
+    ByteLevelTokenizer tokenizer(small_model());
+    tokenizer.expect(bytes);
+    EXPECT_EQ(test::encode(tokenizer, text), right);
+    tokenizer.expect(0);  // too late: what is known stays
+    EXPECT_EQ(test::encode(tokenizer, text), right);
+  }
+}
+
 /// Pretokens of all sizes around that of a giant, of one letter, of a period, of blanks, with borders and
 /// without.
 std::string giants(std::mt19937& random) {

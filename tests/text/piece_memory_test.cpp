@@ -44,6 +44,18 @@ TEST(PieceReaders, GiveAReaderThatLeftToTheNext) {
   EXPECT_EQ(&readers.join(), &first);
 }
 
+TEST(PieceMemory, HasALineForEach384BytesOfTextWithinBounds) {
+  const auto bits = [](uint64_t bytes, size_t seeds) {
+    return PieceMemory::Size::for_text(bytes, seeds).table_bits;
+  };
+  EXPECT_EQ(bits(0, 50'257), 17);
+  EXPECT_EQ(bits(uint64_t{384} << 18, 50'257), 18);
+  EXPECT_EQ(bits((uint64_t{384} << 18) - 1, 50'257), 17);
+  EXPECT_EQ(bits(uint64_t{384} << 19, 50'257), 19);
+  EXPECT_EQ(bits(UINT64_MAX, 50'257), 19);
+  EXPECT_EQ(bits(0, 200'000), 18) << "a line for each seed";
+}
+
 /// Pieces of one line of the table, of which the third must make another one give way.
 struct OneLine {
   PieceMemory memory{{.table_bits = 1, .long_bytes = 4096}, false};
