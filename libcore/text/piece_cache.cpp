@@ -118,6 +118,11 @@ std::optional<LongPieceCache::Ref> PieceTable::find_far(const PieceKey& key) con
   return std::nullopt;
 }
 
+bool PieceTable::has(const PieceKey& key) const {
+  const auto& entries = line(key).entries;
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.is(key); });
+}
+
 void PieceTable::move_far(const PieceKey& key, LongPieceCache::Ref ref) {
   for (Entry& entry : lines_[place(key)].entries)
     if (entry.is(far(key)))

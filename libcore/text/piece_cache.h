@@ -162,6 +162,8 @@ class PieceTable {
   /// many for one.
   static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
   std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
+  /// Whether there is an entry of `key` just now; outside of a turn, too, where it may vanish meanwhile.
+  bool has(const PieceKey& key) const;
   /// In the place of what find_far() gave in the same turn.
   void move_far(const PieceKey& key, LongPieceCache::Ref ref);
 

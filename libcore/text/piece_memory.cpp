@@ -36,7 +36,7 @@ void PieceKeeper::keep(const PieceKey& key, std::span<const int32_t> ids, bool m
   if (ids.size() <= table.most_ids()) {
     added.ids = table.pack(ids);
   } else {
-    if (table.find_far(key)) return;  // by another thread
+    if (table.has(PieceTable::far(key))) return;  // from another thread
     const LongPieceCache::Ref ref = memory_.longer.append(ids);
     if (ref.at == 0) return;
     added.key = PieceTable::far(key);

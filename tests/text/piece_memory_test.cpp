@@ -2,7 +2,9 @@
 
 #include <array>
 #include <memory>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -150,6 +152,29 @@ TEST(PieceKeeper, KeepsNothingTwice) {
   ASSERT_TRUE(ref.has_value() && again.has_value());
   EXPECT_EQ(again->at, ref->at);
   EXPECT_EQ(line.memory.longer.append(Ids(12, 5)).at, ref->at + 2 + 12);
+}
+
+/// For the thread sanitizer: what one thread keeps pushes out what another looks for.
+TEST(PieceKeeper, MayKeepManyIdsBesideOthers) {
+  OneLine line;
+  const auto keep_many = [&line](unsigned seed) {
+    std::mt19937 random(seed);
+    PieceKeeper keeper(line.memory);
+    for (int i = 0; i < 3000; ++i)
+      OneLine::keep(keeper, line.pieces[random() % line.pieces.size()], Ids(8 + random() % 5, 7));
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned seed = 1; seed <= 3; ++seed) threads.emplace_back(keep_many, seed);
+  }
+  size_t known = 0;
+  for (const std::string& piece : line.pieces) {
+    const auto ref = line.memory.table.find_far(PieceKey::of(piece));
+    if (!ref) continue;
+    ++known;
+    for (const int32_t id : line.memory.longer.get(*ref)) EXPECT_EQ(id, 7);
+  }
+  EXPECT_EQ(known, 2u);
 }
 
 TEST(PieceKeeper, KeepsManyIdsElsewhere) {
