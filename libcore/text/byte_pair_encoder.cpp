@@ -139,7 +139,7 @@ void BytePairEncoder::each_slot(const Take& take) const {
       if (slot != MergeTables::kFree) take(slot & (kNoRank - 1), slot >> MergeTables::kRankBits);
 }
 
-/// Counts the ranks instead of comparing: a worker that waits for these is lost. Few pairs share a rank.
+/// Counts the ranks instead of comparing: other threads may wait for this. Few pairs share a rank.
 std::vector<TokenMerge> BytePairEncoder::merges() const {
   std::vector<uint32_t> ends(1);  // of each rank's pairs; first where they begin
   each_slot([&](uint64_t rank, uint64_t) {

@@ -31,9 +31,9 @@ class Tokenizer {
   /// By default all are one piece.
   using TakeIds = std::function<void(std::span<const int32_t>)>;
   virtual void encode_in_pieces(std::string_view utf8, const TakeIds& take) const;
-  /// Says how many bytes of text will be encoded, about; before the first that are. Decides how much memory
-  /// there is for pieces of text that come again.
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
+  /// Says how many bytes of text will be encoded, about, which decides how much memory there is for pieces of
+  /// text that come again. Does nothing once something was encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
   /// Does what else the first call of a thread would: on this one, or, when others begin meanwhile, together
   /// with them.

@@ -1,6 +1,8 @@
 #include "libcore/base/thread_spread.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -76,7 +78,7 @@ TEST(BeginElsewhere, PutsTheThreadOnTheNextCpu) {
   const std::vector<int> cpus = numbers(all);
   Busy busy;
   // Where the thread is when its caller comes there, too, it stays for a while unless it is moved: the system
-  // may do that meanwhile, but not in nine of ten cases.
+  // may do that meanwhile, but not so often.
   int moved = 0;
   constexpr int kTimes = 100;
   for (int i = 0; i < kTimes; ++i) {
