@@ -35,7 +35,7 @@ class FourBytesTokenizer : public Tokenizer {
   }
   void encode_to(std::string_view utf8, IdBuffer& out) const override {
     uint16_t* const ids = out.extend<uint16_t>(utf8.size() / 4);
-    std::fill_n(ids, utf8.size() / 4, uint16_t{1});
+    out.finish(std::fill_n(ids, utf8.size() / 4, uint16_t{1}));
   }
   std::string decode(std::span<const int32_t>) const override { return {}; }
   std::string name() const override { return "FourBytesTokenizer"; }

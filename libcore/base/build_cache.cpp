@@ -55,7 +55,7 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
   if (path_.empty()) return nullptr;
   try {
     if (!file_exists(path_)) return nullptr;
-    MappedFile file(path_);
+    MappedFile file(path_, MappedPages::kAll);
     Header found{}, right{};
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);

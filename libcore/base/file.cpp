@@ -178,8 +178,9 @@ MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(pa
   ::close(fd);
   errno = reason;
   if (map == MAP_FAILED) fail_errno("map", path_);
-  // Only a wish: a system without large pages does not know it.
+  // Only wishes: a system without large pages does not know the one, an older one not the other.
   if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
+  if (map && pages == MappedPages::kAll) ::madvise(map, size_, MADV_POPULATE_READ);
   data_ = static_cast<const std::byte*>(map);
 }
 

@@ -20,8 +20,9 @@ constexpr size_t kWritePiece = size_t{1} << 16;
 
 /// What a touched byte of a mapped file brings into the process's memory (what the system has in its own of
 /// the file): a large page of 2 MiB, or a few small ones. Large ones are for who reads all or much, small
-/// ones for who looks at a few bytes here and there of a file of gigabytes.
-enum class MappedPages { kLarge, kSmall };
+/// ones for who looks at a few bytes here and there of a file of gigabytes. kAll: at once, for who reads a
+/// small file from its beginning to its end.
+enum class MappedPages { kLarge, kSmall, kAll };
 
 /// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput
 /// when it is not there (or is a directory), kIo when it cannot be read.

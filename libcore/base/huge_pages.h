@@ -29,6 +29,14 @@ class HugePages {
     return {static_cast<T*>(data_), bytes_ / sizeof(T)};
   }
 
+  /// Has large page `number` backed by memory of its own. For what is read before it is written: the first
+  /// read would get a page of zeros that all share, and the first write then one that every thread's core has
+  /// to be told of. Does not change it; any number of threads at once.
+  void touch(size_t number) const {
+    __atomic_fetch_or(static_cast<char*>(data_) + number * kLargePage, char{0}, __ATOMIC_RELAXED);
+  }
+  size_t large_pages() const { return (bytes_ + kLargePage - 1) / kLargePage; }
+
  private:
   void swap(HugePages& other) noexcept {
     std::swap(map_, other.map_);

@@ -68,9 +68,10 @@ void commit(std::span<DatasetPair* const> pairs) {
     pair->idx.begin_end();
   }
   for (DatasetPair* pair : pairs) {
-    pair->bin.end();
+    // While the thread of the .bin brings its end to the disk.
     pair->idx.end();
     if (pair->sidecar) pair->sidecar->end();
+    pair->bin.end();
   }
   bool removed = false;
   for (DatasetPair* pair : pairs) {

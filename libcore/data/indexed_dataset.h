@@ -54,10 +54,10 @@ class IndexedDatasetWriter {
   /// Removes what finish() left of those files; not before the mark is forgotten.
   void remove_partial_files();
 
-  /// Many documents at once, their ids already in the dataset's type (see narrow_ids): `sequences` holds each
-  /// document's number of sequences, `lengths` each sequence's number of tokens. kInternal when they do not
-  /// add up.
-  void add_documents(std::span<const char> tokens, std::span<const int32_t> lengths,
+  /// Many documents at once, their ids already in the dataset's type (see narrow_ids) and in any number of
+  /// parts: `sequences` holds each document's number of sequences, `lengths` each sequence's number of
+  /// tokens. kInternal when they do not add up.
+  void add_documents(std::span<const std::span<const char>> tokens, std::span<const int32_t> lengths,
                      std::span<const int32_t> sequences);
 
   /// Puts both files in place, see DatasetPair::commit().

@@ -226,17 +226,19 @@ void IndexedDatasetWriter::remove_partial_files() {
   ::unlink(partial_documents(state_->prefix).c_str());
 }
 
-void IndexedDatasetWriter::add_documents(std::span<const char> tokens, std::span<const int32_t> lengths,
+void IndexedDatasetWriter::add_documents(std::span<const std::span<const char>> tokens,
+                                         std::span<const int32_t> lengths,
                                          std::span<const int32_t> sequences) {
   State& s = *state_;
   const auto sum = [](std::span<const int32_t> numbers) {
     return static_cast<size_t>(std::accumulate(numbers.begin(), numbers.end(), int64_t{0}));
   };
-  if (sum(lengths) * size_of(s.dtype) != tokens.size() || sum(sequences) != lengths.size() ||
-      s.open_tokens != 0)
-    fail(ErrorKind::kInternal, s.prefix, ": ", tokens.size(), " bytes were added as ", lengths.size(),
+  size_t bytes = 0;
+  for (const auto& part : tokens) bytes += part.size();
+  if (sum(lengths) * size_of(s.dtype) != bytes || sum(sequences) != lengths.size() || s.open_tokens != 0)
+    fail(ErrorKind::kInternal, s.prefix, ": ", bytes, " bytes were added as ", lengths.size(),
          " sequences of ", sum(lengths), " tokens, ", sequences.size(), " documents");
-  s.bin.write(tokens.data(), tokens.size());
+  for (const auto& part : tokens) s.bin.write(part.data(), part.size());
   s.tokens += static_cast<int64_t>(sum(lengths));
   s.lengths.append(lengths.data(), lengths.size_bytes());
   for (const int32_t n : sequences) {

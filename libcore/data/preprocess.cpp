@@ -82,7 +82,7 @@ class Stages {
         chunk_(std::clamp(kBytesInFlight / limits_.items, kLeastChunk, kChunk)),
         source_(files, {run.line_limits(chunk_), threads}, run.interrupt, run.output.start()),
         pipeline_(limits_, stages()) {
-    for (size_t i = 0; i < threads; ++i) encoders_.emplace_back(run.config, run.tools);
+    for (size_t i = 0; i < threads; ++i) encoders_.emplace_back(run.config, run.tools, tokens_);
   }
 
   /// One more where the input is compressed: decompressing is as much work as tokenizing.
@@ -112,6 +112,7 @@ class Stages {
   PipelineLimits limits_;
   size_t chunk_;
   DocumentSource source_;
+  BlockPool tokens_;
   std::vector<DocumentEncoder> encoders_;
   Pipeline<DocumentChunk> pipeline_;
 };
@@ -143,7 +144,7 @@ struct Stop {
   const Interrupt& interrupt;
 };
 
-/// `drop_tokenizer` is called, by any thread, when `tools` are no longer needed.
+/// `drop_tokenizer` is called, by any thread, when the tokenizer is no longer needed.
 PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFile>& files,
                       const TextTools& tools, const Stop& stop, const std::function<void()>& drop_tokenizer) {
   DocumentOutput output(config, tools, files);
@@ -155,10 +156,9 @@ PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFil
     throw;
   }
   // Giving the memory back takes about as long as what the disk still has to do.
-  std::optional<Aside> drop_stages(std::in_place, [&] { stages.reset(); });
-  output.begin_finish();
-  const Aside drop_tools([&] {
-    drop_stages.reset();  // the encoders know the tokenizer
+  const Aside drop([&] {
+    stages.reset();
+    std::this_thread::yield();  // to the thread that writes to the disk
     drop_tokenizer();
   });
   return output.finish();

@@ -13,14 +13,16 @@ bool is_blank(std::span<const char> line) {
 }
 
 template <class Id>
-int32_t greatest(std::span<const Id> ids) {
+int32_t greatest_of(const IdBuffer& ids) {
   Id most = 0;
-  for (const Id id : ids) most = std::max(most, id);
-  return ids.empty() ? -1 : static_cast<int32_t>(most);
+  ids.each_part<Id>([&](std::span<const Id> part) {
+    for (const Id id : part) most = std::max(most, id);
+  });
+  return ids.size() == 0 ? -1 : static_cast<int32_t>(most);
 }
 
 int32_t greatest(const IdBuffer& ids) {
-  return ids.width() == 2 ? greatest(ids.ids<uint16_t>()) : greatest(ids.ids<int32_t>());
+  return ids.width() == 2 ? greatest_of<uint16_t>(ids) : greatest_of<int32_t>(ids);
 }
 
 }  // namespace
@@ -29,22 +31,19 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& t
   return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
 }
 
-DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools)
+DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BlockPool& memory)
     : config_(config),
       parser_(config.json_keys),
       tools_(tools),
       dtype_(optimal_dtype(tools.tokenizer.vocab_size())),
       eod_(eod_of(config, tools.tokenizer)),
       keys_(config.json_keys.size()),
-      sizes_(keys_) {}
+      sizes_(keys_),
+      memory_(memory) {}
 
 void DocumentEncoder::encode(DocumentChunk& chunk) {
-  while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_);
-  for (KeyTokens& key : chunk.keys) {
-    key.clear();
-    // Hardly ever more than bytes; untouched memory costs nothing, growing does.
-    key.tokens.reserve(std::min(chunk.lines.capacity(), kKeptChunk));
-  }
+  while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_, memory_);
+  for (KeyTokens& key : chunk.keys) key.clear();
   chunk.long_document.reset();
   chunk.long_line.reset();
   chunk.hashes.clear();

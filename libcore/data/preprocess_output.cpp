@@ -95,14 +95,19 @@ class DocumentOutput::Key {
         prefix_(config.output_prefix + "_" + key + (tools.splitter ? "_sentence" : "_document")),
         tools_(tools),
         eod_(eod_of(config, tools.tokenizer)),
+        sidecar_{.tokenizer = tools.tokenizer.name(),
+                 .tokenizer_hash = tools.tokenizer_hash,
+                 .vocab_size = tools.tokenizer.vocab_size(),
+                 .options = options_json(config, tools)},
         writer_(make_writer(config, from)),
-        max_id_(from ? static_cast<int32_t>((*from)["max_id"].as_int()) : -1) {}
+        max_id_(from ? static_cast<int32_t>((*from)["max_id"].as_int()) : -1) {
+    sidecar_.options.set("json_key", key_);
+  }
 
   /// The documents for which `wanted` holds a 1; all when it is empty.
   void add(const KeyTokens& chunk, std::span<const char> wanted) {
     max_id_ = std::max(max_id_, chunk.max_id);
-    const std::span<const char> tokens(chunk.tokens.bytes().data(), chunk.tokens.bytes().size());
-    if (wanted.empty()) return writer_.add_documents(tokens, chunk.lengths, chunk.sequences);
+    if (wanted.empty()) return writer_.add_documents(chunk.tokens.parts(), chunk.lengths, chunk.sequences);
     size_t token_at = 0, length_at = 0;
     for (size_t begin = 0, end = 0; begin < chunk.sequences.size(); begin = end) {
       while (end < chunk.sequences.size() && wanted[end] == wanted[begin]) ++end;
@@ -111,8 +116,8 @@ class DocumentOutput::Key {
       for (const int32_t count : sequences) n += static_cast<size_t>(count);
       const std::span lengths = part(std::span(chunk.lengths), length_at, n);
       for (const int32_t length : lengths) bytes += static_cast<size_t>(length) * chunk.tokens.width();
-      const std::span ids = part(tokens, token_at, bytes);
-      if (wanted[begin]) writer_.add_documents(ids, lengths, sequences);
+      const size_t token_begin = std::exchange(token_at, token_at + bytes);
+      if (wanted[begin]) writer_.add_documents(chunk.tokens.parts(token_begin, token_at), lengths, sequences);
     }
   }
 
@@ -136,17 +141,11 @@ class DocumentOutput::Key {
   }
 
   /// Everything but the files' names.
-  DatasetPair& complete(const PreprocessConfig& config) {
+  DatasetPair& complete() {
     DatasetPair& pair = writer_.complete();
-    Json options = options_json(config, tools_);
-    options.set("json_key", key_);
-    Sidecar sidecar{.tokenizer = tools_.tokenizer.name(),
-                    .tokenizer_hash = tools_.tokenizer_hash,
-                    .vocab_size = tools_.tokenizer.vocab_size(),
-                    .max_token_id = max_id_,
-                    .options = std::move(options)};
-    writer_.describe(sidecar);
-    pair.add_sidecar(sidecar);
+    sidecar_.max_token_id = max_id_;
+    writer_.describe(sidecar_);
+    pair.add_sidecar(sidecar_);
     return pair;
   }
 
@@ -184,6 +183,7 @@ class DocumentOutput::Key {
   std::string key_, prefix_;
   const TextTools& tools_;
   std::optional<int32_t> eod_;
+  Sidecar sidecar_;  // without what is known at the end
   IndexedDatasetWriter writer_;
   int32_t max_id_;
 };
@@ -316,6 +316,7 @@ void DocumentOutput::take(DocumentChunk& chunk) {
   taking_ = false;
   show_progress(chunk.consumed);
   save_if_due();
+  for (KeyTokens& key : chunk.keys) key.tokens.clear();  // their memory is the next one's
   if (chunk.lines.capacity() > kKeptChunk) chunk = DocumentChunk{};
 }
 
@@ -365,16 +366,14 @@ void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
   count_documents(1);
 }
 
-void DocumentOutput::begin_finish() {
+PreprocessSummary DocumentOutput::finish() {
   log("Done! Now finalizing.");
   save();
   for (const auto& key : keys_) key->writer().begin_finish();
-  for (const auto& key : keys_) pairs_.push_back(&key->complete(config_));
-}
-
-PreprocessSummary DocumentOutput::finish() {
+  std::vector<DatasetPair*> pairs;
+  for (const auto& key : keys_) pairs.push_back(&key->complete());
   if (rejects_) rejects_->commit();
-  commit(pairs_);
+  commit(pairs);
   if (journal_) {
     journal_->remove();
     for (const auto& key : keys_) key->writer().remove_partial_files();

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/block_pool.h"
 #include "libcore/base/document_json.h"
 #include "libcore/base/file.h"
 #include "libcore/base/json.h"
@@ -75,7 +76,7 @@ struct BadLine {
 
 /// One key's documents in a chunk, end to end, as they go to the file.
 struct KeyTokens {
-  explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
+  KeyTokens(IndexedDType dtype, BlockPool& memory) : tokens(size_of(dtype), &memory) {}
   IdBuffer tokens;
   std::vector<int32_t> lengths;    // of each sequence
   std::vector<int32_t> sequences;  // of each document
@@ -153,7 +154,8 @@ class DocumentSource {
 /// The pipeline's work, one object per worker: lines to tokens.
 class DocumentEncoder {
  public:
-  DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
+  /// `memory`: of the tokens, until the chunks are through the sink.
+  DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BlockPool& memory);
 
   /// Lends a chunk that will be read the memory of lines that were encoded: it is in this core's caches, and
   /// there is less of it than if every chunk on its way kept its own.
@@ -184,6 +186,7 @@ class DocumentEncoder {
   size_t keys_;
   std::vector<KeySizes> sizes_;  // before the line
   ByteBuffer spare_;             // of lines
+  BlockPool& memory_;
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,
@@ -219,9 +222,7 @@ class DocumentOutput {
   /// Writes down where the run is, if it can be interrupted. Does nothing when take() threw: of that chunk
   /// some may be written, so that what was saved before stays true.
   void save();
-  /// No more chunks come: all is written, and on its way to the disk.
-  void begin_finish();
-  /// Behind begin_finish(): puts all files in place and logs the summary.
+  /// No more chunks come: puts all files in place and logs the summary. Does not need the tokenizer.
   PreprocessSummary finish();
 
  private:
@@ -249,7 +250,6 @@ class DocumentOutput {
   std::vector<InputFile> files_;
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
-  std::vector<DatasetPair*> pairs_;  // of the keys, once they are complete
   std::optional<AtomicFile> rejects_;
   ContentSet contents_;
   std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted

@@ -34,8 +34,7 @@ struct ByteLevelTokenizer::Scratch {
 
   /// Gives back what an unusually long text took.
   void trim() {
-    constexpr size_t kKept = size_t{1} << 20;
-    if (ids.bytes().capacity() > kKept) ids = IdBuffer(sizeof(int32_t));
+    ids.clear();
     encoder.trim();
   }
 };
@@ -158,6 +157,8 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
 /// Threads that begin at the same time share the work, and none waits for another.
 void ByteLevelTokenizer::help_to_seed() const {
   constexpr size_t kAhead = 24;  // lines on their way: adding to one ends with waiting for it
+  const HugePages& pages = memory_->table.memory();
+  for (size_t page; (page = touched_.fetch_add(1)) < pages.large_pages();) pages.touch(page);
   for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
     const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
     for (size_t i = 0; i < seeds.size(); ++i) {
@@ -182,10 +183,8 @@ int ByteLevelTokenizer::eod() const {
 
 void ByteLevelTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
   Lease scratch(*this);
-  scratch->ids.clear();
   encode_with(*scratch, utf8, {scratch->ids});
-  const auto found = scratch->ids.ids<int32_t>();
-  ids.insert(ids.end(), found.begin(), found.end());
+  scratch->ids.each_part<int32_t>([&](auto part) { ids.insert(ids.end(), part.begin(), part.end()); });
 }
 
 void ByteLevelTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
@@ -195,9 +194,8 @@ void ByteLevelTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
 
 void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
   Lease scratch(*this);
-  scratch->ids.clear();
   encode_with(*scratch, utf8, {scratch->ids, &take});
-  take(scratch->ids.ids<int32_t>());
+  scratch->ids.each_part<int32_t>(take);
 }
 
 void ByteLevelTokenizer::prepare() const {
@@ -211,7 +209,7 @@ void ByteLevelTokenizer::Sink::append(std::span<const int32_t> more) const {
 
 void ByteLevelTokenizer::Sink::hand_over_if_long() const {
   if (!take || ids.size() < kPieceIds) return;
-  (*take)(ids.ids<int32_t>());
+  ids.each_part<int32_t>(*take);
   ids.clear();
 }
 

@@ -114,7 +114,8 @@ class ByteLevelTokenizer : public Tokenizer {
     std::atomic<Scratch*> scratch;
   };
   mutable std::array<Idle, kIdle> idle_{};
-  mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or will have soon
+  // What memory_ has, or will have soon: pages of its table, seeds.
+  mutable std::atomic<size_t> touched_{0}, seeded_{0};
 };
 
 }  // namespace megalith

@@ -1,23 +1,81 @@
 #include "libcore/text/id_buffer.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "libcore/base/error.h"
 
 namespace megalith {
 
+std::vector<std::span<const char>> IdBuffer::parts(size_t from, size_t to) const {
+  std::vector<std::span<const char>> found;
+  size_t begin = 0;
+  for (const Part& part : parts_) {
+    const size_t first = std::max(from, begin), last = std::min(to, begin + part.bytes);
+    if (first < last) found.emplace_back(part.data + (first - begin), last - first);
+    begin += part.bytes;
+  }
+  return found;
+}
+
+std::vector<int32_t> IdBuffer::ids() const {
+  std::vector<int32_t> all;
+  all.reserve(size());
+  const auto add = [&](auto ids) { all.insert(all.end(), ids.begin(), ids.end()); };
+  if (width_ == sizeof(uint16_t))
+    each_part<uint16_t>(add);
+  else
+    each_part<int32_t>(add);
+  return all;
+}
+
+void IdBuffer::clear() {
+  const auto is_kept = [](const Part& part) {
+    return part.own.capacity() > 0 && part.own.capacity() <= BlockPool::kBlock;
+  };
+  while (parts_.size() > 1 || (!parts_.empty() && !is_kept(parts_[0]))) end_part();
+  if (!parts_.empty()) parts_[0].bytes = 0;
+  bytes_ = 0;
+}
+
+void IdBuffer::truncate(size_t ids) {
+  const size_t bytes = ids * width_;
+  while (bytes_ > bytes && bytes_ - parts_.back().bytes >= bytes) end_part();
+  if (bytes_ > bytes) parts_.back().bytes -= bytes_ - bytes;
+  bytes_ = bytes;
+}
+
 void IdBuffer::append(std::span<const int32_t> ids) {
   if (width_ == sizeof(int32_t)) {
-    bytes_.append(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
-    return;
+    int32_t* const out = extend<int32_t>(ids.size());
+    return finish(std::copy(ids.begin(), ids.end(), out));
   }
-  uint16_t* const out = extend<uint16_t>(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] > UINT16_MAX)
-      fail(ErrorKind::kData, "token id ", ids[i],
+  uint16_t* out = extend<uint16_t>(ids.size());
+  for (const int32_t id : ids) {
+    if (id < 0 || id > UINT16_MAX)
+      fail(ErrorKind::kData, "token id ", id,
            " does not fit 2 bytes; the tokenizer's vocabulary is larger than it says");
-    out[i] = static_cast<uint16_t>(ids[i]);
+    *out++ = static_cast<uint16_t>(id);
   }
+  finish(out);
+}
+
+void IdBuffer::begin_part(size_t least) {
+  Part& part = parts_.emplace_back();
+  if (pool_ && least <= BlockPool::kBlock) {
+    part.data = pool_->take();
+    part.capacity = BlockPool::kBlock;
+  } else {
+    part.own.reserve(std::max(least, BlockPool::kBlock));
+    part.data = part.own.data();
+    part.capacity = part.own.capacity();
+  }
+}
+
+void IdBuffer::end_part() {
+  const Part& part = parts_.back();
+  bytes_ -= part.bytes;
+  if (part.data && part.own.capacity() == 0) pool_->give(part.data);
+  parts_.pop_back();
 }
 
 }  // namespace megalith

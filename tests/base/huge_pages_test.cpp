@@ -1,6 +1,8 @@
 #include "libcore/base/huge_pages.h"
 
 #include <cstdint>
+#include <fstream>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -24,6 +26,33 @@ TEST(HugePages, AreZeroAndAlignedAndMove) {
     moved = HugePages();
     EXPECT_TRUE(moved.as<char>().empty());
   }
+}
+
+/// Kibibytes of this process that /proc/self/smaps_rollup counts as `what`.
+uint64_t own_memory(const char* what) {
+  std::ifstream lines("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(what)) return std::stoull(line.substr(std::string(what).size() + 1));
+  return 0;
+}
+
+TEST(HugePages, GetMemoryOfTheirOwnWhenTouched) {
+  const HugePages pages(size_t{16} << 20);
+  ASSERT_EQ(pages.large_pages(), 8U);
+  EXPECT_EQ(HugePages((size_t{16} << 20) + 64).large_pages(), 9U);
+  uint64_t before = own_memory("Private_Dirty:");
+  pages.as<char>()[HugePages::kLargePage] = 7;
+  const uint64_t page_size = own_memory("Private_Dirty:") - before;  // large, where there are such
+  ASSERT_GT(page_size, 0U);
+  char sum = 0;
+  for (size_t page = 0; page < pages.large_pages(); ++page)
+    sum = static_cast<char>(sum + pages.as<char>()[page * HugePages::kLargePage]);
+  EXPECT_EQ(sum, 7);  // reading gives the others no memory
+  before = own_memory("Private_Dirty:");
+  for (size_t page = 0; page < pages.large_pages(); ++page) pages.touch(page);
+  EXPECT_GE(own_memory("Private_Dirty:"), before + 7 * page_size);
+  for (size_t page = 0; page < pages.large_pages(); ++page)
+    EXPECT_EQ(pages.as<char>()[page * HugePages::kLargePage], page == 1 ? 7 : 0);
 }
 
 }  // namespace

@@ -252,9 +252,12 @@ TEST(IndexedDatasetWriter, TakesManyDocumentsAtOnce) {
     one.add_document(std::span(ids).last(2), std::span(lengths).last(1));
     ByteBuffer tokens;
     ASSERT_FALSE(narrow_ids(ids, dtype, tokens));
-    many.add_documents({tokens.data(), tokens.size()}, lengths, sequences);
-    EXPECT_THROW(many.add_documents({tokens.data(), tokens.size() - 1}, lengths, sequences), Error);
-    EXPECT_THROW(many.add_documents({tokens.data(), tokens.size()}, lengths, lengths), Error);
+    using Part = std::span<const char>;
+    const Part all(tokens.data(), tokens.size());
+    const std::vector<Part> parts = {all.first(1), {}, all.subspan(1)}, fewer = {all.first(all.size() - 1)};
+    many.add_documents(parts, lengths, sequences);
+    EXPECT_THROW(many.add_documents(fewer, lengths, sequences), Error);
+    EXPECT_THROW(many.add_documents(parts, lengths, lengths), Error);
     one.finish();
     many.finish();
     EXPECT_EQ(read_file(dir / "many.bin"), read_file(dir / "one.bin"));

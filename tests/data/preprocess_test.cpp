@@ -549,9 +549,10 @@ TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
   const std::vector<InputFile> files = look_at_inputs(config_.inputs);
   {
     const Interrupt interrupt;
+    BlockPool memory;
     DocumentOutput output(config_, tools, files);
     DocumentSource source(files, {{.bytes = 4096, .lines = 2}, 1}, interrupt, output.start());
-    DocumentEncoder encoder(config_, tools);
+    DocumentEncoder encoder(config_, tools, memory);
     DocumentChunk chunk;
     for (const bool fails : {false, true}) {
       ASSERT_TRUE(source.next(chunk, [](size_t) {}));
@@ -561,6 +562,8 @@ TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
       else
         output.take(chunk);
       output.save();  // as a stop does
+      EXPECT_EQ(chunk.keys[0].tokens.size(),
+                fails ? 1U : 0U);  // their memory is others' when they are written
     }
   }
   const DocumentOutput next(config_, tools, files);
@@ -573,8 +576,9 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   const ByteTokenizer tokenizer;
   const TextTools tools{tokenizer, tokenizer.hash()};
   const Interrupt interrupt;
+  BlockPool memory;
   DocumentSource source(look_at_inputs(config_.inputs), {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});
-  DocumentEncoder encoder(config_, tools);
+  DocumentEncoder encoder(config_, tools, memory);
   const auto next = [&](DocumentChunk& chunk) {
     encoder.lend_memory(chunk);
     ASSERT_TRUE(source.next(chunk, [](size_t) {}));

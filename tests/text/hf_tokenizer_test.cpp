@@ -27,9 +27,7 @@ TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
     EXPECT_EQ(tokenizer->decode(wanted), entry.as_array()[2].as_string()) << quote(text);
     IdBuffer buffer(sizeof(uint16_t));
     tokenizer->encode_to(text, buffer);
-    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), buffer.ids<uint16_t>().begin(),
-                           buffer.ids<uint16_t>().end()))
-        << quote(text);
+    EXPECT_EQ(buffer.ids(), wanted) << quote(text);
     std::vector<int32_t> pieces;
     tokenizer->encode_in_pieces(
         text, [&](std::span<const int32_t> ids) { pieces.insert(pieces.end(), ids.begin(), ids.end()); });
@@ -136,8 +134,7 @@ TEST(HfTokenizer, EncodesALongTextBitByBitAsAtOnce) {
       EXPECT_TRUE(joined == wanted) << name;
       IdBuffer buffer(sizeof(uint16_t));
       bits->encode_to(text, buffer);
-      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), buffer.ids<uint16_t>().begin(),
-                             buffer.ids<uint16_t>().end()));
+      EXPECT_TRUE(buffer.ids() == wanted);
     }
   }
 }

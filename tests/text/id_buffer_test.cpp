@@ -1,5 +1,9 @@
 #include "libcore/text/id_buffer.h"
 
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,12 +21,11 @@ TEST(IdBuffer, HoldsIdsInItsWidth) {
     wide.append(ids);
   }
   EXPECT_EQ(narrow.size(), 6U);
-  EXPECT_EQ(narrow.bytes().size(), 12U);
-  EXPECT_EQ(wide.bytes().size(), 24U);
-  for (size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(narrow.ids<uint16_t>()[i], ids[i % 3]);
-    EXPECT_EQ(wide.ids<int32_t>()[i], ids[i % 3]);
-  }
+  EXPECT_EQ(narrow.bytes(), 12U);
+  EXPECT_EQ(wide.bytes(), 24U);
+  const std::vector<int32_t> twice{0, 1, 65535, 0, 1, 65535};
+  EXPECT_EQ(narrow.ids(), twice);
+  EXPECT_EQ(wide.ids(), twice);
 }
 
 TEST(IdBuffer, RefusesAnIdThatDoesNotFit) {
@@ -34,7 +37,7 @@ TEST(IdBuffer, RefusesAnIdThatDoesNotFit) {
   }
   IdBuffer wide(4);
   wide.append(std::vector<int32_t>{65536});
-  EXPECT_EQ(wide.ids<int32_t>()[0], 65536);
+  EXPECT_EQ(wide.ids(), std::vector{65536});
 }
 
 TEST(IdBuffer, TakesWhatWasWrittenOfTheRoomGiven) {
@@ -46,7 +49,76 @@ TEST(IdBuffer, TakesWhatWasWrittenOfTheRoomGiven) {
     ids.finish(out);
   }
   ASSERT_EQ(ids.size(), 2000U);
-  for (size_t i = 0; i < 1000; ++i) EXPECT_EQ(ids.ids<uint16_t>()[2 * i], i);
+  for (size_t i = 0; i < 1000; ++i) EXPECT_EQ(ids.ids()[2 * i], i);
+}
+
+/// As many ids as several parts hold, some of them in one call.
+std::vector<int32_t> many_ids() {
+  std::vector<int32_t> ids(BlockPool::kBlock);
+  std::iota(ids.begin(), ids.end(), 0);
+  for (int32_t& id : ids) id %= 60000;
+  return ids;
+}
+
+class IdBufferMemory : public testing::TestWithParam<bool> {
+ protected:
+  BlockPool blocks;
+  BlockPool* pool = GetParam() ? &blocks : nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(PoolOrOwn, IdBufferMemory, testing::Bool());
+
+TEST_P(IdBufferMemory, IsInPartsThatNobodySees) {
+  const std::vector<int32_t> ids = many_ids();
+  for (const size_t width : {2, 4})
+    for (const size_t at_once : {size_t{1000}, size_t{70'001}, ids.size()}) {
+      IdBuffer buffer(width, pool);
+      for (size_t at = 0; at < ids.size(); at += at_once)
+        buffer.append(std::span(ids).subspan(at, std::min(at_once, ids.size() - at)));
+      EXPECT_TRUE(buffer.ids() == ids);
+      EXPECT_EQ(buffer.size(), ids.size());
+      std::string joined, wanted;
+      for (const auto& part : buffer.parts()) joined.append(part.data(), part.size());
+      for (const int32_t id : ids) wanted.append(reinterpret_cast<const char*>(&id), width);
+      EXPECT_TRUE(joined == wanted);
+      for (const auto& [from, to] :
+           {std::pair(size_t{0}, size_t{0}), std::pair(size_t{1}, wanted.size() - 1),
+            std::pair(size_t{262'144}, size_t{262'146}), std::pair(wanted.size() / 2, wanted.size())}) {
+        joined.clear();
+        for (const auto& part : buffer.parts(from, to)) joined.append(part.data(), part.size());
+        EXPECT_TRUE(joined == wanted.substr(from, to - from)) << from << " to " << to;
+      }
+      const IdBuffer moved = std::move(buffer);
+      EXPECT_TRUE(moved.ids() == ids);
+    }
+}
+
+TEST_P(IdBufferMemory, GoesOnWhereItWasTruncated) {
+  std::vector<int32_t> ids = many_ids();
+  IdBuffer buffer(2, pool);
+  for (size_t at = 0; at < ids.size(); at += 10'000)
+    buffer.append(std::span(ids).subspan(at, std::min<size_t>(10'000, ids.size() - at)));
+  for (const size_t kept :
+       {ids.size(), ids.size() - 1, size_t{130'000}, size_t{120'000}, size_t{7}, size_t{0}}) {
+    buffer.truncate(kept);
+    ids.resize(kept);
+    EXPECT_TRUE(buffer.ids() == ids) << kept;
+    buffer.append(std::vector<int32_t>{5, 6});
+    ids.insert(ids.end(), {5, 6});
+    EXPECT_TRUE(buffer.ids() == ids) << kept;
+  }
+  buffer.clear();
+  EXPECT_EQ(buffer.size(), 0U);
+  EXPECT_TRUE(buffer.parts().empty());
+}
+
+TEST(IdBuffer, GivesItsMemoryToTheNextOne) {
+  BlockPool blocks;
+  IdBuffer first(2, &blocks), second(2, &blocks);
+  first.append(std::vector<int32_t>{1, 2, 3});
+  const char* const block = first.parts()[0].data();
+  first.clear();
+  second.append(std::vector<int32_t>{4});
+  EXPECT_EQ(second.parts()[0].data(), block);
 }
 
 TEST(Tokenizer, EncodesToBuffersWhatItEncodesToAVector) {
@@ -59,12 +131,10 @@ TEST(Tokenizer, EncodesToBuffersWhatItEncodesToAVector) {
     ASSERT_GT(wanted.size(), 2U);
     IdBuffer narrow(2), wide(4);
     for (IdBuffer* out : {&narrow, &narrow, &wide, &wide}) tokenizer->encode_to(text, *out);
-    ASSERT_EQ(narrow.size(), 2 * wanted.size());
-    ASSERT_EQ(wide.size(), 2 * wanted.size());
-    for (size_t i = 0; i < narrow.size(); ++i) {
-      EXPECT_EQ(narrow.ids<uint16_t>()[i], wanted[i % wanted.size()]);
-      EXPECT_EQ(wide.ids<int32_t>()[i], wanted[i % wanted.size()]);
-    }
+    std::vector<int32_t> twice = wanted;
+    twice.insert(twice.end(), wanted.begin(), wanted.end());
+    EXPECT_EQ(narrow.ids(), twice);
+    EXPECT_EQ(wide.ids(), twice);
   }
 }
 
