@@ -2,13 +2,14 @@
 
 #include <cstddef>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace megalith {
 
-/// Memory in blocks of one size that goes round among threads: who wants one gets the one that was given back
-/// last, which is in the caches, so that no more are ever touched than were taken at the same time. Any
-/// number of threads at once.
+/// Memory in blocks of one size that goes round among threads, so that no more are ever touched than were
+/// taken at the same time. Who wants one gets the last one given back of those that the same thread had, for
+/// they are in the caches of its core; else the last one given back. Any number of threads at once.
 class BlockPool {
  public:
   static constexpr size_t kBlock = size_t{1} << 18;
@@ -18,9 +19,13 @@ class BlockPool {
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  char* take();  // kBlock bytes, whatever is in them; throws std::bad_alloc
+  struct Block {
+    char* data = nullptr;       // kBlock bytes, whatever is in them
+    std::thread::id user = {};  // who took it last
+  };
+  Block take();  // throws std::bad_alloc
   /// Beyond kKept of those that nobody has the system gets a block's memory back.
-  void give(char* block) noexcept;
+  void give(Block block) noexcept;
 
   static constexpr size_t kKept = 32;
 
@@ -29,7 +34,7 @@ class BlockPool {
 
   std::mutex mutex_;
   std::vector<char*> maps_;          // of kBlocksOfMap blocks
-  std::vector<char*> kept_, empty_;  // empty_: those without memory, the next one last
+  std::vector<Block> kept_, empty_;  // that nobody has; empty_: without memory, the next one last
 };
 
 }  // namespace megalith

@@ -127,7 +127,7 @@ class Pipeline {
 
  private:
   using Turn = PipelineGate::Turn;
-  struct Place {
+  struct alignas(64) Place {  // no cache line of two: different threads work on them
     Item item;
     std::exception_ptr error;
   };

@@ -62,7 +62,8 @@ void IdBuffer::append(std::span<const int32_t> ids) {
 void IdBuffer::begin_part(size_t least) {
   Part& part = parts_.emplace_back();
   if (pool_ && least <= BlockPool::kBlock) {
-    part.data = pool_->take();
+    part.lent = pool_->take();
+    part.data = part.lent.data;
     part.capacity = BlockPool::kBlock;
   } else {
     part.own.reserve(std::max(least, BlockPool::kBlock));
@@ -74,7 +75,7 @@ void IdBuffer::begin_part(size_t least) {
 void IdBuffer::end_part() {
   const Part& part = parts_.back();
   bytes_ -= part.bytes;
-  if (part.data && part.own.capacity() == 0) pool_->give(part.data);
+  if (part.lent.data) pool_->give(part.lent);
   parts_.pop_back();
 }
 

@@ -64,7 +64,8 @@ class IdBuffer {
   struct Part {
     char* data = nullptr;
     size_t bytes = 0, capacity = 0;
-    ByteBuffer own = {};  // where `data` is, unless the pool lent it
+    BlockPool::Block lent = {};  // where `data` is, or:
+    ByteBuffer own = {};
   };
   void begin_part(size_t least);
   void end_part();

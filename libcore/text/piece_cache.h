@@ -59,9 +59,9 @@ class LongPieceCache {
   std::span<uint64_t> slots_;
   const PieceReaders& readers_;
 
-  std::mutex mutex_;         // of those who add
-  size_t used_ = 1;          // words of the part that is being filled
-  uint32_t generation_ = 1;  // of that part: those before it were the generations before
+  alignas(64) std::mutex mutex_;  // of those who add; not in a cache line of what readers need
+  size_t used_ = 1;               // words of the part that is being filled
+  uint32_t generation_ = 1;       // of that part: those before it were the generations before
   PieceReaders::Grace forgotten_;
   alignas(64) std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
 };
