@@ -74,8 +74,9 @@ struct BadLine {
   std::string raw{};  // the line, when the one in the chunk has been changed and is no long one
 };
 
-/// One key's documents in a chunk, end to end, as they go to the file.
-struct KeyTokens {
+/// One key's documents in a chunk, end to end, as they go to the file. Its own cache lines, as those of each
+/// chunk: different threads work on them.
+struct alignas(64) KeyTokens {
   KeyTokens(IndexedDType dtype, BlockPool& memory) : tokens(size_of(dtype), &memory) {}
   IdBuffer tokens;
   std::vector<int32_t> lengths;    // of each sequence
@@ -152,7 +153,7 @@ class DocumentSource {
 };
 
 /// The pipeline's work, one object per worker: lines to tokens.
-class DocumentEncoder {
+class alignas(64) DocumentEncoder {
  public:
   /// `memory`: of the tokens, until the chunks are through the sink.
   DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BlockPool& memory);

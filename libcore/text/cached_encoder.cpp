@@ -50,7 +50,7 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
   Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one for each byte
   while (rest.next < rest.ends.size()) {
     {
-      const PieceReaders::Turn turn(memory_.readers, reader_);
+      const PieceReaders::Turn turn(reader_);
       out = encode_batch<Stored>(rest, out);
     }
     keeper_.keep(std::span(unknown_).first(unknown_count_), merged_.data());

@@ -4,10 +4,17 @@
 
 namespace megalith {
 
+void PieceReaders::Grace::look_at_some() {
+  for (; next_ && count_ < kAtOnce; next_ = next_->next_.get())
+    if (const uint64_t step = next_->steps_.load(); step % 2 == 1) begun_[count_++] = {next_, step};
+}
+
 bool PieceReaders::Grace::over() {
-  for (; next_; next_ = next_->next_.get()) {
-    const uint64_t asked = next_->asked_.load(std::memory_order_acquire);
-    if (asked != 0 && asked < number_) return false;
+  while (count_ > 0) {
+    const Begun& turn = begun_[count_ - 1];
+    if (turn.reader->steps_.load(std::memory_order_acquire) == turn.step) return false;
+    --count_;
+    if (count_ == 0) look_at_some();
   }
   return true;
 }
@@ -33,10 +40,7 @@ void PieceReaders::leave(Reader& reader) {
 }
 
 PieceReaders::Grace PieceReaders::ask() const {
-  Grace grace;
-  grace.number_ = asked_.fetch_add(1) + 1;
-  grace.next_ = last_.load();
-  return grace;
+  return Grace(last_.load());
 }
 
 }  // namespace megalith

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,7 +21,7 @@ class PieceReaders {
   class alignas(64) Reader {
    private:
     friend class PieceReaders;
-    std::atomic<uint64_t> asked_{0};  // questions that had been asked when the turn began, and 1; 0: no turn
+    std::atomic<uint64_t> steps_{0};  // into a turn and out of it: odd while one lasts
     std::unique_ptr<Reader> next_;    // which joined before
     bool free_ = false;
   };
@@ -27,27 +29,38 @@ class PieceReaders {
   /// From its making to its end. A thread has one at a time, and a short one.
   class Turn {
    public:
-    Turn(const PieceReaders& readers, Reader& reader) : reader_(reader) {
-      reader.asked_.exchange(readers.asked_.load());
-    }
-    ~Turn() { reader_.asked_.store(0, std::memory_order_release); }
+    explicit Turn(Reader& reader) : reader_(reader) { reader.steps_.exchange(next_step()); }
+    ~Turn() { reader_.steps_.store(next_step(), std::memory_order_release); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
    private:
+    uint64_t next_step() const { return reader_.steps_.load(std::memory_order_relaxed) + 1; }
+
     Reader& reader_;
   };
 
   /// A question: which turns have begun?
   class Grace {
    public:
+    Grace() = default;
     /// Whether they have ended. Does not wait.
     bool over();
 
    private:
     friend class PieceReaders;
-    uint64_t number_ = 0;
-    const Reader* next_ = nullptr;  // whose turn may not have ended; none has of those that joined later
+    static constexpr size_t kAtOnce = 32;
+    struct Begun {
+      const Reader* reader;
+      uint64_t step;
+    };
+    explicit Grace(const Reader* last) : next_(last) { look_at_some(); }
+    void look_at_some();
+
+    std::array<Begun, kAtOnce> begun_{};  // turns that may not have ended
+    size_t count_ = 0;                    // of begun_
+    // Who is looked at when those have ended: waiting for turns that begin meanwhile does no harm.
+    const Reader* next_ = nullptr;
   };
 
   PieceReaders() = default;
@@ -62,7 +75,6 @@ class PieceReaders {
   Grace ask() const;
 
  private:
-  mutable std::atomic<uint64_t> asked_{1};
   std::atomic<Reader*> last_{nullptr};  // that joined
   std::mutex mutex_;                    // of those who join and leave
 };

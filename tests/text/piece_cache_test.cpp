@@ -157,7 +157,7 @@ TEST(LongPieceCache, ForgetsNothingThatATurnMaySee) {
   PieceReaders readers;
   LongPieceCache cache(4096, readers);
   cache.put("a piece that is found", Ids(5, 1));
-  auto turn = std::make_unique<PieceReaders::Turn>(readers, readers.join());
+  auto turn = std::make_unique<PieceReaders::Turn>(readers.join());
   const auto found = cache.find("a piece that is found");
   const LongPieceCache::Ref ref = cache.append(Ids(9, 2));
   const auto far = cache.get(ref);

@@ -21,16 +21,16 @@ TEST(PieceReaders, WaitForTurnsThatHadBegunAndForNoOthers) {
   PieceReaders::Reader& first = readers.join();
   PieceReaders::Reader& second = readers.join();
   EXPECT_TRUE(readers.ask().over());
-  auto of_first = std::make_unique<Turn>(readers, first);
+  auto of_first = std::make_unique<Turn>(first);
   PieceReaders::Grace grace = readers.ask();
   EXPECT_FALSE(grace.over());
-  auto of_second = std::make_unique<Turn>(readers, second);
+  auto of_second = std::make_unique<Turn>(second);
   of_first.reset();
-  of_first = std::make_unique<Turn>(readers, first);  // another one
+  of_first = std::make_unique<Turn>(first);  // another one
   EXPECT_TRUE(grace.over());
   grace = readers.ask();
   PieceReaders::Reader& third = readers.join();
-  const Turn of_third(readers, third);
+  const Turn of_third(third);
   of_first.reset();
   EXPECT_FALSE(grace.over());
   of_second.reset();
@@ -111,7 +111,7 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   PieceReaders::Reader& reader = line.memory.readers.join();
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2, 2});
-  auto turn = std::make_unique<Turn>(line.memory.readers, reader);
+  auto turn = std::make_unique<Turn>(reader);
   const PieceTable::Entry* const seen = line.find(line.pieces[1]);
   ASSERT_NE(seen, nullptr);
   line.keep(line.pieces[2], {3});
@@ -133,7 +133,7 @@ TEST(PieceKeeper, PutsBackWhatItCouldNotReplace) {
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2});
   {
-    const Turn turn(line.memory.readers, line.memory.readers.join());
+    const Turn turn(line.memory.readers.join());
     PieceKeeper another(line.memory);
     OneLine::keep(another, line.pieces[2], {3});
     another.fill();
