@@ -7,7 +7,7 @@ its process had at most (getrusage). The output is Markdown, ready for docs/benc
 
 --corpora holds en.jsonl and multi.jsonl with the key "text", code.jsonl with "content" (those that are there are
 used); --vocab holds vocab.json, merges.txt and gpt2_tokenizer.json (the same as one file, for peers). --peers is a
-Python that has what bench/peers.py names; without it only Megalith is measured. About eight minutes on two
+Python that has what bench/peers.py names; without it only Megalith is measured. About twelve minutes on two
 cores; --quick takes one turn and smaller inputs."""
 import argparse
 import concurrent.futures
@@ -120,19 +120,25 @@ class Bench:
     ONE, TWO, APART = ("megalith-preprocess, 1 core, to disk", "megalith-preprocess, 2 cores, to disk",
                        "of two such processes at once, a core each: half of the slower one's time")
 
-    def add_preprocess(self, table, path, key):
-        """A turn on one core and on two; and two processes at once that share nothing but the machine: no way of
-        sharing the work between two cores of it can be faster than what these two do."""
-        for workers, name in ((1, self.ONE), (2, self.TWO)):
-            self.bring_to_memory(path)
-            table.add(name, self.preprocess(path, key, workers, self.scratch / "out"))
-            self.clean("out_*")
-        self.bring_to_memory(path)
+    def run_apart(self, path, key):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             both = [pool.submit(self.preprocess, path, key, 1, self.scratch / f"out{core}", core) for core in (0, 1)]
-            slower = max((one.result() for one in both), key=lambda run: run.wall)
-        table.add(self.APART, slower, slower.wall / 2)
-        self.clean("out?_*")
+            return max((one.result() for one in both), key=lambda run: run.wall)
+
+    def add_preprocess(self, table, path, key, turn):
+        """A turn on one core and on two; and two processes at once that share nothing but the machine: no way of
+        sharing the work between two cores of it can be faster than what these two do. The next turn is the other way
+        round and with the other core as the one, for cores are not alike (one has the disk's interrupts), and a
+        program finds memory as the one before it left it."""
+        out = self.scratch / "out"
+        runs = {self.ONE: lambda: self.preprocess(path, key, 1, out, turn % 2),
+                self.TWO: lambda: self.preprocess(path, key, 2, out),
+                self.APART: lambda: self.run_apart(path, key)}
+        for name in list(runs) if turn % 2 == 0 else reversed(runs):
+            self.bring_to_memory(path)
+            run = runs[name]()
+            table.add(name, run, run.wall / (2 if name == self.APART else 1))
+            self.clean("out*_*")
 
     def print_preprocess(self, table):
         table.print(against=self.ONE)
@@ -149,9 +155,9 @@ class Bench:
         """Start of the process to .bin and .idx synced, against ids in memory from a process that has started, which
         takes longer and so gets fewer turns."""
         table, key = Table(f"{name}: {path.stat().st_size / 1e6:.0f} MB", path.stat().st_size), KEYS[name]
-        for turn in range(7 * self.turns):
-            self.add_preprocess(table, path, key)
-            for library in ("fastokens", "gigatoken") if self.options.peers and turn % 7 == 0 else ():
+        for turn in range(14 * self.turns):
+            self.add_preprocess(table, path, key, turn)
+            for library in ("fastokens", "gigatoken") if self.options.peers and turn % 14 == 0 else ():
                 self.bring_to_memory(path)
                 run = self.peer("pipeline", library, path, key, self.vocab / "gpt2_tokenizer.json")
                 for what, (seconds, processor) in zip(("first pass", "best of three passes"), run.json()["passes"]):
@@ -182,8 +188,8 @@ class Bench:
             subprocess.run([sys.executable, HERE / "peers.py", "large", path, KEYS[name], large,
                             "200e6" if self.options.quick else "1e9"], check=True, stdout=subprocess.DEVNULL)
             table = Table(f"{name}: {large.stat().st_size / 1e6:.0f} MB", large.stat().st_size)
-            for _ in range(self.turns):
-                self.add_preprocess(table, large, KEYS[name])
+            for turn in range(2 * self.turns):
+                self.add_preprocess(table, large, KEYS[name], turn)
             self.print_preprocess(table)
             large.unlink()
 
