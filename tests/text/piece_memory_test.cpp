@@ -38,6 +38,23 @@ TEST(PieceReaders, WaitForTurnsThatHadBegunAndForNoOthers) {
   EXPECT_FALSE(readers.ask().over());
 }
 
+TEST(PieceReaders, WaitForAnyNumberOfTurns) {
+  PieceReaders readers;
+  std::vector<std::unique_ptr<Turn>> turns;
+  for (int i = 0; i < 70; ++i) turns.push_back(std::make_unique<Turn>(readers.join()));
+  PieceReaders::Grace from_first = readers.ask(), from_last = readers.ask();
+  for (auto& turn : turns) {
+    EXPECT_FALSE(from_first.over());
+    turn.reset();
+  }
+  EXPECT_TRUE(from_first.over());
+  for (int i = 0; i < 70; ++i) turns[static_cast<size_t>(i)] = std::make_unique<Turn>(readers.join());
+  EXPECT_TRUE(from_last.over()) << "these turns began later";
+  from_last = readers.ask();
+  for (; !turns.empty(); turns.pop_back()) EXPECT_FALSE(from_last.over());
+  EXPECT_TRUE(from_last.over());
+}
+
 TEST(PieceReaders, GiveAReaderThatLeftToTheNext) {
   PieceReaders readers;
   PieceReaders::Reader& first = readers.join();
