@@ -8,7 +8,7 @@ its process had at most (getrusage). The output is Markdown, ready for docs/benc
 --corpora holds en.jsonl and multi.jsonl with the key "text", code.jsonl with "content" (those that are there are
 used); --vocab holds vocab.json, merges.txt and gpt2_tokenizer.json (the same as one file, for peers). --peers is a
 Python that has what bench/peers.py names; without it only Megalith is measured. About twelve minutes on two
-cores; --quick takes one turn and smaller inputs."""
+cores; --quick takes a third of the turns and smaller inputs."""
 import argparse
 import concurrent.futures
 import json

@@ -12,7 +12,7 @@ namespace megalith {
 /// they are in the caches of its core; else the last one given back. Any number of threads at once.
 class BlockPool {
  public:
-  static constexpr size_t kBlock = size_t{1} << 18;
+  static constexpr size_t kBlock = size_t{1} << 18;  // bytes
 
   BlockPool() = default;
   ~BlockPool();  // all blocks have been given back, or nobody uses them any more
@@ -27,14 +27,14 @@ class BlockPool {
   /// Beyond kKept of those that nobody has the system gets a block's memory back.
   void give(Block block) noexcept;
 
-  static constexpr size_t kKept = 32;
+  static constexpr size_t kKept = 32;  // blocks: 8 MiB
 
  private:
   void map_more();
 
   std::mutex mutex_;
   std::vector<char*> maps_;          // of kBlocksOfMap blocks
-  std::vector<Block> kept_, empty_;  // that nobody has; empty_: without memory, the next one last
+  std::vector<Block> kept_, empty_;  // that nobody has, with memory and without
 };
 
 }  // namespace megalith

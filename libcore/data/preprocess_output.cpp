@@ -190,10 +190,7 @@ class DocumentOutput::Key {
 
 DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools,
                                std::vector<InputFile> files)
-    : config_(config),
-      tools_(tools),
-      files_(std::move(files)),
-      progress_("preprocess", total_size(files_), "B") {
+    : config_(config), files_(std::move(files)), progress_("preprocess", total_size(files_), "B") {
   if (config.resume) {
     make_directories(parent_or_here(config.output_prefix));
     journal_.emplace(config.output_prefix, identity_of(config, files_, tools));

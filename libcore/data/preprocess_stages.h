@@ -247,7 +247,6 @@ class DocumentOutput {
   int64_t tokens() const;
 
   const PreprocessConfig& config_;
-  const TextTools& tools_;
   std::vector<InputFile> files_;
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
