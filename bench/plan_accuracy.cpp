@@ -1,9 +1,11 @@
-// bench_plan_accuracy FILE.csv : how far the planner is from measured runs.
+// bench_plan_accuracy FILE.csv [--predictions OUT.csv] [--coefficients FILE | --coefficients-by-class FOLDER]
 //
-// The table has a header and one run a row, with the columns layers, hidden, heads, kv_heads, ffn, vocab,
-// seq, gpu, gpus, tp, pp, cp, ep, vpp, micro_batch, global_batch, recompute, sp, dist_opt, precision,
-// iter_time_s, peak_mem_gb, arch, eval_class. Rows that the planner cannot express (mixtures of experts,
-// 8-bit, ZeRO-2/3) are counted and left out. Prints one JSON object a class.
+// Predicts the step time and the memory of every run of a table and, where the table says what was measured,
+// prints how far off that is. The table has a header and one run a row; docs/planner.md says which columns
+// are read. Predictions do not depend on anything that was measured. `fullness` in the predictions is the
+// memory a device needs of what it has.
+// --list prints the coefficients. With --coefficients-by-class a row of class C is predicted with
+// FOLDER/C.txt if there is one: what tools/plan_fit fitted to all other classes.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +16,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/plan/search.h"
+#include "libcore/plan/memory_bill.h"
+#include "libcore/plan/time_model.h"
 
 namespace megalith {
 namespace {
@@ -39,28 +42,114 @@ std::vector<Record> load(const std::string& path) {
   const std::vector<std::string> header = cells(lines.at(0));
   std::vector<Record> records;
   for (size_t i = 1; i < lines.size(); ++i) {
+    if (trim(lines[i]).empty()) continue;
     const std::vector<std::string> row = cells(lines[i]);
-    if (row.size() != header.size()) continue;
     Record& record = records.emplace_back();
-    for (size_t k = 0; k < row.size(); ++k) record[header[k]] = row[k];
+    for (size_t k = 0; k < header.size(); ++k) record[header[k]] = k < row.size() ? row[k] : "";
   }
   return records;
 }
 
+const std::string& text(const Record& r, const char* column) {
+  static const std::string kNothing;
+  const auto at = r.find(column);
+  return at == r.end() ? kNothing : at->second;
+}
 double number(const Record& r, const char* column, double otherwise = 0) {
-  return parse_double(r.at(column)).value_or(otherwise);
+  return parse_double(text(r, column)).value_or(otherwise);
 }
 int whole(const Record& r, const char* column, int otherwise = 0) {
   return static_cast<int>(number(r, column, otherwise));
 }
+bool has(const std::string& in, std::string_view what) {
+  return in.find(what) != std::string::npos;
+}
 
-std::string device_name(std::string gpu) {
+Accelerator device(const Record& r) {
+  std::string gpu = text(r, "gpu");
   gpu = gpu.substr(0, gpu.find_first_of(" ("));
-  for (const auto& [from, to] :
-       {std::pair{"A100-", "A100-SXM-"}, {"V100-", "V100-SXM2-"}, {"B200-SXM", "B200"}})
-    if (gpu.starts_with(from)) return to + gpu.substr(std::string(from).size());
-  if (gpu.starts_with("H100-SXM-96GB")) return "H100-SXM-80GB";
-  return gpu;
+  for (const auto& [from, to] : {std::pair{"A100-40", "A100-SXM-40"},
+                                 {"A100-80", "A100-SXM-80"},
+                                 {"V100-16", "V100-SXM2-16"},
+                                 {"V100-32", "V100-SXM2-32"},
+                                 {"B200-SXM", "B200"}})
+    if (gpu.starts_with(from)) gpu = to + gpu.substr(std::string(from).size());
+  Accelerator out = find_accelerator(gpu);
+  if (const double gbps = number(r, "nic_gbps"); gbps > 0) out.network_bandwidth = gbps * 1e9 / 8;
+  return out;
+}
+
+AttentionKernel attention_kernel(const std::string& name) {
+  if (has(name, "flash_attentionv1") || name == "flash_attention") return AttentionKernel::kFlash1;
+  if (has(name, "TE")) return AttentionKernel::kFused;
+  if (has(name, "flash")) return AttentionKernel::kFlash2;
+  return name == "torch" || name == "unfused" ? AttentionKernel::kTorch : AttentionKernel::kFusedSoftmax;
+}
+
+Schedule schedule(const std::string& features) {
+  if (has(features, "zbb")) return Schedule::kZeroBubble;
+  if (has(features, "zbv")) return Schedule::kZeroBubbleV;
+  if (has(features, "v-half")) return Schedule::kVHalf;
+  if (has(features, "v-min")) return Schedule::kVMin;
+  return Schedule::kOneForwardOneBackward;
+}
+
+/// What each code base does, from its sources and papers; nothing here was fitted.
+Software software(const Record& r) {
+  const std::string &framework = text(r, "framework"), &kernel = text(r, "attn_kernel"),
+                    &features = text(r, "features");
+  Software s;
+  s.attention = attention_kernel(kernel);
+  s.schedule = schedule(features);
+  s.compiled = has(features, "compile");
+  s.overlap_tensor = has(features, "async_tp");
+  s.fused_cross_entropy = has(features, "ce_fusion");
+  s.adam_8bit = has(features, "adam_8bit");
+  const bool bf16 = text(r, "precision") == "bf16";
+  if (has(framework, "DeepSpeed")) {  // nothing overlapped; bf16 gradients are summed in fp32 beside
+    s.gradient_bytes = bf16 ? 6 : 2;
+    s.reduced_bytes = bf16 ? 4 : 2;
+    s.fused_gradients = false;
+    s.step_copy_bytes = 4;
+    s.bucket_bytes = 2e9;  // two buffers of 5e8 elements
+    s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
+  } else if (framework ==
+             "AA-Scaling") {  // PyTorch's operators; gradients summed whole, in fp32, 5e8 at a time
+    s.gradient_bytes = 2;
+    s.reduced_bytes = 4;
+    s.bucket_bytes = 3e9;
+    s.reduces_whole = s.gathered_logits = true;
+    s.fused_gradients = false;
+    s.step_copy_bytes = 4;
+    s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
+    s.fused_norm = has(kernel, "RMS");
+    s.fused_rope = s.fused_activation = false;
+  } else if (framework == "InternEvo") {  // the first flash attention, silu and product apart
+    s.attention = AttentionKernel::kFlash1;
+    s.gradient_bytes = 2;
+    s.fused_gradients = false;
+    s.step_copy_bytes = 4;
+    s.fused_activation = false;
+  } else if (framework == "llm-foundry/FSDP" || framework == "torchtitan") {
+    s.gradient_bytes = framework == "torchtitan" ? 4 : 2;
+    s.fused_gradients = false;
+    s.fused_norm = false;
+    s.fused_rope = s.fused_activation = false;
+  } else if (framework == "Megatron-LM" && text(r, "precision") == "fp16") {  // until 2022
+    s.overlap_gradients = s.overlap_parameters = false;
+  } else if (framework == "Megatron-LM" || framework == "NeMo/Megatron-Core" ||
+             framework == "Megatron-Bridge") {
+    s.attention = AttentionKernel::kFused;
+    s.overlap_tensor = true;
+  }
+  return s;
+}
+
+Precision precision(const std::string& name) {
+  if (name == "fp32") return Precision::kFloat32;
+  if (name == "fp8") return Precision::kFp8;
+  if (name == "mxfp8") return Precision::kMxfp8;
+  return name == "nvfp4" ? Precision::kNvfp4 : Precision::kHalf;
 }
 
 PlanProblem problem(const Record& r) {
@@ -75,68 +164,142 @@ PlanProblem problem(const Record& r) {
   m.ffn_hidden = whole(r, "ffn");
   m.seq_length = m.max_positions = whole(r, "seq");
   m.vocab_size = whole(r, "vocab");
-  if (r.at("arch") == "llama") {
+  if (text(r, "arch") == "llama") {
     m.swiglu = m.untied_head = true;
     m.linear_bias = false;
     m.norm = Normalization::kRmsNorm;
     m.position = PositionEmbedding::kRope;
     m.hidden_dropout = m.attention_dropout = 0;
+  } else if (text(r, "framework") == "llm-foundry/FSDP" || text(r, "attn_kernel") == "TE fused") {
+    m.hidden_dropout = m.attention_dropout = 0;
   }
-  p.machine = {find_accelerator(device_name(r.at("gpu"))), whole(r, "gpus"), std::min(8, whole(r, "gpus"))};
+  const int world = whole(r, "gpus");
+  p.machine = {device(r), world, std::min(whole(r, "node_gpus", 8), world)};
+  p.precision = precision(text(r, "precision"));
+  p.software = software(r);
   p.global_batch = whole(r, "global_batch");
   return p;
 }
 
-Candidate candidate(const Record& r) {
+Sharding sharding(const std::string& name) {
+  if (name.starts_with("zero3") || name == "fsdp") return Sharding::kParameters;
+  if (name == "zero2") return Sharding::kGradients;
+  return name == "y" ? Sharding::kOptimizer : Sharding::kNone;
+}
+
+Recomputed recompute(const std::string& name) {
+  if (name == "full") return Recomputed::kFull;
+  if (name == "selective") return Recomputed::kAttention;
+  if (name == "selective-op") return Recomputed::kProducts;
+  return name == "norm,act" ? Recomputed::kNormAct : Recomputed::kNone;
+}
+
+/// What the row says, whether or not Megatron would start it so.
+Candidate candidate(const Record& r, const PlanProblem& p) {
   Candidate c;
   c.tensor = whole(r, "tp", 1);
   c.pipeline = whole(r, "pp", 1);
   c.context = whole(r, "cp", 1);
+  c.data = std::max(1, p.machine.world / (c.tensor * c.pipeline * c.context));
   c.chunks = whole(r, "vpp", 1);
   c.micro_batch = whole(r, "micro_batch", 1);
-  c.sequence = r.at("sp") == "y" && c.tensor > 1;
-  c.distributed_optimizer = r.at("dist_opt") == "y";
-  c.recompute = r.at("recompute") == "full" ? Recompute::kFull : Recompute::kNone;
+  c.sequence = text(r, "sp") == "y" && c.tensor > 1;
+  c.sharding = sharding(text(r, "dist_opt"));
+  c.recompute = recompute(text(r, "recompute"));
+  const int total =
+      p.model.layers + 2;  // embedding and head counted as layers, where that makes the cut even
+  if (c.pipeline > 1 && p.model.layers % c.pipeline != 0 && total % c.pipeline == 0)
+    c.first_layers = c.last_layers = total / c.pipeline - 1;
+  c.global_batch = p.global_batch;
+  c.microbatches = std::max<int64_t>(
+      1, std::llround(static_cast<double>(c.global_batch) / (static_cast<double>(c.micro_batch) * c.data)));
   return c;
 }
 
+struct Prediction {
+  double seconds = 0, gigabytes = 0;
+  double fullness = 0;  // of what the device has
+  bool fits() const { return fullness <= 1; }
+};
+
+double of_kind(const MemoryBill& bill, const std::string& kind) {
+  if (kind == "analytic") return bill.parameters + bill.gradients + bill.optimizer + bill.activations;
+  if (kind == "max_allocated") return bill.allocated();
+  return kind == "max_reserved" ? bill.reserved() : bill.device();
+}
+
+Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& kind) {
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const Layout layout = layout_of(p, c, price);
+  const WorstStage worst = worst_stage(p, c, price, layout);
+  return {step_time(p, c, price, layout).total(), of_kind(worst.bill, kind) / 1e9,
+          worst.bill.device() / p.machine.device.memory};
+}
+
 bool expressible(const Record& r) {
-  const std::string& precision = r.at("precision");
-  return (r.at("arch") == "gpt" || r.at("arch") == "llama") && (precision == "bf16" || precision == "fp16") &&
-         !r.at("dist_opt").starts_with("zero") && !r.at("dist_opt").starts_with("fsdp") &&
-         number(r, "heads") > 0 && number(r, "ffn") > 0 && number(r, "micro_batch") > 0 &&
-         number(r, "global_batch") > 0;
+  const std::string& arch = text(r, "arch");
+  return (arch == "gpt" || arch == "llama") && number(r, "heads") > 0 && number(r, "ffn") > 0 &&
+         number(r, "gpus") > 0;
+}
+
+/// A row without a micro-batch: the best over {1, 2, 4, 8} and, where it is not named either, over the model
+/// chunks.
+Prediction predict_best(const Record& r, const PlanProblem& p) {
+  Prediction best;
+  for (int micro : {1, 2, 4, 8}) {
+    Record row = r;
+    row["micro_batch"] = std::to_string(micro);
+    const int pipeline = whole(r, "pp", 1), per_stage = p.model.layers / pipeline;
+    for (int chunks = 1; chunks <= (text(r, "vpp").empty() && pipeline > 1 ? per_stage : 1); ++chunks) {
+      Candidate c = candidate(row, p);
+      if (text(r, "vpp").empty()) c.chunks = chunks;
+      if (per_stage % c.chunks != 0 || c.microbatches % (c.chunks > 1 ? pipeline : 1) != 0) continue;
+      if (c.microbatches * c.micro_batch * c.data != c.global_batch) continue;
+      const Prediction one = predict(p, c, text(r, "mem_kind"));
+      const bool better = one.fits() != best.fits() ? one.fits() : one.seconds < best.seconds;
+      if (best.seconds == 0 || better) best = one;
+    }
+  }
+  return best;
+}
+
+Prediction predict(const Record& r, const Coefficients& k) {
+  if (!expressible(r)) return {};
+  PlanProblem p = problem(r);
+  p.coefficients = &k;
+  if (number(r, "micro_batch") > 0 && number(r, "global_batch") > 0)
+    return predict(p, candidate(r, p), text(r, "mem_kind"));
+  return number(r, "global_batch") > 0 ? predict_best(r, p) : Prediction{};
+}
+
+class CoefficientSets {
+ public:
+  void one(const std::string& file) { all_ = read_coefficients(file, all_); }
+  void folder(const std::string& path) { folder_ = path; }
+  const Coefficients& of(const std::string& eval_class) {
+    const auto known = by_class_.find(eval_class);
+    if (known != by_class_.end()) return known->second;
+    const std::string file = folder_ + "/" + eval_class + ".txt";
+    const bool there = !folder_.empty() && file_exists(file);
+    return by_class_.emplace(eval_class, there ? read_coefficients(file, all_) : all_).first->second;
+  }
+
+ private:
+  Coefficients all_ = fitted_coefficients();
+  std::string folder_;
+  std::map<std::string, Coefficients> by_class_;
+};
+
+std::string csv_line(size_t row, const Prediction& x, double spread) {
+  if (x.seconds <= 0) return concat(row, ",,,,,,\n");
+  return concat(row, ',', format_double(x.seconds), ',', format_double(x.gigabytes), ',',
+                x.fits() ? 'y' : 'n', ',', format_double(x.seconds / (1 + spread)), ',',
+                format_double(x.seconds * (1 + spread)), ',', format_double(x.fullness), '\n');
 }
 
 struct Errors {
   std::vector<double> time, memory;  // predicted / measured
-  int out_of_memory = 0, called_right = 0, left_out = 0;
 };
-
-void score(const Record& r, Errors& errors) {
-  if (!expressible(r)) {
-    ++errors.left_out;
-    return;
-  }
-  const PlanProblem p = problem(r);
-  Candidate c = candidate(r);
-  if (complete(p, c)) {
-    ++errors.left_out;
-    return;
-  }
-  const WorstStage worst = worst_stage(p, c);
-  const bool fits = worst.bill.device() <= p.machine.device.memory;
-  if (r.at("OOM") == "y" || number(r, "iter_time_s") > 0) {
-    ++errors.out_of_memory;
-    errors.called_right += fits != (r.at("OOM") == "y");
-  }
-  if (const double seconds = number(r, "iter_time_s"); seconds > 0)
-    errors.time.push_back(step_time(p, c).total() / seconds);
-  if (const double gb = number(r, "peak_mem_gb"); gb > 0) {
-    const bool allocated = r.at("mem_kind") == "max_allocated" || r.at("mem_kind") == "analytic";
-    errors.memory.push_back((allocated ? worst.bill.allocated() : worst.bill.device()) / 1e9 / gb);
-  }
-}
 
 std::string summary(std::vector<double> ratios) {
   if (ratios.empty()) return "null";
@@ -147,25 +310,66 @@ std::string summary(std::vector<double> ratios) {
                 ", \"median_ratio\": ", format_fixed(ratios[ratios.size() / 2], 3), "}");
 }
 
-int main_of(const std::string& path) {
+int main_of(const std::string& table, const std::string& output, CoefficientSets& sets) {
+  std::string csv = "row,iter_time_s,memory_gb,fits,iter_time_lo_s,iter_time_hi_s,fullness\n";
   std::map<std::string, Errors> classes;
-  for (const Record& record : load(path)) score(record, classes[record.at("eval_class")]);
+  const std::vector<Record> records = load(table);
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Record& r = records[i];
+    const Coefficients& k = sets.of(text(r, "eval_class"));
+    const Prediction x = predict(r, k);
+    csv += csv_line(i, x, k.spread);
+    if (x.seconds <= 0) continue;
+    Errors& errors = classes[text(r, "eval_class")];
+    if (number(r, "iter_time_s") > 0) errors.time.push_back(x.seconds / number(r, "iter_time_s"));
+    if (number(r, "peak_mem_gb") > 0) errors.memory.push_back(x.gigabytes / number(r, "peak_mem_gb"));
+  }
+  if (!output.empty()) write_file(output, csv);
   for (const auto& [name, errors] : classes)
-    std::printf(
-        "{\"class\": \"%s\", \"time\": %s, \"memory\": %s, \"fit_called_right\": \"%d of %d\", \"left_out\": "
-        "%d}\n",
-        name.c_str(), summary(errors.time).c_str(), summary(errors.memory).c_str(), errors.called_right,
-        errors.out_of_memory, errors.left_out);
+    std::printf("{\"class\": \"%s\", \"time\": %s, \"memory\": %s}\n", name.c_str(),
+                summary(errors.time).c_str(), summary(errors.memory).c_str());
   return 0;
+}
+
+int list_coefficients() {
+  std::puts("name,unit,prior,width,low,high,fitted,meaning");
+  for (const CoefficientInfo& info : coefficient_table())
+    std::printf("%s,%s,%g,%g,%g,%g,%g,\"%s\"\n", info.name, info.unit, info.prior, info.width, info.low,
+                info.high, fitted_coefficients().*info.member, info.meaning);
+  return 0;
+}
+
+int usage() {
+  std::fprintf(stderr,
+               "usage: bench_plan_accuracy FILE.csv [--predictions OUT.csv] [--coefficients FILE | "
+               "--coefficients-by-class FOLDER]\n       bench_plan_accuracy --list\n");
+  return 64;
 }
 
 }  // namespace
 }  // namespace megalith
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: bench_plan_accuracy FILE.csv\n");
-    return 64;
+  using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
+  if (argc == 2 && std::string(argv[1]) == "--list") return list_coefficients();
+  if (argc < 2 || argc % 2 != 0) return usage();
+  try {
+    std::string output;
+    CoefficientSets sets;
+    for (int i = 2; i + 1 < argc; i += 2) {
+      const std::string option = argv[i];
+      if (option == "--predictions")
+        output = argv[i + 1];
+      else if (option == "--coefficients")
+        sets.one(argv[i + 1]);
+      else if (option == "--coefficients-by-class")
+        sets.folder(argv[i + 1]);
+      else
+        return usage();
+    }
+    return main_of(argv[1], output, sets);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "bench_plan_accuracy: %s\n", e.what());
+    return exit_code(e.kind());
   }
-  return megalith::main_of(argv[1]);
 }

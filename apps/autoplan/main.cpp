@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
     command.add_to(options);
     if (!read_options(options, argc, argv)) return 0;
     PlanCommand::check(options);
-    std::fputs(answer(command, plan_request(command, options)).c_str(), stdout);
-    return 0;
+    const PlanAnswer plans = answer(command, plan_request(command, options));
+    std::fputs(plans.text.c_str(), stdout);
+    return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   });
 }

@@ -1,6 +1,7 @@
 #include "libcore/plan/candidate.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "libcore/base/error.h"
 
@@ -19,11 +20,12 @@ std::optional<Rejection> reject_if(bool broken, const char* rule, const Parts&..
 std::optional<Rejection> hidden_by_heads(const PlanProblem& p, const Candidate&) {
   return reject_if(
       p.model.hidden % p.model.heads != 0 && p.model.kv_channels * p.model.heads == p.model.hidden, "H1",
-      "hidden size ", p.model.hidden, " is not a multiple of ", p.model.heads, " heads");
+      "hidden size ", p.model.hidden, " is not a multiple of ", p.model.heads, " heads",
+      nearest_multiples(p.model.hidden, p.model.heads));
 }
 std::optional<Rejection> heads_by_tensor(const PlanProblem& p, const Candidate& c) {
   return reject_if(p.model.heads % c.tensor != 0, "H2", p.model.heads, " heads are not a multiple of tensor ",
-                   c.tensor);
+                   c.tensor, nearest_multiples(p.model.heads, c.tensor));
 }
 std::optional<Rejection> groups_by_tensor(const PlanProblem& p, const Candidate& c) {
   const int groups = p.model.kv_heads();
@@ -32,21 +34,38 @@ std::optional<Rejection> groups_by_tensor(const PlanProblem& p, const Candidate&
 }
 std::optional<Rejection> ffn_by_tensor(const PlanProblem& p, const Candidate& c) {
   return reject_if(p.model.ffn_hidden % c.tensor != 0, "H4", "feed-forward width ", p.model.ffn_hidden,
-                   " is not a multiple of tensor ", c.tensor);
+                   " is not a multiple of tensor ", c.tensor,
+                   nearest_multiples(p.model.ffn_hidden, c.tensor));
 }
 std::optional<Rejection> layers_by_pipeline(const PlanProblem& p, const Candidate& c) {
-  return reject_if(p.model.layers % c.pipeline != 0, "L1", p.model.layers,
-                   " layers are not a multiple of pipeline ", c.pipeline);
+  if (!p.stage_layers.empty()) {
+    const int sum = std::accumulate(p.stage_layers.begin(), p.stage_layers.end(), 0);
+    return reject_if(static_cast<int>(p.stage_layers.size()) != c.pipeline || sum != p.model.layers, "L1",
+                     "the table of ", p.stage_layers.size(), " stages with ", sum,
+                     " layers is not one of pipeline ", c.pipeline, " and ", p.model.layers, " layers");
+  }
+  const int between = p.model.layers - c.first_layers - c.last_layers;
+  const int others = c.pipeline - (c.first_layers > 0) - (c.last_layers > 0);
+  return reject_if(between < others || (others <= 0 && between != 0), "L1", p.model.layers, " layers with ",
+                   c.first_layers, " on the first and ", c.last_layers,
+                   " on the last stage (0: as the others) leave ", between, " for ", others, " stages");
 }
 std::optional<Rejection> layers_by_chunks(const PlanProblem& p, const Candidate& c) {
-  return reject_if(c.chunks > 1 && (c.pipeline == 1 || p.model.layers % (c.pipeline * c.chunks) != 0), "V1",
-                   p.model.layers, " layers cannot be interleaved over pipeline ", c.pipeline, " in ",
-                   c.chunks, " chunks");
+  if (c.chunks == 1) return std::nullopt;
+  bool divides = c.pipeline > 1;
+  for (int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})
+    if (stage >= 0 && stage < c.pipeline) divides = divides && stage_layers(p, c, stage) >= c.chunks;
+  const int counted =
+      p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);  // L2: ends count a layer more
+  divides = divides && counted % (c.pipeline * c.chunks) == 0;
+  return reject_if(!divides, "V1", p.model.layers, " layers cannot be interleaved over pipeline ", c.pipeline,
+                   " in ", c.chunks, " chunks");
 }
 std::optional<Rejection> microbatches_by_groups(const PlanProblem&, const Candidate& c) {
   const int64_t rest = c.microbatches % c.pipeline;  // the group is Megatron's default: pipeline microbatches
   return reject_if(c.chunks > 1 && (c.microbatches < c.pipeline || rest != 0), "V2", c.microbatches,
-                   " microbatches are not a multiple of pipeline ", c.pipeline, ", which interleaving needs");
+                   " microbatches are not a multiple of pipeline ", c.pipeline, ", which interleaving needs",
+                   nearest_multiples(c.microbatches, c.pipeline));
 }
 std::optional<Rejection> sequence_by_tensor(const PlanProblem& p, const Candidate& c) {
   return reject_if(c.sequence && (c.tensor == 1 || p.model.seq_length % c.tensor != 0), "S1",
@@ -55,7 +74,7 @@ std::optional<Rejection> sequence_by_tensor(const PlanProblem& p, const Candidat
 std::optional<Rejection> sequence_by_context(const PlanProblem& p, const Candidate& c) {
   const int parts = 2 * c.context * (c.sequence ? c.tensor : 1);
   return reject_if(c.context > 1 && p.model.seq_length % parts != 0, "C1", "sequence ", p.model.seq_length,
-                   " is not a multiple of ", parts);
+                   " is not a multiple of ", parts, nearest_multiples(p.model.seq_length, parts));
 }
 
 constexpr Rule kRules[] = {hidden_by_heads,        heads_by_tensor,    groups_by_tensor,
@@ -69,10 +88,25 @@ std::optional<Rejection> fill_batch(const PlanProblem& p, Candidate& c) {
   c.microbatches = c.global_batch / slice;
   const int64_t asked = p.global_batch > 0 ? p.global_batch : p.max_global_batch;
   return reject_if(c.microbatches == 0 || c.global_batch % slice != 0, "B1", "global batch ", asked,
-                   " is no multiple of micro-batch ", c.micro_batch, " * data ", c.data);
+                   " is no multiple of micro-batch ", c.micro_batch, " * data ", c.data,
+                   nearest_multiples(asked, slice));
 }
 
 }  // namespace
+
+int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
+  if (!p.stage_layers.empty()) return p.stage_layers[static_cast<size_t>(stage)];
+  if (stage == 0 && c.first_layers > 0) return c.first_layers;
+  if (stage == c.pipeline - 1 && c.last_layers > 0) return c.last_layers;
+  const int others = c.pipeline - (c.first_layers > 0) - (c.last_layers > 0);
+  const int between = p.model.layers - c.first_layers - c.last_layers;
+  const int each = between / others, more = between % others;
+  if (more == 0) return each;
+  // The stages before the last of those that share: they hold few microbatches, and the last may have the
+  // head.
+  const int place = stage - (c.first_layers > 0), end = others - (c.last_layers > 0 ? 0 : 1);
+  return each + (place < end && place >= end - more ? 1 : 0);
+}
 
 std::optional<Rejection> complete(const PlanProblem& p, Candidate& c) {
   const int ranks = c.tensor * c.pipeline * c.context;

@@ -3,35 +3,60 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/config/model_config.h"
-#include "libcore/config/train_config.h"
+#include "libcore/plan/coefficients.h"
 #include "libcore/plan/machine.h"
+#include "libcore/plan/software.h"
 
 namespace megalith {
+
+/// What the data-parallel ranks do not all hold: ZeRO's stages 0 to 3. kParameters is FSDP.
+enum class Sharding : uint8_t { kNone, kOptimizer, kGradients, kParameters };
+
+/// What is run again in the backward pass.
+enum class Recomputed : uint8_t {
+  kNone,
+  kAttention,  // the core attention: Megatron's selective
+  kNormAct,    // norms and activation functions
+  kProducts,   // all but every second matrix product: torchtitan's selective-op
+  kFull,       // whole layers
+};
 
 /// One way to share the work. data, microbatches and global_batch follow from the rest (complete()).
 struct Candidate {
   int tensor = 1, pipeline = 1, context = 1, data = 1;
-  int chunks = 1;       // model chunks of a pipeline rank; 1: not interleaved
-  int micro_batch = 1;  // samples
+  int chunks = 1;                         // model chunks of a pipeline rank; 1: not interleaved
+  int micro_batch = 1;                    // samples
+  int first_layers = 0, last_layers = 0;  // of the first and last stage; 0: as many as the others
+  int recompute_layers = 0;               // of a stage, with kFull; 0: all
   bool sequence = false;
-  bool distributed_optimizer = false;
-  Recompute recompute = Recompute::kNone;
+  Sharding sharding = Sharding::kNone;
+  Recomputed recompute = Recomputed::kNone;
   int64_t microbatches = 1;
   int64_t global_batch = 1;
+
+  bool operator==(const Candidate&) const = default;
 };
 
-/// What is to be planned. Bytes per element follow from the precision.
+/// What is to be planned.
 struct PlanProblem {
   ModelConfig model;  // finish()ed, vocab_size known
   Machine machine;
-  bool half = true;              // bf16 with fp32 gradients and masters; false: fp32 throughout
-  int64_t global_batch = 0;      // 0: not fixed
-  int64_t max_global_batch = 0;  // 0: no bound
+  Software software = {};
+  Precision precision = Precision::kHalf;
+  int64_t global_batch = 0;            // 0: not fixed
+  int64_t max_global_batch = 0;        // 0: no bound
+  std::vector<int> stage_layers = {};  // layers of each pipeline stage, when the user gave them
+  const Coefficients* coefficients = &fitted_coefficients();
+
+  bool half() const { return precision != Precision::kFloat32; }
+  double element() const { return half() ? 2 : 4; }  // bytes of an activation
 };
 
-/// Why a candidate is not legal: the rule's id as in docs/planner.md, and what is wrong with which numbers.
+/// Why a candidate is not legal: the rule's id as in docs/planner.md, what is wrong with which numbers, and
+/// the smallest change that makes it legal.
 struct Rejection {
   const char* rule;
   std::string reason;
@@ -39,5 +64,9 @@ struct Rejection {
 
 /// Fills data, microbatches and global_batch and checks every rule. Nothing when the candidate is legal.
 std::optional<Rejection> complete(const PlanProblem&, Candidate&);
+
+/// Layers of a pipeline stage: what the user gave, else first_layers and last_layers, else the same in each,
+/// and where they do not divide, one more in stages before the last.
+int stage_layers(const PlanProblem&, const Candidate&, int stage);
 
 }  // namespace megalith

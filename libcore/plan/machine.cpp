@@ -4,12 +4,14 @@
 #include <cctype>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/config/config_file.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
 
@@ -18,44 +20,51 @@ namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9;
 
-/// bf16 TFLOP/s, fp32 TFLOP/s, memory GB, HBM TB/s, link GB/s one direction, NIC Gbit/s per device,
-/// multiprocessors.
-Accelerator row(const char* name, double half, double full, double gb, double hbm, double link, double nic,
-                int sms) {
-  return {name, half * kTera, full * kTera, gb * kGiga, hbm * kTera, link * kGiga, nic * kGiga / 8, sms};
-}
-
-const std::vector<Accelerator>& table() {
-  static const std::vector<Accelerator> kTable = {
-      row("V100-SXM2-16GB", 125, 15.7, 16.9, 0.90, 150, 25, 80),
-      row("V100-SXM2-32GB", 125, 15.7, 34.1, 0.90, 150, 25, 80),
-      row("A100-SXM-40GB", 312, 19.5, 42.3, 1.555, 300, 200, 108),
-      row("A100-SXM-80GB", 312, 19.5, 85.0, 2.039, 300, 200, 108),
-      row("A100-PCIe-80GB", 312, 19.5, 85.0, 1.935, 32, 100, 108),
-      row("A800-80GB", 312, 19.5, 85.0, 2.039, 200, 200, 108),
-      row("H100-SXM-80GB", 989, 67, 85.0, 3.35, 450, 400, 132),
-      row("H100-PCIe-80GB", 756, 51, 85.0, 2.0, 64, 200, 114),
-      row("H800-80GB", 989, 67, 85.0, 3.35, 200, 400, 132),
-      row("H20-96GB", 148, 44, 102.0, 4.0, 450, 400, 78),
-      row("H200-141GB", 989, 67, 150.0, 4.8, 450, 400, 132),
-      row("B200-180GB", 2250, 75, 191.0, 8.0, 900, 400, 148),
-      row("B300-288GB", 2250, 75, 288.0, 8.0, 900, 800, 148),
-      row("GB200-186GB", 2450, 80, 197.0, 8.0, 900, 400, 152),
-      row("GB300-288GB", 2450, 80, 288.0, 8.0, 900, 800, 152),
-      row("L40S-48GB", 362, 91.6, 48.3, 0.864, 32, 100, 142),
-      row("RTX3090-24GB", 71, 35.6, 25.4, 0.936, 32, 25, 82),
-      row("RTX4090-24GB", 165, 82.6, 25.4, 1.008, 32, 25, 128),
-      row("MI300X-192GB", 1307, 163, 206.0, 5.3, 448, 400, 304),
-  };
-  return kTable;
-}
-
 std::string folded(std::string_view name) {
   std::string out;
   for (char c : name)
     if (c != '-' && c != '_' && c != ' ')
       out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
+}
+
+/// NAME: [bf16 TFLOP/s, fp32 TFLOP/s, fp8 TFLOP/s, fp4 TFLOP/s, memory GB, memory TB/s, link GB/s one
+/// direction, devices that it joins, network Gbit/s, multiprocessors, W].
+Accelerator device_of(const FileOption& option) {
+  constexpr size_t kValues = 11;
+  if (option.words.size() != kValues)
+    fail(ErrorKind::kData, option.where, ": ", quote(option.key), " has ", option.words.size(),
+         " values, wanted ", kValues, "; docs/gpus.yaml says which");
+  double v[kValues];
+  for (size_t i = 0; i < kValues; ++i) {
+    const auto value = parse_double(option.words[i]);
+    if (!value || !(*value >= 0) || *value > 1e9)
+      fail(ErrorKind::kData, option.where, ": ", quote(option.key), ": value ", i + 1, " is ",
+           quote(option.words[i]), ", wanted a number from 0");
+    v[i] = *value;
+  }
+  for (size_t needed : {0, 1, 4, 5, 6, 8})
+    if (v[needed] == 0)
+      fail(ErrorKind::kData, option.where, ": ", quote(option.key), ": value ", needed + 1,
+           " must be greater than 0");
+  return {.name = option.key,
+          .half_flops = v[0] * kTera,
+          .float_flops = v[1] * kTera,
+          .fp8_flops = v[2] * kTera,
+          .fp4_flops = v[3] * kTera,
+          .memory = v[4] * kGiga,
+          .memory_bandwidth = v[5] * kTera,
+          .link_bandwidth = v[6] * kGiga,
+          .network_bandwidth = v[8] * kGiga / 8,
+          .link_domain = std::max(1, static_cast<int>(v[7])),
+          .multiprocessors = static_cast<int>(v[9]),
+          .watts = v[10]};
+}
+
+/// A file of share/megalith beside the folder of the running program.
+std::string installed_file(const char* name) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return (program.parent_path().parent_path() / "share" / "megalith" / name).string();
 }
 
 double seconds_of(const auto& work, int repeats) {
@@ -80,26 +89,46 @@ double available_memory() {
 
 }  // namespace
 
-std::span<const Accelerator> accelerators() {
-  return table();
+AcceleratorList AcceleratorList::installed() {
+  AcceleratorList list;
+  list.add_file(installed_file("gpus.yaml"));
+  return list;
 }
 
-const Accelerator& find_accelerator(const std::string& name) {
-  const std::string wanted = folded(name);
-  const Accelerator* only = nullptr;
+void AcceleratorList::add_file(const std::string& path) {
+  for (const FileOption& option : read_config_file(path)) {
+    if (option.words.size() == 1)
+      short_names_.insert(short_names_.begin(), {folded(option.key), option.words.front()});
+    else
+      devices_.insert(devices_.begin(), device_of(option));
+  }
+}
+
+const Accelerator& AcceleratorList::find(const std::string& name) const {
+  std::string wanted = folded(name);
   std::vector<std::string> names;
-  for (const Accelerator& device : table()) {
+  for (const auto& [short_name, whole] : short_names_) {
+    names.push_back(short_name);
+    if (wanted == short_name) wanted = folded(whole);
+  }
+  const Accelerator* only = nullptr;
+  for (const Accelerator& device : devices_) {
     names.push_back(device.name);
     const std::string have = folded(device.name);
     if (have == wanted) return device;
     if (have.starts_with(wanted) && !wanted.empty() && (!only || device.memory > only->memory))
       only = &device;
   }
-  if (only) return *only;  // "H100" is the H100 with the most memory
+  if (only) return *only;
   const auto near = nearest(name, names);
   fail(ErrorKind::kUsage, "--gpu ", quote(name), " is not known",
        near ? "; did you mean " + quote(*near) + "?" : "", " known are ", join(names, ", "),
-       ", and \"local\" for this machine's processor");
+       ", and \"local\" for this machine's processor; --gpu-file FILE adds others");
+}
+
+const Accelerator& find_accelerator(const std::string& name) {
+  static const AcceleratorList list = AcceleratorList::installed();
+  return list.find(name);
 }
 
 Accelerator measure_this_machine() {

@@ -1,29 +1,45 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 namespace megalith {
 
-/// One kind of device by its data sheet: dense rates without sparsity. Sources: the vendors' data sheets; see
-/// docs/planner.md.
+/// One kind of device by its data sheet: dense rates without sparsity.
 struct Accelerator {
   std::string name;
   double half_flops = 0;         // bf16/fp16 FLOP/s, dense
   double float_flops = 0;        // fp32 FLOP/s
+  double fp8_flops = 0;          // 0: has none
+  double fp4_flops = 0;          // 0: has none
   double memory = 0;             // bytes that a job can have, of the nominal size
   double memory_bandwidth = 0;   // bytes/s
   double link_bandwidth = 0;     // bytes/s to a device of the same machine, one direction
   double network_bandwidth = 0;  // bytes/s to another machine, per device
+  int link_domain = 8;           // devices that the link joins
   int multiprocessors = 0;       // 0: no wave quantisation (CPU)
+  double watts = 0;
 };
 
-/// All devices known by name.
-std::span<const Accelerator> accelerators();
+/// The devices that can be named: those of the file that is installed with the programs (docs/gpus.yaml says
+/// its form), then those of the user's files, which go first when a name is asked for.
+class AcceleratorList {
+ public:
+  /// kNoInput when a file is missing, kData with file and line when it says something else.
+  static AcceleratorList installed();
+  void add_file(const std::string& path);
 
-/// A device by name: upper and lower case, "-", " " and "_" are the same. kUsage with the nearest name when
-/// unknown.
+  /// By name: upper and lower case, "-", " " and "_" are the same; the start of a name stands for the one
+  /// with the most memory. kUsage with the nearest name when unknown.
+  const Accelerator& find(const std::string& name) const;
+  const std::vector<Accelerator>& devices() const { return devices_; }
+
+ private:
+  std::vector<Accelerator> devices_;
+  std::vector<std::pair<std::string, std::string>> short_names_;  // folded short name, name
+};
+
+/// A device of the installed file.
 const Accelerator& find_accelerator(const std::string& name);
 
 /// This machine's processor: cores, memory that is available now, and rates measured for about a tenth of a
@@ -34,7 +50,7 @@ Accelerator measure_this_machine();
 struct Machine {
   Accelerator device;
   int world = 1;        // devices in all
-  int local_world = 1;  // devices of one machine
+  int local_world = 1;  // devices that the link joins
 };
 
 }  // namespace megalith

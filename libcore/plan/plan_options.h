@@ -11,29 +11,82 @@
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
+#include "libcore/plan/launch.h"
 #include "libcore/plan/search.h"
 
 namespace megalith {
 
+inline std::vector<EnumName<SearchMode>> enum_names(SearchMode) {
+  return {{"bounded", SearchMode::kBounded}, {"exhaustive", SearchMode::kExhaustive}};
+}
+inline std::vector<EnumName<AttentionKernel>> enum_names(AttentionKernel) {
+  return {{"fused", AttentionKernel::kFused},
+          {"flash2", AttentionKernel::kFlash2},
+          {"flash1", AttentionKernel::kFlash1},
+          {"fused-softmax", AttentionKernel::kFusedSoftmax},
+          {"torch", AttentionKernel::kTorch}};
+}
+
 /// What only the planner asks.
 struct PlanOptions {
   std::string gpu = "A100-SXM-80GB";
-  std::optional<double> memory_gb;
+  std::vector<std::string> gpu_files;
+  std::optional<double> memory_gb, network_gbps;
+  std::string hf, coefficients;
   int64_t max_global_batch = 0;
   int top = 10;
-  bool json = false;
+  SearchMode search = SearchMode::kBounded;
+  AttentionKernel attention = AttentionKernel::kFused;
+  std::optional<int> zero_stage, first_layers, last_layers;
+  std::vector<std::string> stage_layers;
+  bool account_embedding = false, account_loss = false, expandable_segments = false;
+  std::string fp8_format, fp8_recipe, fp4_format;
+  double gpu_hour = 0;
+  JobKind emit = JobKind::kNone;
+  bool explain = false, json = false;
 
   template <class V>
   void fields(V&& v) {
     v("gpu", gpu, "Kind of device, or \"local\" for this machine's processor.", metavar("NAME"));
+    v("gpu-file", gpu_files, "Files with more kinds of device, in the form of docs/gpus.yaml.",
+      metavar("FILE"));
     v("device-memory-gb", memory_gb, "Memory of a device in 1e9 bytes.", positive(),
       default_text("$DEVICE_MEMORY_GB, else the device's"));
+    v("network-gbps", network_gbps, "Network between machines in Gbit/s for each device.", positive(),
+      default_text("the device's usual"));
+    v("hf", hf, "Take the model's shape from a Hugging Face config.json.", metavar("FILE"));
+    v("coefficients", coefficients, "Lines \"name value\" in place of the model's own coefficients.",
+      metavar("FILE"));
     v("max-global-batch-size", max_global_batch,
       "Take the largest global batch up to this that a plan allows.", at_least(0),
       default_text("--global-batch-size exactly"));
-    v("top", top, "Plans to print.", at_least(1));
+    v("search", search,
+      "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
+    v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
+    v("zero-stage", zero_stage, "Plans with this stage of ZeRO only; 3 is FSDP.", between(0, 3),
+      default_text("searched; 1 with --use-distributed-optimizer"));
+    v("decoder-first-pipeline-num-layers", first_layers, "Layers of the first pipeline stage.", at_least(1),
+      default_text("searched"));
+    v("decoder-last-pipeline-num-layers", last_layers, "Layers of the last pipeline stage.", at_least(1),
+      default_text("searched"));
+    v("stage-layers", stage_layers, "Layers of every pipeline stage.", metavar("N"));
+    v("account-for-embedding-in-pipeline-split", account_embedding,
+      "Count the embedding as a layer of the first stage.");
+    v("account-for-loss-in-pipeline-split", account_loss, "Count the head as a layer of the last stage.");
+    v("expandable-segments", expandable_segments, "PyTorch's allocator runs with expandable segments.");
+    v("fp8-format", fp8_format, "Matrix products in 8 bits.", one_of({"hybrid", "e4m3"}),
+      default_text("16 bits"));
+    v("fp8-recipe", fp8_recipe, "How they are scaled.",
+      one_of({"tensorwise", "delayed", "blockwise", "mxfp8"}), default_text("delayed"));
+    v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
+    v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
+    v("explain", explain,
+      "Print the Pareto front, and the least devices, longest sequence and most layers that have a plan.");
+    v("emit", emit, "Print a job for a scheduler in place of the tables.");
+    v("top", top, "Plans to print.", between(1, 1000));
     v("json", json, "Print one JSON object instead of tables.");
   }
+  void validate(Problems&) const;
 };
 
 /// Everything that `megalith-autoplan` reads: all of a training command, so that its script runs with the
@@ -58,9 +111,14 @@ struct PlanRequest {
   PlanProblem problem;
   Fixed fixed;
 };
-PlanRequest plan_request(const PlanCommand&, const Options& given);
+PlanRequest plan_request(PlanCommand&, const Options& given);
 
-/// The answer as text or JSON. kUsage when nothing is legal or fits: then the text says what lacks.
-std::string answer(const PlanCommand&, const PlanRequest&);
+/// The answer: what goes to stdout, and whether a plan was found. Without one the command ends with kUsage,
+/// and the text or JSON says what lacks.
+struct PlanAnswer {
+  std::string text;
+  bool found = false;
+};
+PlanAnswer answer(const PlanCommand&, const PlanRequest&);
 
 }  // namespace megalith

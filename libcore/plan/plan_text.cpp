@@ -4,8 +4,10 @@
 #include <sstream>
 #include <vector>
 
+#include "libcore/base/error.h"
 #include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/plan/launch.h"
 
 namespace megalith {
 namespace {
@@ -41,21 +43,33 @@ std::string seconds_text(double seconds) {
   return seconds < 1 ? format_fixed(seconds * 1e3, 1) + " ms" : format_fixed(seconds, 2) + " s";
 }
 
-std::string ranked_table(const PlanProblem& p, const SearchResult& r, int rows) {
-  std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "micro", "global", "seq-par", "zero-1",
-                             "recompute", "memory GB", "free GB", "step", "tokens/s", "MFU %"}};
-  for (size_t i = 0; i < r.plans.size() && i < static_cast<size_t>(rows); ++i) {
-    const Plan& plan = r.plans[i];
+std::string layers_text(const PlanProblem& p, const Candidate& c) {
+  if (c.pipeline == 1) return std::to_string(p.model.layers);
+  const int first = stage_layers(p, c, 0), middle = stage_layers(p, c, c.pipeline / 2),
+            last = stage_layers(p, c, c.pipeline - 1);
+  if (first == middle && last == middle) return std::to_string(first);
+  return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
+}
+
+std::string ranked_table(const Report& r) {
+  const PlanProblem& p = r.problem;
+  std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "layers", "micro", "global", "seq-par",
+                             "zero", "recompute", "memory GB", "free GB", "step", "80 % within", "tokens/s",
+                             "MFU %", "runs on"}};
+  for (size_t i = 0; i < r.result.plans.size(); ++i) {
+    const Plan& plan = r.result.plans[i];
     const Candidate& c = plan.candidate;
-    const double used = plan.memory.bill.device();
+    const double used = plan.memory.bill.device(), seconds = plan.time.total();
+    const Interval range = interval(p, seconds);
     table.push_back({std::to_string(i + 1), std::to_string(c.tensor), std::to_string(c.pipeline),
                      std::to_string(c.context), std::to_string(c.data), std::to_string(c.chunks),
-                     std::to_string(c.micro_batch), std::to_string(c.global_batch), yes_no(c.sequence),
-                     yes_no(c.distributed_optimizer), c.recompute == Recompute::kFull ? "full" : "-",
-                     gigabytes(used), gigabytes(p.machine.device.memory - used),
-                     seconds_text(plan.time.total()),
+                     layers_text(p, c), std::to_string(c.micro_batch), std::to_string(c.global_batch),
+                     yes_no(c.sequence), std::to_string(static_cast<int>(c.sharding)), recompute_text(c),
+                     gigabytes(used), gigabytes(p.machine.device.memory - used), seconds_text(seconds),
+                     seconds_text(range.low) + " - " + seconds_text(range.high),
                      format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
-                     format_fixed(100 * model_flops_utilisation(p, c, plan.time.total()), 1)});
+                     format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),
+                     r.trainer[i].refusal.empty() ? "megalith" : "Megatron only"});
   }
   return aligned(table);
 }
@@ -86,19 +100,31 @@ constexpr TimeColumn kTime[] = {
     {"compute", &StepTime::compute},         {"recompute", &StepTime::recompute},
     {"tensor comm", &StepTime::tensor_comm}, {"pipeline comm", &StepTime::pipeline_comm},
     {"bubble", &StepTime::bubble},           {"data comm", &StepTime::data_comm},
-    {"optimizer", &StepTime::optimizer},     {"fixed", &StepTime::fixed}};
+    {"optimizer", &StepTime::optimizer},     {"fixed", &StepTime::fixed},
+    {"stragglers", &StepTime::straggler}};
 
+/// A line for each kind of stage: those between have as many layers as the first of them and hold fewer
+/// microbatches.
 std::string bill_table(const PlanProblem& p, const Candidate& c) {
-  std::vector<Row> table = {{"stage"}};
+  std::vector<Row> table = {{"stage", "layers"}};
   for (const BillColumn& column : kBill) table[0].push_back(column.name);
+  const LayerPrice price = price_layer(p, shape_of(c));
+  std::string alike;
+  MemoryBill before;
   for (int stage = 0; stage < c.pipeline; ++stage) {
-    if (c.pipeline > 4 && stage > 1 && stage < c.pipeline - 1) continue;  // the middle is alike
-    const MemoryBill bill = memory_bill(p, c, stage);
-    Row row = {std::to_string(stage)};
+    const int layers = stage_layers(p, c, stage);
+    const MemoryBill bill = memory_bill(p, c, price, stage, layers);
+    const bool same = stage > 0 && bill.device() == before.device();
+    before = bill;
+    if (same) {
+      alike += concat(alike.empty() ? "" : ", ", stage);
+      continue;
+    }
+    Row row = {std::to_string(stage), std::to_string(layers)};
     for (const BillColumn& column : kBill) row.push_back(gigabytes(column.value(bill)));
     table.push_back(row);
   }
-  return aligned(table);
+  return aligned(table) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
 }
 
 std::string time_line(const StepTime& time) {
@@ -109,94 +135,236 @@ std::string time_line(const StepTime& time) {
   return out + '\n';
 }
 
-void tell_failure(std::ostream& out, const PlanProblem& p, const SearchResult& r) {
-  if (!r.closest) {
+void tell_failure(std::ostream& out, const Report& r) {
+  if (!r.result.closest) {
     out << "no combination is legal\n";
     return;
   }
-  const Plan& plan = *r.closest;
-  const double lacking = plan.memory.bill.device() - p.machine.device.memory;
+  const Plan& plan = *r.result.closest;
+  const double lacking = plan.memory.bill.device() - r.problem.machine.device.memory;
   out << "nothing fits; the least is " << gigabytes(plan.memory.bill.device()) << " GB on stage "
       << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
-      << launch_options(p, plan.candidate) << '\n'
-      << bill_table(p, plan.candidate);
+      << launch_options(r.problem, plan.candidate) << '\n'
+      << bill_table(r.problem, plan.candidate);
+}
+
+void tell_missed(std::ostream& out, const Report& r) {
+  if (!r.result.missed) return;
+  const Plan& plan = *r.result.missed;
+  out << "\nfaster (" << seconds_text(plan.time.total()) << "), but "
+      << gigabytes(plan.memory.bill.device() - r.problem.machine.device.memory) << " GB short on stage "
+      << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
+  out << "  " << (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") << '\n';
+}
+
+std::string sensitivity_table(const Report& r) {
+  std::vector<Row> table = {{"10 % less or more", "step", "step", "fastest plan"}};
+  for (const Sensitivity& s : r.sensitivities)
+    table.push_back({s.what, seconds_text(s.less), seconds_text(s.more),
+                     concat(s.winner_less + 1, ", ", s.winner_more + 1)});
+  return aligned(table);
+}
+
+std::string front_table(const Report& r) {
+  std::vector<Row> table = {{"step", "free GB", "MWh for 1e12 tokens", "days", "cost", "options"}};
+  for (const Plan& plan : r.front) {
+    const TrillionTokens t = trillion_tokens(r.problem, plan, r.gpu_hour);
+    table.push_back({seconds_text(plan.time.total()),
+                     gigabytes(r.problem.machine.device.memory - plan.memory.bill.device()),
+                     format_fixed(t.megawatt_hours, 0), format_fixed(t.days, 1),
+                     r.gpu_hour > 0 ? format_count(static_cast<int64_t>(t.cost)) : "-",
+                     launch_options(r.problem, plan.candidate)});
+  }
+  return aligned(table);
+}
+
+void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
+  if (trainer.bytes)
+    out << "megalith-pretrain runs plan 1 and takes " << gigabytes(static_cast<double>(*trainer.bytes))
+        << " GB on its fullest rank\n";
+  else
+    out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
+}
+
+void tell_best(std::ostream& out, const Report& r) {
+  const PlanProblem& p = r.problem;
+  const Plan& best = r.result.plans.front();
+  out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
+      << bill_table(p, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
+      << "bottleneck: " << bottleneck(p, best) << "\n\n"
+      << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
+  tell_trainer(out, r.trainer.front());
+  const bool ours = r.trainer.front().refusal.empty();
+  for (Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+    out << "  " << launch_line(p, best.candidate, launcher, false) << '\n';
+  if (ours)
+    for (Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+      out << "  " << launch_line(p, best.candidate, launcher, true) << '\n';
+  tell_missed(out, r);
+  if (!r.front.empty()) out << "\nfastest plans for less and less memory\n" << front_table(r);
+}
+
+void tell_inverse(std::ostream& out, const Report& r) {
+  const Inverse& i = *r.inverse;
+  out << "\nleast devices (powers of two) " << i.least_devices << "; longest sequence (doubled) "
+      << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
+}
+
+const char* precision_text(Precision p) {
+  switch (p) {
+    case Precision::kFloat32:
+      return "fp32";
+    case Precision::kHalf:
+      return "bf16";
+    case Precision::kFp8:
+      return "fp8";
+    case Precision::kMxfp8:
+      return "mxfp8";
+    case Precision::kNvfp4:
+      return "nvfp4";
+  }
+  return "";
+}
+
+Json plan_object(const PlanProblem& p, const Plan& plan) {
+  const Candidate& c = plan.candidate;
+  Json memory = Json::object(), time = Json::object(), entry = Json::object(), layers = Json::array();
+  for (const BillColumn& column : kBill) memory.set(column.name, column.value(plan.memory.bill));
+  for (const TimeColumn& column : kTime) time.set(column.name, plan.time.*column.value);
+  for (int stage = 0; stage < c.pipeline; ++stage) layers.push_back(stage_layers(p, c, stage));
+  const Interval range = interval(p, plan.time.total());
+  entry.set("tensor", c.tensor);
+  entry.set("pipeline", c.pipeline);
+  entry.set("context", c.context);
+  entry.set("data", c.data);
+  entry.set("chunks", c.chunks);
+  entry.set("stage_layers", std::move(layers));
+  entry.set("micro_batch", c.micro_batch);
+  entry.set("global_batch", c.global_batch);
+  entry.set("sequence_parallel", c.sequence);
+  entry.set("zero_stage", static_cast<int>(c.sharding));
+  entry.set("recompute", recompute_text(c));
+  entry.set("memory_stage", plan.memory.stage);
+  entry.set("memory_bytes", std::move(memory));
+  entry.set("step_seconds", plan.time.total());
+  entry.set("step_seconds_low", range.low);
+  entry.set("step_seconds_high", range.high);
+  entry.set("time_seconds", std::move(time));
+  entry.set("bottleneck", bottleneck(p, plan));
+  entry.set("tokens_per_second", plan.tokens_per_second(p));
+  entry.set("mfu", model_flops_utilisation(p, c, plan.time.total()));
+  entry.set("options", launch_options(p, c));
+  return entry;
+}
+
+Json rejected_object(const SearchResult& r) {
+  Json out = Json::object();
+  for (const auto& [rule, count] : r.rejected) {
+    Json entry = Json::object();
+    entry.set("families", count);
+    entry.set("example", r.example.at(rule));
+    out.set(rule, std::move(entry));
+  }
+  return out;
+}
+
+Json closest_object(const Report& r) {
+  const Plan& plan = *r.result.closest;
+  Json out = plan_object(r.problem, plan);
+  out.set("lacking_bytes", plan.memory.bill.device() - r.problem.machine.device.memory);
+  return out;
 }
 
 }  // namespace
 
-std::string launch_options(const PlanProblem& p, const Candidate& c) {
-  std::ostringstream out;
-  out << "--tensor-model-parallel-size " << c.tensor << " --pipeline-model-parallel-size " << c.pipeline;
-  if (c.context > 1) out << " --context-parallel-size " << c.context;
-  if (c.chunks > 1)
-    out << " --num-layers-per-virtual-pipeline-stage " << p.model.layers / c.pipeline / c.chunks;
-  out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
-  if (c.sequence) out << " --sequence-parallel";
-  if (c.distributed_optimizer) out << " --use-distributed-optimizer";
-  if (c.recompute == Recompute::kFull)
-    out << " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
-  return out.str();
+std::string recompute_text(const Candidate& c) {
+  switch (c.recompute) {
+    case Recomputed::kNone:
+      return "none";
+    case Recomputed::kAttention:
+      return "attention";
+    case Recomputed::kNormAct:
+      return "norm,act";
+    case Recomputed::kProducts:
+      return "products";
+    case Recomputed::kFull:
+      return c.recompute_layers > 0 ? concat(c.recompute_layers, " layers") : "full";
+  }
+  return {};
 }
 
-std::string plan_text(const PlanProblem& p, const SearchResult& r, int rows) {
+Interval interval(const PlanProblem& p, double seconds) {
+  const double spread = 1 + p.coefficients->spread;
+  return {seconds / spread, seconds * spread};
+}
+
+TrillionTokens trillion_tokens(const PlanProblem& p, const Plan& plan, double gpu_hour) {
+  const double hours = 1e12 / plan.tokens_per_second(p) / 3600;
+  return {.days = hours / 24,
+          .megawatt_hours = hours * p.machine.device.watts * p.machine.world / 1e6,
+          .cost = hours * p.machine.world * gpu_hour};
+}
+
+std::string plan_text(const Report& r) {
+  const PlanProblem& p = r.problem;
   std::ostringstream out;
   out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters on " << p.machine.world
-      << " x " << p.machine.device.name << " (" << gigabytes(p.machine.device.memory) << " GB each), "
-      << (p.half ? "bf16" : "fp32") << '\n'
-      << r.considered << " combinations: " << r.plans.size() << " fit, " << r.too_large
-      << " need more memory";
-  for (const auto& [rule, count] : r.rejected) out << ", " << count << " break " << rule;
+      << " x " << p.machine.device.name << " (" << gigabytes(p.machine.device.memory) << " GB each, "
+      << p.machine.local_world << " joined by links), " << precision_text(p.precision) << '\n'
+      << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
+      << " priced, of which " << r.result.fitting << " fit; the others are proven slower";
+  for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " cuts break " << rule;
   out << "\n\n";
-  if (r.plans.empty()) {
-    tell_failure(out, p, r);
-  } else {
-    const Plan& best = r.plans.front();
-    out << ranked_table(p, r, rows) << "\nmemory of plan 1 by pipeline stage, GB\n"
-        << bill_table(p, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
-        << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
-  }
-  if (!r.example.empty()) out << "\nrejected, for example\n";
-  for (const auto& [rule, reason] : r.example) out << "  " << rule << "  " << reason << '\n';
+  if (r.result.plans.empty())
+    tell_failure(out, r);
+  else
+    tell_best(out, r);
+  if (r.inverse) tell_inverse(out, r);
+  if (!r.result.example.empty()) out << "\nrejected, for example\n";
+  for (const auto& [rule, reason] : r.result.example) out << "  " << rule << "  " << reason << '\n';
   return out.str();
 }
 
-std::string plan_json(const PlanProblem& p, const SearchResult& r, int rows) {
-  Json plans = Json::array();
-  for (size_t i = 0; i < r.plans.size() && i < static_cast<size_t>(rows); ++i) {
-    const Plan& plan = r.plans[i];
-    const Candidate& c = plan.candidate;
-    Json memory = Json::object(), time = Json::object(), entry = Json::object();
-    for (const BillColumn& column : kBill) memory.set(column.name, column.value(plan.memory.bill));
-    for (const TimeColumn& column : kTime) time.set(column.name, plan.time.*column.value);
-    entry.set("tensor", c.tensor);
-    entry.set("pipeline", c.pipeline);
-    entry.set("context", c.context);
-    entry.set("data", c.data);
-    entry.set("chunks", c.chunks);
-    entry.set("micro_batch", c.micro_batch);
-    entry.set("global_batch", c.global_batch);
-    entry.set("sequence_parallel", c.sequence);
-    entry.set("distributed_optimizer", c.distributed_optimizer);
-    entry.set("recompute", c.recompute == Recompute::kFull ? "full" : "none");
-    entry.set("memory_stage", plan.memory.stage);
-    entry.set("memory_bytes", std::move(memory));
-    entry.set("step_seconds", plan.time.total());
-    entry.set("time_seconds", std::move(time));
-    entry.set("tokens_per_second", plan.tokens_per_second(p));
-    entry.set("mfu", model_flops_utilisation(p, c, plan.time.total()));
-    entry.set("options", launch_options(p, c));
+std::string plan_json(const Report& r) {
+  const PlanProblem& p = r.problem;
+  Json plans = Json::array(), front = Json::array(), sensitivities = Json::object(), root = Json::object();
+  for (size_t i = 0; i < r.result.plans.size(); ++i) {
+    Json entry = plan_object(p, r.result.plans[i]);
+    entry.set("megatron_only", !r.trainer[i].refusal.empty());
+    if (r.trainer[i].bytes) entry.set("trainer_bytes", static_cast<int64_t>(*r.trainer[i].bytes));
     plans.push_back(std::move(entry));
   }
-  Json rejected = Json::object();
-  for (const auto& [rule, count] : r.rejected) rejected.set(rule, count);
-  Json root = Json::object();
+  for (const Plan& plan : r.front) front.push_back(plan_object(p, plan));
+  for (const Sensitivity& s : r.sensitivities) {
+    Json entry = Json::object();
+    entry.set("step_seconds_10_less", s.less);
+    entry.set("step_seconds_10_more", s.more);
+    entry.set("fastest_plan_10_less", s.winner_less + 1);
+    entry.set("fastest_plan_10_more", s.winner_more + 1);
+    sensitivities.set(s.what, std::move(entry));
+  }
   root.set("parameters", total_parameters(p.model));
   root.set("device", p.machine.device.name);
   root.set("device_memory_bytes", p.machine.device.memory);
   root.set("devices", p.machine.world);
-  root.set("considered", r.considered);
-  root.set("too_large", r.too_large);
-  root.set("rejected", std::move(rejected));
+  root.set("precision", precision_text(p.precision));
+  root.set("families", r.result.families);
+  root.set("candidates", r.result.candidates);
+  root.set("priced", r.result.priced);
+  root.set("fitting", r.result.fitting);
+  root.set("rejected", rejected_object(r.result));
+  root.set("sensitivity", std::move(sensitivities));
+  if (r.result.closest) root.set("closest", closest_object(r));
+  if (r.result.missed) root.set("missed", plan_object(p, *r.result.missed));
+  if (r.remedy) root.set("smallest_change", r.remedy->words);
+  if (r.inverse) {
+    Json inverse = Json::object();
+    inverse.set("least_devices", r.inverse->least_devices);
+    inverse.set("longest_sequence", r.inverse->longest_sequence);
+    inverse.set("most_layers", r.inverse->most_layers);
+    root.set("inverse", std::move(inverse));
+  }
+  if (!r.front.empty()) root.set("front", std::move(front));
   root.set("plans", std::move(plans));
   return root.dump(2) + '\n';
 }

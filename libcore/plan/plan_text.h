@@ -2,18 +2,43 @@
 
 #include <string>
 
-#include "libcore/plan/search.h"
+#include "libcore/plan/explain.h"
+#include "libcore/plan/trainer.h"
 
 namespace megalith {
 
-/// The ranked table (at most `rows` plans), the memory bill of the best plan's stages, what was rejected by
-/// which rule, and the options of a pretraining run for it. Byte-identical for equal input.
-std::string plan_text(const PlanProblem&, const SearchResult&, int rows);
+/// All that is said about a search: the search itself and what is found out about its best plan.
+struct Report {
+  const PlanProblem& problem;
+  const SearchResult& result;
+  double gpu_hour = 0;                      // price of a device for an hour; 0: not known
+  std::vector<TrainerAnswer> trainer = {};  // of each plan
+  std::vector<Sensitivity> sensitivities = {};
+  std::vector<Plan> front = {};  // empty: not asked for
+  std::optional<Inverse> inverse = {};
+  std::optional<Remedy> remedy = {};  // of the search's missed or closest plan
+};
+
+/// The ranked table, the memory bill of the best plan's stages, what was rejected by which rule, and how to
+/// start it. Byte-identical for equal input.
+std::string plan_text(const Report&);
 
 /// The same as one JSON object.
-std::string plan_json(const PlanProblem&, const SearchResult&, int rows);
+std::string plan_json(const Report&);
 
-/// "--tensor-model-parallel-size 8 …" for megalith-pretrain and Megatron alike.
-std::string launch_options(const PlanProblem&, const Candidate&);
+/// Seconds between which four of five runs are expected.
+struct Interval {
+  double low = 0, high = 0;
+};
+Interval interval(const PlanProblem&, double seconds);
+
+/// "none", "attention", "norm,act", "products", "4 layers", "full".
+std::string recompute_text(const Candidate&);
+
+/// Figures of a plan for training on a trillion tokens.
+struct TrillionTokens {
+  double days = 0, megawatt_hours = 0, cost = 0;
+};
+TrillionTokens trillion_tokens(const PlanProblem&, const Plan&, double gpu_hour);
 
 }  // namespace megalith

@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+
+#include "libcore/plan/split.h"
 
 namespace megalith {
 namespace {
+
+constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
+constexpr double kMostIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -24,79 +30,244 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> all) {
   return fixed ? std::vector<T>{*fixed} : std::move(all);
 }
 
+/// A plan's place in the order: seconds of a sample, bytes, then the sizes themselves, so that no two are
+/// equal.
+struct Rank {
+  double seconds_of_sample, bytes;
+  Candidate candidate;
+
+  auto key() const {
+    const Candidate& c = candidate;
+    return std::make_tuple(seconds_of_sample, bytes, c.tensor, c.pipeline, c.context, c.micro_batch, c.chunks,
+                           c.sequence, c.sharding, c.recompute, c.recompute_layers);
+  }
+  bool operator<(const Rank& other) const { return key() < other.key(); }
+};
+
+/// The best so far, the worst of them on top.
+class Best {
+ public:
+  explicit Best(size_t size) : size_(size) {}
+  void offer(const Rank& rank) {
+    if (ranks_.size() == size_ && !(rank < ranks_.front())) return;
+    ranks_.push_back(rank);
+    std::push_heap(ranks_.begin(), ranks_.end());
+    if (ranks_.size() <= size_) return;
+    std::pop_heap(ranks_.begin(), ranks_.end());
+    ranks_.pop_back();
+  }
+  /// Seconds of a sample that a plan must not exceed to be one of them.
+  double limit() const {
+    return ranks_.size() < size_ ? std::numeric_limits<double>::infinity() : ranks_.front().seconds_of_sample;
+  }
+  std::vector<Rank> sorted() {
+    std::sort_heap(ranks_.begin(), ranks_.end());
+    return std::move(ranks_);
+  }
+
+ private:
+  size_t size_;
+  std::vector<Rank> ranks_;
+};
+
+/// A legal cut; what is recomputed and sharded is still open.
+struct Family {
+  Candidate candidate;
+  size_t price;                // index of its LayerPrice
+  double least_of_sample = 0;  // no candidate of it needs fewer seconds for a sample
+};
+
 class Search {
  public:
-  Search(const PlanProblem& problem, const Fixed& fixed) : p_(problem), fixed_(fixed) {}
+  Search(const PlanProblem& problem, const Fixed& fixed, size_t top)
+      : p_(problem), fixed_(fixed), best_(std::max<size_t>(top, 1)) {}
 
-  SearchResult run() {
-    for (int tensor : either(fixed_.tensor, divisors(p_.machine.world, p_.model.heads)))
-      for (int pipeline : either(fixed_.pipeline, divisors(p_.machine.world, p_.model.layers)))
-        for (int context : either(fixed_.context, {1}))
-          batches({.tensor = tensor, .pipeline = pipeline, .context = context});
-    std::stable_sort(result_.plans.begin(), result_.plans.end(), [&](const Plan& a, const Plan& b) {
-      const double fast = a.tokens_per_second(p_), other = b.tokens_per_second(p_);
-      return fast != other ? fast > other : a.memory.bill.device() < b.memory.bill.device();
-    });
+  SearchResult run(SearchMode mode) {
+    shapes();
+    if (mode == SearchMode::kBounded) {
+      for (Family& family : families_) bound(family);
+      std::stable_sort(families_.begin(), families_.end(), [](const Family& a, const Family& b) {
+        return a.least_of_sample < b.least_of_sample;
+      });
+    }
+    for (const Family& family : families_) {
+      if (mode == SearchMode::kBounded && family.least_of_sample > best_.limit()) break;
+      price(family, mode);
+    }
+    for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
+    if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
+    if (missed_ && fastest_ && *missed_ < *fastest_) result_.missed = make_plan(p_, missed_->candidate);
     return std::move(result_);
   }
 
  private:
-  /// Interleaving is worth trying only where there is a pipeline to fill.
+  void shapes() {
+    const int world = p_.machine.world;
+    for (int tensor : either(fixed_.tensor, divisors(world, std::min(p_.model.heads, kLargestGroup))))
+      for (int context : either(fixed_.context, powers_of_two(kLargestGroup)))
+        for (int micro_batch : either(fixed_.micro_batch, powers_of_two(kLargestMicroBatch)))
+          for (bool sequence : either<bool>(
+                   fixed_.sequence, tensor > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false}))
+            pipelines(
+                {.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+  }
+
+  void pipelines(Candidate c) {
+    const int world = p_.machine.world, rest = world / (c.tensor * c.context);
+    bool priced = false;
+    for (int pipeline : either(fixed_.pipeline, divisors(std::max(rest, 1), p_.model.layers))) {
+      c.pipeline = pipeline;
+      if (!fixed_.pipeline && !worth_cutting(pipeline)) continue;
+      for (int chunks : chunk_choices(pipeline)) family(c, chunks, priced);
+    }
+  }
+
+  /// Even, or uneven with little idle time: 126 layers over 16 stages, not 96 over 64.
+  bool worth_cutting(int pipeline) const {
+    if (p_.model.layers % pipeline == 0 || !p_.stage_layers.empty() || fixed_.first_layers ||
+        fixed_.last_layers)
+      return true;
+    const double mean = static_cast<double>(p_.model.layers) / pipeline;
+    return (p_.model.layers + pipeline - 1) / pipeline <= kMostIdle * mean;
+  }
+
+  /// Chunks that cut the layers evenly, or, with the embedding and the head counted as a layer each, the sum.
   std::vector<int> chunk_choices(int pipeline) const {
-    if (pipeline == 1) return {1};
-    return divisors(std::max(p_.model.layers / pipeline, 1), 8);
+    if (fixed_.chunks) return {*fixed_.chunks};
+    if (pipeline == 1 || !p_.stage_layers.empty()) return {1};
+    const int layers = p_.model.layers % pipeline == 0 ? p_.model.layers : p_.model.layers + 2;
+    return layers % pipeline == 0 ? divisors(layers / pipeline, p_.model.layers) : std::vector<int>{1};
   }
 
-  void batches(Candidate c) {
-    for (int chunks : either(fixed_.chunks, chunk_choices(c.pipeline)))
-      for (int micro_batch : either(fixed_.micro_batch, powers_of_two(64))) {
-        c.chunks = chunks;
-        c.micro_batch = micro_batch;
-        switches(c);
-      }
+  /// First and last stage of a cut that is not even: with chunks one layer less each; else as the exact split
+  /// says.
+  void cut(Candidate& c) {
+    c.first_layers = fixed_.first_layers.value_or(0);
+    c.last_layers = fixed_.last_layers.value_or(0);
+    if (c.first_layers > 0 || c.last_layers > 0 || !p_.stage_layers.empty() ||
+        p_.model.layers % c.pipeline == 0)
+      return;
+    if (c.chunks > 1) {
+      c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
+      return;
+    }
+    const LayerPrice& price = prices_.back();
+    const double layer = price.forward + price.backward + price.forward_comm + price.backward_comm;
+    std::vector<StageLimit> stages(static_cast<size_t>(c.pipeline));
+    stages.front().extra = price.embedding / layer;
+    stages.back().extra += price.head / layer;
+    const std::vector<int> split = split_layers(p_.model.layers, stages);
+    c.first_layers = split.front();
+    c.last_layers = split.back();
   }
 
-  void switches(Candidate c) {
-    const bool ranks = p_.machine.world > c.tensor * c.pipeline * c.context;
-    for (bool sequence : either<bool>(
-             fixed_.sequence, c.tensor > 1 ? std::vector<bool>{true, false} : std::vector<bool>{false}))
-      for (bool sharded : either<bool>(fixed_.distributed_optimizer,
-                                       ranks ? std::vector<bool>{true, false} : std::vector<bool>{false}))
-        for (Recompute recompute :
-             either<Recompute>(fixed_.recompute, {Recompute::kNone, Recompute::kFull})) {
-          c.sequence = sequence;
-          c.distributed_optimizer = sharded;
-          c.recompute = recompute;
-          consider(c);
-        }
-  }
-
-  void consider(Candidate c) {
-    ++result_.considered;
-    if (const auto rejection = complete(p_, c)) {
+  void family(Candidate c, int chunks, bool& priced) {
+    c.chunks = chunks;
+    ++result_.families;
+    auto rejection = complete(p_, c);
+    if (!rejection) {
+      if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
+      priced = true;
+      cut(c);
+      if (c.first_layers > 0 || c.last_layers > 0) rejection = complete(p_, c);
+    }
+    if (rejection) {
       ++result_.rejected[rejection->rule];
       result_.example.try_emplace(rejection->rule, rejection->reason);
       return;
     }
-    Plan plan{c, worst_stage(p_, c), step_time(p_, c)};
-    if (plan.memory.bill.device() <= p_.machine.device.memory) {
-      result_.plans.push_back(plan);
-      return;
+    result_.candidates += static_cast<int64_t>(choices(c).size()) * (fixed_.sharding ? 1 : 4);
+    families_.push_back({c, prices_.size() - 1});
+  }
+
+  struct Choice {
+    Recomputed recompute;
+    int layers;
+  };
+  const std::vector<Choice>& choices(const Candidate& c) {
+    int most = stage_layers(p_, c, 0);
+    for (int stage : {1, c.pipeline - 2, c.pipeline - 1})
+      if (stage > 0 && stage < c.pipeline) most = std::max(most, stage_layers(p_, c, stage));
+    if (choices_.size() <= static_cast<size_t>(most)) choices_.resize(static_cast<size_t>(most) + 1);
+    std::vector<Choice>& out = choices_[static_cast<size_t>(most)];
+    if (!out.empty()) return out;
+    const auto layers = [&](Recomputed what) {
+      if (what != Recomputed::kFull)
+        out.push_back({what, 0});
+      else if (fixed_.recompute_layers)
+        out.push_back({what, *fixed_.recompute_layers});
+      else
+        for (int n = 1; n <= most; ++n) out.push_back({what, n == most ? 0 : n});
+    };
+    if (fixed_.recompute)
+      layers(*fixed_.recompute);
+    else
+      for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull}) layers(what);
+    return out;
+  }
+  std::vector<Sharding> shardings() const {
+    return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
+                                              Sharding::kParameters});
+  }
+
+  void bound(Family& family) {
+    const LayerPrice& price = prices_[family.price];
+    constexpr double kRounding = 1 - 1e-12;  // the bound's sums are rounded in another order
+    family.least_of_sample =
+        kRounding * least_seconds(p_, family.candidate, price, layout_of(p_, family.candidate, price)) /
+        static_cast<double>(family.candidate.global_batch);
+  }
+
+  void price(const Family& family, SearchMode mode) {
+    Candidate c = family.candidate;
+    const LayerPrice& price = prices_[family.price];
+    const Layout layout = layout_of(p_, c, price);
+    const double samples = static_cast<double>(c.global_batch), memory = p_.machine.device.memory;
+    for (const Choice& choice : choices(c)) {
+      c.recompute = choice.recompute;
+      c.recompute_layers = choice.layers;
+      for (Sharding sharding : shardings_) {
+        c.sharding = sharding;
+        ++result_.priced;
+        const double seconds = step_time(p_, c, price, layout).total() / samples;
+        if (mode == SearchMode::kBounded && seconds > best_.limit()) continue;
+        const double bytes = worst_stage(p_, c, price, layout).bill.device();
+        const Rank rank{seconds, bytes, c};
+        if (bytes <= memory) {
+          ++result_.fitting;
+          if (!fastest_ || rank < *fastest_) fastest_ = rank;
+          best_.offer(rank);
+          continue;
+        }
+        if (!missed_ || rank < *missed_) missed_ = rank;
+        if (!closest_ || std::tie(bytes, seconds) < std::tie(closest_->bytes, closest_->seconds_of_sample)) {
+          closest_ = rank;
+        }
+      }
     }
-    ++result_.too_large;
-    if (!result_.closest || plan.memory.bill.device() < result_.closest->memory.bill.device())
-      result_.closest = plan;
   }
 
   const PlanProblem& p_;
   const Fixed& fixed_;
+  const std::vector<Sharding> shardings_ = shardings();
+  Best best_;
+  std::optional<Rank> closest_, missed_, fastest_;
+  std::vector<LayerPrice> prices_;
+  std::vector<Family> families_;
+  std::vector<std::vector<Choice>> choices_;  // by the most layers of a stage
   SearchResult result_;
 };
 
 }  // namespace
 
-SearchResult search_plans(const PlanProblem& problem, const Fixed& fixed) {
-  return Search(problem, fixed).run();
+SearchResult search_plans(const PlanProblem& problem, const Fixed& fixed, size_t top, SearchMode mode) {
+  return Search(problem, fixed, top).run(mode);
+}
+
+Plan make_plan(const PlanProblem& p, const Candidate& c) {
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const Layout layout = layout_of(p, c, price);
+  return {c, worst_stage(p, c, price, layout), step_time(p, c, price, layout)};
 }
 
 }  // namespace megalith

@@ -13,8 +13,10 @@ namespace megalith {
 /// Values that the user fixed; an empty one is searched.
 struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, chunks = {}, micro_batch = {};
-  std::optional<bool> sequence = {}, distributed_optimizer = {};
-  std::optional<Recompute> recompute = {};
+  std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
+  std::optional<bool> sequence = {};
+  std::optional<Sharding> sharding = {};
+  std::optional<Recomputed> recompute = {};
 };
 
 /// A legal candidate with its price.
@@ -28,15 +30,34 @@ struct Plan {
 };
 
 struct SearchResult {
-  std::vector<Plan> plans;      // that fit, fastest first (tokens per second; ties: less memory)
+  std::vector<Plan>
+      plans;  // the best that fit, fastest first (tokens per second; ties: less memory, then sizes)
   std::optional<Plan> closest;  // when none fits: the one that lacks least memory
-  int64_t considered = 0, too_large = 0;
-  std::map<std::string, int64_t> rejected;     // by rule id
+  std::optional<Plan> missed;   // the fastest that does not fit, where that is faster than the plans
+  int64_t families =
+      0;  // cuts (tensor, pipeline, context, micro-batch, chunks, sequence) that were looked at
+  int64_t candidates = 0;                      // legal ways to recompute and shard in them
+  int64_t priced = 0;                          // of those; the others were proven slower than the plans
+  int64_t fitting = 0;                         // of those that were priced
+  std::map<std::string, int64_t> rejected;     // families by rule id
   std::map<std::string, std::string> example;  // a reason by rule id
 };
 
-/// Prices every combination of the sizes that divide the world, micro-batches that are powers of two up to
-/// 64, interleaving, sequence parallelism, distributed optimizer and recomputation. Deterministic.
-SearchResult search_plans(const PlanProblem&, const Fixed&);
+/// The search space: tensor and context sizes that are powers of two or divide the world and the heads, up to
+/// 32; every pipeline size that divides the rest and the layers, and those that leave at most an eighth of
+/// the stages' time idle where the layers are cut unevenly; micro-batches 1, 2, 4 … 32; every interleaving
+/// that the rules allow; sequence parallelism; no recomputation, attention's, and whole layers from 1 to all
+/// of a stage; ZeRO 0 to 3.
+enum class SearchMode {
+  kBounded,     // leaves out what a lower bound of its time, or of its memory, proves worse than `top` plans
+  kExhaustive,  // prices every candidate
+};
+
+/// The `top` best plans: the same in both modes, bit for bit. Deterministic.
+SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
+                          SearchMode = SearchMode::kBounded);
+
+/// A candidate, priced.
+Plan make_plan(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

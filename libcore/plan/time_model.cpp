@@ -8,144 +8,169 @@
 namespace megalith {
 namespace {
 
-// Rates relative to the data sheet. Fitted by hand to published single-node runs; docs/planner.md gives the
-// errors that remain.
-constexpr double kClock = 0.80;         // sustained tensor-core rate of a large GEMM
-constexpr double kFlashForward = 0.50;  // of peak, causal work only
-constexpr double kFlashBackward = 0.42;
-constexpr double kMemoryRate = 0.80;  // of HBM bandwidth
-constexpr double kLinkRate = 0.77;    // of NVLink's one-direction bandwidth, in rings
-constexpr double kNetworkRate = 0.85;
-constexpr double kLaunch = 4e-6;  // seconds a kernel
-constexpr double kLinkLatency = 8e-6, kNetworkLatency = 2e-5;
-constexpr double kHalfDepth = 500;  // k at which a GEMM's inner loop reaches half its rate
+double recomputed(const Candidate& c, const LayerPrice& price, int layers) {
+  const bool some = c.recompute == Recomputed::kFull && c.recompute_layers > 0;
+  return (some ? std::min(c.recompute_layers, layers) : layers) * price.again(c.recompute);
+}
+double extra(const Candidate& c, const LayerPrice& price, int stage) {
+  return (stage == 0 ? price.embedding : 0) + (stage == c.pipeline - 1 ? price.head : 0);
+}
 
-struct Link {
-  double bandwidth, latency;
-};
-
-struct Pricer {
+struct Assembly {
   const PlanProblem& p;
   const Candidate& c;
-  const ModelConfig& m = p.model;
-  const Accelerator& d = p.machine.device;
-  double element = p.half ? 2 : 4;
-  double n = static_cast<double>(p.model.seq_length) * c.micro_batch / c.context;
-  double share = c.sequence ? 1.0 / c.tensor : 1.0;
+  const LayerPrice& price;
+  const Layout& layout;
+  const Coefficients& k = *p.coefficients;
 
-  double peak() const { return p.half ? d.half_flops : d.float_flops; }
-  bool cpu() const { return d.multiprocessors == 0; }
-  double launch() const { return cpu() ? 1e-6 : kLaunch; }
+  double comm() const { return price.forward_comm + price.backward_comm; }
 
-  double gemm(double rows, double columns, double depth) const {
-    double rate = peak();
-    if (!cpu()) {
-      const double tiles = std::ceil(rows / 128) * std::ceil(columns / 256);
-      const double waves = tiles / d.multiprocessors;
-      rate *= kClock * depth / (depth + kHalfDepth) * std::min(1.0, waves / std::ceil(waves));
+  /// Of one microbatch between two stages, both directions, that is not hidden.
+  double messages() const {
+    if (c.pipeline == 1) return 0;
+    const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;
+    const double stall = p.machine.device.multiprocessors == 0 ? 0 : k.message_stall;
+    return 2.0 * c.chunks * (price.message / layout.message.bandwidth + layout.message.latency + stall) *
+           (1 - hidden);
+  }
+  double bubble_share() const {
+    switch (p.software.schedule) {
+      case Schedule::kOneForwardOneBackward:
+        return 1.0 / c.chunks;
+      case Schedule::kZeroBubble:
+        return 1.0 / 3;
+      case Schedule::kZeroBubbleV:
+        return 0.1;
+      case Schedule::kVHalf:
+        return 0.5;
+      case Schedule::kVMin:
+        return 1;
     }
-    const double bytes = element * (rows * depth + depth * columns + rows * columns);
-    return std::max(2 * rows * columns * depth / rate, bytes / (kMemoryRate * d.memory_bandwidth)) + launch();
-  }
-  double stream(double bytes) const { return bytes / (kMemoryRate * d.memory_bandwidth) + launch(); }
-
-  double query_width() const { return static_cast<double>(m.heads) * m.kv_channels / c.tensor; }
-  double qkv_width() const {
-    return query_width() +
-           2 * std::max<double>(static_cast<double>(m.kv_heads()) / c.tensor, 1) * m.kv_channels;
-  }
-  double gates() const { return m.swiglu ? 2 : 1; }
-  double ffn() const { return static_cast<double>(m.ffn_hidden) / c.tensor; }
-
-  double linears_forward() const {
-    return gemm(n, qkv_width(), m.hidden) + gemm(n, m.hidden, query_width()) +
-           gemm(n, gates() * ffn(), m.hidden) + gemm(n, m.hidden, ffn());
-  }
-  double linears_backward() const {
-    const auto both = [&](double out, double in) { return gemm(n, in, out) + gemm(out, in, n); };
-    return both(qkv_width(), m.hidden) + both(m.hidden, query_width()) + both(gates() * ffn(), m.hidden) +
-           both(m.hidden, ffn());
-  }
-  double attention_flops() const {
-    return 2 * n * m.seq_length * query_width();
-  }  // two products, half of them masked
-  double attention_forward() const {
-    return attention_flops() / ((cpu() ? 0.25 : kFlashForward) * peak()) + launch();
-  }
-  double attention_backward() const {
-    return 2.5 * attention_flops() / ((cpu() ? 0.2 : kFlashBackward) * peak()) + launch();
-  }
-  double elementwise_forward() const {
-    const double rows = element * n * m.hidden * share;
-    return stream(3 * rows) * 2 + stream(element * n * (gates() + 1) * ffn()) +
-           (m.hidden_dropout > 0 ? 2 * stream(rows) : 0);
-  }
-  double block_forward() const { return linears_forward() + attention_forward() + elementwise_forward(); }
-  double block_backward() const {
-    return linears_backward() + attention_backward() + 2 * elementwise_forward();
-  }
-  double head() const {  // forward and both gradients, and the softmax over the logits
-    const double vocab = static_cast<double>(m.padded_vocab(c.tensor)) / c.tensor;
-    return gemm(n, vocab, m.hidden) + gemm(n, m.hidden, vocab) + gemm(vocab, m.hidden, n) +
-           stream(n * vocab * 10);
+    return 1;
   }
 
-  Link tensor_link() const {
-    if (c.tensor <= p.machine.local_world) return {kLinkRate * d.link_bandwidth, kLinkLatency};
-    return {kNetworkRate * d.network_bandwidth, kNetworkLatency};
+  struct Slowest {
+    const Layout::Kind* kind;
+    double seconds, sum;  // of it, and of all stages
+  };
+  Slowest slowest() const {
+    Slowest out{nullptr, 0, 0};
+    for (const Layout::Kind& kind : layout.kinds) {
+      const double one = stage_seconds(c, price, kind.stage, kind.layers);
+      out.sum += one * kind.times;
+      if (!out.kind || one > out.seconds) {
+        out.seconds = one;
+        out.kind = &kind;
+      }
+    }
+    return out;
   }
-  Link data_link() const {
-    if (p.machine.world <= p.machine.local_world || c.tensor * c.context * c.data <= p.machine.local_world)
-      return {kLinkRate * d.link_bandwidth, kLinkLatency};
-    return {kNetworkRate * d.network_bandwidth, kNetworkLatency};
+
+  double gradient_bytes() const {
+    if (!p.half()) return 4;
+    return p.software.reduced_bytes > 0 ? p.software.reduced_bytes : p.software.gradient_bytes;
   }
-  /// One direction of a ring: a gather or a scatter; an all-reduce is two.
-  static double ring(double bytes, int ranks, Link link) {
+
+  /// FSDP and ZeRO-2 exchange with every microbatch, layer by layer, beside the layers' work.
+  double sharded_layers(double layers) const {
+    const int ranks = c.data * c.context;
+    const bool gathers = c.sharding == Sharding::kParameters;
+    const double gather =
+        gathers ? ring_seconds(p.element() * price.parameters.block, ranks, layout.data) : 0;
+    const double reduce = ring_seconds(gradient_bytes() * price.parameters.block, ranks, layout.data);
+    const auto beside = [&](double work, double exchange) {
+      const double hidden = std::min(work, exchange);
+      return exchange - hidden + k.shard_contention * hidden;
+    };
+    const double again = recomputed(c, price, 1);
+    return layers * (beside(price.forward, gather) + beside(price.backward + again, gather + reduce));
+  }
+
+  double data_comm(double parameters, double last_backward, double first_forward) const {
+    const int ranks = c.data * c.context;
     if (ranks == 1) return 0;
-    return (ranks - 1.0) / ranks * bytes / link.bandwidth + (ranks - 1) * link.latency;
+    const auto exposed = [&](bool overlapped, double exchange, double window) {
+      return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
+    };
+    const double half = ring_seconds(gradient_bytes() * parameters, ranks, layout.data);
+    if (c.sharding == Sharding::kNone) return exposed(p.software.overlap_gradients, 2 * half, last_backward);
+    const double gather = ring_seconds(p.element() * parameters, ranks, layout.data);
+    const double reduce = p.software.reduces_whole ? 2 * half : half;
+    return exposed(p.software.overlap_gradients, reduce, last_backward) +
+           exposed(p.software.overlap_parameters, gather, first_forward);
   }
-  double block_tensor_comm(bool recomputed) const {
-    const double one = ring(element * n * m.hidden, c.tensor, tensor_link());
-    const double halves =
-        8 + (recomputed ? 4 : 0) + (c.sequence ? 1 : 0);  // 2 all-reduces forward, 2 backward
-    return halves * one;
+
+  double most_parameters() const {
+    const Layout::Kind &first = layout.kinds.front(), &last = layout.kinds.back();
+    return std::max(stage_parameters(c, price.parameters, first.stage, first.layers),
+                    stage_parameters(c, price.parameters, last.stage, last.layers));
+  }
+  double optimizer(double parameters) const {
+    const double bytes = p.half() ? 30 + p.software.gradient_bytes * 2 : 36;
+    return k.optimizer_traffic * parameters * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
+  }
+
+  /// The step without what depends on the sharding.
+  StepTime pipeline(const Slowest& slow) const {
+    const double nmb = static_cast<double>(c.microbatches);
+    const int layers = slow.kind->layers;
+    StepTime t;
+    t.bottleneck = slow.kind->stage;
+    t.compute = nmb * (layers * (price.forward + price.backward) + extra(c, price, slow.kind->stage));
+    t.recompute = nmb * recomputed(c, price, layers);
+    t.tensor_comm = nmb * layers * comm();
+    t.bubble = std::max(0.0, slow.sum - slow.seconds) * bubble_share();
+    t.pipeline_comm = messages() * (nmb + (c.pipeline - 1.0) / c.chunks);
+    t.fixed = p.machine.device.multiprocessors == 0 ? 1e-3 : k.step_overhead;
+    return t;
+  }
+  void wait_for_the_slowest(StepTime& t) const {
+    t.straggler = t.total() * (k.straggler * layout.machine_doublings);
+  }
+
+  StepTime time() const {
+    const Slowest slow = slowest();
+    StepTime t = pipeline(slow);
+    const int ranks = c.data * c.context, layers = slow.kind->layers;
+    const double parameters = most_parameters();
+    if (c.sharding >= Sharding::kGradients) {
+      if (ranks > 1) t.data_comm = static_cast<double>(c.microbatches) * sharded_layers(layers);
+    } else {
+      t.data_comm = data_comm(parameters, layers * price.backward, layers * price.forward) + layout.tied;
+    }
+    t.optimizer = optimizer(parameters / (c.sharding == Sharding::kNone ? 1 : ranks));
+    wait_for_the_slowest(t);
+    return t;
+  }
+  double least() const {
+    StepTime t = pipeline(slowest());
+    t.optimizer = optimizer(most_parameters() / (c.data * c.context));
+    wait_for_the_slowest(t);
+    return t.total();
   }
 };
 
 }  // namespace
 
+StepTime step_time(const PlanProblem& p, const Candidate& c, const LayerPrice& price, const Layout& layout) {
+  return Assembly{p, c, price, layout}.time();
+}
+
 StepTime step_time(const PlanProblem& p, const Candidate& c) {
-  const Pricer price{p, c};
-  const double layers = static_cast<double>(p.model.layers) / c.pipeline,
-               nmb = static_cast<double>(c.microbatches);
-  const bool full = c.recompute == Recompute::kFull;
-  const double again = full                                   ? price.block_forward()
-                       : c.recompute == Recompute::kSelective ? price.attention_forward()
-                                                              : 0;
-  const double middle = layers * (price.block_forward() + price.block_backward());
-  const double last = middle + price.head();  // the stage with the LM head is the slowest of an even cut
-  StepTime t;
-  t.compute = nmb * last;
-  t.recompute = nmb * layers * again;
-  t.tensor_comm = nmb * layers * price.block_tensor_comm(full);
-  const double per_microbatch = last + layers * (again + price.block_tensor_comm(full));
-  t.bubble = (c.pipeline - 1.0) / c.chunks * per_microbatch;
-  if (c.pipeline > 1) {
-    const double message = price.element * price.n * p.model.hidden * price.share;
-    const bool apart = p.machine.world > p.machine.local_world;
-    const Link link = apart ? Link{kNetworkRate * p.machine.device.network_bandwidth, kNetworkLatency}
-                            : Link{kLinkRate * p.machine.device.link_bandwidth, kLinkLatency};
-    t.pipeline_comm = 2 * c.chunks * (nmb + c.pipeline - 1) * (message / link.bandwidth + link.latency);
-  }
-  const ParameterCount count = count_parameters(p.model, c.tensor);
-  const double parameters = count.block * layers + count.embedding + count.head;
-  const int replicas = c.data * c.context;
-  t.data_comm =
-      Pricer::ring(4 * parameters, replicas, price.data_link()) +
-      Pricer::ring((c.distributed_optimizer ? price.element : 4) * parameters, replicas, price.data_link());
-  t.optimizer = price.stream(parameters / (c.distributed_optimizer ? replicas : 1) * (p.half ? 30 : 28));
-  t.fixed = price.cpu() ? 1e-3 : 0.01;
-  return t;
+  const LayerPrice price = price_layer(p, shape_of(c));
+  return step_time(p, c, price, layout_of(p, c, price));
+}
+
+double least_seconds(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                     const Layout& layout) {
+  Candidate bare = c;
+  bare.recompute = Recomputed::kNone;
+  return Assembly{p, bare, price, layout}.least();
+}
+
+double stage_seconds(const Candidate& c, const LayerPrice& price, int stage, int layers) {
+  return layers * (price.forward + price.backward + price.forward_comm + price.backward_comm) +
+         recomputed(c, price, layers) + extra(c, price, stage);
 }
 
 double model_flops(const PlanProblem& p, int64_t global_batch) {
@@ -160,7 +185,7 @@ double model_flops(const PlanProblem& p, int64_t global_batch) {
 }
 
 double model_flops_utilisation(const PlanProblem& p, const Candidate& c, double seconds) {
-  const double peak = p.half ? p.machine.device.half_flops : p.machine.device.float_flops;
+  const double peak = p.half() ? p.machine.device.half_flops : p.machine.device.float_flops;
   return model_flops(p, c.global_batch) / (seconds * peak * p.machine.world);
 }
 

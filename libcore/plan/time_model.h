@@ -1,33 +1,43 @@
 #pragma once
 
-#include "libcore/plan/candidate.h"
+#include "libcore/plan/layer_price.h"
 
 namespace megalith {
 
-/// Seconds of one training step, by kind, on the slowest pipeline stage. A first model from data sheets
-/// alone: GEMMs at a peak lowered by clock, tile and wave quantisation, attention and element-wise work by
-/// their own rates, rings for communication.
+/// Seconds of one training step, by kind, on the slowest pipeline stage.
 struct StepTime {
   double compute = 0;        // forward and backward of all microbatches
   double recompute = 0;      // layers run a second time
-  double tensor_comm = 0;    // exposed; all-reduces or their gather/scatter halves
-  double pipeline_comm = 0;  // messages between stages
+  double tensor_comm = 0;    // of tensor and context ranks, exposed
+  double pipeline_comm = 0;  // messages between stages, exposed
   double bubble = 0;         // stages that wait while the pipeline fills and drains
-  double data_comm = 0;      // gradients and, with a distributed optimizer, parameters
+  double data_comm = 0;      // gradients and parameters, exposed
   double optimizer = 0;
-  double fixed = 0;  // launches, logging
+  double fixed = 0;      // data, logging
+  double straggler = 0;  // waiting for the slowest of many devices
+  int bottleneck = 0;    // the slowest stage
   double total() const {
-    return compute + recompute + tensor_comm + pipeline_comm + bubble + data_comm + optimizer + fixed;
+    return compute + recompute + tensor_comm + pipeline_comm + bubble + data_comm + optimizer + fixed +
+           straggler;
   }
 };
 
+StepTime step_time(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 StepTime step_time(const PlanProblem&, const Candidate&);
+
+/// No step of the candidate is shorter, whatever is recomputed and however the state is sharded: the same sum
+/// without recomputation and data-parallel communication, each term rounded as there.
+double least_seconds(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
+
+/// Seconds of one microbatch on a stage of `layers` layers: forward and backward, with what is recomputed and
+/// exchanged.
+double stage_seconds(const Candidate&, const LayerPrice&, int stage, int layers);
 
 /// Floating-point operations of one step over all devices: 6 per parameter of a matrix and token, and causal
 /// attention's half.
 double model_flops(const PlanProblem&, int64_t global_batch);
 
-/// Share of the devices' dense peak that a step of `seconds` reaches.
+/// Share of the devices' dense peak (of 16 bits, or fp32) that a step of `seconds` reaches.
 double model_flops_utilisation(const PlanProblem&, const Candidate&, double seconds);
 
 }  // namespace megalith

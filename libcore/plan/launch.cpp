@@ -1,0 +1,217 @@
+#include "libcore/plan/launch.h"
+
+#include <sstream>
+
+#include "libcore/base/error.h"
+#include "libcore/base/json.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+int machines(const PlanProblem& p) {
+  return (p.machine.world + p.machine.local_world - 1) / p.machine.local_world;
+}
+
+/// The table of an explicit cut in Megatron's notation: "Et*7|t*8|…|t*7L".
+std::string layout_words(const PlanProblem& p, const Candidate& c) {
+  std::string out;
+  for (int stage = 0; stage < c.pipeline; ++stage)
+    out += concat(stage ? "|" : "E", "t*", stage_layers(p, c, stage), stage == c.pipeline - 1 ? "L" : "");
+  return out;
+}
+
+void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& c) {
+  const int layers = p.model.layers;
+  if (c.chunks > 1) {
+    const bool accounted = layers % c.pipeline != 0;
+    out << " --num-layers-per-virtual-pipeline-stage "
+        << (layers + (accounted ? 2 : 0)) / c.pipeline / c.chunks;
+    if (accounted) out << " --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
+    return;
+  }
+  bool even = true, middle_even = true;
+  for (int stage = 0; stage < c.pipeline; ++stage) {
+    even = even && stage_layers(p, c, stage) == stage_layers(p, c, 0);
+    if (stage > 1 && stage < c.pipeline - 1)
+      middle_even = middle_even && stage_layers(p, c, stage) == stage_layers(p, c, 1);
+  }
+  if (even) return;
+  if (middle_even && c.pipeline > 2)
+    out << " --decoder-first-pipeline-num-layers " << stage_layers(p, c, 0)
+        << " --decoder-last-pipeline-num-layers " << stage_layers(p, c, c.pipeline - 1);
+  else
+    out << " --pipeline-model-parallel-layout '" << layout_words(p, c) << '\'';
+}
+
+void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate& c) {
+  switch (c.recompute) {
+    case Recomputed::kNone:
+      return;
+    case Recomputed::kAttention:
+      out << " --recompute-granularity selective";
+      return;
+    case Recomputed::kNormAct:
+      out << " --recompute-granularity selective --recompute-modules layernorm mlp_act";
+      return;
+    case Recomputed::kProducts:
+      return;  // torchtitan's; Megatron has no option for it
+    case Recomputed::kFull:
+      out << " --recompute-granularity full --recompute-method ";
+      if (c.recompute_layers == 0 || c.recompute_layers >= stage_layers(p, c, 0))
+        out << "uniform --recompute-num-layers 1";
+      else  // Megatron counts in each chunk
+        out << "block --recompute-num-layers " << (c.recompute_layers + c.chunks - 1) / c.chunks;
+  }
+}
+
+std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
+  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model), ' ',
+                launch_options(p, c));
+}
+
+std::string torchrun(const PlanProblem& p, const Candidate& c, bool ours) {
+  return concat("torchrun --nnodes ", machines(p), " --nproc_per_node ", p.machine.local_world,
+                " --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
+                ours ? "--no-python " : "", program(p, c, ours));
+}
+
+std::string slurm(const PlanProblem& p, const Candidate& c, bool ours) {
+  return concat("#!/bin/bash\n#SBATCH --nodes=", machines(p),
+                "\n#SBATCH --ntasks-per-node=", p.machine.local_world,
+                "\n#SBATCH --gpus-per-node=", p.machine.local_world,
+                "\n#SBATCH --exclusive\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
+                "\"$SLURM_JOB_NODELIST\" | "
+                "head -n 1) MASTER_PORT=29500\n",
+                launch_line(p, c, Launcher::kSrun, ours), '\n');
+}
+
+Json worker(const PlanProblem& p, const Candidate& c, bool ours) {
+  Json limits = Json::object(), resources = Json::object(), container = Json::object();
+  limits.set("nvidia.com/gpu", p.machine.local_world);
+  resources.set("limits", std::move(limits));
+  container.set("name", "pytorch");
+  container.set("image", "IMAGE");
+  Json command = Json::array();
+  for (const char* word : {"bash", "-c"}) command.push_back(word);
+  command.push_back(concat("torchrun --nnodes ", machines(p), " --nproc_per_node ", p.machine.local_world,
+                           " --node_rank $RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
+                           ours ? "--no-python " : "", program(p, c, ours)));
+  container.set("command", std::move(command));
+  container.set("resources", std::move(resources));
+  return container;
+}
+
+/// Kubernetes reads JSON as YAML, so one writer does for both.
+std::string kubernetes(const PlanProblem& p, const Candidate& c, bool ours) {
+  const auto replicas = [&](int count) {
+    Json containers = Json::array(), spec = Json::object(), pod = Json::object(), out = Json::object();
+    containers.push_back(worker(p, c, ours));
+    spec.set("containers", std::move(containers));
+    pod.set("spec", std::move(spec));
+    out.set("replicas", count);
+    out.set("restartPolicy", "OnFailure");
+    out.set("template", std::move(pod));
+    return out;
+  };
+  Json specs = Json::object(), spec = Json::object(), metadata = Json::object(), job = Json::object();
+  specs.set("Master", replicas(1));
+  if (machines(p) > 1) specs.set("Worker", replicas(machines(p) - 1));
+  spec.set("pytorchReplicaSpecs", std::move(specs));
+  metadata.set("name", "megalith-pretrain");
+  job.set("apiVersion", "kubeflow.org/v1");
+  job.set("kind", "PyTorchJob");
+  job.set("metadata", std::move(metadata));
+  job.set("spec", std::move(spec));
+  return job.dump(2) + '\n';
+}
+
+std::string dlc(const PlanProblem& p, const Candidate& c, bool ours) {
+  Json resource = Json::object(), spec = Json::object(), specs = Json::array(), job = Json::object();
+  resource.set("GPU", std::to_string(p.machine.local_world));
+  resource.set("GPUType", p.machine.device.name);
+  spec.set("Type", "Worker");
+  spec.set("PodCount", machines(p));
+  spec.set("Image", "IMAGE");
+  spec.set("ResourceConfig", std::move(resource));
+  specs.push_back(std::move(spec));
+  job.set("DisplayName", "megalith-pretrain");
+  job.set("JobType", "PyTorchJob");
+  job.set("JobSpecs", std::move(specs));
+  job.set("UserCommand",  // DLC's WORLD_SIZE and RANK count machines
+          concat("torchrun --nnodes $WORLD_SIZE --nproc_per_node ", p.machine.local_world,
+                 " --node_rank $RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
+                 ours ? "--no-python " : "", program(p, c, ours)));
+  return job.dump(2) + '\n';
+}
+
+}  // namespace
+
+std::string model_options(const ModelConfig& m) {
+  std::ostringstream out;
+  out << "--num-layers " << m.layers << " --hidden-size " << m.hidden << " --num-attention-heads " << m.heads
+      << " --ffn-hidden-size " << m.ffn_hidden << " --seq-length " << m.seq_length
+      << " --max-position-embeddings " << m.max_positions;
+  if (m.group_query) out << " --group-query-attention --num-query-groups " << m.query_groups;
+  if (m.kv_channels * m.heads != m.hidden) out << " --kv-channels " << m.kv_channels;
+  if (m.swiglu) out << " --swiglu";
+  if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
+  if (m.position == PositionEmbedding::kRope) out << " --position-embedding-type rope";
+  if (m.untied_head) out << " --untie-embeddings-and-output-weights";
+  if (!m.linear_bias) out << " --disable-bias-linear";
+  return out.str();
+}
+
+std::string launch_options(const PlanProblem& p, const Candidate& c) {
+  std::ostringstream out;
+  out << "--tensor-model-parallel-size " << c.tensor << " --pipeline-model-parallel-size " << c.pipeline;
+  if (c.context > 1) out << " --context-parallel-size " << c.context;
+  pipeline_options(out, p, c);
+  out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
+  if (c.sequence) out << " --sequence-parallel";
+  if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
+  if (c.sharding == Sharding::kGradients)
+    out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads";
+  if (c.sharding == Sharding::kParameters)
+    out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params";
+  recompute_options(out, p, c);
+  if (p.precision == Precision::kFp8) out << " --bf16 --fp8-format hybrid";
+  if (p.precision == Precision::kMxfp8) out << " --bf16 --fp8-format e4m3 --fp8-recipe mxfp8";
+  if (p.precision == Precision::kNvfp4) out << " --bf16 --fp4-format e2m1";
+  if (p.precision == Precision::kHalf) out << " --bf16";
+  return out.str();
+}
+
+std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launcher, bool ours) {
+  switch (launcher) {
+    case Launcher::kTorchrun:
+      return torchrun(p, c, ours);
+    case Launcher::kSrun:
+      return concat("srun --nodes ", machines(p), " --ntasks-per-node ", p.machine.local_world,
+                    " bash -c 'RANK=$SLURM_PROCID "
+                    "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS exec ",
+                    ours ? "" : "python ", program(p, c, ours), "'");
+    case Launcher::kMpirun:
+      return concat("mpirun -np ", p.machine.world, " --map-by ppr:", p.machine.local_world,
+                    ":node bash -c 'RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
+                    "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE exec ",
+                    ours ? "" : "python ", program(p, c, ours), "'");
+  }
+  return {};
+}
+
+std::string job_text(const PlanProblem& p, const Candidate& c, JobKind kind, bool ours) {
+  switch (kind) {
+    case JobKind::kNone:
+      return {};
+    case JobKind::kSlurm:
+      return slurm(p, c, ours);
+    case JobKind::kKubernetes:
+      return kubernetes(p, c, ours);
+    case JobKind::kDlc:
+      return dlc(p, c, ours);
+  }
+  return {};
+}
+
+}  // namespace megalith

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "libcore/plan/candidate.h"
+
+namespace megalith {
+
+/// Numbers of parameters, of the whole model or of what one tensor rank holds.
+struct ParameterCount {
+  double block = 0;      // one transformer layer
+  double embedding = 0;  // word and position embeddings
+  double head = 0;       // LM head of its own, and final norm
+  double head_copy = 0;  // the last stage's copy of tied word embeddings when the first stage is elsewhere
+};
+ParameterCount count_parameters(const ModelConfig&, int tensor);
+/// Parameters of the model, tied ones once.
+double total_parameters(const ModelConfig&);
+
+/// What the price of one layer depends on.
+struct LayerShape {
+  int tensor = 1, context = 1, micro_batch = 1;
+  bool sequence = false;
+  bool operator==(const LayerShape&) const = default;
+};
+
+/// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything of a
+/// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Seconds and
+/// bytes.
+struct LayerPrice {
+  double forward = 0, backward = 0;            // a layer's work, without communication
+  double forward_comm = 0, backward_comm = 0;  // what tensor and context ranks exchange and nothing hides
+  double again_attention = 0, again_norm_act = 0, again_products = 0,
+         again_full = 0;           // what recomputing repeats
+  double head = 0, embedding = 0;  // forward and backward
+  double message = 0;              // bytes to the next stage
+
+  double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
+         kept_full = 0;  // bytes of a layer
+  double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
+  ParameterCount parameters;
+
+  double again(Recomputed) const;    // seconds of a layer
+  double kept_of(Recomputed) const;  // bytes of a layer
+};
+
+LayerPrice price_layer(const PlanProblem&, const LayerShape&);
+inline LayerShape shape_of(const Candidate& c) {
+  return {c.tensor, c.context, c.micro_batch, c.sequence};
+}
+
+/// How ranks reach each other: bytes/s of one rank, seconds a hop.
+struct Link {
+  double bandwidth = 1, latency = 0;
+};
+/// For a group of `ranks` ranks that lie `stride` apart. Where a group has several ranks on a machine, their
+/// network devices work together.
+Link group_link(const PlanProblem&, int ranks, int stride);
+/// One direction of a ring: a gather or a scatter of `bytes` in all; an all-reduce is two.
+double ring_seconds(double bytes, int ranks, Link);
+
+/// Stages of a pipeline that hold as many layers, and what else stands still while recomputation and sharding
+/// are tried.
+struct Layout {
+  struct Kind {
+    int stage = 0;  // the earliest of them: it holds the most microbatches
+    int layers = 0;
+    double times = 1;  // how many
+  };
+  std::vector<Kind> kinds;
+  Link data, message;  // of the data ranks, and to the next stage
+  double tied = 0;     // seconds for the gradient of tied embeddings
+  double machine_doublings = 0;
+};
+Layout layout_of(const PlanProblem&, const Candidate&, const LayerPrice&);
+
+/// Sustained FLOP/s of the device's matrix units in 16 bits (or fp32), before any loss inside a product.
+double sustained_flops(const PlanProblem&);
+
+}  // namespace megalith

@@ -1,0 +1,79 @@
+#include "libcore/plan/trainer.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+#include "libcore/train/memory.h"
+#include "libcore/train/run_rules.h"
+
+namespace megalith {
+namespace {
+
+/// What the trainer has no option for; empty: nothing.
+std::string without_option(const PlanProblem& p, const Candidate& c) {
+  if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
+  if (c.sharding > Sharding::kOptimizer) return "ZeRO-2 and ZeRO-3";
+  if (c.recompute == Recomputed::kNormAct || c.recompute == Recomputed::kProducts)
+    return "this kind of recomputation";
+  if (p.model.layers % c.pipeline != 0 || c.first_layers > 0 || c.last_layers > 0 || !p.stage_layers.empty())
+    return "uneven pipelines";
+  return {};
+}
+
+PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
+  PretrainConfig config;
+  config.model = p.model;
+  ParallelConfig& parallel = config.parallel;
+  parallel.tensor = c.tensor;
+  parallel.pipeline = c.pipeline;
+  parallel.context = c.context;
+  parallel.data = c.data;
+  parallel.world = p.machine.world;
+  parallel.local_world = p.machine.local_world;
+  parallel.sequence = c.sequence;
+  parallel.distributed_optimizer = c.sharding == Sharding::kOptimizer;
+  if (c.chunks > 1) parallel.layers_per_chunk = p.model.layers / c.pipeline / c.chunks;
+  TrainConfig& train = config.train;
+  train.micro_batch = c.micro_batch;
+  train.global_batch = static_cast<int>(c.global_batch);
+  train.bf16 = p.precision == Precision::kHalf;
+  if (c.recompute == Recomputed::kAttention) train.recompute = Recompute::kSelective;
+  if (c.recompute == Recomputed::kFull) {
+    train.recompute = Recompute::kFull;
+    const bool all = c.recompute_layers == 0;
+    train.recompute_method = all ? "uniform" : "block";
+    train.recompute_layers = all ? 1 : (c.recompute_layers + c.chunks - 1) / c.chunks;
+  }
+  config.data.data_path = {"a plan reads no data"};
+  return config;
+}
+
+}  // namespace
+
+TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
+  TrainerAnswer answer;
+  if (const std::string missing = without_option(p, c); !missing.empty()) {
+    answer.refusal = "this version's trainer has no option for " + missing;
+    return answer;
+  }
+  const PretrainConfig config = configuration(p, c);
+  Problems problems;
+  config.parallel.validate(problems);
+  config.parallel.validate(config.model, problems);
+  check_run(config, problems);
+  if (!problems.empty()) {
+    answer.refusal = problems.list().front();
+    return answer;
+  }
+  try {
+    size_t most = 0;
+    for (int stage = 0; stage < c.pipeline; ++stage)
+      most = std::max(most, run_memory(config.model, config.parallel, config.train, stage).total());
+    answer.bytes = most;
+  } catch (const Error& e) {
+    answer.refusal = e.what();
+  }
+  return answer;
+}
+
+}  // namespace megalith
