@@ -75,6 +75,9 @@ Accelerator device(const Record& r) {
                                  {"B200-SXM", "B200"}})
     if (gpu.starts_with(from)) gpu = to + gpu.substr(std::string(from).size());
   Accelerator out = find_accelerator(gpu);
+  // Where the source is silent: rented A100 machines mostly have 400 Gbit/s for eight devices.
+  constexpr double kRentedA100 = 50e9 / 8;
+  if (out.name.starts_with("A100") || out.name.starts_with("A800")) out.network_bandwidth = kRentedA100;
   if (const double gbps = number(r, "nic_gbps"); gbps > 0) out.network_bandwidth = gbps * 1e9 / 8;
   return out;
 }
@@ -118,7 +121,7 @@ Software software(const Record& r) {
     s.gradient_bytes = 2;
     s.reduced_bytes = 4;
     s.bucket_bytes = 3e9;
-    s.reduces_whole = s.gathered_logits = true;
+    s.reduces_whole = s.gathered_logits = s.torch_loss = true;
     s.fused_gradients = false;
     s.step_copy_bytes = 4;
     s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
@@ -128,13 +131,16 @@ Software software(const Record& r) {
     s.attention = AttentionKernel::kFlash1;
     s.gradient_bytes = 2;
     s.fused_gradients = false;
-    s.step_copy_bytes = 4;
+    s.step_copy_bytes = 12;  // flat gradients in 16 bits and in fp32, parameters to broadcast, AdamW's own
     s.fused_activation = false;
-  } else if (framework == "llm-foundry/FSDP" || framework == "torchtitan") {
-    s.gradient_bytes = framework == "torchtitan" ? 4 : 2;
+  } else if (framework == "llm-foundry/FSDP") {  // GPT's norms and GELU are single kernels of PyTorch's
+    s.gradient_bytes = 2;
+    s.fused_cross_entropy = true;
     s.fused_gradients = false;
-    s.fused_norm = false;
-    s.fused_rope = s.fused_activation = false;
+  } else if (framework == "torchtitan") {
+    s.gradient_bytes = 4;
+    s.torch_loss = true;
+    s.fused_gradients = s.fused_norm = s.fused_rope = s.fused_activation = false;
   } else if (framework == "Megatron-LM" && text(r, "precision") == "fp16") {  // until 2022
     s.overlap_gradients = s.overlap_parameters = false;
   } else if (framework == "Megatron-LM" || framework == "NeMo/Megatron-Core" ||
@@ -232,8 +238,9 @@ Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& 
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);
   const WorstStage worst = worst_stage(p, c, price, layout);
-  return {step_time(p, c, price, layout).total(), of_kind(worst.bill, kind) / 1e9,
-          worst.bill.device() / p.machine.device.memory};
+  return {step_time(p, c, price, layout).total(),
+          std::min(of_kind(worst.bill, kind), kind == "analytic" ? 1e15 : p.machine.device.memory) / 1e9,
+          worst.bill.needed() / usable_memory(p)};
 }
 
 bool expressible(const Record& r) {

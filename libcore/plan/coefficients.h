@@ -22,7 +22,8 @@ struct Coefficients {
   // the rest of a step
   double optimizer_traffic, step_overhead;
   // memory
-  double context_bytes, group_bytes, slack, eager_kept, logit_copies, workspace_bytes;
+  double context_bytes, group_bytes, slack, eager_kept, logit_copies, cached_share, workspace_bytes,
+      usable_share;
   // interval
   double spread;
 };

@@ -169,6 +169,10 @@ std::string launch_options(const PlanProblem& p, const Candidate& c) {
   pipeline_options(out, p, c);
   out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
   if (c.sequence) out << " --sequence-parallel";
+  if (c.sequence && p.software.overlap_tensor) out << " --tp-comm-overlap";
+  if (c.data > 1 && p.software.overlap_gradients) out << " --overlap-grad-reduce";
+  if (c.data > 1 && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
+    out << " --overlap-param-gather";
   if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
   if (c.sharding == Sharding::kGradients)
     out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads";

@@ -35,6 +35,10 @@ double smooth_max(double a, double b) {
   return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
 }
 
+/// Host and device wait for each other where they take as long: then the longer of both is exceeded by so
+/// much.
+constexpr double kTogether = 0.06;
+
 /// Prices one LayerShape. n: tokens of a microbatch on a device before any cut along the sequence by the
 /// tensor ranks.
 struct Pricer {
@@ -126,9 +130,12 @@ struct Pricer {
   double score_passes(bool forward) const {
     const double drop = m.attention_dropout > 0 ? 1 : 0;
     const double fused = forward ? 4 + 2.5 * drop : 7 + 2.5 * drop;
-    const bool kernel_fits = m.seq_length <= 16384 && std::fmod(m.heads / s.tensor * s.micro_batch, 4) == 0;
-    const bool joined = w.attention == AttentionKernel::kFusedSoftmax && kernel_fits;
-    return fused + (joined ? 0 : k.torch_passes);
+    return fused + (joined_softmax() ? 0 : k.torch_passes);
+  }
+  /// F1: whether one kernel scales, masks and normalises the scores.
+  bool joined_softmax() const {
+    return w.attention == AttentionKernel::kFusedSoftmax && m.seq_length <= 16384 &&
+           m.heads / s.tensor * s.micro_batch % 4 == 0;
   }
   double attention(bool forward) const {
     if (!keeps_scores()) {
@@ -156,9 +163,13 @@ struct Pricer {
     const double fused = forward ? gates() + 1 : 2 * gates() + 1;
     return e * (fused + (w.fused_activation || w.compiled ? 0 : forward ? 2 : 4));
   }
+  /// The projection is taken apart, and its gradient put together, in memory, but for kernels that read it
+  /// whole.
+  double copy_bytes() const { return w.attention == AttentionKernel::kFused ? 0 : 2 * e; }
   double elementwise(bool forward) const {
     return (n * share * m.hidden * (norm_bytes(forward) + residual_bytes(forward)) +
-            n * (q() + kv()) * rotary_bytes(forward) + n * ffn() * activation_bytes(forward)) /
+            n * (q() + kv()) * rotary_bytes(forward) + n * qkv() * copy_bytes() +
+            n * ffn() * activation_bytes(forward)) /
                bandwidth +
            6 * gap();
   }
@@ -170,23 +181,29 @@ struct Pricer {
     count += w.fused_activation ? 1 : 4;
     count += has_dropout(m) ? 4 : 2;
     count += m.position == PositionEmbedding::kRope ? (w.fused_rope ? 2 : 14) : 0;
-    count += w.attention == AttentionKernel::kTorch ? 8 : keeps_scores() ? 6 : 4;
+    count += !keeps_scores() ? 4 : joined_softmax() ? 6 : 16;
     count += s.tensor > 1 ? 8 : 0;
     count += eight_bits_or_less(p.precision) ? 12 : 0;
     return count * (w.compiled ? k.compiled_share : 1) * (forward ? 1 : 1.7);
   }
   double with_host(double device, double kernels) const {
-    return cpu() ? device : smooth_max(device, kernels * k.host_launch);
+    const double host = kernels * k.host_launch, sum = device + host;
+    return cpu() ? device : std::max({device, host, 0.5 * (1 + kTogether) * sum});
   }
 
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
     const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
-    const double hidden = w.overlap_tensor ? k.tensor_overlap : 0;
-    if (forward) return 4 * one * (1 - hidden);
-    // The gradient's reduction runs beside the weight's gradient.
-    return 4 * one * (1 - std::max(hidden, 0.5 * k.tensor_overlap)) +
-           (s.sequence ? 2 * one * (1 - hidden) : 0);
+    // Pieces under products need sequence parallelism and buffers that the link reaches.
+    const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.local_world;
+    const auto exposed = [](double exchanged, double work, double hidden) {
+      return exchanged - hidden * std::min(exchanged, work);
+    };
+    const double gathered = s.sequence ? 2 * one : 0;  // inputs of the weights' gradients, once more
+    if (forward) return exposed(4 * one, linears_forward(), pieces ? k.tensor_overlap : 0);
+    if (pieces) return exposed(4 * one + gathered, linears_backward(), k.tensor_overlap);
+    // The gradient's reduction runs beside the weights' gradients.
+    return exposed(4 * one, 0.5 * linears_backward(), 0.5 * k.tensor_overlap) + gathered;
   }
   double context_comm(bool forward) const {
     if (s.context == 1) return 0;
@@ -201,7 +218,7 @@ struct Pricer {
   /// Columns of the logits that a device works on.
   double logit_columns() const { return w.gathered_logits ? vocab() * s.tensor : vocab(); }
   double head() const {  // forward and both gradients, and the softmax over the logits
-    const double copies = w.fused_cross_entropy ? 8 : w.gathered_logits ? 32 : 20;
+    const double copies = w.fused_cross_entropy ? 8 : w.torch_loss ? 32 : 20;
     const double gather =
         w.gathered_logits ? ring_seconds(e * n * logit_columns(), s.tensor, group_link(p, s.tensor, 1)) : 0;
     return product(n, vocab(), m.hidden, peak) + product(n, m.hidden, vocab(), peak) +
@@ -253,12 +270,16 @@ struct Pricer {
     const double masks = has_dropout(m) ? 2 * h * share : 0;
     const double rows = 4 * e * h * share + masks;  // norms' inputs and outputs, two dropout masks
     const double inner =
-        w.fused_norm || w.compiled ? 0 : k.eager_kept * 2 * h * share * 4;  // copies in eager norms
+        w.fused_norm || w.compiled ? 0 : k.eager_kept * 12 * h * share;  // copies in eager norms
     const double core = keeps_scores() ? scores() / n * score_bytes() : 4.0 * m.heads / s.tensor;
-    const double attention_rows = e * (qkv() + q());
+    // PyTorch's rotation makes queries and keys anew, beside the projection that holds the values.
+    const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
+    const double attention_rows = e * (qkv() + q() + (turned ? q() + kv() : 0));
+    // 8-bit products keep their inputs in 8 bits.
+    const double narrow = eight_bits_or_less(p.precision) ? 2 * h * share + ffn() : 0;
     const double inside = e * gates() * ffn(),
                  activated = e * ffn() * (w.fused_activation || w.compiled || !m.swiglu ? 1 : 2);
-    out.kept = n * (rows + inner + attention_rows + core + inside + activated);
+    out.kept = n * (rows + inner + attention_rows + core + inside + activated - narrow);
     out.kept_attention = out.kept - n * core;
     out.kept_norm_act = out.kept - n * (2 * e * h * share + inner + activated);
     out.kept_products =
@@ -266,13 +287,13 @@ struct Pricer {
     out.kept_full = n * e * h * share;
     out.kept_embedding = n * (8 + (has_dropout(m) ? h * share : 0));
     out.kept_head = 2 * e * n * h * share;
-    const double copies = w.fused_cross_entropy ? 4 : k.logit_copies + (w.gathered_logits ? 6 : 0);
+    const double copies = w.fused_cross_entropy ? 4 : k.logit_copies + (w.torch_loss && !w.compiled ? 6 : 0);
     out.logits = n * logit_columns() * (p.half() ? copies : 8);
     out.transient = s.sequence ? 2 * e * n * h : 0;
   }
   double score_bytes() const {  // kept for each element of the scores
     const double softmax = e, drop = m.attention_dropout > 0 ? 1 + e : 0;
-    return softmax + drop + (w.attention == AttentionKernel::kTorch ? e : 0);
+    return softmax + drop + (w.attention == AttentionKernel::kTorch ? 4 : 0);  // PyTorch's in fp32
   }
 };
 

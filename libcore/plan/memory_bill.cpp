@@ -27,6 +27,11 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   return total;
 }
 
+/// Of one parameter: fp32 masters of 16-bit models, two moments.
+double optimizer_bytes(const PlanProblem& p) {
+  return (p.half() ? 4 : 0) + (p.software.adam_8bit ? 2 : 8);
+}
+
 void add_state(const PlanProblem& p, const Candidate& c, double parameters, MemoryBill& bill) {
   const double ranks = static_cast<double>(c.data) * c.context;
   const auto part = [&](Sharding from) { return c.sharding >= from ? 1 / ranks : 1.0; };
@@ -35,9 +40,7 @@ void add_state(const PlanProblem& p, const Candidate& c, double parameters, Memo
   const double weight = p.element() + (narrow ? 1 : 0);  // with a copy in 8 bits
   bill.parameters = parameters * weight * part(Sharding::kParameters);
   bill.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
-  const double moments = p.software.adam_8bit ? 2 : 8;
-  bill.optimizer = parameters * ((p.half() ? 4 : 0) + moments + (p.half() ? p.software.step_copy_bytes : 0)) *
-                   part(Sharding::kOptimizer);  // fp32 masters of 16-bit models, two moments
+  bill.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
 }
 
 double layer_activations(const Candidate& c, const LayerPrice& price, double layers) {
@@ -66,7 +69,7 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
                           ? price.parameters.block * (2 * p.element() + p.software.gradient_bytes) +
                                 (price.parameters.embedding + price.parameters.head) * p.element()
                           : 0;
-  return price.transient + messages + workspace + unit + (c.data > 1 ? p.software.bucket_bytes : 0);
+  return price.transient + messages + workspace + unit;
 }
 
 double context_bytes(const PlanProblem& p, const Candidate& c) {
@@ -76,6 +79,11 @@ double context_bytes(const PlanProblem& p, const Candidate& c) {
 }
 
 }  // namespace
+
+double usable_memory(const PlanProblem& p) {
+  const Accelerator& d = p.machine.device;
+  return d.memory * (d.multiprocessors > 0 ? p.coefficients->usable_share : 1);
+}
 
 double stage_parameters(const Candidate& c, const ParameterCount& count, int stage, int layers) {
   double sum = count.block * layers;
@@ -99,7 +107,15 @@ MemoryBill memory_bill(const PlanProblem& p, const Candidate& c, const LayerPric
   const double slack = p.machine.device.multiprocessors == 0 ? 0
                        : p.software.expandable_segments      ? 0.1 * p.coefficients->slack
                                                              : p.coefficients->slack;
-  bill.fragmentation = slack * (bill.activations + bill.logits + bill.transient);
+  const double working = bill.activations + bill.logits + bill.transient;
+  bill.fragmentation = slack * working;
+  // What the exchange and the optimizer take while they step comes when the activations are gone. The
+  // allocator keeps the memory of both, and gives back what it does not need only when there is no other.
+  const double stepping = (c.data > 1 ? p.software.bucket_bytes : 0) +
+                          (p.half() ? bill.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);
+  bill.transient += std::max(0.0, stepping - working);
+  if (!p.software.expandable_segments)
+    bill.cached = p.coefficients->cached_share * std::min(stepping, working);
   return bill;
 }
 
@@ -112,7 +128,7 @@ WorstStage worst_stage(const PlanProblem& p, const Candidate& c, const LayerPric
   WorstStage worst{-1, {}};
   for (const Layout::Kind& kind : layout.kinds) {
     const MemoryBill bill = memory_bill(p, c, price, kind.stage, kind.layers);
-    if (worst.stage < 0 || bill.device() > worst.bill.device()) worst = {kind.stage, bill};
+    if (worst.stage < 0 || bill.needed() > worst.bill.needed()) worst = {kind.stage, bill};
   }
   return worst;
 }

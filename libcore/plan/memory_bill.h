@@ -13,10 +13,18 @@ struct MemoryBill {
   double context = 0;        // driver, kernels and communication buffers
   double fragmentation = 0;  // what a caching allocator reserves but cannot use
 
+  double cached = 0;  // kept by the allocator from another phase of the step; given back before it runs out
+
   double allocated() const { return parameters + gradients + optimizer + activations + logits + transient; }
-  double reserved() const { return allocated() + fragmentation; }
-  double device() const { return reserved() + context; }  // what nvidia-smi shows
+  double reserved() const { return allocated() + fragmentation + cached; }
+  double device() const {
+    return reserved() + context;
+  }  // what nvidia-smi shows, where the device has as much
+  double needed() const { return allocated() + fragmentation + context; }  // less is too little
 };
+
+/// Bytes of a device that a job can have before it runs out.
+double usable_memory(const PlanProblem&);
 
 /// Bytes that one layer keeps for its backward pass, of one microbatch, on one device.
 double block_activations(const PlanProblem&, const Candidate&);
@@ -28,7 +36,7 @@ double stage_parameters(const Candidate&, const ParameterCount&, int stage, int 
 MemoryBill memory_bill(const PlanProblem&, const Candidate&, const LayerPrice&, int stage, int layers);
 MemoryBill memory_bill(const PlanProblem&, const Candidate&, int stage);
 
-/// The stage whose device() is greatest, and its bill.
+/// The stage whose needed() is greatest, and its bill.
 struct WorstStage {
   int stage = 0;
   MemoryBill bill;

@@ -187,6 +187,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.machine = machine_of(command, given);
   p.precision = precision_of(command);
   p.software.attention = command.plan.attention;
+  p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
   p.max_global_batch = command.plan.max_global_batch;
   if (p.max_global_batch == 0) p.global_batch = command.train.global_batch;

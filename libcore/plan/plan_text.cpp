@@ -59,13 +59,13 @@ std::string ranked_table(const Report& r) {
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
     const Plan& plan = r.result.plans[i];
     const Candidate& c = plan.candidate;
-    const double used = plan.memory.bill.device(), seconds = plan.time.total();
+    const double used = plan.memory.bill.needed(), seconds = plan.time.total();
     const Interval range = interval(p, seconds);
     table.push_back({std::to_string(i + 1), std::to_string(c.tensor), std::to_string(c.pipeline),
                      std::to_string(c.context), std::to_string(c.data), std::to_string(c.chunks),
                      layers_text(p, c), std::to_string(c.micro_batch), std::to_string(c.global_batch),
                      yes_no(c.sequence), std::to_string(static_cast<int>(c.sharding)), recompute_text(c),
-                     gigabytes(used), gigabytes(p.machine.device.memory - used), seconds_text(seconds),
+                     gigabytes(used), gigabytes(usable_memory(p) - used), seconds_text(seconds),
                      seconds_text(range.low) + " - " + seconds_text(range.high),
                      format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
                      format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),
@@ -87,6 +87,7 @@ constexpr BillColumn kBill[] = {
     {"transient", [](const MemoryBill& b) { return b.transient; }},
     {"context", [](const MemoryBill& b) { return b.context; }},
     {"fragmentation", [](const MemoryBill& b) { return b.fragmentation; }},
+    {"cached", [](const MemoryBill& b) { return b.cached; }},
     {"allocated", [](const MemoryBill& b) { return b.allocated(); }},
     {"reserved", [](const MemoryBill& b) { return b.reserved(); }},
     {"device", [](const MemoryBill& b) { return b.device(); }},
@@ -114,7 +115,7 @@ std::string bill_table(const PlanProblem& p, const Candidate& c) {
   for (int stage = 0; stage < c.pipeline; ++stage) {
     const int layers = stage_layers(p, c, stage);
     const MemoryBill bill = memory_bill(p, c, price, stage, layers);
-    const bool same = stage > 0 && bill.device() == before.device();
+    const bool same = stage > 0 && bill.needed() == before.device();
     before = bill;
     if (same) {
       alike += concat(alike.empty() ? "" : ", ", stage);
@@ -141,8 +142,8 @@ void tell_failure(std::ostream& out, const Report& r) {
     return;
   }
   const Plan& plan = *r.result.closest;
-  const double lacking = plan.memory.bill.device() - r.problem.machine.device.memory;
-  out << "nothing fits; the least is " << gigabytes(plan.memory.bill.device()) << " GB on stage "
+  const double lacking = plan.memory.bill.needed() - usable_memory(r.problem);
+  out << "nothing fits; the least is " << gigabytes(plan.memory.bill.needed()) << " GB on stage "
       << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
       << bill_table(r.problem, plan.candidate);
@@ -152,7 +153,7 @@ void tell_missed(std::ostream& out, const Report& r) {
   if (!r.result.missed) return;
   const Plan& plan = *r.result.missed;
   out << "\nfaster (" << seconds_text(plan.time.total()) << "), but "
-      << gigabytes(plan.memory.bill.device() - r.problem.machine.device.memory) << " GB short on stage "
+      << gigabytes(plan.memory.bill.needed() - usable_memory(r.problem)) << " GB short on stage "
       << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
   out << "  " << (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") << '\n';
 }
@@ -170,7 +171,7 @@ std::string front_table(const Report& r) {
   for (const Plan& plan : r.front) {
     const TrillionTokens t = trillion_tokens(r.problem, plan, r.gpu_hour);
     table.push_back({seconds_text(plan.time.total()),
-                     gigabytes(r.problem.machine.device.memory - plan.memory.bill.device()),
+                     gigabytes(usable_memory(r.problem) - plan.memory.bill.needed()),
                      format_fixed(t.megawatt_hours, 0), format_fixed(t.days, 1),
                      r.gpu_hour > 0 ? format_count(static_cast<int64_t>(t.cost)) : "-",
                      launch_options(r.problem, plan.candidate)});
@@ -271,7 +272,7 @@ Json rejected_object(const SearchResult& r) {
 Json closest_object(const Report& r) {
   const Plan& plan = *r.result.closest;
   Json out = plan_object(r.problem, plan);
-  out.set("lacking_bytes", plan.memory.bill.device() - r.problem.machine.device.memory);
+  out.set("lacking_bytes", plan.memory.bill.needed() - usable_memory(r.problem));
   return out;
 }
 

@@ -139,18 +139,12 @@ class Search {
     return layers % pipeline == 0 ? divisors(layers / pipeline, p_.model.layers) : std::vector<int>{1};
   }
 
-  /// First and last stage of a cut that is not even: with chunks one layer less each; else as the exact split
-  /// says.
-  void cut(Candidate& c) {
-    c.first_layers = fixed_.first_layers.value_or(0);
-    c.last_layers = fixed_.last_layers.value_or(0);
-    if (c.first_layers > 0 || c.last_layers > 0 || !p_.stage_layers.empty() ||
-        p_.model.layers % c.pipeline == 0)
-      return;
-    if (c.chunks > 1) {
-      c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
-      return;
-    }
+  bool cut_is_given(const Candidate& c) const {
+    return fixed_.first_layers || fixed_.last_layers || !p_.stage_layers.empty() ||
+           p_.model.layers % c.pipeline == 0;
+  }
+  /// First and last stage of an uneven cut, as the exact split says.
+  void cut(Candidate& c) const {
     const LayerPrice& price = prices_.back();
     const double layer = price.forward + price.backward + price.forward_comm + price.backward_comm;
     std::vector<StageLimit> stages(static_cast<size_t>(c.pipeline));
@@ -163,20 +157,21 @@ class Search {
 
   void family(Candidate c, int chunks, bool& priced) {
     c.chunks = chunks;
+    c.first_layers = fixed_.first_layers.value_or(0);
+    c.last_layers = fixed_.last_layers.value_or(0);
+    const bool given = cut_is_given(c);
+    if (!given && chunks > 1)  // embedding and head count as a layer each
+      c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
     ++result_.families;
-    auto rejection = complete(p_, c);
-    if (!rejection) {
-      if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
-      priced = true;
-      cut(c);
-      if (c.first_layers > 0 || c.last_layers > 0) rejection = complete(p_, c);
-    }
-    if (rejection) {
+    if (const auto rejection = complete(p_, c)) {
       ++result_.rejected[rejection->rule];
       result_.example.try_emplace(rejection->rule, rejection->reason);
       return;
     }
-    result_.candidates += static_cast<int64_t>(choices(c).size()) * (fixed_.sharding ? 1 : 4);
+    if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
+    priced = true;
+    if (!given && chunks == 1) cut(c);
+    result_.candidates += static_cast<int64_t>(choices(c).size() * shardings_.size());
     families_.push_back({c, prices_.size() - 1});
   }
 
@@ -222,7 +217,7 @@ class Search {
     Candidate c = family.candidate;
     const LayerPrice& price = prices_[family.price];
     const Layout layout = layout_of(p_, c, price);
-    const double samples = static_cast<double>(c.global_batch), memory = p_.machine.device.memory;
+    const double samples = static_cast<double>(c.global_batch), memory = usable_memory(p_);
     for (const Choice& choice : choices(c)) {
       c.recompute = choice.recompute;
       c.recompute_layers = choice.layers;
@@ -231,7 +226,7 @@ class Search {
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         if (mode == SearchMode::kBounded && seconds > best_.limit()) continue;
-        const double bytes = worst_stage(p_, c, price, layout).bill.device();
+        const double bytes = worst_stage(p_, c, price, layout).bill.needed();
         const Rank rank{seconds, bytes, c};
         if (bytes <= memory) {
           ++result_.fitting;

@@ -24,8 +24,8 @@ struct Software {
   bool overlap_tensor = false;       // tensor-parallel collectives cut into pieces under matrix products
   bool overlap_messages = true;      // pipeline messages of an interleaved schedule
   bool fused_cross_entropy = false;  // one copy of the logits
-  bool gathered_logits =
-      false;  // each tensor rank holds the logits of all, and PyTorch's own loss works on them
+  bool torch_loss = false;           // PyTorch's own cross entropy on fp32 logits
+  bool gathered_logits = false;      // each tensor rank holds the logits of all
   bool adam_8bit = false;
   bool fused_gradients = true;  // matrix products add to the gradient buffer themselves
   bool reduces_whole = false;   // gradients are summed on all ranks, though the optimizer needs a part

@@ -133,10 +133,12 @@ struct Assembly {
     StepTime t = pipeline(slow);
     const int ranks = c.data * c.context, layers = slow.kind->layers;
     const double parameters = most_parameters();
-    if (c.sharding >= Sharding::kGradients) {
-      if (ranks > 1) t.data_comm = static_cast<double>(c.microbatches) * sharded_layers(layers);
-    } else {
+    if (c.sharding < Sharding::kParameters)
       t.data_comm = data_comm(parameters, layers * price.backward, layers * price.forward) + layout.tied;
+    if (c.sharding >= Sharding::kGradients && ranks > 1) {
+      // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
+      const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
+      t.data_comm += times * sharded_layers(layers);
     }
     t.optimizer = optimizer(parameters / (c.sharding == Sharding::kNone ? 1 : ranks));
     wait_for_the_slowest(t);
