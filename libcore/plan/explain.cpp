@@ -161,13 +161,6 @@ Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
   return out;
 }
 
-std::string stage_range(const Candidate& c, const Layout& layout, size_t kind) {
-  const Layout::Kind& k = layout.kinds[kind];
-  const int last = k.stage + static_cast<int>(k.times) - 1;
-  (void)c;
-  return last == k.stage ? std::to_string(k.stage) : concat(k.stage, '-', last);
-}
-
 std::string bottleneck(const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   const StepTime& t = plan.time;

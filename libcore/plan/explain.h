@@ -39,9 +39,6 @@ struct Inverse {
 };
 Inverse inverse_questions(const PlanProblem&, const Fixed&);
 
-/// Which stages are alike, and the first of each kind: "stages 1-14 (14 alike)".
-std::string stage_range(const Candidate&, const Layout&, size_t kind);
-
 /// What holds the step up: "stage 3 of 4: the LM head", "tensor-parallel communication", …
 std::string bottleneck(const PlanProblem&, const Plan&);
 

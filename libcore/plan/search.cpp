@@ -96,7 +96,8 @@ class Search {
     }
     for (const Rank& rank : best_.sorted()) result_.plans.push_back(make_plan(p_, rank.candidate));
     if (result_.plans.empty() && closest_) result_.closest = make_plan(p_, closest_->candidate);
-    if (missed_ && fastest_ && *missed_ < *fastest_) result_.missed = make_plan(p_, missed_->candidate);
+    for (const auto& [seconds, rank] : misses_)  // the last that is faster lacks least
+      if (fastest_ && seconds < fastest_->seconds_of_sample) result_.missed = make_plan(p_, rank.candidate);
     return std::move(result_);
   }
 
@@ -234,7 +235,7 @@ class Search {
           best_.offer(rank);
           continue;
         }
-        if (!missed_ || rank < *missed_) missed_ = rank;
+        miss(rank);
         if (!closest_ || std::tie(bytes, seconds) < std::tie(closest_->bytes, closest_->seconds_of_sample)) {
           closest_ = rank;
         }
@@ -242,11 +243,21 @@ class Search {
     }
   }
 
+  /// Keeps a plan that does not fit where every faster one lacks more.
+  void miss(const Rank& rank) {
+    auto after = misses_.lower_bound(rank.seconds_of_sample);
+    if (after != misses_.begin() && std::prev(after)->second.bytes <= rank.bytes) return;
+    if (after != misses_.end() && after->first == rank.seconds_of_sample && after->second < rank) return;
+    while (after != misses_.end() && after->second.bytes >= rank.bytes) after = misses_.erase(after);
+    misses_.insert_or_assign(rank.seconds_of_sample, rank);
+  }
+
   const PlanProblem& p_;
   const Fixed& fixed_;
   const std::vector<Sharding> shardings_ = shardings();
   Best best_;
-  std::optional<Rank> closest_, missed_, fastest_;
+  std::optional<Rank> closest_, fastest_;
+  std::map<double, Rank> misses_;  // by seconds of a sample
   std::vector<LayerPrice> prices_;
   std::vector<Family> families_;
   std::vector<std::vector<Choice>> choices_;  // by the most layers of a stage

@@ -33,7 +33,7 @@ struct SearchResult {
   std::vector<Plan>
       plans;  // the best that fit, fastest first (tokens per second; ties: less memory, then sizes)
   std::optional<Plan> closest;  // when none fits: the one that lacks least memory
-  std::optional<Plan> missed;   // the fastest that does not fit, where that is faster than the plans
+  std::optional<Plan> missed;   // of those that are faster than the plans and do not fit: which lacks least
   int64_t families =
       0;  // cuts (tensor, pipeline, context, micro-batch, chunks, sequence) that were looked at
   int64_t candidates = 0;                      // legal ways to recompute and shard in them

@@ -133,8 +133,9 @@ struct Assembly {
     StepTime t = pipeline(slow);
     const int ranks = c.data * c.context, layers = slow.kind->layers;
     const double parameters = most_parameters();
+    t.data_comm = layout.tied;
     if (c.sharding < Sharding::kParameters)
-      t.data_comm = data_comm(parameters, layers * price.backward, layers * price.forward) + layout.tied;
+      t.data_comm += data_comm(parameters, layers * price.backward, layers * price.forward);
     if (c.sharding >= Sharding::kGradients && ranks > 1) {
       // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
       const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);

@@ -4,43 +4,14 @@
 #include "libcore/model/measure.h"
 #include "libcore/plan/plan_text.h"
 #include "libcore/plan/search.h"
+#include "tests/plan/problems.h"
 
 namespace megalith {
 namespace {
 
-ModelConfig gpt(int layers, int hidden, int heads, int seq, int64_t vocab) {
-  ModelConfig m;
-  m.layers = layers;
-  m.hidden = hidden;
-  m.heads = heads;
-  m.query_groups = heads;
-  m.ffn_hidden = 4 * hidden;
-  m.kv_channels = hidden / heads;
-  m.seq_length = m.max_positions = seq;
-  m.vocab_size = vocab;
-  return m;
-}
-
-ModelConfig llama(int layers, int hidden, int heads, int groups, int ffn, int64_t vocab) {
-  ModelConfig m = gpt(layers, hidden, heads, 4096, vocab);
-  m.group_query = groups != heads;
-  m.query_groups = groups;
-  m.ffn_hidden = ffn;
-  m.swiglu = m.untied_head = true;
-  m.linear_bias = false;
-  m.norm = Normalization::kRmsNorm;
-  m.position = PositionEmbedding::kRope;
-  m.hidden_dropout = m.attention_dropout = 0;
-  return m;
-}
-
-PlanProblem gpt_22b(int world) {
-  PlanProblem p;
-  p.model = gpt(48, 6144, 64, 2048, 50257);
-  p.machine = {find_accelerator("A100-SXM-80GB"), world, 8};
-  p.max_global_batch = 16;
-  return p;
-}
+using test::gpt;
+using test::gpt_22b;
+using test::llama;
 
 Candidate legal(const PlanProblem& p, Candidate c) {
   const auto rejection = complete(p, c);
@@ -124,21 +95,6 @@ TEST(MemoryBill, EarlierStagesHoldMoreMicrobatches) {
   const Candidate c = legal(p, {.tensor = 2, .pipeline = 4});
   const double first = memory_bill(p, c, 0).activations, third = memory_bill(p, c, 2).activations;
   EXPECT_NEAR(first / third, 4.0 / 2.0, 0.01);  // 1F1B: pipeline - stage microbatches
-}
-
-TEST(Legality, NamesTheBrokenRule) {
-  const PlanProblem p = gpt_22b(64);
-  const auto rule = [&](Candidate c) {
-    const auto rejection = complete(p, c);
-    return rejection ? std::string(rejection->rule) : "";
-  };
-  EXPECT_EQ(rule({.tensor = 3}), "W1");
-  EXPECT_EQ(rule({.tensor = 1, .micro_batch = 1}), "B1");  // data 64 > global batch 16
-  EXPECT_EQ(rule({.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");
-  EXPECT_EQ(rule({.tensor = 1, .pipeline = 4, .sequence = true}), "S1");
-  EXPECT_EQ(rule({.tensor = 8, .pipeline = 8, .chunks = 2}), "");
-  EXPECT_EQ(rule({.tensor = 4, .pipeline = 16, .chunks = 3, .micro_batch = 2}),
-            "V2");  // 8 microbatches, pipeline 16
 }
 
 TEST(Search, FindsPlansThatFitFastestFirst) {

@@ -1,0 +1,166 @@
+// Each rule of docs/planner.md, by its id: a candidate that breaks it and its neighbour that does not.
+#include "libcore/plan/candidate.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt_22b;
+
+std::string rule(const PlanProblem& p, Candidate c) {
+  const auto rejection = complete(p, c);
+  return rejection ? rejection->rule : "";
+}
+
+TEST(Rules, W1WorldIsAMultipleOfTensorPipelineContext) {
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 3}), "W1");
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 4, .pipeline = 4}), "");
+}
+
+TEST(Rules, B1GlobalBatchIsAMultipleOfMicroBatchTimesData) {
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 1}), "B1");  // data 64 > global batch 16
+  PlanProblem p = gpt_22b(64);
+  p.max_global_batch = 0;
+  p.global_batch = 24;
+  EXPECT_EQ(rule(p, {.tensor = 4}), "B1");  // data 16
+  EXPECT_EQ(rule(p, {.tensor = 8}), "");    // data 8
+}
+
+TEST(Rules, H1HiddenIsAMultipleOfTheHeads) {
+  PlanProblem p = gpt_22b(64);
+  p.model.heads = p.model.query_groups = 32;
+  p.model.hidden = 32 * 100 + 8;
+  p.model.kv_channels = p.model.hidden / 32;
+  p.model.ffn_hidden = 4 * p.model.hidden;
+  EXPECT_EQ(rule(p, {.tensor = 8}), "");  // kv-channels is then a size of its own
+}
+
+TEST(Rules, H2HeadsAreAMultipleOfTensor) {
+  PlanProblem p = gpt_22b(48);
+  EXPECT_EQ(rule(p, {.tensor = 3}), "H2");
+  p.model.heads = p.model.query_groups = 48;
+  EXPECT_EQ(rule(p, {.tensor = 3}), "");
+}
+
+TEST(Rules, H3GroupsAreMultipleOrDivisorOfTensor) {
+  PlanProblem p = gpt_22b(64);
+  p.model.group_query = true;
+  p.model.query_groups = 6;
+  EXPECT_EQ(rule(p, {.tensor = 4, .pipeline = 2}), "H3");
+  p.model.query_groups = 2;
+  EXPECT_EQ(rule(p, {.tensor = 4, .pipeline = 2}), "");
+}
+
+TEST(Rules, H4FeedForwardWidthIsAMultipleOfTensor) {
+  PlanProblem p = gpt_22b(64);
+  p.model.ffn_hidden = 24577;
+  EXPECT_EQ(rule(p, {.tensor = 8}), "H4");
+  p.model.ffn_hidden = 24576;
+  EXPECT_EQ(rule(p, {.tensor = 8}), "");
+}
+
+TEST(Rules, L1StagesHaveTheLayersOfTheModel) {
+  PlanProblem p = gpt_22b(64);
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 8, .first_layers = 40, .last_layers = 5}),
+            "L1");  // 3 for 6 stages
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 8, .first_layers = 5, .last_layers = 5}), "");
+  p.stage_layers = {10, 14, 14, 9};
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "L1");  // 47
+  p.stage_layers.back() = 10;
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 4}), "");
+  EXPECT_EQ(rule(p, {.tensor = 8, .pipeline = 2}), "L1");
+}
+
+TEST(Rules, L2WithEmbeddingAndHeadCountedTheSumDivides) {
+  PlanProblem p = gpt_22b(128);
+  p.model.layers = 46;
+  Candidate c{.tensor = 8, .pipeline = 4, .chunks = 3, .first_layers = 11, .last_layers = 11};
+  EXPECT_EQ(rule(p, c), "");  // 48 / (4 * 3)
+  c.chunks = 5;
+  EXPECT_EQ(rule(p, c), "V1");
+}
+
+TEST(Rules, V1ChunksDivideTheLayersOfAPipeline) {
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");  // 6 layers a stage
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 2}), "");
+  EXPECT_EQ(rule(gpt_22b(8), {.tensor = 8, .pipeline = 1, .chunks = 2}), "V1");
+}
+
+TEST(Rules, V2InterleavingNeedsMicrobatchesInGroupsOfThePipeline) {
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 4, .pipeline = 16, .chunks = 3, .micro_batch = 2}),
+            "V2");  // 8 of 16
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 4, .pipeline = 16, .chunks = 3, .micro_batch = 1}), "");
+}
+
+TEST(Rules, S1SequenceParallelismNeedsTensorThatDividesTheSequence) {
+  EXPECT_EQ(rule(gpt_22b(64), {.tensor = 1, .pipeline = 4, .sequence = true}), "S1");
+  PlanProblem p = gpt_22b(64);
+  p.model.seq_length = 2044;
+  EXPECT_EQ(rule(p, {.tensor = 8, .sequence = true}), "S1");
+  EXPECT_EQ(rule(p, {.tensor = 4, .pipeline = 2, .sequence = true}), "");
+}
+
+TEST(Rules, C1SequenceIsAMultipleOfTwiceTheContextRanks) {
+  PlanProblem p = gpt_22b(64);
+  p.model.seq_length = 2056;
+  EXPECT_EQ(rule(p, {.tensor = 4, .context = 8}), "C1");
+  EXPECT_EQ(rule(p, {.tensor = 4, .context = 4}), "");
+}
+
+// T1 of Megatron: 50257 ids become a multiple of 128 * tensor.
+TEST(Rules, T1VocabularyIsPaddedForTheTensorRanks) {
+  EXPECT_EQ(count_parameters(gpt_22b(8).model, 8).embedding, 51200.0 / 8 * 6144 + 2048.0 * 6144);
+}
+
+// R1: a stage's layers are recomputed whole, some, or none.
+TEST(Rules, R1RecomputedLayersAreOfAStage) {
+  const PlanProblem p = gpt_22b(64);
+  const auto kept = [&](Recomputed what, int layers) {
+    Candidate c{.tensor = 8, .recompute_layers = layers, .recompute = what};
+    EXPECT_FALSE(complete(p, c));
+    return memory_bill(p, c, 0).activations;
+  };
+  const double none = kept(Recomputed::kNone, 0), half = kept(Recomputed::kFull, 24),
+               full = kept(Recomputed::kFull, 0);
+  EXPECT_LT(full, half);
+  EXPECT_LT(half, none);
+  EXPECT_EQ(full, kept(Recomputed::kFull, 48));
+}
+
+// W3: tensor ranks beyond a machine talk over the network.
+TEST(Rules, W3TensorRanksBeyondAMachineUseTheNetwork) {
+  const PlanProblem p = gpt_22b(64);
+  EXPECT_GT(group_link(p, 8, 1).bandwidth, 4 * group_link(p, 16, 1).bandwidth / 8);
+  EXPECT_GT(price_layer(p, {.tensor = 16}).forward_comm, 2 * price_layer(p, {.tensor = 8}).forward_comm);
+}
+
+// F1: without a kernel that joins scale, mask and softmax the scores are passed over more often.
+TEST(Rules, F1ScoresWithoutAJoinedKernelAreSlower) {
+  PlanProblem p = gpt_22b(64);
+  p.software.attention = AttentionKernel::kFusedSoftmax;
+  const double joined = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 4 heads
+  p.model.heads = p.model.query_groups = 96;
+  const double apart = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads, no multiple of 4
+  EXPECT_GT(apart, 1.3 * joined);
+}
+
+TEST(StageLayers, AreSpreadBeforeTheLastStage) {
+  PlanProblem p = gpt_22b(64);
+  p.model.layers = 50;
+  const Candidate c{.pipeline = 8};
+  std::vector<int> layers;
+  for (int stage = 0; stage < 8; ++stage) layers.push_back(stage_layers(p, c, stage));
+  EXPECT_EQ(layers, (std::vector<int>{6, 6, 6, 6, 6, 7, 7, 6}));
+  const Candidate ends{.pipeline = 8, .first_layers = 5, .last_layers = 4};
+  EXPECT_EQ(stage_layers(p, ends, 0), 5);
+  EXPECT_EQ(stage_layers(p, ends, 7), 4);
+  int sum = 0;
+  for (int stage = 0; stage < 8; ++stage) sum += stage_layers(p, ends, stage);
+  EXPECT_EQ(sum, 50);
+}
+
+}  // namespace
+}  // namespace megalith

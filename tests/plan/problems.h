@@ -1,0 +1,42 @@
+#pragma once
+
+#include "libcore/plan/search.h"
+
+namespace megalith::test {
+
+inline ModelConfig gpt(int layers, int hidden, int heads, int seq, int64_t vocab) {
+  ModelConfig m;
+  m.layers = layers;
+  m.hidden = hidden;
+  m.heads = heads;
+  m.query_groups = heads;
+  m.ffn_hidden = 4 * hidden;
+  m.kv_channels = hidden / heads;
+  m.seq_length = m.max_positions = seq;
+  m.vocab_size = vocab;
+  return m;
+}
+
+inline ModelConfig llama(int layers, int hidden, int heads, int groups, int ffn, int64_t vocab) {
+  ModelConfig m = gpt(layers, hidden, heads, 4096, vocab);
+  m.group_query = groups != heads;
+  m.query_groups = groups;
+  m.ffn_hidden = ffn;
+  m.swiglu = m.untied_head = true;
+  m.linear_bias = false;
+  m.norm = Normalization::kRmsNorm;
+  m.position = PositionEmbedding::kRope;
+  m.hidden_dropout = m.attention_dropout = 0;
+  return m;
+}
+
+/// GPT-3 with 22 billion parameters (Korthikanti et al. 2022, table 3) on A100 machines of eight.
+inline PlanProblem gpt_22b(int world) {
+  PlanProblem p;
+  p.model = gpt(48, 6144, 64, 2048, 50257);
+  p.machine = {find_accelerator("A100-SXM-80GB"), world, 8};
+  p.max_global_batch = 16;
+  return p;
+}
+
+}  // namespace megalith::test
