@@ -121,7 +121,7 @@ Software software(const Record& r) {
     s.gradient_bytes = 2;
     s.reduced_bytes = 4;
     s.bucket_bytes = 3e9;
-    s.reduces_whole = s.gathered_logits = s.torch_loss = true;
+    s.reduces_whole = s.gathered_logits = s.torch_loss = s.keeps_gathered = true;
     s.fused_gradients = false;
     s.step_copy_bytes = 4;
     s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
@@ -133,10 +133,11 @@ Software software(const Record& r) {
     s.fused_gradients = false;
     s.step_copy_bytes = 12;  // flat gradients in 16 bits and in fp32, parameters to broadcast, AdamW's own
     s.fused_activation = false;
-  } else if (framework == "llm-foundry/FSDP") {  // GPT's norms and GELU are single kernels of PyTorch's
+  } else if (framework == "llm-foundry/FSDP") {  // norms with casts around them, GELU a kernel of PyTorch's
     s.gradient_bytes = 2;
     s.fused_cross_entropy = true;
     s.fused_gradients = false;
+    s.cast_norm = true;
   } else if (framework == "torchtitan") {
     s.gradient_bytes = 4;
     s.torch_loss = true;
@@ -147,6 +148,7 @@ Software software(const Record& r) {
              framework == "Megatron-Bridge") {
     s.attention = AttentionKernel::kFused;
     s.overlap_tensor = true;
+    if (framework != "Megatron-LM") s.gradient_bytes = 2;  // NeMo reduces them in 16 bits
   }
   return s;
 }

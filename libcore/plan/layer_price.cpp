@@ -150,7 +150,7 @@ struct Pricer {
 
   double norm_bytes(bool forward) const {  // two norms, of an element of the hidden size
     const double fused = forward ? 2 * e : 4 * e;
-    return 2 * (w.fused_norm || w.compiled ? fused : forward ? 2 * e + 32 : 4 * e + 76);
+    return 2 * ((w.fused_norm && !w.cast_norm) || w.compiled ? fused : forward ? 2 * e + 32 : 4 * e + 76);
   }
   double residual_bytes(bool forward) const {
     return forward ? 2 * (3 * e + has_dropout(m)) : 2 * (2 * e + has_dropout(m));
@@ -177,7 +177,7 @@ struct Pricer {
   /// Kernels that the host starts for a layer. Its time hides behind the device's, or the other way round.
   double launches(bool forward) const {
     double count = 12;
-    count += w.fused_norm ? 2 : 14;
+    count += w.fused_norm && !w.cast_norm ? 2 : 14;
     count += w.fused_activation ? 1 : 4;
     count += has_dropout(m) ? 4 : 2;
     count += m.position == PositionEmbedding::kRope ? (w.fused_rope ? 2 : 14) : 0;
@@ -268,7 +268,8 @@ struct Pricer {
   void keep(LayerPrice& out) const {
     const double h = m.hidden;
     const double masks = has_dropout(m) ? 2 * h * share : 0;
-    const double rows = 4 * e * h * share + masks;  // norms' inputs and outputs, two dropout masks
+    const double whole = w.keeps_gathered ? 1 : share;
+    const double rows = 2 * e * h * (share + whole) + masks;  // norms' inputs and outputs, two dropout masks
     const double inner =
         w.fused_norm || w.compiled ? 0 : k.eager_kept * 12 * h * share;  // copies in eager norms
     const double core = keeps_scores() ? scores() / n * score_bytes() : 4.0 * m.heads / s.tensor;
@@ -289,7 +290,8 @@ struct Pricer {
     out.kept_head = 2 * e * n * h * share;
     const double copies = w.fused_cross_entropy ? 4 : k.logit_copies + (w.torch_loss && !w.compiled ? 6 : 0);
     out.logits = n * logit_columns() * (p.half() ? copies : 8);
-    out.transient = s.sequence ? 2 * e * n * h : 0;
+    // While a layer's attention runs: its raw scores, and two gradients of them.
+    out.transient = (s.sequence ? 2 * e * n * h : 0) + (keeps_scores() ? 3 * e * scores() : 0);
   }
   double score_bytes() const {  // kept for each element of the scores
     const double softmax = e, drop = m.attention_dropout > 0 ? 1 + e : 0;

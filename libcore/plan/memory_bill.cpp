@@ -35,10 +35,8 @@ double optimizer_bytes(const PlanProblem& p) {
 void add_state(const PlanProblem& p, const Candidate& c, double parameters, MemoryBill& bill) {
   const double ranks = static_cast<double>(c.data) * c.context;
   const auto part = [&](Sharding from) { return c.sharding >= from ? 1 / ranks : 1.0; };
-  const bool narrow =
-      p.precision == Precision::kFp8 || p.precision == Precision::kMxfp8 || p.precision == Precision::kNvfp4;
-  const double weight = p.element() + (narrow ? 1 : 0);  // with a copy in 8 bits
-  bill.parameters = parameters * weight * part(Sharding::kParameters);
+  // 8- and 4-bit products keep their weights in 8 bits, in both orders: as many bytes as 16 bits.
+  bill.parameters = parameters * p.element() * part(Sharding::kParameters);
   bill.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
   bill.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
 }

@@ -9,7 +9,9 @@
 #include "libcore/base/text.h"
 #include "libcore/convert/hf_config.h"
 #include "libcore/data/tokenizer_files.h"
-#include "libcore/plan/plan_text.h"
+#include "libcore/plan/plan_html.h"
+#include "libcore/plan/run_log.h"
+#include "libcore/plan/timeline.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {
@@ -207,6 +209,15 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     problem.coefficients = &own;
   }
   const PlanOptions& plan = command.plan;
+  if (!plan.verify_log.empty()) {
+    const RunLog log = read_run_log(plan.verify_log);
+    return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
+  }
+  if (!plan.anchor.empty()) {
+    const RunLog log = read_run_log(plan.anchor);
+    own = anchored(log, logged_run(log, problem, plan.anchor));
+    problem.coefficients = &own;
+  }
   const SearchResult result =
       search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
@@ -217,10 +228,12 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   report.sensitivities = sensitivity(problem, result.plans);
   if (const auto& lacking = found ? result.missed : result.closest)
     report.remedy = smallest_change(problem, *lacking);
-  if (plan.explain) {
-    report.front = pareto_front(problem, request.fixed);
-    report.inverse = inverse_questions(problem, request.fixed);
-  }
+  if (plan.explain || !plan.html.empty()) report.front = pareto_front(problem, request.fixed);
+  if (plan.explain) report.inverse = inverse_questions(problem, request.fixed);
+  if (!plan.html.empty()) write_file(plan.html, plan_html(report));
+  if (!plan.trace.empty() && found)
+    write_file(plan.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
+                                                      result.plans.front().candidate.microbatches)));
   if (plan.json) return {plan_json(report), found};
   if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
   return {plan_text(report), true};

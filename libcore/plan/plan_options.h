@@ -43,6 +43,7 @@ struct PlanOptions {
   std::string fp8_format, fp8_recipe, fp4_format;
   double gpu_hour = 0;
   JobKind emit = JobKind::kNone;
+  std::string html, trace, verify_log, anchor;
   bool explain = false, json = false;
 
   template <class V>
@@ -83,6 +84,14 @@ struct PlanOptions {
     v("explain", explain,
       "Print the Pareto front, and the least devices, longest sequence and most layers that have a plan.");
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
+    v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
+      metavar("FILE"));
+    v("trace", trace, "Write the pipeline's timeline there, for chrome://tracing.", metavar("FILE"));
+    v("verify-log", verify_log,
+      "Print predicted against measured for the run of a Megatron-LM log, in place of plans.",
+      metavar("FILE"));
+    v("anchor", anchor, "Scale the rates so that the run of this Megatron-LM log is predicted as it was.",
+      metavar("FILE"));
     v("top", top, "Plans to print.", between(1, 1000));
     v("json", json, "Print one JSON object instead of tables.");
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <tuple>
 
 #include "libcore/plan/split.h"
@@ -172,7 +173,7 @@ class Search {
     if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));
     priced = true;
     if (!given && chunks == 1) cut(c);
-    result_.candidates += static_cast<int64_t>(choices(c).size() * shardings_.size());
+    result_.candidates += static_cast<int64_t>(choices(c).size() * shardings_of(c).size());
     families_.push_back({c, prices_.size() - 1});
   }
 
@@ -205,6 +206,11 @@ class Search {
     return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
                                               Sharding::kParameters});
   }
+  /// One rank has nothing to share.
+  std::span<const Sharding> shardings_of(const Candidate& c) const {
+    const std::span<const Sharding> all(shardings_);
+    return c.data * c.context == 1 ? all.first(1) : all;
+  }
 
   void bound(Family& family) {
     const LayerPrice& price = prices_[family.price];
@@ -222,7 +228,7 @@ class Search {
     for (const Choice& choice : choices(c)) {
       c.recompute = choice.recompute;
       c.recompute_layers = choice.layers;
-      for (Sharding sharding : shardings_) {
+      for (Sharding sharding : shardings_of(c)) {
         c.sharding = sharding;
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;

@@ -18,14 +18,18 @@ struct Software {
   AttentionKernel attention = AttentionKernel::kFused;
   Schedule schedule = Schedule::kOneForwardOneBackward;
   bool fused_norm = true, fused_rope = true, fused_activation = true;  // one kernel each; else PyTorch's own
+  bool cast_norm =
+      false;  // a norm's kernel between casts: as slow as PyTorch's operators, keeping nothing more
   bool compiled = false;             // torch.compile: element-wise work joined, fewer launches
   bool overlap_gradients = true;     // reduced while the last backward pass runs
   bool overlap_parameters = true;    // gathered while the first forward pass runs
   bool overlap_tensor = false;       // tensor-parallel collectives cut into pieces under matrix products
   bool overlap_messages = true;      // pipeline messages of an interleaved schedule
   bool fused_cross_entropy = false;  // one copy of the logits
-  bool torch_loss = false;           // PyTorch's own cross entropy on fp32 logits
-  bool gathered_logits = false;      // each tensor rank holds the logits of all
+  bool keeps_gathered =
+      false;  // sequence parallelism gathers a layer's inputs once and keeps them for both passes
+  bool torch_loss = false;       // PyTorch's own cross entropy on fp32 logits
+  bool gathered_logits = false;  // each tensor rank holds the logits of all
   bool adam_8bit = false;
   bool fused_gradients = true;  // matrix products add to the gradient buffer themselves
   bool reduces_whole = false;   // gradients are summed on all ranks, though the optimizer needs a part

@@ -1,0 +1,181 @@
+#include "libcore/plan/plan_html.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/plan/launch.h"
+#include "libcore/plan/timeline.h"
+
+namespace megalith {
+namespace {
+
+constexpr int kWidth = 960, kLeft = 70;  // pixels
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text)
+    out += c == '&'   ? std::string("&amp;")
+           : c == '<' ? std::string("&lt;")
+           : c == '>' ? std::string("&gt;")
+                      : std::string(1, c);
+  return out;
+}
+std::string pixels(double value) {
+  return format_fixed(value, 1);
+}
+
+struct Part {
+  const char* name;
+  const char* color;
+  double (*value)(const MemoryBill&);
+};
+constexpr Part kParts[] = {
+    {"parameters", "#4269d0", [](const MemoryBill& b) { return b.parameters; }},
+    {"gradients", "#6cc5b0", [](const MemoryBill& b) { return b.gradients; }},
+    {"optimizer", "#3ca951", [](const MemoryBill& b) { return b.optimizer; }},
+    {"activations", "#efb118", [](const MemoryBill& b) { return b.activations; }},
+    {"logits", "#ff725c", [](const MemoryBill& b) { return b.logits; }},
+    {"transient", "#a463f2", [](const MemoryBill& b) { return b.transient; }},
+    {"context", "#9498a0", [](const MemoryBill& b) { return b.context; }},
+    {"fragmentation", "#d0d3d8", [](const MemoryBill& b) { return b.fragmentation; }},
+};
+
+void legend(std::ostream& out) {
+  out << "<p>";
+  for (const Part& part : kParts)
+    out << "<span class=key><i style=\"background:" << part.color << "\"></i>" << part.name << "</span> ";
+  out << "</p>\n";
+}
+
+void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
+  const Candidate& c = plan.candidate;
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const double most = p.machine.device.memory, scale = (kWidth - kLeft - 90) / most;
+  constexpr int kRow = 18;
+  out << "<svg width=" << kWidth << " height=" << c.pipeline * kRow + 24
+      << " role=img aria-label=\"memory by stage\">\n";
+  for (int stage = 0; stage < c.pipeline; ++stage) {
+    const int y = stage * kRow, layers = stage_layers(p, c, stage);
+    const MemoryBill bill = memory_bill(p, c, price, stage, layers);
+    out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " (" << layers << ")</text>";
+    double x = kLeft;
+    for (const Part& part : kParts) {
+      const double width = scale * part.value(bill);
+      if (width > 0.05)
+        out << "<rect x=" << pixels(x) << " y=" << y + 2 << " width=" << pixels(width)
+            << " height=" << kRow - 4 << " fill=\"" << part.color << "\"><title>" << part.name << ' '
+            << format_fixed(part.value(bill) / 1e9, 2) << " GB</title></rect>";
+      x += width;
+    }
+    out << "<text x=" << pixels(x + 5) << " y=" << y + 13 << '>' << format_fixed(bill.needed() / 1e9, 1)
+        << " GB</text>\n";
+  }
+  const double limit = kLeft + scale * usable_memory(p);
+  out << "<line x1=" << pixels(limit) << " x2=" << pixels(limit) << " y1=0 y2=" << c.pipeline * kRow
+      << " stroke=\"#c00\" stroke-dasharray=\"4 3\"/><text x=" << pixels(limit)
+      << " y=" << c.pipeline * kRow + 16 << " class=r fill=\"#c00\">"
+      << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
+}
+
+void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
+  const Candidate& c = plan.candidate;
+  constexpr int kMostPieces = 1500;
+  const int64_t most = std::max<int64_t>(c.pipeline, kMostPieces / (2 * c.pipeline * c.chunks));
+  const std::vector<Piece> pieces = play_pipeline(p, plan, most);
+  double end = 0;
+  int shown = 0;
+  for (const Piece& piece : pieces) {
+    end = std::max(end, piece.end);
+    shown = std::max(shown, piece.step.microbatch + 1);
+  }
+  const int row = std::clamp(360 / c.pipeline, 6, 18);
+  const double scale = (kWidth - kLeft - 10) / end;
+  out << "<p>" << shown << " of " << c.microbatches << " microbatches, " << format_fixed(end, 3)
+      << " s; forward blue, backward green, darker for later chunks, idle white.</p>\n<svg width=" << kWidth
+      << " height=" << c.pipeline * row + 4 << " role=img aria-label=timeline>\n";
+  for (int stage = 0; stage < c.pipeline; ++stage)
+    if (c.pipeline <= 32 || stage % 4 == 0)
+      out << "<text x=" << kLeft - 6 << " y=" << stage * row + std::min(row, 13) << " class=r>" << stage
+          << "</text>";
+  for (const Piece& piece : pieces) {
+    const bool forward = piece.step.kind == Step::kForward;
+    const int light = 72 - 30 * piece.step.chunk / std::max(c.chunks, 1);
+    out << "<rect x=" << pixels(kLeft + scale * piece.begin) << " y=" << piece.stage * row
+        << " width=" << pixels(std::max(0.3, scale * (piece.end - piece.begin) - 0.3))
+        << " height=" << row - 1 << " fill=\"hsl(" << (forward ? 215 : 145) << " 55% " << light << "%)\"/>";
+  }
+  out << "</svg>\n";
+}
+
+void front_plot(std::ostream& out, const Report& r) {
+  if (r.front.empty()) return;
+  constexpr int kHeight = 260, kBottom = 34;
+  double fast = 1e300, slow = 0, most = usable_memory(r.problem);
+  const auto seconds = [](const Plan& plan) {
+    return plan.time.total() / static_cast<double>(plan.candidate.global_batch);
+  };
+  for (const Plan& plan : r.front) {
+    fast = std::min(fast, seconds(plan));
+    slow = std::max(slow, seconds(plan));
+  }
+  const double span = std::max(slow - fast, 0.02 * fast);
+  const auto x = [&](const Plan& plan) {
+    return kLeft + (kWidth - kLeft - 40) * (seconds(plan) - fast) / span;
+  };
+  const auto y = [&](const Plan& plan) {
+    return 10 + (kHeight - kBottom - 20) * (1 - plan.memory.bill.needed() / most);
+  };
+  out << "<svg width=" << kWidth << " height=" << kHeight
+      << " role=img aria-label=\"Pareto front\">\n<path d=\"";
+  for (size_t i = 0; i < r.front.size(); ++i)
+    out << (i ? 'L' : 'M') << pixels(x(r.front[i])) << ' ' << pixels(y(r.front[i]));
+  out << "\" fill=none stroke=\"#4269d0\"/>\n";
+  for (const Plan& plan : r.front)
+    out << "<circle cx=" << pixels(x(plan)) << " cy=" << pixels(y(plan)) << " r=4 fill=\"#4269d0\"><title>"
+        << escaped(launch_options(r.problem, plan.candidate)) << "</title></circle>\n";
+  out << "<line x1=" << kLeft << " x2=" << kWidth - 20 << " y1=" << kHeight - kBottom
+      << " y2=" << kHeight - kBottom << " stroke=\"#888\"/><line x1=" << kLeft << " x2=" << kLeft
+      << " y1=5 y2=" << kHeight - kBottom << " stroke=\"#888\"/>"
+      << "<text x=" << kLeft << " y=" << kHeight - 12 << ">" << format_fixed(fast * 1e3, 2)
+      << " ms a sample</text><text x=" << kWidth - 20 << " y=" << kHeight - 12 << " class=r>"
+      << format_fixed(slow * 1e3, 2) << " ms a sample</text><text x=" << kLeft - 6 << " y=16 class=r>"
+      << format_fixed(most / 1e9, 0) << " GB</text><text x=" << kLeft - 6 << " y=" << kHeight - kBottom
+      << " class=r>0</text></svg>\n";
+}
+
+constexpr const char* kStyle =
+    "body{font:14px/1.45 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#1b1e23}"
+    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:1.6em}pre{background:#f5f6f8;padding:.8em;overflow-x:"
+    "auto;font-size:12px}"
+    "svg{max-width:100%}text{font-size:11px;fill:#333}text.r{text-anchor:end}.key{margin-right:1em;white-"
+    "space:nowrap}"
+    ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}";
+
+}  // namespace
+
+std::string plan_html(const Report& r) {
+  const PlanProblem& p = r.problem;
+  std::ostringstream out;
+  out << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+         "content=\"width=device-width\">"
+      << "<title>Plan for " << p.machine.world << " x " << escaped(p.machine.device.name) << "</title><style>"
+      << kStyle << "</style></head><body>\n<h1>" << format_fixed(total_parameters(p.model) / 1e9, 2)
+      << " billion parameters on " << p.machine.world << " x " << escaped(p.machine.device.name) << "</h1>\n";
+  if (!r.result.plans.empty()) {
+    const Plan& best = r.result.plans.front();
+    out << "<p><code>" << escaped(launch_options(p, best.candidate))
+        << "</code></p>\n<h2>Memory of plan 1 by stage (layers)</h2>\n";
+    legend(out);
+    memory_bars(out, p, best);
+    out << "<h2>The pipeline of plan 1</h2>\n";
+    timeline(out, p, best);
+    out << "<h2>Time against memory</h2>\n";
+    front_plot(out, r);
+  }
+  out << "<h2>All of it</h2>\n<pre>" << escaped(plan_text(r)) << "</pre>\n</body></html>\n";
+  return out.str();
+}
+
+}  // namespace megalith

@@ -1,0 +1,172 @@
+#include "libcore/plan/run_log.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// The number after `label` in a line.
+std::optional<double> number_after(std::string_view line, std::string_view label) {
+  const size_t at = line.find(label);
+  if (at == line.npos) return std::nullopt;
+  const std::string_view rest = trim(line.substr(at + label.size()));
+  return parse_double(rest.substr(0, rest.find_first_of(" |,")));
+}
+
+/// "  hidden_size ......................... 4096".
+void take_argument(std::string_view line, RunLog& log) {
+  const size_t dots = line.find(" ..");
+  if (dots == line.npos) return;
+  const size_t end = line.find_first_not_of('.', dots + 1);
+  if (end == line.npos || line[end] != ' ') return;
+  const std::string_view name = trim(line.substr(0, dots));
+  const size_t blank = name.rfind(' ');  // before it a rank or a time
+  log.arguments[std::string(blank == name.npos ? name : name.substr(blank + 1))] =
+      std::string(trim(line.substr(end)));
+}
+
+void most(std::optional<double>& value, std::optional<double> megabytes) {
+  constexpr double kMiB = 1024.0 * 1024;  // Megatron's "MB"
+  if (megabytes) value = std::max(value.value_or(0), *megabytes * kMiB);
+}
+
+class Arguments {
+ public:
+  Arguments(const RunLog& log, const std::string& path) : log_(log), path_(path) {}
+  int number(const char* name, int otherwise) const {
+    const auto at = log_.arguments.find(name);
+    if (at == log_.arguments.end() || at->second == "None") return otherwise;
+    const auto value = parse_int(at->second);
+    if (!value || *value < 0 || *value > 1 << 30)
+      fail(ErrorKind::kData, path_, ": ", name, " is ", quote(at->second), ", wanted a number");
+    return static_cast<int>(*value);
+  }
+  bool flag(const char* name, bool otherwise) const {
+    const auto at = log_.arguments.find(name);
+    return at == log_.arguments.end() ? otherwise : at->second == "True";
+  }
+  std::string word(const char* name) const {
+    const auto at = log_.arguments.find(name);
+    return at == log_.arguments.end() ? "" : at->second;
+  }
+
+ private:
+  const RunLog& log_;
+  const std::string& path_;
+};
+
+void take_shape(const Arguments& in, ModelConfig& m) {
+  m.layers = in.number("num_layers", m.layers);
+  m.hidden = in.number("hidden_size", m.hidden);
+  m.heads = in.number("num_attention_heads", m.heads);
+  m.kv_channels = in.number("kv_channels", m.hidden / std::max(m.heads, 1));
+  m.ffn_hidden = in.number("ffn_hidden_size", m.ffn_hidden);
+  m.group_query = in.flag("group_query_attention", m.group_query);
+  m.query_groups = m.group_query ? in.number("num_query_groups", m.query_groups) : m.heads;
+  m.seq_length = in.number("seq_length", m.seq_length);
+  m.max_positions = in.number("max_position_embeddings", m.max_positions);
+  m.vocab_size = in.number("padded_vocab_size", static_cast<int>(m.vocab_size));
+  m.swiglu = in.flag("swiglu", m.swiglu);
+}
+
+void take_recompute(const Arguments& in, Candidate& c) {
+  const std::string granularity = in.word("recompute_granularity");
+  if (granularity == "selective") c.recompute = Recomputed::kAttention;
+  if (granularity != "full") return;
+  c.recompute = Recomputed::kFull;
+  if (in.word("recompute_method") == "block") c.recompute_layers = in.number("recompute_num_layers", 0);
+}
+
+std::string compared(const char* what, double predicted, double measured, const char* unit, double scale) {
+  return concat(what, ": predicted ", format_fixed(predicted / scale, 3), ' ', unit, ", measured ",
+                format_fixed(measured / scale, 3), ' ', unit, ", ",
+                format_fixed(100 * (predicted / measured - 1), 1), " %\n");
+}
+
+}  // namespace
+
+RunLog read_run_log(const std::string& path) {
+  RunLog log;
+  std::vector<double> steps;
+  for (const std::string& line : split(read_file(path), '\n')) {
+    take_argument(line, log);
+    if (const auto ms = number_after(line, "elapsed time per iteration (ms):")) steps.push_back(*ms / 1e3);
+    most(log.allocated, number_after(line, "max allocated:"));
+    most(log.reserved, number_after(line, "max reserved:"));
+  }
+  if (steps.empty())
+    fail(ErrorKind::kData, path,
+         ": no line has \"elapsed time per iteration (ms):\"; it is no training log of Megatron-LM");
+  steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 5));
+  std::nth_element(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2), steps.end());
+  log.seconds = steps[steps.size() / 2];
+  return log;
+}
+
+LoggedRun logged_run(const RunLog& log, const PlanProblem& base, const std::string& path) {
+  const Arguments in(log, path);
+  LoggedRun run{base, {}};
+  PlanProblem& p = run.problem;
+  Candidate& c = run.candidate;
+  take_shape(in, p.model);
+  p.machine.world = in.number("world_size", p.machine.world);
+  p.machine.local_world = std::min(p.machine.local_world, p.machine.world);
+  p.max_global_batch = 0;
+  p.global_batch = in.number("global_batch_size", static_cast<int>(base.global_batch));
+  c.tensor = in.number("tensor_model_parallel_size", 1);
+  c.pipeline = in.number("pipeline_model_parallel_size", 1);
+  c.context = in.number("context_parallel_size", 1);
+  c.micro_batch = in.number("micro_batch_size", 1);
+  c.sequence = in.flag("sequence_parallel", false) && c.tensor > 1;
+  if (in.flag("use_distributed_optimizer", false)) c.sharding = Sharding::kOptimizer;
+  if (const int layers = in.number("num_layers_per_virtual_pipeline_stage", 0); layers > 0)
+    c.chunks = std::max(1, p.model.layers / std::max(1, c.pipeline) / layers);
+  take_recompute(in, c);
+  if (const auto rejection = complete(p, c))
+    fail(ErrorKind::kData, path, ": the run it names is not legal: ", rejection->rule, ", ",
+         rejection->reason);
+  return run;
+}
+
+std::string verify_text(const RunLog& log, const LoggedRun& run) {
+  const Plan plan = make_plan(run.problem, run.candidate);
+  std::string out = compared("step", plan.time.total(), log.seconds, "s", 1);
+  const MemoryBill& bill = plan.memory.bill;
+  if (log.allocated) out += compared("most allocated", bill.allocated(), *log.allocated, "GB", 1e9);
+  if (log.reserved) out += compared("most reserved", bill.reserved(), *log.reserved, "GB", 1e9);
+  return out;
+}
+
+Coefficients anchored(const RunLog& log, const LoggedRun& run) {
+  const Coefficients& base = *run.problem.coefficients;
+  const auto scaled = [&](double factor) {
+    Coefficients k = base;
+    k.sustained_clock = base.sustained_clock * factor;
+    k.memory_rate = base.memory_rate * factor;
+    return k;
+  };
+  const auto seconds = [&](double factor) {
+    const Coefficients k = scaled(factor);
+    PlanProblem p = run.problem;
+    p.coefficients = &k;
+    return make_plan(p, run.candidate).time.total();
+  };
+  double low = 0.3,
+         high = 1.18;  // of the rates: a run that needs others is another machine, or another program
+  if (seconds(low) < log.seconds || seconds(high) > log.seconds)
+    fail(ErrorKind::kUsage, "--anchor: the run took ", format_fixed(log.seconds, 3),
+         " s a step and is predicted with ", format_fixed(seconds(1), 3),
+         " s; no rates of this device explain that");
+  for (int i = 0; i < 60; ++i) {
+    const double middle = 0.5 * (low + high);
+    (seconds(middle) > log.seconds ? low : high) = middle;
+  }
+  return scaled(0.5 * (low + high));
+}
+
+}  // namespace megalith

@@ -1,0 +1,114 @@
+#include "libcore/plan/timeline.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "libcore/base/error.h"
+#include "libcore/base/json.h"
+
+namespace megalith {
+namespace {
+
+class Player {
+ public:
+  Player(const PlanProblem& p, const Plan& plan, int microbatches)
+      : p_(p), c_(plan.candidate), price_(price_layer(p, shape_of(c_))), microbatches_(microbatches) {
+    const size_t count = static_cast<size_t>(c_.pipeline) * static_cast<size_t>(c_.chunks * microbatches);
+    forward_.assign(count, kNever);
+    backward_.assign(count, kNever);
+    for (int stage = 0; stage < c_.pipeline; ++stage)
+      orders_.push_back(plan_pipeline(stage, c_.pipeline, c_.chunks, microbatches, c_.pipeline));
+  }
+
+  std::vector<Piece> play() {
+    std::vector<size_t> next(orders_.size(), 0);
+    std::vector<double> free(orders_.size(), 0);
+    std::vector<Piece> out;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t stage = 0; stage < orders_.size(); ++stage)
+        while (next[stage] < orders_[stage].size()) {
+          const Step& step = orders_[stage][next[stage]];
+          const double ready = needed(static_cast<int>(stage), step);
+          if (ready == kNever) break;
+          Piece piece{static_cast<int>(stage), step, std::max(ready, free[stage]), 0};
+          piece.end = free[stage] = piece.begin + seconds(piece.stage, step);
+          done(piece);
+          out.push_back(piece);
+          ++next[stage];
+          moved = true;
+        }
+    }
+    return out;
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  size_t place(int stage, int chunk, int microbatch) const {
+    return (static_cast<size_t>(chunk) * static_cast<size_t>(c_.pipeline) + static_cast<size_t>(stage)) *
+               static_cast<size_t>(microbatches_) +
+           static_cast<size_t>(microbatch);
+  }
+  /// When what a piece needs from its neighbour in the chain of chunks is there.
+  double needed(int stage, const Step& step) const {
+    const int here = step.chunk * c_.pipeline + stage, last = c_.chunks * c_.pipeline - 1;
+    const auto at = [&](const std::vector<double>& times, int at_chain) {
+      return times[place(at_chain % c_.pipeline, at_chain / c_.pipeline, step.microbatch)];
+    };
+    if (step.kind == Step::kForward) return here == 0 ? 0 : at(forward_, here - 1);
+    const double own = at(forward_, here);
+    return here == last ? own : std::max(own, at(backward_, here + 1));
+  }
+  double seconds(int stage, const Step& step) const {
+    const double layers = static_cast<double>(stage_layers(p_, c_, stage)) / c_.chunks;
+    const int here = step.chunk * c_.pipeline + stage;
+    const bool head = here == c_.chunks * c_.pipeline - 1;
+    constexpr double kForwardOfHead = 1.0 / 3;
+    if (step.kind == Step::kForward)
+      return layers * (price_.forward + price_.forward_comm) + (head ? kForwardOfHead * price_.head : 0);
+    const double whole = stage_seconds(c_, price_, stage, stage_layers(p_, c_, stage)) -
+                         (stage == c_.pipeline - 1 ? price_.head : 0);
+    return whole / c_.chunks - layers * (price_.forward + price_.forward_comm) +
+           (head ? (1 - kForwardOfHead) * price_.head : 0);
+  }
+  void done(const Piece& piece) {
+    auto& times = piece.step.kind == Step::kForward ? forward_ : backward_;
+    times[place(piece.stage, piece.step.chunk, piece.step.microbatch)] = piece.end;
+  }
+
+  const PlanProblem& p_;
+  const Candidate& c_;
+  const LayerPrice price_;
+  const int microbatches_;
+  std::vector<std::vector<Step>> orders_;
+  std::vector<double> forward_, backward_;  // when each piece is done
+};
+
+}  // namespace
+
+std::vector<Piece> play_pipeline(const PlanProblem& p, const Plan& plan, int64_t microbatches) {
+  const Candidate& c = plan.candidate;
+  int64_t count = std::min(microbatches, c.microbatches);
+  if (c.chunks > 1) count = std::max<int64_t>(c.pipeline, count / c.pipeline * c.pipeline);  // whole groups
+  return Player(p, plan, static_cast<int>(count)).play();
+}
+
+std::string chrome_trace(const std::vector<Piece>& pieces) {
+  Json events = Json::array(), root = Json::object();
+  for (const Piece& piece : pieces) {
+    Json event = Json::object();
+    event.set("name", concat(piece.step));
+    event.set("cat", piece.step.kind == Step::kForward ? "forward" : "backward");
+    event.set("ph", "X");
+    event.set("ts", piece.begin * 1e6);
+    event.set("dur", (piece.end - piece.begin) * 1e6);
+    event.set("pid", 0);
+    event.set("tid", piece.stage);
+    events.push_back(std::move(event));
+  }
+  root.set("traceEvents", std::move(events));
+  return root.dump() + '\n';
+}
+
+}  // namespace megalith
