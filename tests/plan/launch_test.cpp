@@ -1,0 +1,67 @@
+#include "libcore/plan/launch.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/json.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt_22b;
+
+bool has(const std::string& text, const std::string& what) {
+  return text.find(what) != std::string::npos;
+}
+
+TEST(Launch, NamesTheCutInMegatronsOptions) {
+  PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8, .pipeline = 4, .chunks = 3, .sequence = true, .sharding = Sharding::kOptimizer};
+  ASSERT_FALSE(complete(p, c));
+  const std::string options = launch_options(p, c);
+  EXPECT_TRUE(has(options, "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 4")) << options;
+  EXPECT_TRUE(has(options, "--num-layers-per-virtual-pipeline-stage 4")) << options;  // 48 / 4 / 3
+  EXPECT_TRUE(has(options, "--sequence-parallel")) << options;
+  EXPECT_TRUE(has(options, "--use-distributed-optimizer")) << options;
+  c.recompute = Recomputed::kFull;
+  c.recompute_layers = 6;
+  EXPECT_TRUE(has(launch_options(p, c), "--recompute-method block --recompute-num-layers 2")) << "each chunk";
+}
+
+TEST(Launch, NamesUnevenCuts) {
+  PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8, .pipeline = 4, .first_layers = 11, .last_layers = 9};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_TRUE(has(launch_options(p, c),
+                  "--decoder-first-pipeline-num-layers 11 --decoder-last-pipeline-num-layers 9"));
+  p.stage_layers = {12, 14, 13, 9};
+  c.first_layers = c.last_layers = 0;
+  EXPECT_TRUE(has(launch_options(p, c), "--pipeline-model-parallel-layout 'Et*12|t*14|t*13|t*9L'"))
+      << launch_options(p, c);
+}
+
+TEST(Launch, StartsOneProcessADevice) {
+  const PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_TRUE(has(launch_line(p, c, Launcher::kTorchrun, false), "torchrun --nnodes 8 --nproc_per_node 8"));
+  EXPECT_TRUE(has(launch_line(p, c, Launcher::kSrun, true), "--ntasks-per-node 8"));
+  EXPECT_TRUE(has(launch_line(p, c, Launcher::kMpirun, false), "mpirun -np 64 --map-by ppr:8:node"));
+  EXPECT_TRUE(has(launch_line(p, c, Launcher::kMpirun, true), "megalith-pretrain"));
+}
+
+TEST(Launch, WritesJobsThatParsersRead) {
+  const PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8};
+  ASSERT_FALSE(complete(p, c));
+  const Json k8s = Json::parse(job_text(p, c, JobKind::kKubernetes, false), "k8s");
+  EXPECT_EQ(k8s["kind"].as_string(), "PyTorchJob");
+  EXPECT_EQ(k8s["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"].as_int(), 7);
+  const Json dlc = Json::parse(job_text(p, c, JobKind::kDlc, false), "dlc");
+  EXPECT_EQ(dlc["JobSpecs"].as_array()[0]["PodCount"].as_int(), 8);
+  const std::string slurm = job_text(p, c, JobKind::kSlurm, false);
+  EXPECT_TRUE(slurm.starts_with("#!/bin/bash\n#SBATCH --nodes=8\n"));
+}
+
+}  // namespace
+}  // namespace megalith

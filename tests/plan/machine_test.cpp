@@ -1,0 +1,52 @@
+#include "libcore/plan/machine.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+TEST(AcceleratorList, KnowsTheDocumentedNames) {
+  const AcceleratorList list = AcceleratorList::installed();
+  for (const char* name : {"h100", "a100-80", "h200", "b200", "910b", "mi300x"})
+    EXPECT_GT(list.find(name).half_flops, 0) << name;
+  EXPECT_EQ(list.find("gb200").link_domain, 72);
+  EXPECT_EQ(list.find("A100-80GB").memory, 85e9);
+}
+
+TEST(AcceleratorList, TakesTheUsersDevicesFirst) {
+  const test::TempDir folder;
+  const std::string path = folder / "mine.yaml";
+  write_file(path, "H100-SXM-80GB: [900, 60, 1800, 0, 80, 3, 400, 8, 100, 132, 600]\nmine: H100-SXM-80GB\n");
+  AcceleratorList list = AcceleratorList::installed();
+  list.add_file(path);
+  EXPECT_EQ(list.find("h100-sxm-80gb").half_flops, 900e12);
+  EXPECT_EQ(list.find("mine").network_bandwidth, 12.5e9);
+}
+
+TEST(AcceleratorList, RefusesLinesThatAreNoDevice) {
+  const test::TempDir folder;
+  const std::string path = folder / "mine.yaml";
+  const auto complaint = [&](const std::string& text) -> std::string {
+    write_file(path, text);
+    AcceleratorList list;
+    try {
+      list.add_file(path);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(complaint("X: [1, 2]\n").find("\"X\" has 2 values, wanted 11"), std::string::npos)
+      << complaint("X: [1, 2]\n");
+  EXPECT_NE(complaint("X: [1, 2, 3, 4, 5, 6, seven, 8, 9, 10, 11]\n").find("value 7 is \"seven\""),
+            std::string::npos);
+  EXPECT_NE(complaint("X: [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n").find("value 1 must be greater than 0"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,84 @@
+#include "libcore/plan/timeline.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/json.h"
+#include "libcore/plan/plan_html.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt_22b;
+
+Plan priced(const PlanProblem& p, Candidate c) {
+  const auto rejection = complete(p, c);
+  EXPECT_FALSE(rejection) << rejection->reason;
+  return make_plan(p, c);
+}
+
+double end_of(const std::vector<Piece>& pieces) {
+  double end = 0;
+  for (const Piece& piece : pieces) end = std::max(end, piece.end);
+  return end;
+}
+
+// Played through, a pipeline takes as long as the closed forms of the time model say.
+TEST(Timeline, AgreesWithTheTimeModel) {
+  const PlanProblem p = gpt_22b(64);
+  for (const Candidate& c : {Candidate{.tensor = 8, .pipeline = 1}, Candidate{.tensor = 8, .pipeline = 8},
+                             Candidate{.tensor = 4, .pipeline = 4, .recompute = Recomputed::kFull},
+                             Candidate{.tensor = 8, .pipeline = 8, .chunks = 2}}) {
+    const Plan plan = priced(p, c);
+    const StepTime& t = plan.time;
+    const double closed = t.compute + t.recompute + t.tensor_comm + t.bubble;
+    const std::vector<Piece> pieces = play_pipeline(p, plan, plan.candidate.microbatches);
+    EXPECT_EQ(static_cast<int64_t>(pieces.size()), 2 * c.pipeline * c.chunks * plan.candidate.microbatches);
+    // Interleaved, and with a head on one stage, stages wait a little more than the closed form counts.
+    EXPECT_NEAR(end_of(pieces) / closed, 1, c.chunks > 1 ? 0.08 : 0.03) << c.pipeline << ' ' << c.chunks;
+  }
+}
+
+TEST(Timeline, StagesDoOneThingAtATime) {
+  const PlanProblem p = gpt_22b(64);
+  std::vector<Piece> pieces = play_pipeline(p, priced(p, {.tensor = 8, .pipeline = 8, .chunks = 3}), 8);
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return std::tie(a.stage, a.begin) < std::tie(b.stage, b.begin);
+  });
+  for (size_t i = 1; i < pieces.size(); ++i)
+    if (pieces[i].stage == pieces[i - 1].stage) {
+      EXPECT_GE(pieces[i].begin, pieces[i - 1].end);
+    }
+}
+
+TEST(Timeline, IsATraceThatReadersOfChromesFormatTake) {
+  const PlanProblem p = gpt_22b(64);
+  const Plan plan = priced(p, {.tensor = 8, .pipeline = 4});
+  const Json trace = Json::parse(chrome_trace(play_pipeline(p, plan, 100)), "trace");
+  const Json::Array& events = trace["traceEvents"].as_array();
+  ASSERT_EQ(events.size(), static_cast<size_t>(2 * 4 * plan.candidate.microbatches));
+  for (const Json& event : events) {
+    EXPECT_EQ(event["ph"].as_string(), "X");
+    EXPECT_GT(event["dur"].as_double(), 0);
+  }
+}
+
+TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
+  const PlanProblem p = gpt_22b(64);
+  const SearchResult r = search_plans(p, {}, 10);
+  const Report report{
+      .problem = p, .result = r, .trainer = std::vector<TrainerAnswer>(10), .front = pareto_front(p, {})};
+  const std::string page = plan_html(report);
+  EXPECT_LT(page.size(), 300000u);
+  EXPECT_EQ(page.find("http"), std::string::npos);
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  size_t pictures = 0;
+  for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) ++pictures;
+  EXPECT_EQ(pictures, 3u);
+  EXPECT_EQ(page, plan_html(report));
+}
+
+}  // namespace
+}  // namespace megalith
