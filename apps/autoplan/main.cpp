@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
     Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
     command.add_to(options);
     if (!read_options(options, argc, argv)) return 0;
-    PlanCommand::check(options);
+    command.check(options);
     const PlanAnswer plans = answer(command, plan_request(command, options));
     std::fputs(plans.text.c_str(), stdout);
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);

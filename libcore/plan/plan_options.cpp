@@ -7,6 +7,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/config/config_file.h"
 #include "libcore/convert/hf_config.h"
 #include "libcore/data/tokenizer_files.h"
 #include "libcore/plan/plan_html.h"
@@ -44,7 +45,12 @@ int environment_number(const char* name, int otherwise) {
   return static_cast<int>(*value);
 }
 
-Machine machine_of(const PlanCommand& command, const Options& given) {
+/// Whether the sizes of the world were told, on the command line or by a cluster's file.
+struct GivenWorld {
+  bool world = false, local = false;
+};
+
+Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   AcceleratorList list = AcceleratorList::installed();
   for (const std::string& file : command.plan.gpu_files) list.add_file(file);
   Machine machine;
@@ -53,7 +59,7 @@ Machine machine_of(const PlanCommand& command, const Options& given) {
   if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
     machine.device.memory = *gb * 1e9;
   if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
-  const bool world = given.given("world-size"), here = given.given("local-world-size");
+  const bool world = given.world, here = given.local;
   machine.world = world ? std::max(command.parallel.world, 1)
                         : environment_number("WORLD_SIZE", std::max(command.parallel.world, 1));
   const int domain = std::min(machine.device.link_domain, machine.world);
@@ -74,15 +80,42 @@ Precision precision_of(const PlanCommand& command) {
   return half ? Precision::kHalf : Precision::kFloat32;
 }
 
-/// A Hugging Face model's shape; sizes that the command line gives stay.
-void take_shape(PlanCommand& command, const Options& given) {
-  const ModelConfig theirs = parse_hf_config(Json::load(command.plan.hf), command.plan.hf).config;
-  const int seq = given.given("seq-length") ? command.model.seq_length : theirs.seq_length;
-  const int positions =
-      given.given("max-position-embeddings") ? command.model.max_positions : theirs.max_positions;
-  command.model = theirs;
-  command.model.seq_length = seq;
-  command.model.max_positions = std::max(positions, seq);
+/// A cluster's file. What the command line gives goes first.
+GivenWorld take_cluster(PlanCommand& command, const Options& given) {
+  GivenWorld sizes{given.given("world-size"), given.given("local-world-size")};
+  if (command.plan.cluster.empty()) return sizes;
+  for (const FileOption& option : read_config_file(command.plan.cluster)) {
+    const auto value = option.words.size() == 1 ? parse_double(option.words.front()) : std::nullopt;
+    const auto wanted = [&](bool valid, const char* what) {
+      if (!valid)
+        fail(ErrorKind::kData, option.where, ": ", option.key, " is ", quote(join(option.words, " ")),
+             ", wanted ", what);
+    };
+    const auto taken = [&] { return given.given(option.key); };
+    if (option.key == "gpu") {
+      wanted(option.words.size() == 1, "a name");
+      if (!taken()) command.plan.gpu = option.words.front();
+    } else if (option.key == "world-size" || option.key == "local-world-size") {
+      wanted(value && *value >= 1 && *value <= ParallelConfig::kMostRanks, "a number of devices");
+      const bool world = option.key == "world-size";
+      (world ? sizes.world : sizes.local) = true;
+      if (!taken())
+        (world ? command.parallel.world : command.parallel.local_world) = static_cast<int>(*value);
+    } else if (option.key == "network-gbps" || option.key == "device-memory-gb" ||
+               option.key == "gpu-hour-price") {
+      wanted(value && *value > 0, "a number above 0");
+      if (taken()) continue;
+      if (option.key == "network-gbps") command.plan.network_gbps = value;
+      if (option.key == "device-memory-gb") command.plan.memory_gb = value;
+      if (option.key == "gpu-hour-price") command.plan.gpu_hour = *value;
+    } else {
+      fail(ErrorKind::kData, option.where, ": ", quote(option.key),
+           " says nothing about a cluster; known are gpu, world-size, local-world-size, network-gbps, "
+           "device-memory-gb, "
+           "gpu-hour-price");
+    }
+  }
+  return sizes;
 }
 
 void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
@@ -168,6 +201,9 @@ void PlanCommand::add_to(Options& options) {
 }
 
 void PlanCommand::check(Options& options) {
+  if (!plan.hf.empty()) {  // the command line's own sizes stay
+    options.adopt(to_json(parse_hf_config(Json::load(plan.hf), plan.hf).config), plan.hf, {"Model"});
+  }
   options.check({"Planning", "Model", "Tokenizer"});
 }
 
@@ -181,12 +217,12 @@ void PlanOptions::validate(Problems& problems) const {
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {
   refuse_unplanned(command, given);
-  if (!command.plan.hf.empty()) take_shape(command, given);
+  const GivenWorld world = take_cluster(command, given);
   PlanRequest request;
   PlanProblem& p = request.problem;
   p.model = command.model;
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
-  p.machine = machine_of(command, given);
+  p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.software.attention = command.plan.attention;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
@@ -221,8 +257,6 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   const SearchResult result =
       search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
-  if (found && plan.emit != JobKind::kNone)
-    return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
   Report report{.problem = problem, .result = result, .gpu_hour = plan.gpu_hour};
   for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer(problem, one.candidate));
   report.sensitivities = sensitivity(problem, result.plans);
@@ -234,6 +268,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   if (!plan.trace.empty() && found)
     write_file(plan.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
                                                       result.plans.front().candidate.microbatches)));
+  if (found && plan.emit != JobKind::kNone)
+    return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
   if (plan.json) return {plan_json(report), found};
   if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
   return {plan_text(report), true};

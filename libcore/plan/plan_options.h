@@ -32,7 +32,7 @@ struct PlanOptions {
   std::string gpu = "A100-SXM-80GB";
   std::vector<std::string> gpu_files;
   std::optional<double> memory_gb, network_gbps;
-  std::string hf, coefficients;
+  std::string cluster, hf, coefficients;
   int64_t max_global_batch = 0;
   int top = 10;
   SearchMode search = SearchMode::kBounded;
@@ -50,6 +50,11 @@ struct PlanOptions {
   void fields(V&& v) {
     v("gpu", gpu, "Kind of device, or \"local\" for this machine's processor.", metavar("NAME"));
     v("gpu-file", gpu_files, "Files with more kinds of device, in the form of docs/gpus.yaml.",
+      metavar("FILE"));
+    v("cluster", cluster,
+      "Take gpu, world-size, local-world-size, network-gbps, device-memory-gb and gpu-hour-price from a YAML "
+      "file, where the "
+      "command line does not give them.",
       metavar("FILE"));
     v("device-memory-gb", memory_gb, "Memory of a device in 1e9 bytes.", positive(),
       default_text("$DEVICE_MEMORY_GB, else the device's"));
@@ -110,7 +115,7 @@ struct PlanCommand {
   TokenizerConfig tokenizer;
 
   void add_to(Options&);
-  static void check(Options&);  // after reading: kUsage with every complaint
+  void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint
 };
 
 /// The problem of a command line. `given` says whether an option stands in it: those sizes are kept, the

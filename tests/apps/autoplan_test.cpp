@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "libcore/base/file.h"
 #include "libcore/base/json.h"
 #include "tests/support/files.h"
 
@@ -48,6 +49,99 @@ TEST(Autoplan, PlansForThisMachine) {
                   "--num-attention-heads 4 --seq-length 64 --vocab-size 512");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
+}
+
+TEST(Autoplan, JsonCarriesTheClosestPlanAndFailsAsTextDoes) {
+  const CommandResult result = run_command(app("autoplan") + k22b + " --device-memory-gb 4 --json");
+  EXPECT_EQ(result.code, 64);
+  const Json answer = Json::parse(result.out, "answer");
+  EXPECT_TRUE(answer["plans"].as_array().empty());
+  EXPECT_GT(answer["closest"]["lacking_bytes"].as_double(), 0);
+  EXPECT_FALSE(answer["rejected"].as_object().empty());
+}
+
+TEST(Autoplan, BothSearchesPrintTheSamePlans) {
+  const auto plans = [&](const std::string& search) {
+    const CommandResult result = run_command(app("autoplan") + k22b + " --json --top 20 --search " + search);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["plans"].dump();
+  };
+  EXPECT_EQ(plans("bounded"), plans("exhaustive"));
+}
+
+TEST(Autoplan, TakesTheLaunchersSizes) {
+  const std::string model =
+      " --max-global-batch-size 16 --num-layers 48 --num-attention-heads 64 --hidden-size 6144 --seq-length "
+      "2048 "
+      "--vocab-size 50257 --json --top 1";
+  const CommandResult result = run_command("WORLD_SIZE=16 LOCAL_WORLD_SIZE=4 " + app("autoplan") + model);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out, "answer")["devices"].as_int(), 16);
+  const CommandResult wrong = run_command("WORLD_SIZE=many " + app("autoplan") + model);
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_NE(wrong.err.find("WORLD_SIZE is \"many\""), std::string::npos) << wrong.err;
+}
+
+TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
+  const test::TempDir folder;
+  write_file(folder / "cluster.yaml", "gpu: h100\nworld-size: 32\nlocal-world-size: 8\nnetwork-gbps: 200\n");
+  write_file(folder / "config.json",
+             R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096,
+                 "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+                 "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+                 "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false, "rope_theta": 500000.0})");
+  const CommandResult result =
+      run_command(app("autoplan") + " --cluster " + (folder / "cluster.yaml") + " --hf " +
+                  (folder / "config.json") + " --global-batch-size 128 --json --top 1");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json answer = Json::parse(result.out, "answer");
+  EXPECT_EQ(answer["parameters"].as_double(), 8030261248.0);
+  EXPECT_EQ(answer["device"].as_string(), "H100-SXM-80GB");
+  EXPECT_EQ(answer["devices"].as_int(), 32);
+  write_file(folder / "cluster.yaml", "gpus: 3\n");
+  const CommandResult wrong = run_command(app("autoplan") + k22b + " --cluster " + (folder / "cluster.yaml"));
+  EXPECT_EQ(wrong.code, 65);
+  EXPECT_NE(wrong.err.find("\"gpus\" says nothing about a cluster"), std::string::npos) << wrong.err;
+}
+
+TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
+  const auto best = [&](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + k22b + " --json --top 1 " + options);
+    EXPECT_EQ(result.code, 0) << options << result.err;
+    return Json::parse(result.out, "answer")["plans"].as_array().at(0);
+  };
+  EXPECT_EQ(best("--tensor-model-parallel-size 2")["tensor"].as_int(), 2);
+  EXPECT_EQ(best("--context-parallel-size 4")["context"].as_int(), 4);
+  EXPECT_EQ(best("--zero-stage 3")["zero_stage"].as_int(), 3);
+  EXPECT_EQ(best("--recompute-granularity full --recompute-method uniform")["recompute"].as_string(), "full");
+  EXPECT_EQ(best("--recompute-granularity selective")["recompute"].as_string(), "attention");
+  EXPECT_EQ(best("--stage-layers 11 13 13 11")["stage_layers"].dump(), "[11, 13, 13, 11]");
+  EXPECT_EQ(best("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 9")["stage_layers"]
+                .as_array()[0]
+                .as_int(),
+            9);
+  const auto refusal = [&](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + k22b + ' ' + options);
+    EXPECT_EQ(result.code, 64) << options;
+    return result.err;
+  };
+  EXPECT_NE(refusal("--data-parallel-size 4").find("--data-parallel-size 4"), std::string::npos);
+  EXPECT_NE(refusal("--expert-model-parallel-size 2").find("--expert-model-parallel-size 2"),
+            std::string::npos);
+  EXPECT_NE(refusal("--gradient-accumulation-steps 2").find("--gradient-accumulation-steps"),
+            std::string::npos);
+  EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
+}
+
+TEST(Autoplan, WritesAPageATraceAndAJob) {
+  const test::TempDir folder;
+  const std::string page = folder / "plan.html", trace = folder / "plan.json";
+  const CommandResult result =
+      run_command(app("autoplan") + k22b + " --emit k8s --html " + page + " --trace " + trace);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out, "job")["kind"].as_string(), "PyTorchJob");
+  EXPECT_NE(read_file(page).find("</html>"), std::string::npos);
+  EXPECT_FALSE(Json::load(trace)["traceEvents"].as_array().empty());
 }
 
 }  // namespace
