@@ -289,7 +289,8 @@ struct Pricer {
     out.kept_embedding = n * (8 + (has_dropout(m) ? h * share : 0));
     out.kept_head = 2 * e * n * h * share;
     const double copies = w.fused_cross_entropy ? 4 : k.logit_copies + (w.torch_loss && !w.compiled ? 6 : 0);
-    out.logits = n * logit_columns() * (p.half() ? copies : 8);
+    const double rows_at_once = w.head_rows > 0 ? std::min<double>(n, w.head_rows) : n;
+    out.logits = rows_at_once * logit_columns() * (p.half() ? copies : w.head_rows > 0 ? 4 : 8);
     // While a layer's attention runs: its raw scores, and two gradients of them.
     out.transient = (s.sequence ? 2 * e * n * h : 0) + (keeps_scores() ? 3 * e * scores() : 0);
   }

@@ -224,6 +224,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
+  if (command.plan.gpu == "local") p.software = trainer_software();
   p.software.attention = command.plan.attention;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
@@ -254,11 +255,15 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     own = anchored(log, logged_run(log, problem, plan.anchor));
     problem.coefficients = &own;
   }
-  const SearchResult result =
+  SearchResult result =
       search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .gpu_hour = plan.gpu_hour};
-  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer(problem, one.candidate));
+  for (Plan& one : result.plans) {
+    report.trainer.push_back(ask_trainer(problem, one.candidate));
+    // On this machine's processor the trainer's own count is what will be used.
+    if (plan.gpu == "local" && report.trainer.back().rank) one.memory = *report.trainer.back().rank;
+  }
   report.sensitivities = sensitivity(problem, result.plans);
   if (const auto& lacking = found ? result.missed : result.closest)
     report.remedy = smallest_change(problem, *lacking);

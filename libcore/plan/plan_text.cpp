@@ -128,6 +128,16 @@ std::string bill_table(const PlanProblem& p, const Candidate& c) {
   return aligned(table) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
 }
 
+/// The trainer's own count, of its fullest rank.
+std::string trainer_table(const WorstStage& rank) {
+  std::vector<Row> table = {{"stage"}, {std::to_string(rank.stage)}};
+  for (const BillColumn& column : kBill) {
+    table[0].push_back(column.name);
+    table[1].push_back(gigabytes(column.value(rank.bill)));
+  }
+  return aligned(table);
+}
+
 std::string time_line(const StepTime& time) {
   std::string out;
   for (const TimeColumn& column : kTime)
@@ -180,8 +190,8 @@ std::string front_table(const Report& r) {
 }
 
 void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
-  if (trainer.bytes)
-    out << "megalith-pretrain runs plan 1 and takes " << gigabytes(static_cast<double>(*trainer.bytes))
+  if (trainer.rank)
+    out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->bill.needed())
         << " GB on its fullest rank\n";
   else
     out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
@@ -191,8 +201,10 @@ void tell_best(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
   out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
-      << bill_table(p, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
-      << "bottleneck: " << bottleneck(p, best) << "\n\n"
+      << (p.machine.device.multiprocessors == 0 && r.trainer.front().rank ? trainer_table(best.memory)
+                                                                          : bill_table(p, best.candidate))
+      << "\ntime of a step of plan 1: " << time_line(best.time) << "bottleneck: " << bottleneck(p, best)
+      << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
   tell_trainer(out, r.trainer.front());
   const bool ours = r.trainer.front().refusal.empty();
@@ -332,7 +344,8 @@ std::string plan_json(const Report& r) {
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
     Json entry = plan_object(p, r.result.plans[i]);
     entry.set("megatron_only", !r.trainer[i].refusal.empty());
-    if (r.trainer[i].bytes) entry.set("trainer_bytes", static_cast<int64_t>(*r.trainer[i].bytes));
+    if (const auto& rank = r.trainer[i].rank)
+      entry.set("trainer_bytes", static_cast<int64_t>(rank->bill.needed()));
     plans.push_back(std::move(entry));
   }
   for (const Plan& plan : r.front) front.push_back(plan_object(p, plan));

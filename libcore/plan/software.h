@@ -30,6 +30,7 @@ struct Software {
       false;  // sequence parallelism gathers a layer's inputs once and keeps them for both passes
   bool torch_loss = false;       // PyTorch's own cross entropy on fp32 logits
   bool gathered_logits = false;  // each tensor rank holds the logits of all
+  int head_rows = 0;             // rows of the logits that stand at a time; 0: all of them
   bool adam_8bit = false;
   bool fused_gradients = true;  // matrix products add to the gradient buffer themselves
   bool reduces_whole = false;   // gradients are summed on all ranks, though the optimizer needs a part

@@ -20,6 +20,15 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
   return {};
 }
 
+MemoryBill bill_of(const RunMemory& run) {
+  const auto bytes = [](size_t n) { return static_cast<double>(n); };
+  return {.parameters = bytes(run.weights),
+          .gradients = bytes(run.grads),
+          .optimizer = bytes(run.optimizer),
+          .activations = bytes(run.activations()),
+          .transient = bytes(run.links + run.scratch + run.batch)};
+}
+
 PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
   PretrainConfig config;
   config.model = p.model;
@@ -50,6 +59,12 @@ PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
 
 }  // namespace
 
+Software trainer_software() {
+  Software s;
+  s.head_rows = 1024;  // model/head.cpp
+  return s;
+}
+
 TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   TrainerAnswer answer;
   if (const std::string missing = without_option(p, c); !missing.empty()) {
@@ -66,10 +81,10 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     return answer;
   }
   try {
-    size_t most = 0;
-    for (int stage = 0; stage < c.pipeline; ++stage)
-      most = std::max(most, run_memory(config.model, config.parallel, config.train, stage).total());
-    answer.bytes = most;
+    for (int stage = 0; stage < c.pipeline; ++stage) {
+      const MemoryBill bill = bill_of(run_memory(config.model, config.parallel, config.train, stage));
+      if (!answer.rank || bill.needed() > answer.rank->bill.needed()) answer.rank = WorstStage{stage, bill};
+    }
   } catch (const Error& e) {
     answer.refusal = e.what();
   }

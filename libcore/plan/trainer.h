@@ -3,15 +3,18 @@
 #include <optional>
 #include <string>
 
-#include "libcore/plan/candidate.h"
+#include "libcore/plan/memory_bill.h"
 
 namespace megalith {
 
 /// Whether this version's trainer runs a cut, and what it allocates then.
 struct TrainerAnswer {
-  std::string refusal;          // the trainer's own complaint, or what it has no option for; empty: it runs
-  std::optional<size_t> bytes;  // of its fullest rank (run_memory), when it runs
+  std::string refusal;  // the trainer's own complaint, or what it has no option for; empty: it runs
+  std::optional<WorstStage> rank;  // its fullest rank, to the byte (run_memory), when it runs
 };
+/// What the trainer does, as far as the closed forms know it, for a plan of this machine's processor.
+Software trainer_software();
+
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

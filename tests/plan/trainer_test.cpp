@@ -1,0 +1,73 @@
+#include "libcore/plan/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/train/memory.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt;
+
+PlanProblem on_this_processor(int64_t vocab, int micro_batch) {
+  PlanProblem p;
+  p.model = gpt(4, 256, 4, 256, vocab);
+  p.machine = {Accelerator{.name = "a processor",
+                           .half_flops = 1e12,
+                           .float_flops = 1e12,
+                           .memory = 64e9,
+                           .memory_bandwidth = 2e10,
+                           .link_bandwidth = 1e10,
+                           .network_bandwidth = 1e10},
+               1, 1};
+  p.precision = Precision::kFloat32;
+  p.software = trainer_software();
+  p.global_batch = micro_batch;
+  return p;
+}
+
+TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
+  const PlanProblem p = on_this_processor(32000, 8);
+  Candidate c{.micro_batch = 8, .recompute = Recomputed::kFull};
+  ASSERT_FALSE(complete(p, c));
+  TrainConfig train;
+  train.micro_batch = train.global_batch = 8;
+  train.recompute = Recompute::kFull;
+  train.recompute_method = "uniform";
+  train.recompute_layers = 1;
+  ParallelConfig parallel;
+  parallel.data = parallel.world = parallel.local_world = 1;
+  const TrainerAnswer answer = ask_trainer(p, c);
+  ASSERT_TRUE(answer.rank) << answer.refusal;
+  EXPECT_EQ(answer.rank->bill.allocated(), static_cast<double>(run_memory(p.model, parallel, train).total()));
+}
+
+// The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
+TEST(Trainer, ClosedFormsAreNearItsCount) {
+  constexpr double kNear = 0.2;
+  for (int64_t vocab : {512, 32000})
+    for (int micro_batch : {2, 8, 32}) {
+      const PlanProblem p = on_this_processor(vocab, micro_batch);
+      Candidate c{.micro_batch = micro_batch};
+      ASSERT_FALSE(complete(p, c));
+      const TrainerAnswer answer = ask_trainer(p, c);
+      ASSERT_TRUE(answer.rank) << answer.refusal;
+      EXPECT_NEAR(worst_stage(p, c).bill.allocated() / answer.rank->bill.allocated(), 1, kNear)
+          << vocab << ' ' << micro_batch;
+    }
+}
+
+TEST(Trainer, NamesWhatOnlyMegatronRuns) {
+  PlanProblem p = on_this_processor(512, 8);
+  Candidate c{.micro_batch = 8, .sharding = Sharding::kParameters};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_NE(ask_trainer(p, c).refusal.find("ZeRO-3"), std::string::npos);
+  p.precision = Precision::kFp8;
+  c.sharding = Sharding::kNone;
+  EXPECT_NE(ask_trainer(p, c).refusal.find("8 and 4 bits"), std::string::npos);
+  EXPECT_FALSE(ask_trainer(p, c).rank);
+}
+
+}  // namespace
+}  // namespace megalith
