@@ -1,11 +1,15 @@
 // bench_plan_accuracy FILE.csv [--predictions OUT.csv] [--coefficients FILE | --coefficients-by-class FOLDER]
 //
 // Predicts the step time and the memory of every run of a table and, where the table says what was measured,
-// prints how far off that is. The table has a header and one run a row; docs/planner.md says which columns
-// are read. Predictions do not depend on anything that was measured. `fullness` in the predictions is the
-// memory a device needs of what it has.
-// --list prints the coefficients. With --coefficients-by-class a row of class C is predicted with
-// FOLDER/C.txt if there is one: what tools/plan_fit fitted to all other classes.
+// prints how far off that is. Predictions do not depend on anything that was measured. `fullness` in the
+// predictions is the memory a device needs of what it has. --list prints the coefficients. With
+// --coefficients-by-class a row of class C is predicted with FOLDER/C.txt if there is one: what
+// tools/plan_fit fitted to all other classes.
+//
+// The table has a header and one run a row. Columns that are read: layers, hidden, heads, kv_heads, ffn,
+// vocab, seq, gpu, gpus, tp, pp, cp, vpp, micro_batch, global_batch, recompute, sp, dist_opt, precision,
+// framework, arch, attn_kernel, mem_kind, node_gpus, nic_gbps, features, eval_class; to print errors also
+// iter_time_s and peak_mem_gb.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

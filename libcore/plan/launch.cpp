@@ -70,8 +70,16 @@ std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
                 launch_options(p, c));
 }
 
+/// X2: collectives beside products need one queue before Blackwell, FSDP's several.
+std::string environment(const PlanProblem& p, const Candidate& c) {
+  const bool blackwell = p.machine.device.fp4_flops > 0;
+  const bool wanted = !blackwell && c.tensor > 1 && c.sharding < Sharding::kGradients;
+  return wanted ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+}
+
 std::string torchrun(const PlanProblem& p, const Candidate& c, bool ours) {
-  return concat("torchrun --nnodes ", machines(p), " --nproc_per_node ", p.machine.local_world,
+  return concat(environment(p, c), "torchrun --nnodes ", machines(p), " --nproc_per_node ",
+                p.machine.local_world,
                 " --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
                 ours ? "--no-python " : "", program(p, c, ours));
 }
@@ -94,7 +102,8 @@ Json worker(const PlanProblem& p, const Candidate& c, bool ours) {
   container.set("image", "IMAGE");
   Json command = Json::array();
   for (const char* word : {"bash", "-c"}) command.push_back(word);
-  command.push_back(concat("torchrun --nnodes ", machines(p), " --nproc_per_node ", p.machine.local_world,
+  command.push_back(concat(environment(p, c), "torchrun --nnodes ", machines(p), " --nproc_per_node ",
+                           p.machine.local_world,
                            " --node_rank $RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
                            ours ? "--no-python " : "", program(p, c, ours)));
   container.set("command", std::move(command));
@@ -139,7 +148,7 @@ std::string dlc(const PlanProblem& p, const Candidate& c, bool ours) {
   job.set("JobType", "PyTorchJob");
   job.set("JobSpecs", std::move(specs));
   job.set("UserCommand",  // DLC's WORLD_SIZE and RANK count machines
-          concat("torchrun --nnodes $WORLD_SIZE --nproc_per_node ", p.machine.local_world,
+          concat(environment(p, c), "torchrun --nnodes $WORLD_SIZE --nproc_per_node ", p.machine.local_world,
                  " --node_rank $RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT ",
                  ours ? "--no-python " : "", program(p, c, ours)));
   return job.dump(2) + '\n';
@@ -193,13 +202,13 @@ std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launc
     case Launcher::kSrun:
       return concat("srun --nodes ", machines(p), " --ntasks-per-node ", p.machine.local_world,
                     " bash -c 'RANK=$SLURM_PROCID "
-                    "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS exec ",
-                    ours ? "" : "python ", program(p, c, ours), "'");
+                    "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS ",
+                    environment(p, c), "exec ", ours ? "" : "python ", program(p, c, ours), "'");
     case Launcher::kMpirun:
       return concat("mpirun -np ", p.machine.world, " --map-by ppr:", p.machine.local_world,
                     ":node bash -c 'RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
-                    "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE exec ",
-                    ours ? "" : "python ", program(p, c, ours), "'");
+                    "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE ",
+                    environment(p, c), "exec ", ours ? "" : "python ", program(p, c, ours), "'");
   }
   return {};
 }

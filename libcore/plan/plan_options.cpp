@@ -197,7 +197,7 @@ void PlanCommand::add_to(Options& options) {
   static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
-  options.ignore(ignored_megatron_options()).ignore(kLlmacc);
+  options.ignore(ignored_megatron_options()).ignore(kLlmacc).refuse(refused_megatron_options());
 }
 
 void PlanCommand::check(Options& options) {
@@ -209,6 +209,9 @@ void PlanCommand::check(Options& options) {
 
 void PlanOptions::validate(Problems& problems) const {
   if (json && emit != JobKind::kNone) problems.add("--json and --emit both want stdout; give one");
+  if (optimizer_instances > 1)
+    problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
+                 " is not planned; leave it out, or give --zero-stage");
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
   if (!stage_layers.empty() && (first_layers || last_layers || account_embedding || account_loss))
@@ -255,8 +258,7 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     own = anchored(log, logged_run(log, problem, plan.anchor));
     problem.coefficients = &own;
   }
-  SearchResult result =
-      search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
+  SearchResult result = search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .gpu_hour = plan.gpu_hour};
   for (Plan& one : result.plans) {

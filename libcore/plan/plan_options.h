@@ -40,6 +40,7 @@ struct PlanOptions {
   std::optional<int> zero_stage, first_layers, last_layers;
   std::vector<std::string> stage_layers;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
+  int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
   double gpu_hour = 0;
   JobKind emit = JobKind::kNone;
@@ -80,6 +81,8 @@ struct PlanOptions {
       "Count the embedding as a layer of the first stage.");
     v("account-for-loss-in-pipeline-split", account_loss, "Count the head as a layer of the last stage.");
     v("expandable-segments", expandable_segments, "PyTorch's allocator runs with expandable segments.");
+    v("num-distributed-optimizer-instances", optimizer_instances,
+      "Refused above 1: the optimizer's state is cut over all data ranks.", at_least(1), unlisted());
     v("fp8-format", fp8_format, "Matrix products in 8 bits.", one_of({"hybrid", "e4m3"}),
       default_text("16 bits"));
     v("fp8-recipe", fp8_recipe, "How they are scaled.",

@@ -130,6 +130,11 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
             std::string::npos);
   EXPECT_NE(refusal("--gradient-accumulation-steps 2").find("--gradient-accumulation-steps"),
             std::string::npos);
+  EXPECT_NE(refusal("--num-experts 8").find("--num-experts"), std::string::npos) << "W2, S2";
+  EXPECT_NE(refusal("--rampup-batch-size 8 8 1000").find("--rampup-batch-size"), std::string::npos) << "B2";
+  EXPECT_NE(refusal("--num-distributed-optimizer-instances 2").find("--num-distributed-optimizer-instances"),
+            std::string::npos)
+      << "X1";
   EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
 }
 

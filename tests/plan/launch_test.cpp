@@ -63,5 +63,42 @@ TEST(Launch, WritesJobsThatParsersRead) {
   EXPECT_TRUE(slurm.starts_with("#!/bin/bash\n#SBATCH --nodes=8\n"));
 }
 
+// O1: parameters are gathered beside the forward pass only with a distributed optimizer and overlapped
+// gradients.
+TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {
+  PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8, .sharding = Sharding::kOptimizer};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_TRUE(has(launch_options(p, c), "--overlap-grad-reduce --overlap-param-gather"));
+  c.sharding = Sharding::kNone;
+  EXPECT_FALSE(has(launch_options(p, c), "--overlap-param-gather"));
+}
+
+// O2: FSDP takes the place of the distributed optimizer.
+TEST(Rules, O2FsdpExcludesTheDistributedOptimizer) {
+  const PlanProblem p = gpt_22b(64);
+  for (Sharding sharding : {Sharding::kGradients, Sharding::kParameters}) {
+    Candidate c{.tensor = 8, .sharding = sharding};
+    ASSERT_FALSE(complete(p, c));
+    EXPECT_TRUE(has(launch_options(p, c), "--use-megatron-fsdp"));
+    EXPECT_FALSE(has(launch_options(p, c), "--use-distributed-optimizer"));
+  }
+}
+
+// X2: one connection for collectives beside products before Blackwell, more for FSDP.
+TEST(Rules, X2ConnectionsOfADeviceAreSetWhereTensorRanksOverlap) {
+  PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8};
+  ASSERT_FALSE(complete(p, c));
+  const std::string setting = "CUDA_DEVICE_MAX_CONNECTIONS=1 ";
+  for (Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+    EXPECT_TRUE(has(launch_line(p, c, launcher, false), setting));
+  c.sharding = Sharding::kParameters;
+  EXPECT_FALSE(has(launch_line(p, c, Launcher::kTorchrun, false), setting));
+  c.sharding = Sharding::kNone;
+  p.machine.device = find_accelerator("b200");
+  EXPECT_FALSE(has(launch_line(p, c, Launcher::kTorchrun, false), setting));
+}
+
 }  // namespace
 }  // namespace megalith
