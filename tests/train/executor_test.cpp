@@ -1,16 +1,9 @@
 #include "libcore/train/executor.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <string>
-#include <thread>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend.h"
+#include "libcore/parallel/thread_comm.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/train/batch.h"
 #include "libcore/train/memory.h"
@@ -29,61 +23,6 @@ namespace {
 using test::tiny_config;
 using test::tiny_sample;
 
-/// Messages between the threads of this test, first in, first out for each pair of ranks.
-class Mail {
- public:
-  void put(int from, int to, std::vector<std::byte> message) {
-    const std::lock_guard lock(mutex_);
-    queues_[{from, to}].push_back(std::move(message));
-    arrived_.notify_all();
-  }
-  std::vector<std::byte> take(int from, int to) {
-    std::unique_lock lock(mutex_);
-    auto& queue = queues_[{from, to}];
-    if (!arrived_.wait_for(lock, std::chrono::seconds(60), [&] { return !queue.empty(); }))
-      fail(ErrorKind::kComm, "rank ", to, " waits for rank ", from);
-    std::vector<std::byte> message = std::move(queue.front());
-    queue.pop_front();
-    return message;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> queues_;
-};
-
-/// One direction of a pipeline. Only send and receive are asked of it.
-class MailComm final : public Communicator {
- public:
-  MailComm(Mail& mail, int rank, int size) : mail_(mail), rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void send(Stream&, ConstView view, int peer) override {
-    const auto* bytes = static_cast<const std::byte*>(view.data);
-    mail_.put(rank_, peer, {bytes, bytes + view.bytes()});
-  }
-  void recv(Stream&, View view, int peer) override {
-    const std::vector<std::byte> message = mail_.take(peer, rank_);
-    if (message.size() != view.bytes())
-      fail(ErrorKind::kComm, "got ", message.size(), " bytes, wanted ", view.bytes());
-    std::memcpy(view.data, message.data(), message.size());
-  }
-  void all_reduce(Stream&, View, Reduce) override { unexpected(); }
-  void all_gather(Stream&, View, ConstView) override { unexpected(); }
-  void reduce_scatter(Stream&, View, ConstView, Reduce) override { unexpected(); }
-  void all_to_all(Stream&, View, ConstView) override { unexpected(); }
-  void broadcast(Stream&, View, int) override { unexpected(); }
-  std::unique_ptr<Communicator> split(int, int) override { unexpected(); }
-  void abort(const std::string&) override {}
-
- private:
-  [[noreturn]] static void unexpected() { fail(ErrorKind::kInternal, "only send and receive are expected"); }
-
-  Mail& mail_;
-  int rank_, size_;
-};
-
 using Gradients = std::map<std::string, std::vector<float>>;
 struct Outcome {
   double loss = 0;
@@ -91,9 +30,20 @@ struct Outcome {
   size_t tape_peak = 0, tape_planned = 0;
 };
 
-/// One training step of pipeline rank `rank` without an update.
-Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& backward) {
-  const int ranks = config.parallel.pipeline;
+/// One direction of a pipeline, with room for every message of a step.
+struct Link {
+  Link(Communicator& world, const char* name, const ExecutorSize& size, int messages)
+      : memory(static_cast<size_t>(size.boundary.elements() * messages)),
+        comm(world.split(name, 0, world.rank())) {
+    comm->set_send_slots({memory.data(), DType::kF32, {static_cast<int64_t>(memory.size())}}, messages);
+  }
+  std::vector<float> memory;
+  std::unique_ptr<Communicator> comm;
+};
+
+/// One training step of a pipeline rank without an update.
+Outcome run_rank(const PretrainConfig& config, Communicator& world) {
+  const int ranks = config.parallel.pipeline, rank = world.rank();
   const int chunks =
       config.parallel.layers_per_chunk ? config.model.layers / ranks / *config.parallel.layers_per_chunk : 1;
   const std::unique_ptr<Backend> backend = make_cpu_backend();
@@ -122,10 +72,12 @@ Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& ba
   Batch batch(batch_arena, shape);
   batch.load(stream, tiny_sample, 8);
 
-  MailComm forward_link(forward, rank, ranks), backward_link(backward, rank, ranks);
-  Executor executor(stages,
-                    {.rank = rank, .ranks = ranks, .forward = &forward_link, .backward = &backward_link},
-                    memory.executor, *backend);
+  const int messages = shape.microbatches * chunks;
+  const Link forward(world, "forward", memory.executor, messages),
+      backward(world, "backward", memory.executor, messages);
+  Executor executor(
+      stages, {.rank = rank, .ranks = ranks, .forward = forward.comm.get(), .backward = backward.comm.get()},
+      memory.executor, *backend);
   const auto self = make_self_comm();
   const Region region(*self);
   Outcome outcome;
@@ -142,23 +94,12 @@ Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& ba
   return outcome;
 }
 
-/// The step of all ranks, a thread each.
+/// The step of all ranks.
 std::vector<Outcome> run_pipeline(const PretrainConfig& config) {
-  Mail forward, backward;
   std::vector<Outcome> outcomes(static_cast<size_t>(config.parallel.pipeline));
-  std::vector<std::string> errors(outcomes.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < config.parallel.pipeline; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto i = static_cast<size_t>(rank);
-      try {
-        outcomes[i] = run_rank(config, rank, forward, backward);
-      } catch (const Error& error) {
-        errors[i] = error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  run_thread_ranks(config.parallel.pipeline, {}, [&](Communicator& world) {
+    outcomes[static_cast<size_t>(world.rank())] = run_rank(config, world);
+  });
   return outcomes;
 }
 
