@@ -56,5 +56,8 @@ void Stream::wait(const Event& event) {
 void Stream::synchronize() {
   backend_->synchronize(*this);
 }
+void Stream::finish(bool drop) noexcept {
+  backend_->finish(*this, drop);
+}
 
 }  // namespace megalith

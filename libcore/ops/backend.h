@@ -38,6 +38,7 @@ class Backend {
   virtual Event record(Stream&) = 0;
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
+  virtual void finish(Stream&, bool drop) noexcept = 0;
   /// Whether this stream does no ops: a queue stream where that is no stream like the others.
   virtual bool refuses_ops(const Stream&) const { return false; }
 

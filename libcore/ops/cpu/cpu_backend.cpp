@@ -127,6 +127,7 @@ class CpuBackend final : public Backend {
   Event record(Stream&) override;
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
+  void finish(Stream&, bool drop) noexcept override;
   bool refuses_ops(const Stream& stream) const override { return queue_of(stream) != nullptr; }
 
   void run(Stream&, const Gemm& op) override { gemm_.run(op); }
@@ -226,6 +227,10 @@ void CpuBackend::wait(Stream& stream, const Event& event) {
 
 void CpuBackend::synchronize(Stream& stream) {
   if (Queue* const queue = queue_of(stream)) queue->wait(queue->last());
+}
+
+void CpuBackend::finish(Stream& stream, bool drop) noexcept {
+  if (Queue* const queue = queue_of(stream)) queue->finish(drop);
 }
 
 void CpuBackend::copy_elements(const View& to, const ConstView& from) const {

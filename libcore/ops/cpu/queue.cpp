@@ -9,18 +9,32 @@ namespace megalith::cpu {
 Queue::Queue() : worker_([this] { serve(); }) {}
 
 Queue::~Queue() {
-  std::function<void()> give_up;
+  finish(std::uncaught_exceptions() > 0);
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    if (std::uncaught_exceptions() > 0) {
-      if (running_) give_up = left_.front().give_up;
-      left_.erase(left_.begin() + (running_ ? 1 : 0), left_.end());
-    }
     has_work_.notify_one();
   }
-  if (give_up) give_up();
   worker_.join();
+}
+
+void Queue::finish(bool drop) noexcept {
+  std::unique_lock lock(mutex_);
+  if (drop && !left_.empty()) {
+    fail_with(std::make_exception_ptr(
+        Error(ErrorKind::kInternal, "cpu: a queue stream dropped its work, since an error ended its owner")));
+    if (const std::function<void()> give_up = running_ ? left_.front().give_up : nullptr) {
+      lock.unlock();
+      give_up();
+      lock.lock();
+    }
+  }
+  is_done_.wait(lock, [&] { return left_.empty(); });
+}
+
+void Queue::fail_with(const std::exception_ptr& error) {
+  if (!error_) error_ = error;
+  left_.erase(left_.begin() + (running_ ? 1 : 0), left_.end());
 }
 
 void Queue::put(std::function<void()> work, std::function<void()> give_up) {
@@ -62,10 +76,7 @@ void Queue::serve() {
     left_.pop_front();
     running_ = false;
     ++done_;
-    if (error) {
-      error_ = error;
-      left_.clear();
-    }
+    if (error) fail_with(error);
     is_done_.notify_all();
   }
 }

@@ -21,8 +21,7 @@ class Queue {
   };
 
   Queue();
-  /// Does what is left first. During the unwinding of an exception nobody may come to help what is left: it
-  /// is dropped, and the work under way told to give up.
+  /// Does what is left first, or drops it when an exception ends the owner, as Drain does.
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -33,12 +32,16 @@ class Queue {
   uint64_t last();
   /// Until the work of this number is done.
   void wait(uint64_t number);
+  /// See Stream::finish.
+  void finish(bool drop) noexcept;
 
  private:
   struct Work {
     std::function<void()> run, give_up;
   };
   void serve();
+  /// Keeps the first error and drops all but what is running. With the mutex held.
+  void fail_with(const std::exception_ptr&);
   /// The oldest work, which stays at the front while it is done; null when the queue ends.
   const Work* next();
   void rethrow_error() const {

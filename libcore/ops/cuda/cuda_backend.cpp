@@ -62,13 +62,14 @@ struct Queue::HostWork {
 
 void Queue::enqueue(std::function<void()> work) {
   rethrow_error();
-  auto host_work = std::make_unique<HostWork>(HostWork{this, std::move(work)});
+  auto* const host_work = new HostWork{this, std::move(work)};
   const auto call_and_free = [](void* data) {
     const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
     mine->queue->call(*mine);
   };
-  require_success(cudaLaunchHostFunc(stream_, call_and_free, host_work.get()), "enqueue work of the host");
-  static_cast<void>(host_work.release());  // the driver calls it once
+  const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
+  if (status != cudaSuccess) delete host_work;  // nobody will call it
+  require_success(status, "enqueue work of the host");
 }
 
 void Queue::call(const HostWork& work) {
@@ -234,6 +235,7 @@ class CudaBackend final : public Backend {
   Event record(Stream&) override;
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
+  void finish(Stream&, bool drop) noexcept override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
@@ -326,7 +328,11 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
-/// Nothing gives up: a stream's work is waited for.
+/// Nothing is dropped: what was launched runs.
+void CudaBackend::finish(Stream& stream, bool) noexcept {
+  cudaStreamSynchronize(static_cast<Queue*>(stream.native())->stream());
+}
+
 void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {
   enter(stream).enqueue(std::move(work));
 }

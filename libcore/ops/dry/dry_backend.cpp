@@ -20,6 +20,7 @@ class DryBackend final : public Backend {
   Event record(Stream&) override { return {}; }
   void wait(Stream&, const Event&) override {}
   void synchronize(Stream&) override {}
+  void finish(Stream&, bool) noexcept override {}
 
   void run(Stream&, const Gemm&) override {}
   void run(Stream&, const Project&) override {}
