@@ -73,7 +73,10 @@ void reduce_blocks(const SliceReduction& slice) {
     std::copy_n(Element::load(wide, slice.from[0] + offset, n), n, total);
     for (size_t rank = 1; rank < slice.from.size(); ++rank)
       combine(total, Element::load(wide, slice.from[rank] + offset, n), n, slice.reduce);
-    for (std::byte* const to : slice.to) Element::store(to + offset, total, n);
+    std::byte* const first = slice.to[0] + offset;
+    Element::store(first, total, n);
+    for (size_t i = 1; i < slice.to.size(); ++i)
+      std::memcpy(slice.to[i] + offset, first, static_cast<size_t>(n) * size_of(slice.dtype));
   }
 }
 
