@@ -22,10 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Work that waits until it is let go.
+/// Work that waits until it is let go; its stream is waited for before the gate ends.
 class Gate {
  public:
-  ~Gate() { open(); }
   std::function<void()> wait() {
     return [this] {
       entered_.set_value();
@@ -33,14 +32,11 @@ class Gate {
     };
   }
   void await_entry() { entered_.get_future().wait(); }
-  void open() {
-    if (!std::exchange(is_open_, true)) promise_.set_value();
-  }
+  void open() { promise_.set_value(); }
 
  private:
   std::promise<void> entered_, promise_;
   std::shared_future<void> opened_ = promise_.get_future().share();
-  bool is_open_ = false;
 };
 
 class QueueStream : public testing::Test {
@@ -149,6 +145,8 @@ TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
   compute_.wait(event);  // and not for what was put behind it
   EXPECT_TRUE(done.load());
   opener.join();
+  behind.open();
+  queue_.synchronize();  // before the gates end
 }
 
 TEST_F(QueueStream, WaitsForAnotherQueueStreamWithoutItsCaller) {
