@@ -202,7 +202,7 @@ void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& mi
                    : concat("would wait for ever for ", list_ranks(left), ", which left the group");
   const Error error(ErrorKind::kComm, concat(place(rank, call), ": ", text));
   world_->stop(error.what(), world_rank(rank), std::make_exception_ptr(error));
-  throw error;
+  throw Error(error);
 }
 
 // ---- meetings
