@@ -84,6 +84,8 @@ class Stage {
     size_t begin, end;  // blocks of this stage
     bool again;         // run again in the backward pass
   };
+  /// Tells ctx.grads that a unit's gradients are complete.
+  static void done(const Ctx&, int unit);
   void plan_segments(const RecomputePlan&);
   /// Both run a segment forward; its output lies in the tape. keep() also keeps what the backward pass needs.
   View keep(const Ctx&, const Segment&, ConstView in, Tape&) const;
@@ -97,6 +99,7 @@ class Stage {
   Layers layers_;
   bool keep_core_;
   const Param* witness_ = nullptr;  // any of the stage's own parameters
+  int first_unit_ = 0;  // embedding (if any), then one unit a block, then the head (if any)
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;
   std::vector<Block> blocks_;
