@@ -6,7 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/parallel/topology.h"
+#include "libcore/parallel/stage_table.h"
 #include "libcore/train/optimizer.h"
 
 namespace megalith {
@@ -69,13 +69,12 @@ BatchShape batch_shape(const ModelConfig& model, const ParallelConfig& parallel,
 
 RunMemory run_memory(const ModelConfig& model, const ParallelConfig& parallel, const TrainConfig& train,
                      int pipeline) {
-  const Topology topology(parallel, parallel.world);
-  const int chunks =
-      parallel.layers_per_chunk ? model.layers / parallel.pipeline / *parallel.layers_per_chunk : 1;
+  const StageTable stages(model.layers, parallel);
+  const int chunks = stages.chunks();
   const BatchShape batch = batch_shape(model, parallel, train);
   RunMemory bill;
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const LayerRange range = topology.stage_layers(model.layers, pipeline, chunk, chunks);
+    const LayerRange range = stages.range(pipeline, chunk);
     const StageCost cost =
         measure({.model = model,
                  .layers = {.first = range.first,
