@@ -15,7 +15,7 @@
 #include "libcore/convert/convert.h"
 #include "libcore/convert/tokenizer_folder.h"
 #include "libcore/model/stage.h"
-#include "libcore/parallel/topology.h"
+#include "libcore/parallel/stage_table.h"
 
 namespace megalith {
 namespace {
@@ -63,8 +63,7 @@ void check_layout(const ModelConfig& config, const MegatronLayout& layout) {
 }
 
 Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pipeline) {
-  const Topology topology(parallel_config(layout), layout.tensor * layout.pipeline);
-  const LayerRange range = topology.stage_layers(config.layers, pipeline);
+  const LayerRange range = StageTable(config.layers, parallel_config(layout)).range(pipeline);
   return {.first = range.first,
           .count = range.count,
           .embedding = pipeline == 0,

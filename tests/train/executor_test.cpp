@@ -18,7 +18,7 @@
 #include "libcore/base/error.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend.h"
-#include "libcore/parallel/topology.h"
+#include "libcore/parallel/stage_table.h"
 #include "libcore/train/batch.h"
 #include "libcore/train/memory.h"
 #include "tests/train/tiny_run.h"
@@ -94,17 +94,16 @@ struct Outcome {
 /// One training step of pipeline rank `rank` without an update.
 Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& backward) {
   const int ranks = config.parallel.pipeline;
-  const int chunks =
-      config.parallel.layers_per_chunk ? config.model.layers / ranks / *config.parallel.layers_per_chunk : 1;
+  const StageTable table(config.model.layers, config.parallel);
+  const int chunks = table.chunks();
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
-  const Topology topology(config.parallel, ranks);
   const RunMemory memory = run_memory(config.model, config.parallel, config.train, rank);
 
   ParamTable params;
   std::vector<Stage> stages;
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const LayerRange range = topology.stage_layers(config.model.layers, rank, chunk, chunks);
+    const LayerRange range = table.range(rank, chunk);
     stages.emplace_back(config.model,
                         Layers{.first = range.first,
                                .count = range.count,
