@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/checkpoint_format.h"
 
 namespace megalith {
 
@@ -20,11 +21,18 @@ ParamShare share_of(const Param& param) {
 
 namespace {
 
+/// Where to read a parameter from: an fp32 model takes the masters of a 16-bit one, where they were saved.
+Box source_of(const TensorFile& file, const Box& value, DType wanted) {
+  Box master = value;
+  master.name = concat(kOptimizerPrefix, "master.", value.name);
+  return wanted == DType::kF32 && file.find(master.name) ? master : value;
+}
+
 void load_param(const TensorFile& file, Param& param, Stream& stream) {
   const ParamShare share = share_of(param);
   const DType dtype = param.value.dtype;
   std::vector<std::byte> part(static_cast<size_t>(share.extent.elements()) * size_of(dtype));
-  file.read(share.box, View{part.data(), dtype, share.extent});
+  file.read(source_of(file, share.box, dtype), View{part.data(), dtype, share.extent});
   if (share.extent == param.local) return stream.from_host(param.value, part.data());
   std::vector<std::byte> padded(param.value.bytes());
   const Shape zero = Box::whole({}, share.extent).offset;

@@ -4,12 +4,8 @@
 #include <limits>
 #include <numeric>
 #include <string_view>
-#include <thread>
 
-#ifdef __linux__
-#include <sched.h>
-#endif
-
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/model_config.h"
 
@@ -21,14 +17,6 @@ constexpr const char* kPipeline = "--pipeline-model-parallel-size";
 constexpr const char* kFirstLayers = "--decoder-first-pipeline-num-layers";
 constexpr const char* kLastLayers = "--decoder-last-pipeline-num-layers";
 constexpr const char* kChunkLayers = "--num-layers-per-virtual-pipeline-stage";
-
-int usable_cpus() {
-#ifdef __linux__
-  cpu_set_t mask;
-  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
-#endif
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
 
 /// The words between the commas of --pipeline-layers, which may be several words of the command line, too.
 std::vector<std::string> list_entries(const ParallelConfig& config) {

@@ -38,9 +38,10 @@ struct ParallelConfig {
   bool sequence = false;                         // norms and dropout cut along the sequence
   bool distributed_optimizer = false;            // derived: sharded(); by itself it says kOptimizer
   Sharding sharding = Sharding::kNone;
-  int nproc = 0;                   // ranks that are threads of this process; 0: not given
-  int world = 0, local_world = 0;  // derived: nproc, else what the other sizes need
-  int timeout_minutes = 10;        // of a wait for another rank
+  std::optional<int64_t> bucket_size;  // elements; derived where it is needed (train/layout)
+  int nproc = 0;                       // ranks that are threads of this process; 0: not given
+  int world = 0, local_world = 0;      // derived: nproc, else what the other sizes need
+  int timeout_minutes = 10;            // of a wait for another rank
 
   template <class V>
   void fields(V&& v) {
@@ -71,6 +72,9 @@ struct ParallelConfig {
       "What is cut over the data-parallel ranks: stage1 the optimizer state (ZeRO-1), stage2 the gradients "
       "too "
       "(needs pipeline-model-parallel-size 1); stage3 is refused.");
+    v("ddp-bucket-size", bucket_size,
+      "Parameters whose gradients are reduced over the data-parallel ranks in one call.", at_least(1),
+      default_text("max(40 million, 1 million * data-parallel ranks); with --sharding stage2 one layer's"));
     v("nproc", nproc, "Ranks, as threads of one process; auto: one for each CPU that the process may use.",
       between(0, kMostThreadRanks), word_value("auto", kAutoRanks), metavar("N|auto"),
       alias({"nproc-per-node"}));

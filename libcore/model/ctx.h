@@ -30,7 +30,7 @@ struct Ctx {
   const Region& tp;
   Arena& scratch;
   RandomKey key = {};
-  bool training = true;        // false: no dropout, nothing is kept for a backward pass
+  bool training = true;       // false: no dropout, nothing is kept for a backward pass
   GradSink* grads = nullptr;  // may be null: nobody waits for single units
 };
 

@@ -68,8 +68,7 @@ int64_t share_windows(std::vector<Bucket>& buckets) {
   int64_t end = 2 * window;
   int turn = 0;
   for (Bucket& bucket : buckets) {
-    if (bucket.alone)
-      end += bucket.elements();
+    if (bucket.alone) end += bucket.elements();
     bucket.grads = bucket.alone ? end - bucket.elements() : (turn++ % 2) * window;
   }
   return end;
@@ -154,7 +153,8 @@ void upload(Stream& stream, View to, const std::vector<float>& values) {
 ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& options) {
   place(table, options);
   const auto make_flat = [&](const char* name, DType dtype, int64_t elements) {
-    Arena& arena = arenas_.emplace_back(make_arena(stream.backend(), name, Arena::bytes_of(dtype, {elements})));
+    Arena& arena =
+        arenas_.emplace_back(make_arena(stream.backend(), name, Arena::bytes_of(dtype, {elements})));
     View flat = arena.make(dtype, {elements}, name);
     stream.fill(flat, 0);
     return flat;
@@ -214,8 +214,7 @@ void ParamStore::give_views(ParamTable& table) {
 
 Arena place_constants(ParamTable& table, Stream& stream) {
   size_t bytes = 0;
-  for (const Constant& constant : table.constants())
-    bytes += Arena::bytes_of(DType::kF32, constant.shape);
+  for (const Constant& constant : table.constants()) bytes += Arena::bytes_of(DType::kF32, constant.shape);
   Arena constants = make_arena(stream.backend(), "constants", bytes);
   for (Constant& constant : table.constants()) {
     constant.view = constants.make(DType::kF32, constant.shape, constant.name);

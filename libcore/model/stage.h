@@ -99,7 +99,7 @@ class Stage {
   Layers layers_;
   bool keep_core_;
   const Param* witness_ = nullptr;  // any of the stage's own parameters
-  int first_unit_ = 0;  // embedding (if any), then one unit a block, then the head (if any)
+  int first_unit_ = 0;              // embedding (if any), then one unit a block, then the head (if any)
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;
   std::vector<Block> blocks_;

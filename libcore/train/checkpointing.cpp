@@ -61,6 +61,12 @@ Box moment_box(const StateBlock& block, const Moment& moment) {
   box.name = concat(kOptimizerPrefix, moment.name, block.box.name);
   return box;
 }
+/// The tensor of a moment in a checkpoint. One of an fp32 model has no masters: its values are.
+Box saved_box(const CheckpointReader& reader, const StateBlock& block, const Moment& moment) {
+  Box box = moment_box(block, moment);
+  return moment.view == kMaster.view && !reader.find(box.name) ? block.box : box;
+}
+
 View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateBlock& block,
                  const Moment& moment) {
   const int64_t elements = block.extent.elements();
@@ -157,7 +163,7 @@ void load_optimizer(const CheckpointReader& reader, Trainer& trainer) {
     for (const StateBlock& block : state_blocks(part)) {
       host.resize(static_cast<size_t>(block.extent.elements()));
       for (const Moment& moment : moments_of(optimizer)) {
-        reader.read(moment_box(block, moment), View{host.data(), DType::kF32, block.extent});
+        reader.read(saved_box(reader, block, moment), View{host.data(), DType::kF32, block.extent});
         trainer.stream().from_host(moment_view(optimizer, part, block, moment), host.data());
       }
     }

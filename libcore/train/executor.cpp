@@ -19,9 +19,7 @@ size_t Executor::link_bytes(const PipelinePlace& place, const ExecutorSize& size
 
 Executor::Executor(std::span<const Stage> chunks, const PipelinePlace& place, const ExecutorSize& size,
                    Backend& backend)
-    : chunks_(chunks),
-      place_(place),
-      links_(make_arena(backend, "pipeline links", link_bytes(place, size))) {
+    : chunks_(chunks), place_(place), links_(make_arena(backend, "pipeline links", link_bytes(place, size))) {
   if (place.ranks == 1 && chunks.size() > 1)
     fail(ErrorKind::kInternal, "executor: ", chunks.size(), " chunks on one pipeline rank");
   for (int i = 0; i < size.tapes; ++i) {

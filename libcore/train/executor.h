@@ -23,8 +23,8 @@ struct PipelinePlace {
 
 /// What the executor makes its memory from.
 struct ExecutorSize {
-  size_t tape = 0;      // bytes of one microbatch's saved activations (the largest of the chunks)
-  int tapes = 1;        // microbatch-chunks in flight: tapes_in_flight(plan)
+  size_t tape = 0;  // bytes of one microbatch's saved activations (the largest of the chunks)
+  int tapes = 1;    // microbatch-chunks in flight: tapes_in_flight(plan)
   /// Messages on their way on one link: the most microbatch-chunks in flight on any rank. Whatever waits on a
   /// link is in flight on the rank before it, so in training no send waits, and no cycle of ranks can.
   int messages = 1;

@@ -38,7 +38,8 @@ void GradBuffer::find_squares(const ParamTable& table) {
     const int64_t begin = store_.offset(param) + part.first;
     ranges.push_back({begin, begin + part.elements, part.at});
   }
-  std::sort(ranges.begin(), ranges.end(), [](const OwnRange& a, const OwnRange& b) { return a.begin < b.begin; });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const OwnRange& a, const OwnRange& b) { return a.begin < b.begin; });
   for (const OwnRange& range : ranges) {
     const bool touches = !counted_.empty() && range.begin - counted_.back().end < ParamStore::kAlign &&
                          range.at - counted_.back().at == range.begin - counted_.back().begin;
@@ -104,9 +105,9 @@ void GradBuffer::reduce_on_queue(const Bucket& bucket) {
   else
     groups_.data->all_reduce(queue_, whole, Reduce::kSum);
   if (!shard_) return;
-  const auto own = std::find_if(
-      shards_.own().begin(), shards_.own().end(),
-      [&](const OwnRange& range) { return range.begin == bucket.begin + slice.begin; });
+  const auto own = std::find_if(shards_.own().begin(), shards_.own().end(), [&](const OwnRange& range) {
+    return range.begin == bucket.begin + slice.begin;
+  });
   queue_.add(shard_.rows(own->at, own->at + own->elements()), mine);
   queue_.fill(whole, 0);
 }

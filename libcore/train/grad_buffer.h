@@ -9,8 +9,9 @@
 
 namespace megalith {
 
-/// The gradients of a rank: the backward passes add to the views that the ParamStore gave the parameters; here
-/// they are summed over the ranks that share a parameter, and this rank's part is handed to the optimizer.
+/// The gradients of a rank: the backward passes add to the views that the ParamStore gave the parameters;
+/// here they are summed over the ranks that share a parameter, and this rank's part is handed to the
+/// optimizer.
 ///
 /// A bucket is reduced over the data-parallel ranks on a stream of its own as soon as its last unit is done:
 /// in the step's last backward pass (all-reduce, or reduce-scatter with ZeRO-1), or in every one (ZeRO-2,
@@ -59,7 +60,7 @@ class GradBuffer final : public GradSink {
   Sharding sharding_;
   Stream queue_;
   Arena arena_;
-  View shard_;                     // [shards.elements()] f32 with ZeRO-2, else empty
+  View shard_;                      // [shards.elements()] f32 with ZeRO-2, else empty
   std::vector<int> units_missing_;  // of each bucket, until its gradients are complete
   Event window_free_;               // with ZeRO-2: the bucket before the present one is in the shard
   std::vector<OwnRange> counted_;   // for the norm

@@ -14,8 +14,8 @@
 #include "libcore/train/grad_buffer.h"
 #include "libcore/train/schedule.h"
 
-/// What follows from a run's configuration and a rank's place: the trainer builds a rank from it, run_memory()
-/// counts it. Configurations after finish().
+/// What follows from a run's configuration and a rank's place: the trainer builds a rank from it,
+/// run_memory() counts it. Configurations after finish().
 namespace megalith {
 
 /// Model, cut and training of a run: what every rank is made from.

@@ -16,8 +16,8 @@ struct AdamSettings {
 
 /// AdamW over the part of a rank's flat values that the rank owns: first and second moment, and fp32 masters
 /// when the values are 16 bits wide (an fp32 model is its own master), each one flat tensor in the order of
-/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies. Refers to table,
-/// store and shards, which must outlive it.
+/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies. Refers to
+/// table, store and shards, which must outlive it.
 class Optimizer {
  public:
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);

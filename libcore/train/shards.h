@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-/// Elements [begin, end) of a rank's flat values that this rank updates, and the element `at` of its own state
-/// tensors (moments, masters, a ZeRO-2 gradient) where they begin.
+/// Elements [begin, end) of a rank's flat values that this rank updates, and the element `at` of its own
+/// state tensors (moments, masters, a ZeRO-2 gradient) where they begin.
 struct OwnRange {
   int64_t begin = 0, end = 0, at = 0;
   int64_t elements() const { return end - begin; }

@@ -18,8 +18,8 @@ namespace megalith {
 
 /// One rank's part of a model with all that training it takes: parameters, gradients, optimizer, executor, in
 /// arenas of the sizes that run_memory() says. Its steps are the whole of the mathematics of a run; when to
-/// evaluate, log and save is the loop's. Every rank of `world` makes one and calls the same functions with the
-/// same arguments; their results are the same on all of them.
+/// evaluate, log and save is the loop's. Every rank of `world` makes one and calls the same functions with
+/// the same arguments; their results are the same on all of them.
 class Trainer {
  public:
   /// The parameters have no values yet: call initialize(), or load them through params() and call
