@@ -37,32 +37,30 @@ Executor::Executor(std::span<const Stage> chunks, const PipelinePlace& place, co
   if (place.ranks > 1) gradient_ = boundary_.make(size.dtype, size.boundary, "stage gradient");
 }
 
-double Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches) {
-  double loss = 0;
+void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,
+                   View loss) {
   for (const Step& step : plan) {
     const Microbatch& microbatch = microbatches[static_cast<size_t>(step.microbatch)];
     if (step.kind == Step::kForward)
-      loss += forward(ctx, step, microbatch);
+      forward(ctx, step, microbatch, loss);
     else
       backward(ctx, step, microbatch);
   }
-  return loss;
 }
 
-double Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
+void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch, View loss) {
   Slot& slot = free_slot(step);
   const int last = static_cast<int>(chunks_.size()) * place_.ranks - 1;
   if (depth(step) > 0)
     place_.forward->recv(ctx.compute, slot.in, (place_.rank + place_.ranks - 1) % place_.ranks);
   const View out = chunks_[static_cast<size_t>(step.chunk)].forward(
       ctx, microbatch, depth(step) > 0 ? slot.in : View{}, slot.tape);
-  double loss = 0;
   if (depth(step) < last)
     place_.forward->send(ctx.compute, out, (place_.rank + 1) % place_.ranks);
   else
-    loss = static_cast<double>(microbatch.grad_scale) * sum_on_host(ctx.compute, out);
+    megalith::run(ctx.compute,
+                  ScaledSum{.out = loss, .x = out, .scale = static_cast<double>(microbatch.grad_scale)});
   if (!ctx.training) release(slot);
-  return loss;
 }
 
 void Executor::backward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {

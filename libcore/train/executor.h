@@ -35,10 +35,10 @@ class Executor {
   Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Backend&);
 
   /// Runs the plan over microbatches[0..]. With ctx.training the gradients add up in the parameters' gradient
-  /// views; without, the plan holds forward steps only. Returns, on the last pipeline rank, the sum over the
-  /// microbatches of grad_scale * (sum of token losses): the mean loss when grad_scale is 1 / (microbatches *
-  /// tokens); 0 on the other ranks.
-  double run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>);
+  /// views; without, the plan holds forward steps only. On the last pipeline rank, adds to `loss` [1] f64 the
+  /// sum over the microbatches of grad_scale * (sum of token losses): the mean loss when grad_scale is 1 /
+  /// (microbatches * tokens). The host reads nothing.
+  void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss);
 
   /// Bytes that it allocates beside the tapes.
   static size_t boundary_bytes(const PipelinePlace&, const ExecutorSize&);
@@ -56,7 +56,7 @@ class Executor {
   void release(Slot&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);
-  double forward(const Ctx&, const Step&, const Microbatch&);
+  void forward(const Ctx&, const Step&, const Microbatch&, View loss);
   void backward(const Ctx&, const Step&, const Microbatch&);
   int depth(const Step& step) const { return step.chunk * place_.ranks + place_.rank; }
 

@@ -1,6 +1,7 @@
 #include "libcore/train/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "libcore/base/error.h"
 #include "libcore/model/ctx.h"
@@ -84,8 +85,13 @@ void Optimizer::give_values(Stream& stream) {
   if (masters_.data != store_.values().data) stream.copy(store_.values(), masters_);
 }
 
-void Optimizer::step(Stream& stream, double learning_rate, float grad_scale) {
-  ++steps_;
+void Optimizer::give_corrections(double* scalars) const {
+  const auto step = static_cast<double>(steps_ + 1);
+  scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(settings_.beta1, step);
+  scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
+}
+
+void Optimizer::step(Stream& stream, ConstView scalars) {
   const bool split = masters_.data != store_.values().data;
   for (const Range& range : ranges_)
     run(stream, AdamW{.master = masters_.rows(range.begin, range.end),
@@ -93,13 +99,11 @@ void Optimizer::step(Stream& stream, double learning_rate, float grad_scale) {
                       .v = v_.rows(range.begin, range.end),
                       .grad = store_.grads().rows(range.begin, range.end),
                       .value = split ? store_.values().rows(range.begin, range.end) : View{},
-                      .lr = learning_rate,
+                      .scalars = scalars,
                       .beta1 = settings_.beta1,
                       .beta2 = settings_.beta2,
                       .eps = settings_.eps,
-                      .weight_decay = range.decay ? settings_.weight_decay : 0.0,
-                      .step = steps_,
-                      .grad_scale = grad_scale});
+                      .weight_decay = range.decay ? settings_.weight_decay : 0.0});
 }
 
 }  // namespace megalith

@@ -19,9 +19,12 @@ class Optimizer {
  public:
   Optimizer(const ParamTable&, const ParamStore&, Stream&, const AdamSettings&);
 
-  /// One update with gradient * grad_scale.
-  void step(Stream&, double learning_rate, float grad_scale);
-  /// Updates made so far, for Adam's bias correction; set when a run is resumed.
+  /// The bias corrections of the next update, at their places among the [StepScalar::kCount] scalars.
+  void give_corrections(double* scalars) const;
+  /// One update by the device's scalars, [StepScalar::kCount] f64; not counted in steps(), since only they
+  /// know whether it is skipped.
+  void step(Stream&, ConstView scalars);
+  /// Updates made so far, for Adam's bias correction; set after one, and when a run is resumed.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   /// Masters from the values, after these were set by somebody else.

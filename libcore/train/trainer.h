@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -45,6 +46,8 @@ class Trainer {
 
  private:
   Ctx context(bool training);
+  void start_scalars(double learning_rate);
+  std::array<double, StepScalar::kCount> read_scalars();
 
   TrainConfig train_;
   Stream stream_;
@@ -57,7 +60,8 @@ class Trainer {
   std::unique_ptr<GradBuffer> grads_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Executor> executor_;
-  Arena scratch_, batch_arena_;
+  Arena scratch_, batch_arena_, scalar_arena_;
+  View scalars_;  // [StepScalar::kCount] f64
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
   bool evaluated_ = false;
