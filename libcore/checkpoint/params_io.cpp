@@ -21,18 +21,17 @@ ParamShare share_of(const Param& param) {
 
 namespace {
 
-/// Where to read a parameter from: an fp32 model takes the masters of a 16-bit one, where they were saved.
-Box source_of(const TensorFile& file, const Box& value, DType wanted) {
+Box source_of(const TensorFile& file, const Box& value, ParamSource source) {
   Box master = value;
   master.name = concat(kOptimizerPrefix, "master.", value.name);
-  return wanted == DType::kF32 && file.find(master.name) ? master : value;
+  return source == ParamSource::kMasters && file.find(master.name) ? master : value;
 }
 
-void load_param(const TensorFile& file, Param& param, Stream& stream) {
+void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSource source) {
   const ParamShare share = share_of(param);
   const DType dtype = param.value.dtype;
   std::vector<std::byte> part(static_cast<size_t>(share.extent.elements()) * size_of(dtype));
-  file.read(source_of(file, share.box, dtype), View{part.data(), dtype, share.extent});
+  file.read(source_of(file, share.box, source), View{part.data(), dtype, share.extent});
   if (share.extent == param.local) return stream.from_host(param.value, part.data());
   std::vector<std::byte> padded(param.value.bytes());
   const Shape zero = Box::whole({}, share.extent).offset;
@@ -43,9 +42,9 @@ void load_param(const TensorFile& file, Param& param, Stream& stream) {
 
 }  // namespace
 
-void load_params(const TensorFile& file, ParamTable& params, Stream& stream) {
+void load_params(const TensorFile& file, ParamTable& params, Stream& stream, ParamSource source) {
   for (Param& param : params.all())
-    if (param.value) load_param(file, param, stream);
+    if (param.value) load_param(file, param, stream, source);
   stream.synchronize();
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -177,13 +176,6 @@ View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, const Reading
   }
   head_->logits(ctx, out, x[0].rows(t - rows, t));
   return out;
-}
-
-double sum_on_host(Stream& stream, ConstView values) {
-  std::vector<float> host(static_cast<size_t>(values.elements()), 0.0f);
-  stream.to_host(host.data(), values);
-  stream.synchronize();
-  return std::accumulate(host.begin(), host.end(), 0.0);
 }
 
 }  // namespace megalith

@@ -56,7 +56,7 @@ class Stage {
 
   /// in: [s', b, h] from the stage before, s' = s (s/tp with sequence parallelism); empty on the first. It
   /// must stay until the backward pass. Returns [s', b, h]; with a head the loss of each token, [s, b] f32 in
-  /// nats, 0 where masked, not scaled (sum it with sum_on_host). The result lies in the tape.
+  /// nats, 0 where masked, not scaled (sum it with ScaledSum). The result lies in the tape.
   /// With ctx.training the head also computes its own gradients here (logits never stand whole: they are made
   /// in chunks of rows, and a chunk's gradient is used at once), so a forward in training must be followed by
   /// its backward. Without, the tape holds only the result.
@@ -105,8 +105,5 @@ class Stage {
   std::vector<Block> blocks_;
   std::optional<Head> head_;
 };
-
-/// Sum in fp64 of a f32 tensor; waits for the stream.
-double sum_on_host(Stream&, ConstView);
 
 }  // namespace megalith

@@ -192,7 +192,9 @@ void Run::take_args(const CheckpointReader& checkpoint) {
 
 void Run::load(const CheckpointReader& checkpoint) {
   log(" loading checkpoint from ", checkpoint.path());
-  load_params(checkpoint, trainer_->params(), trainer_->stream());
+  const bool wide = model_dtype(config_.train) == DType::kF32;
+  load_params(checkpoint, trainer_->params(), trainer_->stream(),
+              wide && resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues);
   trainer_->optimizer().take_values(trainer_->stream());
   if (resumes(checkpoint)) {
     state_ = saved_state(checkpoint);

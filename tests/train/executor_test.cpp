@@ -128,9 +128,9 @@ Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& ba
   const auto self = make_self_comm();
   const Region region(*self);
   Outcome outcome;
-  outcome.loss =
-      executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
-                   plan_pipeline(rank, ranks, chunks, shape.microbatches, ranks), batch.microbatches());
+  executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
+               plan_pipeline(rank, ranks, chunks, shape.microbatches, ranks), batch.microbatches(),
+               {&outcome.loss, DType::kF64, {1}});
   outcome.tape_peak = executor.tape_peak();
   outcome.tape_planned = memory.executor.tape;
   for (const Param& param : params.all()) {
@@ -212,7 +212,9 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
   const Region region(*self);
   const auto walk = [&](std::vector<Step> plan) {
     Executor executor(stages, {}, memory.executor, *backend);
-    executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches());
+    double loss = 0;
+    executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches(),
+                 {&loss, DType::kF64, {1}});
   };
   EXPECT_NO_THROW(walk({{Step::kForward, 0, 0}, {Step::kBackward, 0, 0}}));
   EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);                         // nothing to go back from
