@@ -78,11 +78,10 @@ void Optimizer::take_values(Stream& stream) {
                 store_.values().rows(range.begin, range.end));
 }
 
-double Optimizer::bias_correction1() const {
-  return 1 - std::pow(settings_.beta1, static_cast<double>(steps_ + 1));
-}
-double Optimizer::bias_correction2() const {
-  return 1 - std::pow(settings_.beta2, static_cast<double>(steps_ + 1));
+void Optimizer::give_corrections(double* scalars) const {
+  const auto step = static_cast<double>(steps_ + 1);
+  scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(settings_.beta1, step);
+  scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
 }
 
 void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars) {

@@ -22,9 +22,8 @@ class Optimizer {
  public:
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
-  /// 1 - beta^step of the next update, for StepScalar::kBiasCorrection1 and 2.
-  double bias_correction1() const;
-  double bias_correction2() const;
+  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update.
+  void give_corrections(double* scalars) const;
   /// One update with what StepScalar says: learning rate, corrections, scale of the gradients; none when the
   /// step is skipped. The caller says afterwards, with set_steps(), whether it was one.
   void step(Stream&, const GradBuffer&, ConstView scalars);

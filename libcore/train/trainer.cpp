@@ -59,8 +59,7 @@ void Trainer::begin_scalars(double learning_rate) {
   std::array<double, StepScalar::kCount> host{};
   host[StepScalar::kLossScale] = 1;
   host[StepScalar::kLearningRate] = learning_rate;
-  host[StepScalar::kBiasCorrection1] = optimizer_->bias_correction1();
-  host[StepScalar::kBiasCorrection2] = optimizer_->bias_correction2();
+  optimizer_->give_corrections(host.data());
   stream_.from_host(scalars_, host.data());
 }
 

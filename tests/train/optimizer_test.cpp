@@ -14,6 +14,12 @@
 namespace megalith {
 namespace {
 
+ParallelConfig one_rank() {
+  ParallelConfig parallel;
+  parallel.finish();
+  return parallel;
+}
+
 /// Parameters: decayed, not decayed, frozen, tied to the first, decayed; sizes that leave gaps.
 struct Fixture {
   Fixture() : stream(backend->make_stream()) {
@@ -55,7 +61,9 @@ struct Fixture {
                .value = {},
                .grad = {}});
     store = std::make_unique<ParamStore>(table, stream);
+    shards = std::make_unique<Shards>(*store, Sharding::kNone, 0, 1);
     initialize(table, stream, 1);
+    grads = std::make_unique<GradBuffer>(table, *store, groups, *shards, Sharding::kNone, *backend);
   }
   std::vector<float> value(const char* name) {
     const View view = table.find(name)->value;
@@ -72,7 +80,7 @@ struct Fixture {
     scalars[StepScalar::kGradScale] = grad_scale;
     scalars[StepScalar::kSkip] = skip ? 1 : 0;
     optimizer.give_corrections(scalars.data());
-    optimizer.step(stream, View{scalars.data(), DType::kF64, {StepScalar::kCount}});
+    optimizer.step(stream, *grads, View{scalars.data(), DType::kF64, {StepScalar::kCount}});
     if (!skip) optimizer.set_steps(optimizer.steps() + 1);
   }
 
@@ -80,6 +88,10 @@ struct Fixture {
   Stream stream;
   ParamTable table;
   std::unique_ptr<ParamStore> store;
+  std::unique_ptr<Shards> shards;
+  std::unique_ptr<Communicator> self = make_self_comm();
+  Groups groups{Topology(one_rank(), 1), *self};
+  std::unique_ptr<GradBuffer> grads;
 };
 
 // torch.optim.AdamW, one scalar, in fp64.
@@ -96,7 +108,7 @@ struct Reference {
 
 TEST(Optimizer, DecaysWhereItShouldAndSparesTheFrozen) {
   Fixture f;
-  Optimizer optimizer(f.table, *f.store, f.stream, {.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1});
+  Optimizer optimizer(f.table, *f.store, *f.shards, f.stream, {.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1});
   Reference w{1}, b{2}, u{4};
   for (int k = 1; k <= 3; ++k) {
     f.set_grad("w", 0.5 * k);
@@ -118,7 +130,7 @@ TEST(Optimizer, DecaysWhereItShouldAndSparesTheFrozen) {
 
 TEST(Optimizer, LeavesTheGapsZero) {
   Fixture f;
-  Optimizer optimizer(f.table, *f.store, f.stream, {});
+  Optimizer optimizer(f.table, *f.store, *f.shards, f.stream, {});
   f.set_grad("w", 1);
   f.step(optimizer, 0.1, 1);
   std::vector<float> flat(static_cast<size_t>(f.store->elements()));
@@ -133,18 +145,16 @@ TEST(Optimizer, LeavesTheGapsZero) {
 
 TEST(GradBuffer, TakesTheSquaresOfEachParameterOnce) {
   Fixture f;
-  const auto self = make_self_comm();
-  GradBuffer grads(*f.store, *self);
   double sum = 1;  // of another rank's, say
   const View out{&sum, DType::kF64, {1}};
   f.set_grad("w", 1);   // 15 elements, seen through "head" too
   f.set_grad("b", -2);  // 7
   f.set_grad("u", 3);   // 4
-  grads.reduce(f.stream);
-  grads.add_squares(f.stream, out);
+  f.grads->finish(f.stream);
+  f.grads->add_squares(f.stream, out);
   EXPECT_DOUBLE_EQ(sum, 1 + 15.0 + 28 + 36);
-  grads.zero(f.stream);
-  grads.add_squares(f.stream, out);
+  f.grads->zero(f.stream);
+  f.grads->add_squares(f.stream, out);
   EXPECT_DOUBLE_EQ(sum, 1 + 15.0 + 28 + 36);
 }
 
