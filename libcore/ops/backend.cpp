@@ -1,5 +1,7 @@
 #include "libcore/ops/backend.h"
 
+#include <utility>
+
 namespace megalith {
 namespace {
 
@@ -39,6 +41,10 @@ void Stream::add(View to, ConstView from) {
   require(to.elements() == from.elements(), "add", "equally many elements", to.shape, from.shape);
   traced(trace_, "add", {static_cast<double>(to.elements()), 2 * bytes(to) + bytes(from)},
          [&] { backend_->add(*this, to, from); });
+}
+
+void Stream::enqueue(std::function<void()> work, std::function<void()> give_up) {
+  backend_->enqueue(*this, std::move(work), std::move(give_up));
 }
 
 Event Stream::record() {

@@ -94,7 +94,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
   memory.executor.dtype = model_dtype(run.train);
   memory.links = Executor::link_bytes({.rank = at.pipeline, .ranks = run.parallel.pipeline}, memory.executor);
-  memory.batch = Batch::bytes(batch_shape(run)) + Batch::host_bytes(batch_shape(run));
+  memory.batch = Batch::bytes(batch_shape(run));
   memory.scalars = Arena::bytes_of(DType::kF64, {StepScalar::kCount});
   return memory;
 }

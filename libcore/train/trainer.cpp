@@ -119,7 +119,7 @@ void Trainer::check_memory() const {
   check("activations", memory_.executor.tape, executor_->tape_peak());
   check("pipeline links", memory_.links, executor_->link_peak());
   check("scratch", evaluated_ ? memory_.scratch : memory_.training_scratch, scratch_.peak());
-  check("the batch", memory_.batch, batch_arena_.peak() + Batch::host_bytes(batch_->shape()));
+  check("the batch", memory_.batch, batch_arena_.peak());
   check("scalars", memory_.scalars, scalar_arena_.peak());
 }
 

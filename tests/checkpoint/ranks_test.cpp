@@ -1,10 +1,9 @@
 // Checkpoints that several ranks write together, and parameters that are cut and padded.
-#include <barrier>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,6 +15,7 @@
 #include "libcore/checkpoint/writer.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend.h"
+#include "libcore/parallel/thread_comm.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -24,57 +24,18 @@ namespace {
 using test::TempDir;
 namespace fs = std::filesystem;
 
-// Threads as ranks; only what a commit calls.
-struct Meeting {
-  explicit Meeting(int size) : barrier(size), values(static_cast<size_t>(size)) {}
-  std::barrier<> barrier;
-  std::vector<float> values;
-};
-
-class FakeComm final : public Communicator {
- public:
-  FakeComm(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(meeting_.values.size()); }
-  void all_reduce(Stream&, View view, Reduce reduce) override {
-    ASSERT_EQ(reduce, Reduce::kMax);
-    ASSERT_EQ(view.elements(), 1);
-    meeting_.values[static_cast<size_t>(rank_)] = *view.as<float>();
-    meeting_.barrier.arrive_and_wait();
-    *view.as<float>() = *std::max_element(meeting_.values.begin(), meeting_.values.end());
-    meeting_.barrier.arrive_and_wait();
-  }
-  void all_gather(Stream&, View, ConstView) override { FAIL(); }
-  void reduce_scatter(Stream&, View, ConstView, Reduce) override { FAIL(); }
-  void all_to_all(Stream&, View, ConstView) override { FAIL(); }
-  void send(Stream&, ConstView, int) override { FAIL(); }
-  void recv(Stream&, View, int) override { FAIL(); }
-  void broadcast(Stream&, View, int) override { FAIL(); }
-  std::unique_ptr<Communicator> split(int, int) override { return nullptr; }
-  void abort(const std::string&) override {}
-
- private:
-  Meeting& meeting_;
-  int rank_;
-};
-
 // Runs `body(rank, comm, stream)` on threads; the messages of those that threw.
 std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Communicator&, Stream&)>& body) {
-  Meeting meeting(ranks);
   std::vector<std::string> messages(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto backend = make_cpu_backend();
-      Stream stream = backend->make_stream();
-      FakeComm comm(meeting, rank);
-      try {
-        body(rank, comm, stream);
-      } catch (const Error& error) {
-        messages[static_cast<size_t>(rank)] = error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
+  run_thread_ranks(ranks, {}, [&](Communicator& comm) {
+    const auto backend = make_cpu_backend();
+    Stream stream = backend->make_stream();
+    try {
+      body(comm.rank(), comm, stream);
+    } catch (const Error& error) {
+      messages[static_cast<size_t>(comm.rank())] = error.what();
+    }
+  });
   return messages;
 }
 

@@ -13,7 +13,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/checkpoint/elements.h"
-#include "libcore/checkpoint/kernels_elements.h"
+#include "libcore/tensor/kernels_elements.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "libcore/ops/cuda/gemm.h"
@@ -51,6 +53,40 @@ void* Queue::workspace(size_t bytes) {
   workspace_ = allocate_device(wanted);
   workspace_bytes_ = wanted;
   return workspace_;
+}
+
+struct Queue::HostWork {
+  Queue* queue;
+  std::function<void()> run;
+};
+
+void Queue::enqueue(std::function<void()> work) {
+  rethrow_error();
+  auto host_work = std::make_unique<HostWork>(HostWork{this, std::move(work)});
+  const auto call_and_free = [](void* data) {
+    const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
+    mine->queue->call(*mine);
+  };
+  require_success(cudaLaunchHostFunc(stream_, call_and_free, host_work.get()), "enqueue work of the host");
+  static_cast<void>(host_work.release());  // the driver calls it once
+}
+
+void Queue::call(const HostWork& work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    work.run();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+}
+
+void Queue::rethrow_error() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
 }
 
 // ---- fields of ops as kernels want them
@@ -174,12 +210,14 @@ class CudaBackend final : public Backend {
   const char* name() const override { return "cuda"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
+  Stream make_queue_stream() override { return make_stream(); }
 
   void copy(Stream&, View to, ConstView from) override;
   void to_host(Stream&, void* to, ConstView from) override;
   void from_host(Stream&, View to, const void* from) override;
   void fill(Stream&, View to, double value) override;
   void add(Stream&, View to, ConstView from) override;
+  void enqueue(Stream&, std::function<void()> work, std::function<void()> give_up) override;
   Event record(Stream&) override;
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
@@ -277,6 +315,11 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
+/// Nothing gives up: a stream's work is waited for.
+void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {
+  enter(stream).enqueue(std::move(work));
+}
+
 Event CudaBackend::record(Stream& stream) {
   const Queue& queue = enter(stream);
   cudaEvent_t created = nullptr;
@@ -288,13 +331,16 @@ Event CudaBackend::record(Stream& stream) {
 
 void CudaBackend::wait(Stream& stream, const Event& event) {
   const Queue& queue = enter(stream);
+  queue.rethrow_error();
   if (event.native == nullptr) return;  // nothing was recorded
   require_success(cudaStreamWaitEvent(queue.stream(), static_cast<cudaEvent_t>(event.native.get()), 0),
                   "wait for an event");
 }
 
 void CudaBackend::synchronize(Stream& stream) {
-  require_success(cudaStreamSynchronize(enter(stream).stream()), "wait for a stream");
+  const Queue& queue = enter(stream);
+  require_success(cudaStreamSynchronize(queue.stream()), "wait for a stream");
+  queue.rethrow_error();
 }
 
 // ---- linear, norm, activation

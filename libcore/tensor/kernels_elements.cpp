@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/kernels_elements.h"
+#include "libcore/tensor/kernels_elements.h"
 
 #include <algorithm>
 #include <array>
