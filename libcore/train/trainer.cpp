@@ -30,7 +30,7 @@ Trainer::Trainer(const ModelConfig& model, const ParallelConfig& parallel, const
   executor_ = std::make_unique<Executor>(stages_, PipelinePlace{}, bill_.executor, backend);
   batch_ = std::make_unique<Batch>(batch_arena_, megalith::batch_shape(model, parallel, train));
   training_plan_ = plan_pipeline(0, 1, 1, batch_->shape().microbatches, 1);
-  evaluation_plan_ = plan_forward(1, batch_->shape().microbatches);
+  evaluation_plan_ = plan_forward(1, 1, batch_->shape().microbatches);
 }
 
 Ctx Trainer::context(bool training) {
