@@ -31,12 +31,12 @@ struct ParallelConfig {
   static constexpr int kMostThreadRanks = 1024;
   static constexpr int kAutoRanks = -1;  // of nproc, until finish()
   int tensor = 1, pipeline = 1, context = 1, expert = 1;
-  int data = 0;                                  // derived: world / (tensor * pipeline * context)
-  std::optional<int> layers_per_chunk;           // interleaved pipeline: layers of one of a rank's chunks
-  std::optional<int> first_layers, last_layers;  // of the first and the last pipeline rank
-  std::vector<std::string> pipeline_layers;      // of every chunk, in order of depth; see layer_counts()
-  bool sequence = false;                         // norms and dropout cut along the sequence
-  bool distributed_optimizer = false;            // derived: sharded(); by itself it says kOptimizer
+  int data = 0;                              // derived: world / (tensor * pipeline * context)
+  std::optional<int> layers_per_chunk = {};  // interleaved pipeline: layers of one of a rank's chunks
+  std::optional<int> first_layers = {}, last_layers = {};  // of the first and the last pipeline rank
+  std::vector<std::string> pipeline_layers = {};  // of every chunk, in order of depth; see layer_counts()
+  bool sequence = false;                          // norms and dropout cut along the sequence
+  bool distributed_optimizer = false;             // derived: sharded(); by itself it says kOptimizer
   Sharding sharding = Sharding::kNone;
   std::optional<int64_t> bucket_size;  // elements; derived where it is needed (train/layout)
   int nproc = 0;                       // ranks that are threads of this process; 0: not given

@@ -72,8 +72,8 @@ std::vector<Step> training_plan(const RunShape& run, int pipeline) {
                        run.parallel.pipeline);
 }
 
-std::vector<Step> evaluation_plan(const RunShape& run, int) {
-  return plan_forward(pipeline_chunks(run), batch_shape(run).microbatches);
+std::vector<Step> evaluation_plan(const RunShape& run) {
+  return plan_forward(run.parallel.pipeline, pipeline_chunks(run), batch_shape(run).microbatches);
 }
 
 }  // namespace megalith

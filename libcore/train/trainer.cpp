@@ -19,7 +19,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       batch_arena_(make_arena(backend, "batch", Batch::bytes(batch_shape(run)))),
       scalar_arena_(make_arena(backend, "scalars", memory_.scalars)),
       training_plan_(training_plan(run, groups_.at.pipeline)),
-      evaluation_plan_(evaluation_plan(run, groups_.at.pipeline)) {
+      evaluation_plan_(evaluation_plan(run)) {
   const Sharding sharding = run.parallel.sharding;
   const TrainConfig& train = run.train;
   store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));

@@ -264,6 +264,41 @@ TEST(PretrainConfig, ReadsTheDepthOfEveryStage) {
             "--pipeline-layers 1,2 adds up to 3 layers, not to --num-layers 4; give the parts 1 more");
 }
 
+TEST(PretrainConfig, ChecksTheMicroBatchesOfAnInterleavedPipeline) {
+  const std::string interleaved =
+      small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
+  EXPECT_EQ(complaint(interleaved + "--global-batch-size 8"), "");
+  EXPECT_EQ(complaint(interleaved + "--data-parallel-size 3 --global-batch-size 18"),
+            "--global-batch-size 18 gives each rank 3 micro-batches, not a multiple of "
+            "--pipeline-model-parallel-size 2, as an interleaved pipeline wants; nearest that work: 12, 24");
+  EXPECT_NE(complaint(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,1,1,1"), "");
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --global-batch-size 6"), "");
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"),
+            "");  // one chunk for each rank
+}
+
+TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
+  EXPECT_EQ(
+      complaint(small() +
+                "--group-query-attention --num-query-groups 3 --ffn-hidden-size 250 --seq-length 33 "
+                "--sequence-parallel --tensor-model-parallel-size 4 --pipeline-model-parallel-size 3 "
+                "--nproc 16 --global-batch-size 5 --sharding stage2"),
+      "--tensor-model-parallel-size 4 * --pipeline-model-parallel-size 3 = 12 does not divide the 16 "
+      "ranks; nearest that work: 12, 24\n"
+      "--sharding stage2 needs --pipeline-model-parallel-size 1, not 3: each micro-batch's gradients are "
+      "cut as soon as it is done; give --sharding stage1\n"
+      "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
+      "4, 8\n"
+      "--num-query-groups 3 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4\n"
+      "--ffn-hidden-size 250 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
+      "248, 252\n"
+      "--seq-length 33 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 32, 36\n"
+      "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6; or "
+      "give --pipeline-layers\n"
+      "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "
+      "that work: 4, 6");
+}
+
 TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
   EXPECT_EQ(complaint(small() + "--global-batch-size 5"),
             "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "
