@@ -49,7 +49,7 @@ PretrainConfig one_rank(const Family& family) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 4;
   config.model.heads = 4;
-  config.model.seq_length = 12;  // cut over 2 and 4 tensor ranks
+  config.model.seq_length = config.model.max_positions = 12;  // cut over 2 and 4 tensor ranks
   config.model.vocab_size = 50257;
   if (family.llama) {
     config.model.position = PositionEmbedding::kRope;
