@@ -10,7 +10,7 @@ Prefetch::~Prefetch() {
   if (!thread_.joinable()) return;
   {
     std::unique_lock lock(mutex_);
-    cancel_and_wait(lock);
+    cancel(lock);
     ending_ = true;
   }
   changed_.notify_all();
@@ -20,9 +20,8 @@ Prefetch::~Prefetch() {
 void Prefetch::start(Job job) {
   {
     std::unique_lock lock(mutex_);
-    cancel_and_wait(lock);
+    cancel(lock);
     job_ = std::move(job);
-    error_ = nullptr;
     state_ = kGiven;
   }
   if (thread_.joinable())
@@ -34,15 +33,18 @@ void Prefetch::start(Job job) {
 void Prefetch::finish() {
   std::unique_lock lock(mutex_);
   if (state_ == kIdle) fail(ErrorKind::kInternal, "prefetch: no job is started");
+  if (state_ == kGiven) run_job(lock);
   changed_.wait(lock, [&] { return state_ == kDone; });
   state_ = kIdle;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Prefetch::cancel_and_wait(std::unique_lock<std::mutex>& lock) {
+void Prefetch::cancel(std::unique_lock<std::mutex>& lock) {
   cancelled_ = true;
-  changed_.wait(lock, [&] { return state_ != kGiven; });
+  changed_.wait(lock, [&] { return state_ != kRunning; });
   cancelled_ = false;
+  state_ = kIdle;
+  error_ = nullptr;
 }
 
 void Prefetch::work() {
@@ -50,20 +52,25 @@ void Prefetch::work() {
   for (;;) {
     changed_.wait(lock, [&] { return ending_ || state_ == kGiven; });
     if (ending_) return;
-    Job job = std::move(job_);
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      job(cancelled_);
-    } catch (...) {  // the owner's: thrown again by finish()
-      error = std::current_exception();
-    }
-    job = nullptr;  // what it holds is given back before the owner goes on
-    lock.lock();
-    error_ = std::move(error);
-    state_ = kDone;
+    run_job(lock);
     changed_.notify_all();
   }
+}
+
+void Prefetch::run_job(std::unique_lock<std::mutex>& lock) {
+  state_ = kRunning;
+  Job job = std::exchange(job_, nullptr);
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    job(cancelled_);
+  } catch (...) {  // the owner's: thrown again by finish()
+    error = std::current_exception();
+  }
+  job = nullptr;  // what it holds is given back before the owner goes on
+  lock.lock();
+  error_ = std::move(error);
+  state_ = kDone;
 }
 
 }  // namespace megalith

@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-/// A thread that does one job at a time while its owner does something else. It starts with the first job and
-/// ends with this object. The owner is one thread.
+/// A thread that does one job at a time while its owner does something else. A job that it has not begun when
+/// the owner wants it done, for want of a free core, the owner does itself. The owner is one thread.
 class Prefetch {
  public:
   /// Sees `cancelled` turn true when nobody wants its work any more, and then ends soon.
@@ -22,15 +22,17 @@ class Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// Returns at once, unless the job before must be cancelled first; its error is then forgotten.
+  /// Returns at once, unless the job before is under way and must be cancelled first; its error is then
+  /// forgotten.
   void start(Job job);
-  /// Waits until the job is done and throws what it threw. kInternal when none was started since.
+  /// Returns when the job is done and throws what it threw. kInternal when none was started since.
   void finish();
 
  private:
-  enum State : uint8_t { kIdle, kGiven, kDone };
-  void cancel_and_wait(std::unique_lock<std::mutex>&);
+  enum State : uint8_t { kIdle, kGiven, kRunning, kDone };
+  void cancel(std::unique_lock<std::mutex>&);
   void work();
+  void run_job(std::unique_lock<std::mutex>&);
 
   std::mutex mutex_;
   std::condition_variable changed_;
