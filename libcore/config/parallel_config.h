@@ -58,7 +58,7 @@ struct ParallelConfig {
     v("pipeline-layers", pipeline_layers,
       "Layers of every part of the pipeline in order of depth, such as 10,12,12,10; with several parts for "
       "each rank it is interleaved.",
-      metavar("N,N,..."));
+      metavar("N,N"));
     v("context-parallel-size", context, "Ranks that share a sequence.", between(1, 1024));
     v("expert-model-parallel-size", expert, "Ranks that share the experts.", between(1, 1024));
     v("data-parallel-size", data,
@@ -81,7 +81,7 @@ struct ParallelConfig {
     v("world-size", world, "Ranks in all.", between(0, kMostRanks),
       default_text("nproc, else tensor * pipeline * context * data"));
     v("local-world-size", local_world, "Ranks of one machine.", between(0, kMostRanks),
-      default_text("world-size"));
+      default_text("world-size; of a plan at most 8"));
     v("distributed-timeout-minutes", timeout_minutes,
       "Longest wait for another rank before the run ends with its name.", between(1, 1 << 20));
   }

@@ -95,6 +95,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   memory.executor.dtype = model_dtype(run.train);
   memory.links = Executor::link_bytes({.rank = at.pipeline, .ranks = run.parallel.pipeline}, memory.executor);
   memory.batch = Batch::bytes(batch_shape(run));
+  memory.host = Batch::host_bytes(batch_shape(run));
   memory.scalars = Arena::bytes_of(DType::kF64, {StepScalar::kCount});
   return memory;
 }
@@ -113,7 +114,7 @@ std::string RunMemory::text() const {
   return concat("weights ", bytes(weights), ", gradients ", bytes(grads), ", optimizer ", bytes(optimizer),
                 ", activations ", executor.tapes, " x ", bytes(executor.tape),
                 links > 0 ? concat(", pipeline links ", bytes(links)) : std::string(), ", scratch ",
-                bytes(scratch), ", batch ", bytes(batch), ": ", bytes(total()));
+                bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host), ": ", bytes(total()));
 }
 
 }  // namespace megalith

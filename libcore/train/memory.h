@@ -23,13 +23,14 @@ struct RunMemory {
   size_t scratch = 0;           // what layers take and give back, in training or in evaluation
   size_t training_scratch = 0;  // the part of it that training takes
   size_t batch = 0;             // one step's tokens
-  size_t scalars = 0;           // StepScalar
-  int64_t parameters = 0;       // on this rank, tied ones once
-  Cost forward, backward;       // of one microbatch, all chunks of this rank
+  size_t host = 0;         // of the host's memory: this step's and the next one's samples as they are read
+  size_t scalars = 0;      // StepScalar
+  int64_t parameters = 0;  // on this rank, tied ones once
+  Cost forward, backward;  // of one microbatch, all chunks of this rank
 
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
   size_t total() const {
-    return weights + grads + optimizer + activations() + links + scratch + batch + scalars;
+    return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars;
   }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;

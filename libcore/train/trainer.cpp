@@ -97,7 +97,7 @@ Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, do
 
 double Trainer::evaluate(const SampleReader& read, int64_t consumed) {
   evaluated_ = true;
-  batch_->load(stream_, read, consumed);
+  batch_->load_now(stream_, read, consumed);
   begin_scalars(0);
   executor_->run(context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
   sum_scalars();

@@ -164,11 +164,11 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
     const std::string name = number == SIGTERM ? "term" : "usr1";
     DataSets data = tiny_data();
     data.train.read = [number](int64_t index, const SampleView& out) {
-      if (index == 4 * 7 + 1) std::raise(number);  // within step 8
+      if (index == 4 * 7 + 1) std::raise(number);  // of step 8, read while step 7 runs
       tiny_sample(index, out);
     };
     const PretrainResult stopped = train(config(name), data, nullptr);
-    EXPECT_EQ(stopped.iteration, 8);
+    EXPECT_TRUE(stopped.iteration == 7 || stopped.iteration == 8) << stopped.iteration;
     EXPECT_EQ(stopped.stopped_by, number == SIGTERM ? "SIGTERM" : "SIGUSR1");
     EXPECT_TRUE(stopped.saved);
     EXPECT_EQ(figures(name, "test").size(), 0U);  // no final evaluation
