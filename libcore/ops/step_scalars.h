@@ -8,7 +8,7 @@ namespace megalith {
 /// by the host inside a step.
 namespace StepScalar {
 enum : int {
-  kLoss,        // sum over the microbatches, as ScaledSum adds it up
+  kLoss,        // sum over the microbatches, as ScaledSum adds it up; without the loss scale
   kSumSquares,  // of the gradients as they stand, loss scale and all
   kNorm,        // of the gradients without the loss scale, before clipping
   kGradScale,   // the factor by which AdamW takes the gradients; 0 in a skipped step
