@@ -20,12 +20,11 @@ struct SumSquares {
 /// touched. Reads the scalars in the stream's order: whatever wrote them, DecideStep included, may still be
 /// under way.
 struct AdamW {
-  View master;      // [n] f32, updated
-  View m, v;        // [n] f32, updated
-  ConstView grad;   // [n] f32
-  View value = {};  // [n] bf16|f16: master rounded; empty: the model uses master itself
-  ConstView
-      scalars;  // [StepScalar::kCount] f64; learning rate, bias corrections, grad scale and skip are read
+  View master;        // [n] f32, updated
+  View m, v;          // [n] f32, updated
+  ConstView grad;     // [n] f32
+  View value = {};    // [n] bf16|f16: master rounded; empty: the model uses master itself
+  ConstView scalars;  // [StepScalar::kCount] f64: learning rate, bias corrections, grad scale, skip
   double beta1, beta2, eps, weight_decay;
   static constexpr const char* kName = "adamw";
   void check() const;

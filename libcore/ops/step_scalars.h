@@ -8,7 +8,7 @@ namespace megalith {
 /// by the host inside a step.
 namespace StepScalar {
 enum : int {
-  kLoss,        // sum over the microbatches, as ScaledSum adds it up
+  kLoss,        // sum over the microbatches, as ScaledSum adds it up; without the loss scale
   kSumSquares,  // of the gradients as they stand, loss scale and all
   kStop,        // ranks that want the run to end after this step
   kSummed,      // those before this one are summed over the ranks
