@@ -19,7 +19,7 @@
 #include "libcore/base/direct_writer.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file_calls.h"
-#include "libcore/base/placed_files.h"
+#include "libcore/base/pending_files.h"
 
 namespace megalith {
 namespace {
@@ -206,7 +206,7 @@ void MappedFile::forget(size_t offset, size_t bytes) const {
   if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
-ReadableFile::ReadableFile(std::string path, PlacedFiles* writing)
+ReadableFile::ReadableFile(std::string path, PendingFiles* writing)
     : path_(std::move(path)), writing_(writing) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd_ < 0) fail_errno("open", path_);
@@ -220,7 +220,7 @@ ReadableFile::ReadableFile(std::string path, PlacedFiles* writing)
     fail(ErrorKind::kNoInput, path_, ": is not a regular file");
   }
   size_ = static_cast<uint64_t>(info.st_size);
-  if (writing_ && (number_ = writing_->find(fd_)) == PlacedFiles::kNone) writing_ = nullptr;
+  if (writing_ && (number_ = writing_->find(fd_)) == PendingFiles::kNone) writing_ = nullptr;
 }
 
 ReadableFile::~ReadableFile() {

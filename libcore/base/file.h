@@ -12,7 +12,7 @@
 namespace megalith {
 
 class DirectWriter;
-class PlacedFiles;
+class PendingFiles;
 
 /// Bytes given to one call of write: on ext4 with large folios (Linux 6.18) calls of 128 KiB and more cost
 /// three to five times the system time of those up to 96 KiB.
@@ -54,9 +54,9 @@ class MappedFile {
 /// be read.
 class ReadableFile {
  public:
-  /// `writing`: the file may be one of these, which are still being written; then their reader reads it, and
-  /// waits for bytes that are not there yet.
-  explicit ReadableFile(std::string path, PlacedFiles* writing = nullptr);
+  /// `writing`: the file may be one of these, which are still being written; then it is
+  /// read behind their writer. They outlive this.
+  explicit ReadableFile(std::string path, PendingFiles* writing = nullptr);
   ~ReadableFile();
   ReadableFile(const ReadableFile&) = delete;
   ReadableFile& operator=(const ReadableFile&) = delete;
@@ -73,7 +73,7 @@ class ReadableFile {
   std::string path_;
   int fd_ = -1;
   uint64_t size_ = 0;
-  PlacedFiles* writing_;  // not null: it is file number_ of them
+  PendingFiles* writing_;  // not null: it is file number_ of them
   size_t number_ = 0;
 };
 

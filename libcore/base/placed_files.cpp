@@ -83,13 +83,13 @@ size_t PlacedFiles::create(std::string path, uint64_t size) {
   return files_.size() - 1;
 }
 
-void PlacedFiles::put(size_t file, const std::vector<Part>& parts) {
+void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   File& to = files_[file];
   const Descriptor open(open_or_fail(to.path, O_RDWR));
-  for (const Part& part : parts)
+  for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
   const std::lock_guard lock(mutex_);
-  for (const Part& part : parts) note(to, part.offset, part.bytes.size());
+  for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
   wake_reader();
 }
 

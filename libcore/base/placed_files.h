@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "libcore/base/file_part.h"
 #include "libcore/base/huge_pages.h"
+#include "libcore/base/pending_files.h"
 
 namespace megalith {
 
@@ -22,7 +24,7 @@ namespace megalith {
 /// follow: it waits for bytes that are still to come and gets recent ones from the memory that the disk gets
 /// them from. The files have their names from the beginning: they are made in an AtomicDirectory, which also
 /// syncs them. Throws kIo.
-class PlacedFiles {
+class PlacedFiles final : public PendingFiles {
  public:
   /// `memory`: bytes of pieces that are filled, written, and not yet read by the reader that follows.
   explicit PlacedFiles(size_t memory);
@@ -33,11 +35,7 @@ class PlacedFiles {
   /// A new file of `size` zeros; kIo when the disk has no room for it. Returns its number.
   size_t create(std::string path, uint64_t size);
   /// Writes small parts at once, through the page cache; over others too.
-  struct Part {
-    uint64_t offset;
-    std::string bytes;
-  };
-  void put(size_t file, const std::vector<Part>& parts);
+  void put(size_t file, const std::vector<FilePart>& parts);
 
   /// The most bytes of a piece.
   size_t most() const { return memory_.as<char>().size() / kPieces - kBlock; }
@@ -60,15 +58,8 @@ class PlacedFiles {
    private:
     PlacedFiles& files_;
   };
-  /// The number of the file that `fd` has open; nothing when it is none of these.
-  static constexpr size_t kNone = SIZE_MAX;
-  size_t find(int fd) const;
-  /// Waits until byte `offset` of a file is there. Then either copies some bytes from there on to `out` and
-  /// says how many; or says how many can be read in the file.
-  struct Served {
-    size_t copied, in_file;
-  };
-  Served serve(size_t file, uint64_t offset, void* out, size_t bytes);
+  size_t find(int fd) const override;
+  Served serve(size_t file, uint64_t offset, void* out, size_t bytes) override;
   /// Nothing more will come: who waits gets an error.
   void abandon();
 

@@ -154,7 +154,7 @@ std::string_view safetensors_name(DType dtype) {
   return kTypes[type_index(dtype)].name;
 }
 
-SafetensorsFile::SafetensorsFile(std::string path, PlacedFiles* writing)
+SafetensorsFile::SafetensorsFile(std::string path, PendingFiles* writing)
     : file_(path), bytes_(std::move(path), writing) {
   const uint64_t header = header_bytes(file_), data = kLengthBytes + header;
   const Json json = Json::parse(file_.text().substr(kLengthBytes, header), file_.path());

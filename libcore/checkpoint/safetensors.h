@@ -16,7 +16,7 @@ namespace megalith {
 class SafetensorsFile final : public TensorFile {
  public:
   /// `writing`: see ReadableFile.
-  explicit SafetensorsFile(std::string path, PlacedFiles* writing = nullptr);
+  explicit SafetensorsFile(std::string path, PendingFiles* writing = nullptr);
 
   const std::string& path() const override { return file_.path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }

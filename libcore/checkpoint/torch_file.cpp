@@ -321,7 +321,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
   return out;
 }
 
-TorchFile open_torch(const std::string& path, CrcCheck check, PlacedFiles* writing) {
+TorchFile open_torch(const std::string& path, CrcCheck check, PendingFiles* writing) {
   auto bytes = std::make_shared<TorchBytes>(path, check, writing);
   const uint64_t size = bytes->file.size();
   return open_torch(bytes, 0, size);

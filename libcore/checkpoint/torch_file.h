@@ -21,7 +21,7 @@ enum class CrcCheck : bool { kNo, kYes };
 
 /// A file that holds tensors, and which of its parts were found sound.
 struct TorchBytes {
-  TorchBytes(const std::string& path, CrcCheck crc, PlacedFiles* writing = nullptr)
+  TorchBytes(const std::string& path, CrcCheck crc, PendingFiles* writing = nullptr)
       : file(path, MappedPages::kSmall), bytes(path, writing), check(crc) {}
   MappedFile file;     // of which the tree is parsed
   ReadableFile bytes;  // from which tensors are read
@@ -66,7 +66,7 @@ struct TorchFile {
 /// kIo, kData; a tar archive (torch before 0.4), a git-lfs pointer and other kinds of files are named.
 /// `writing`: see ReadableFile.
 TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes,
-                     PlacedFiles* writing = nullptr);
+                     PendingFiles* writing = nullptr);
 /// The same for a file that stands at [begin, end) of another.
 TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, uint64_t end);
 

@@ -190,8 +190,8 @@ std::string TorchLayout::directory(std::span<const uint32_t> crcs) const {
   return out.bytes();
 }
 
-std::vector<PlacedFiles::Part> TorchLayout::parts(std::span<const uint32_t> crcs) const {
-  std::vector<PlacedFiles::Part> out;
+std::vector<FilePart> TorchLayout::parts(std::span<const uint32_t> crcs) const {
+  std::vector<FilePart> out;
   for (size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
     out.push_back({member.header, header_of(member, crc_of(i, crcs)) + member.contents});

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/placed_files.h"
+#include "libcore/base/file_part.h"
 #include "libcore/checkpoint/pickle_writer.h"
 #include "libcore/checkpoint/safetensors.h"
 
@@ -30,7 +30,7 @@ class TorchLayout {
   uint64_t offset(size_t i) const { return members_[kBefore + i].begin; }
   /// All bytes but the storages'. `crcs`: CRC-32 of each storage; as long as these are not known, zeros: the
   /// file can then be read by who does not look at them.
-  std::vector<PlacedFiles::Part> parts(std::span<const uint32_t> crcs) const;
+  std::vector<FilePart> parts(std::span<const uint32_t> crcs) const;
 
  private:
   static constexpr size_t kBefore = 2;  // members in front of the storages

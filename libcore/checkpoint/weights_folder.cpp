@@ -70,7 +70,7 @@ bool is_safetensors(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc, PlacedFiles* writing) {
+std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc, PendingFiles* writing) {
   if (is_safetensors(path)) return std::make_unique<SafetensorsFile>(path, writing);
   return std::make_unique<TorchTensorFile>(open_torch(path, crc, writing));
 }
@@ -79,7 +79,7 @@ bool WeightsFolder::is_there(const std::string& folder) {
   return !entry_of(folder).empty();
 }
 
-WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc, PlacedFiles* writing)
+WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc, PendingFiles* writing)
     : folder_(std::move(folder)) {
   const std::string single = entry_of(folder_), index = folder_ + "/" + single;
   if (single.empty())

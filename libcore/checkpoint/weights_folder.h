@@ -12,14 +12,14 @@ namespace megalith {
 /// Opens one file of weights by its first bytes: .safetensors, or a file of torch.save (pytorch_model.bin, a
 /// .pt file). `writing`: see ReadableFile.
 std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc = CrcCheck::kYes,
-                                         PlacedFiles* writing = nullptr);
+                                         PendingFiles* writing = nullptr);
 
 /// The tensors of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
 /// lists, or, where there are none, pytorch_model.bin or pytorch_model.bin.index.json. An index may name only
 /// files of this folder; each must be there and hold exactly the tensors that the index gives it.
 class WeightsFolder final : public TensorFile {
  public:
-  explicit WeightsFolder(std::string folder, CrcCheck crc = CrcCheck::kYes, PlacedFiles* writing = nullptr);
+  explicit WeightsFolder(std::string folder, CrcCheck crc = CrcCheck::kYes, PendingFiles* writing = nullptr);
   /// Whether the folder has any of these files.
   static bool is_there(const std::string& folder);
 

@@ -18,7 +18,7 @@ struct SourceOptions {
   std::string tokenizer = {};  // folder with the tokenizer's files; empty: not given
   bool beside = false;         // it stands beside the checkpoint, whose args then say the vocabulary too
   CrcCheck crc = CrcCheck::kYes;
-  PlacedFiles* writing = nullptr;  // see ReadableFile; of a folder of ranks or a Hugging Face folder
+  PendingFiles* writing = nullptr;  // see ReadableFile; of a folder of ranks or a Hugging Face folder
   bool padded = false;  // take padding for vocabulary where nobody says what it is: to list, not to convert
 };
 
