@@ -18,8 +18,8 @@
 #include "libcore/base/isa.h"
 #include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/text/make_tokenizer.h"
 #include "libcore/text/pretokenizer.h"
-#include "libcore/text/tokenizer.h"
 
 namespace megalith {
 namespace {

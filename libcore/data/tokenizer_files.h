@@ -1,7 +1,7 @@
 #pragma once
 
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/make_tokenizer.h"
 
 namespace megalith {
 

@@ -9,7 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/tokenizer_files.h"
 #include "libcore/plan/plan_text.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/make_tokenizer.h"
 
 namespace megalith {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/make_tokenizer.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/json.h"
 #include "libcore/base/text.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/make_tokenizer.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

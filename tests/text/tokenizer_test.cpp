@@ -1,10 +1,9 @@
-#include "libcore/text/tokenizer.h"
-
 #include <random>
 #include <set>
 #include <thread>
 
 #include "libcore/base/file.h"
+#include "libcore/text/make_tokenizer.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {
