@@ -1,3 +1,5 @@
+#include "libcore/convert/inspect.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <vector>
@@ -9,7 +11,7 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/torch_file.h"
 #include "libcore/checkpoint/weights_folder.h"
-#include "libcore/convert/convert.h"
+#include "libcore/convert/model_source.h"
 
 namespace megalith {
 namespace {

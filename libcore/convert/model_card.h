@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "libcore/convert/convert.h"
+#include "libcore/convert/conversion.h"
 
 namespace megalith {
 

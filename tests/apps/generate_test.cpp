@@ -7,7 +7,7 @@
 #include "libcore/base/file.h"
 #include "libcore/base/json.h"
 #include "libcore/base/text.h"
-#include "libcore/convert/convert.h"
+#include "libcore/convert/megalith.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/checkpoint/safetensors.h"
-#include "libcore/convert/convert.h"
+#include "libcore/convert/hf.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

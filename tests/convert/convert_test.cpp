@@ -1,5 +1,3 @@
-#include "libcore/convert/convert.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -16,6 +14,9 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/convert/convert_options.h"
+#include "libcore/convert/hf.h"
+#include "libcore/convert/megalith.h"
 #include "libcore/convert/tokenizer_folder.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"

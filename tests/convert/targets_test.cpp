@@ -10,7 +10,11 @@
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/torch_file.h"
-#include "libcore/convert/convert.h"
+#include "libcore/convert/gguf.h"
+#include "libcore/convert/hf.h"
+#include "libcore/convert/inspect.h"
+#include "libcore/convert/megalith.h"
+#include "libcore/convert/megatron.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

@@ -1,3 +1,5 @@
+#include "libcore/convert/gguf.h"
+
 #include <array>
 #include <filesystem>
 #include <optional>
@@ -8,9 +10,9 @@
 #include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf.h"
-#include "libcore/convert/convert.h"
 #include "libcore/convert/gguf_tokenizer.h"
 #include "libcore/convert/hf_config.h"
+#include "libcore/convert/output_check.h"
 
 namespace megalith {
 namespace {

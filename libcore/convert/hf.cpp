@@ -1,3 +1,5 @@
+#include "libcore/convert/hf.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,10 +15,10 @@
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/weights_folder.h"
-#include "libcore/convert/convert.h"
 #include "libcore/convert/gguf_tokenizer.h"
 #include "libcore/convert/hf_config.h"
 #include "libcore/convert/model_card.h"
+#include "libcore/convert/output_check.h"
 #include "libcore/convert/tokenizer_folder.h"
 
 namespace megalith {

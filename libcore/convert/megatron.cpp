@@ -1,3 +1,5 @@
+#include "libcore/convert/megatron.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -12,7 +14,7 @@
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/torch_layout.h"
 #include "libcore/config/parallel_config.h"
-#include "libcore/convert/convert.h"
+#include "libcore/convert/output_check.h"
 #include "libcore/convert/tokenizer_folder.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/topology.h"

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/base/json.h"
+#include "libcore/convert/megatron_source.h"
+#include "libcore/convert/output.h"
+
+namespace megalith {
+
+/// A plan as a table: name, source, shape, type, bytes, how it comes about.
+std::string table_of(const OutputPlan& plan);
+Json json_of(const OutputPlan& plan);
+
+/// What stands in a checkpoint of any kind that can be read, a .safetensors or a .gguf file: its kind,
+/// configuration, iteration and tensors.
+Json inspect(const std::string& path, const SourceOptions& options = {});
+std::string inspect_text(const Json& inspected);
+
+}  // namespace megalith
