@@ -16,26 +16,18 @@ namespace megalith {
 namespace {
 namespace fs = std::filesystem;
 
-struct Room {
-  int level = 0;
-  std::set<std::string> sideways;  // rooms of the same level that it may include
-};
-
 const fs::path kRoot = MEGALITH_SOURCE_DIR;
 
-std::map<std::string, Room> read_layers() {
-  std::map<std::string, Room> rooms;
+/// Folder below libcore -> level.
+std::map<std::string, int> read_layers() {
+  std::map<std::string, int> levels;
   std::istringstream lines(read_file((kRoot / "libcore/LAYERS").string()));
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t colon = line.find(':');
-    std::istringstream rest(line.substr(colon + 1));
-    Room room;
-    rest >> room.level;
-    for (std::string name; rest >> name;) room.sideways.insert(name);
-    rooms[line.substr(0, colon)] = room;
+    levels[line.substr(0, colon)] = std::stoi(line.substr(colon + 1));
   }
-  return rooms;
+  return levels;
 }
 
 std::vector<fs::path> sources(const fs::path& folder) {
@@ -58,35 +50,39 @@ std::vector<std::string> includes(const fs::path& file) {
   return found;
 }
 
-std::string room_of(const std::string& path) {  // "libcore/ROOM/file.h" -> "ROOM"
-  const std::string rest = path.substr(path.find("libcore/") + 8);
-  return rest.substr(0, rest.find('/'));
+/// The folder that gives "libcore/FOLDER/file.h" its level: the longest part of its path that LAYERS names.
+std::string layer_of(const std::string& path, const std::map<std::string, int>& levels) {
+  fs::path folder = fs::path(path).parent_path().lexically_relative("libcore");
+  while (!folder.empty() && !levels.contains(folder.string())) folder = folder.parent_path();
+  return folder.string();
 }
 
-TEST(Layering, EveryRoomHasALevel) {
-  const auto rooms = read_layers();
-  for (const auto& entry : fs::directory_iterator(kRoot / "libcore"))
-    if (entry.is_directory() && !sources(entry.path()).empty()) {
-      EXPECT_TRUE(rooms.contains(entry.path().filename().string()))
-          << entry.path() << " is not in libcore/LAYERS";
-    }
+std::string relative(const fs::path& file) {
+  return file.lexically_relative(kRoot).string();
 }
 
-TEST(Layering, NoRoomIncludesUpwardOrSidewaysUnlessAllowed) {
-  const auto rooms = read_layers();
+TEST(Layering, EveryFolderHasALevel) {
+  const auto levels = read_layers();
+  for (const fs::path& file : sources(kRoot / "libcore"))
+    EXPECT_NE(layer_of(relative(file), levels), "") << file << ": no folder of it is in libcore/LAYERS";
+  for (const auto& [folder, level] : levels)
+    EXPECT_TRUE(fs::is_directory(kRoot / "libcore" / folder)) << folder << " is in libcore/LAYERS only";
+}
+
+TEST(Layering, NoFolderIncludesUpwardOrSideways) {
+  const auto levels = read_layers();
   for (const fs::path& file : sources(kRoot / "libcore")) {
-    const std::string from = room_of(file.string());
+    const std::string from = layer_of(relative(file), levels);
     for (const std::string& include : includes(file)) {
       if (include.rfind("apps/", 0) == 0 || include.rfind("tests/", 0) == 0)
         ADD_FAILURE() << file << " includes " << include;
       if (include.rfind("libcore/", 0) != 0) continue;
-      const std::string to = room_of(include);
+      const std::string to = layer_of(include, levels);
       if (to == from) continue;
-      ASSERT_TRUE(rooms.contains(to)) << file << " includes " << include;
-      const bool downward = rooms.at(to).level < rooms.at(from).level;
-      EXPECT_TRUE(downward || rooms.at(from).sideways.contains(to))
-          << file << " (" << from << ", level " << rooms.at(from).level << ") includes " << include
-          << " (level " << rooms.at(to).level << ")";
+      ASSERT_NE(to, "") << file << " includes " << include;
+      EXPECT_LT(levels.at(to), levels.at(from))
+          << file << " (" << from << ", level " << levels.at(from) << ") includes " << include << " (level "
+          << levels.at(to) << ")";
     }
   }
 }
