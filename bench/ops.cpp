@@ -13,9 +13,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
 

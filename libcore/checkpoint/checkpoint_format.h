@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "libcore/tensor/view.h"
 
 /// The bytes of a checkpoint folder: docs/formats/checkpoint.md.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/json/json.h"
 
 /// GGUF version 3, the container of llama.cpp (docs/gguf.md of its ggml).
 namespace megalith {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

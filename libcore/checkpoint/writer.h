@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/slice.h"
+#include "libcore/json/json.h"
 #include "libcore/parallel/communicator.h"
 #include "libcore/tensor/device.h"
 

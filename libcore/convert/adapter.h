@@ -3,11 +3,11 @@
 #include <memory>
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/convert/output.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/config/model_config.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

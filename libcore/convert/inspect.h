@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/convert/megatron_source.h"
 #include "libcore/convert/output.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/pickle.h"
 #include "libcore/config/model_config.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/checkpoint/torch_file.h"
 #include "libcore/config/model_config.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

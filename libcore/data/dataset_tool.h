@@ -6,9 +6,9 @@
 #include <ostream>
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/data/dataset_statistics.h"
 #include "libcore/data/indexed_dataset.h"
+#include "libcore/json/json.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {

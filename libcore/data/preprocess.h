@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/document_json.h"
 #include "libcore/config/fields.h"
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/json/document_json.h"
 #include "libcore/text/tokenizer.h"
 
 namespace megalith {

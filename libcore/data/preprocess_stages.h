@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "libcore/base/block_pool.h"
-#include "libcore/base/document_json.h"
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/line_reader.h"
 #include "libcore/base/lock_file.h"
 #include "libcore/base/log.h"
@@ -22,6 +20,8 @@
 #include "libcore/data/content_set.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/preprocess.h"
+#include "libcore/json/document_json.h"
+#include "libcore/json/json.h"
 #include "libcore/text/id_buffer.h"
 #include "libcore/text/sentence_splitter.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/data/content.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -13,11 +13,11 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/log.h"
 #include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 /// The syntax tree of a chat template. See ChatTemplate for what there is of Jinja.
 namespace megalith::jinja {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 /// What Python does with texts, as templates ask for it. UTF-8; places are characters, never bytes.
 namespace megalith::jinja {

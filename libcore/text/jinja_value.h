@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "libcore/text/jinja_text.h"
 
 namespace megalith::jinja {

@@ -6,8 +6,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

@@ -4,13 +4,13 @@
 #include <memory>
 #include <optional>
 
-#include "libcore/base/document_json.h"
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
 #include "libcore/base/line_reader.h"
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/base/text.h"
+#include "libcore/json/document_json.h"
 #include "libcore/text/pretokenizer.h"
 
 namespace megalith {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "libcore/text/byte_level_tokenizer.h"
 
 namespace megalith {

@@ -7,12 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/mapped_file.h"
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/weights_folder.h"
+#include "libcore/json/json.h"
 #include "libcore/train/generate.h"
 #include "tests/support/files.h"
 #include "tests/support/name_maps.h"

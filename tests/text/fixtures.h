@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 #include "libcore/text/make_tokenizer.h"
 #include "tests/support/files.h"
 

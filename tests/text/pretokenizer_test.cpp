@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {

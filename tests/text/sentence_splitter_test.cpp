@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {

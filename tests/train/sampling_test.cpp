@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -10,8 +10,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {

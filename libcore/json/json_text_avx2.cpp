@@ -1,6 +1,6 @@
 #include <immintrin.h>
 
-#include "libcore/base/json_text_inl.h"
+#include "libcore/json/json_text_inl.h"
 
 namespace megalith {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 #include <gtest/gtest.h>
 

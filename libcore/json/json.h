@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// A JSON value of a configuration, an index or a metrics line (not of a corpus: see base/document_json.h).
+/// A JSON value of a configuration, an index or a metrics line (not of a corpus: see json/document_json.h).
 /// Objects keep the order in which members were added. Reading a member that is not there, or as the wrong
 /// type, throws kData and names the path.
 class Json {

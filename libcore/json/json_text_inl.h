@@ -8,7 +8,7 @@
 
 #include <emmintrin.h>
 
-#include "libcore/base/json_text.h"
+#include "libcore/json/json_text.h"
 
 /// Parts of JsonText for the files that are compiled for one instruction set. It calls no inline function
 /// from elsewhere that the compiler might not inline: the linker keeps one copy of those, and it must not be

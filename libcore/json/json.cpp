@@ -1,4 +1,4 @@
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "libcore/base/json_text.h"
+#include "libcore/json/json_text.h"
 
 #include <random>
 #include <string>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libcore/base/byte_buffer.h"
-#include "libcore/base/json_text.h"
+#include "libcore/json/json_text.h"
 
 namespace megalith {
 
@@ -51,7 +51,7 @@ constexpr size_t kMaxDocumentDepth = 1000;
 /// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
 /// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
 /// behind it for all others. This one is a single pass that looks at many bytes at a time inside strings and
-/// decodes the wanted ones on the way (base/json_text.h), and builds nothing for values that nobody asked
+/// decodes the wanted ones on the way (json/json_text.h), and builds nothing for values that nobody asked
 /// for. (UTF-8 is validated by simdjson.)
 ///
 /// Not thread-safe; one per worker. Keeps its memory from line to line.

@@ -1,7 +1,7 @@
-#include "libcore/base/json_text.h"
+#include "libcore/json/json_text.h"
 
 #include "libcore/base/isa.h"
-#include "libcore/base/json_text_inl.h"
+#include "libcore/json/json_text_inl.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/base/document_json.h"
+#include "libcore/json/document_json.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -71,7 +71,7 @@ TEST_P(DocumentParserIsa, AgreesWithPython) {
   DocumentParser parser({"text", "k"});
   size_t cases = 0;
   for (const std::string& row :
-       split(trim(read_file(test::test_data("base/goldens/document_json.txt"))), '\n')) {
+       split(trim(read_file(test::test_data("json/goldens/document_json.txt"))), '\n')) {
     const std::vector<std::string> fields = split(row, '\t');
     const std::string text = from_base64(fields[0]);
     SCOPED_TRACE(quote(text));
@@ -214,7 +214,7 @@ Outcome outcome_of(DocumentParser& parser, std::string_view text, size_t blanks)
 TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
   std::vector<std::string> seeds;
   for (const std::string& row :
-       split(trim(read_file(test::test_data("base/goldens/document_json.txt"))), '\n'))
+       split(trim(read_file(test::test_data("json/goldens/document_json.txt"))), '\n'))
     seeds.push_back(from_base64(split(row, '\t')[0]));
   constexpr std::string_view kBytes = "\"\\u{}[]:, ndDcC08e\x01\xC3\xA9tx";
   std::mt19937 random(29);

@@ -1,4 +1,4 @@
-#include "libcore/base/document_json.h"
+#include "libcore/json/document_json.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include <simdjson.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json_text_inl.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json_text_inl.h"
 
 namespace megalith {
 namespace {
