@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 
 /// GGUF version 3, the container of llama.cpp (docs/gguf.md of its ggml).

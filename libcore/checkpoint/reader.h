@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

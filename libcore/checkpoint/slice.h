@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {

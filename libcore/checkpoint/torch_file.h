@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/pickle.h"
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

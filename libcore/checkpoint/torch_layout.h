@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/file_part.h"
 #include "libcore/checkpoint/pickle_writer.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/io/file_part.h"
 
 namespace megalith {
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

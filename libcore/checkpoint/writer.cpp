@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/base/xxh64.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

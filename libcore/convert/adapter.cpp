@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
 #include "libcore/checkpoint/rows.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/convert/hf_config.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/adapter.h"
@@ -16,6 +15,7 @@
 #include "libcore/convert/megalith.h"
 #include "libcore/convert/megatron.h"
 #include "libcore/convert/tokenizer_folder.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/convert/gguf_tokenizer.h"
 #include "libcore/convert/hf_config.h"
 #include "libcore/convert/output_check.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

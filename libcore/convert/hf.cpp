@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_map.h"
@@ -20,6 +19,7 @@
 #include "libcore/convert/model_card.h"
 #include "libcore/convert/output_check.h"
 #include "libcore/convert/tokenizer_folder.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/torch_file.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/model_source.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/torch_layout.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/output_check.h"
 #include "libcore/convert/tokenizer_folder.h"
+#include "libcore/io/file.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/topology.h"
 

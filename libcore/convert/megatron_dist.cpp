@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/megatron_names.h"
 #include "libcore/convert/megatron_args.h"
 #include "libcore/convert/megatron_parts.h"
+#include "libcore/io/file.h"
 
 // A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
 // which bytes of which .distcp file each one stands, as a small file of torch.save of its own.

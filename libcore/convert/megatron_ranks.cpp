@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/megatron_names.h"
 #include "libcore/convert/megatron_args.h"
 #include "libcore/convert/megatron_parts.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

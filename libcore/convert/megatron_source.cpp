@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/convert/hf_config.h"
 #include "libcore/convert/megatron_args.h"
 #include "libcore/convert/megatron_parts.h"
 #include "libcore/convert/tokenizer_folder.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "libcore/base/chart.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/hf_config.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

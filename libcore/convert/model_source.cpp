@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/mapped_file.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/tokenizer_folder.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "libcore/base/crc32.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/checkpoint/gguf.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

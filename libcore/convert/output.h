@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "libcore/base/log.h"
-#include "libcore/base/placed_files.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/convert/recipe.h"
+#include "libcore/io/placed_files.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {

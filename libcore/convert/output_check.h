@@ -4,9 +4,9 @@
 #include <functional>
 #include <future>
 
-#include "libcore/base/placed_files.h"
 #include "libcore/convert/check.h"
 #include "libcore/convert/conversion.h"
+#include "libcore/io/placed_files.h"
 
 namespace megalith {
 

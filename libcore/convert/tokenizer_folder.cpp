@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "libcore/text/tokenizer_writer.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "libcore/base/file.h"
-#include "libcore/base/lock_file.h"
+#include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 
 namespace megalith {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/data/content.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

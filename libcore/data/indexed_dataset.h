@@ -7,8 +7,8 @@
 #include <string>
 
 #include "libcore/base/byte_buffer.h"
-#include "libcore/base/file.h"
 #include "libcore/data/indexed_format.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

@@ -17,12 +17,12 @@
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/base/process.h"
-#include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
 #include "libcore/base/thread_spread.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/tokenizer_files.h"
+#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 namespace {

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libcore/base/decoder.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/io/decoder.h"
 
 namespace megalith {
 namespace {

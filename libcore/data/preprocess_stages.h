@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "libcore/base/block_pool.h"
-#include "libcore/base/file.h"
-#include "libcore/base/line_reader.h"
-#include "libcore/base/lock_file.h"
 #include "libcore/base/log.h"
-#include "libcore/base/scratch_file.h"
 #include "libcore/data/content_set.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/preprocess.h"
+#include "libcore/io/file.h"
+#include "libcore/io/line_reader.h"
+#include "libcore/io/lock_file.h"
+#include "libcore/io/scratch_file.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
 #include "libcore/text/id_buffer.h"

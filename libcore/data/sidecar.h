@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/file.h"
 #include "libcore/data/content.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -4,10 +4,10 @@
 #include <cstdlib>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/data/tokenizer_files.h"
+#include "libcore/io/file.h"
 #include "libcore/plan/plan_text.h"
 #include "libcore/text/make_tokenizer.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/text/packed_model.h"
 #include "libcore/text/vocabulary.h"
 

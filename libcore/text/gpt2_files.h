@@ -17,7 +17,7 @@ ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merg
                                const std::vector<std::string>& special = {});
 
 /// The tokenizer of these files. Of large ones what was made of them is kept for later runs
-/// (base/build_cache.h).
+/// (io/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
                                                         const std::vector<std::string>& special = {});
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/text/hf_place.h"
 #include "libcore/text/hf_stages.h"
 #include "libcore/text/hf_tokenizer.h"

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/huge_pages.h"
 #include "libcore/base/xxh64.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "libcore/base/build_cache.h"
 #include "libcore/base/shared_array.h"
+#include "libcore/io/build_cache.h"
 #include "libcore/text/byte_level_tokenizer.h"
 
 namespace megalith {

@@ -6,8 +6,8 @@
 #include <sentencepiece_processor.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/text/identity_hash.h"
 #include "libcore/text/tokenizer.h"
 

@@ -6,8 +6,8 @@
 
 #include "libcore/base/base64.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "libcore/text/packed_model.h"
 #include "libcore/text/split_pattern.h"

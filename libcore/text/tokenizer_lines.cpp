@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "libcore/base/error.h"
-#include "libcore/base/line_reader.h"
 #include "libcore/base/text.h"
+#include "libcore/io/line_reader.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/line_reader.h"
 #include "libcore/base/log.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/io/line_reader.h"
 #include "libcore/json/document_json.h"
 #include "libcore/text/pretokenizer.h"
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

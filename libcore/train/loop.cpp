@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
-#include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
+#include "libcore/io/file.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/generate.h"

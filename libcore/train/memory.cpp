@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/train/optimizer.h"
 

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/megalith.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed_dataset.h"
+#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
 

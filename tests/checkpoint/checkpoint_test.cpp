@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/xxh64.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

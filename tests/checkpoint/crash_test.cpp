@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/io/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/lossy_disk.h"

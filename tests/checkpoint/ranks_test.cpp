@@ -10,10 +10,10 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/io/file.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend.h"
 #include "tests/support/files.h"

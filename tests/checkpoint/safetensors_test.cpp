@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/weights_folder.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

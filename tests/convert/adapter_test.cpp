@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/convert/hf.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

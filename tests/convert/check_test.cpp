@@ -7,13 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/weights_folder.h"
 #include "libcore/convert/gguf.h"
 #include "libcore/convert/hf.h"
 #include "libcore/convert/megalith.h"
 #include "libcore/convert/megatron.h"
 #include "libcore/convert/output_check.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 #include "tests/support/log_lines.h"

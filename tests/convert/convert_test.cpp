@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
 #include "libcore/checkpoint/reader.h"
@@ -18,6 +17,7 @@
 #include "libcore/convert/hf.h"
 #include "libcore/convert/megalith.h"
 #include "libcore/convert/tokenizer_folder.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 #include "tests/support/log_lines.h"

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/checkpoint/reader.h"
@@ -14,6 +13,7 @@
 #include "libcore/convert/hf.h"
 #include "libcore/convert/megalith.h"
 #include "libcore/convert/megatron.h"
+#include "libcore/io/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"

@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/name_map.h"
 #include "libcore/convert/hf_config.h"
 #include "libcore/convert/megatron_args.h"
 #include "libcore/convert/model_source.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/torch_file.h"
@@ -15,6 +14,7 @@
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/megalith.h"
 #include "libcore/convert/megatron.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/data/merge.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/io/file.h"
 #include "libcore/text/null_tokenizer.h"
 #include "tests/support/files.h"
 

@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/data/blended_dataset.h"
 #include "libcore/data/dataset_builder.h"
 #include "libcore/data/sampler.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

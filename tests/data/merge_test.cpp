@@ -12,11 +12,11 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/data/dataset_tool.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/io/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 

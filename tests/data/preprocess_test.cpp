@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

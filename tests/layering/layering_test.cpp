@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 
 // Enforces libcore/LAYERS: who may include whom (docs/developing.md, "Rooms").
 namespace megalith {
@@ -97,7 +97,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^yaml-cpp/.*"), "libcore/config/plugin_yaml.cpp"},
       {std::regex("^sentencepiece_.*"), "libcore/text/plugin_sentencepiece.cpp"},
       {std::regex("^simdjson.*"), "libcore/json/.*"},
-      {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/base/plugin_decoder.cpp"},
+      {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/io/plugin_decoder.cpp"},
   };
   for (const char* folder : {"libcore", "apps"})
     for (const fs::path& file : sources(kRoot / folder)) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "libcore/text/byte_alphabet.h"
 #include "libcore/text/gpt2_files.h"
 #include "libcore/text/hf_json.h"

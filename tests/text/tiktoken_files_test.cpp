@@ -1,6 +1,6 @@
 #include "libcore/text/tiktoken_files.h"
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/text/fixtures.h"
 
 namespace megalith {

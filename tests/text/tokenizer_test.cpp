@@ -2,7 +2,7 @@
 #include <set>
 #include <thread>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "libcore/text/make_tokenizer.h"
 #include "tests/text/fixtures.h"
 

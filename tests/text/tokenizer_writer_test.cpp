@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "libcore/text/training_corpus.h"
 #include "tests/text/fixtures.h"
 

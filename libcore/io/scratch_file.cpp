@@ -1,4 +1,4 @@
-#include "libcore/base/scratch_file.h"
+#include "libcore/io/scratch_file.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file_calls.h"
+#include "libcore/io/file_calls.h"
 
 namespace megalith {
 namespace {

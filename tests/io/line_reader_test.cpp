@@ -1,4 +1,4 @@
-#include "libcore/base/line_reader.h"
+#include "libcore/io/line_reader.h"
 
 #include <random>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -1,11 +1,11 @@
-#include "libcore/base/build_cache.h"
+#include "libcore/io/build_cache.h"
 
 #include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 

@@ -1,4 +1,4 @@
-#include "libcore/base/scratch_file.h"
+#include "libcore/io/scratch_file.h"
 
 #include <cstring>
 #include <filesystem>

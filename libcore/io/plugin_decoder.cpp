@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "libcore/base/decoder.h"
+#include "libcore/io/decoder.h"
 
 namespace megalith {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/base/line_reader.h"
+#include "libcore/io/line_reader.h"
 
 #include <algorithm>
 #include <bit>

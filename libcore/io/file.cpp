@@ -1,4 +1,4 @@
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 
 #include <algorithm>
 #include <atomic>
@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libcore/base/direct_writer.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file_calls.h"
-#include "libcore/base/pending_files.h"
+#include "libcore/io/direct_writer.h"
+#include "libcore/io/file_calls.h"
+#include "libcore/io/pending_files.h"
 
 namespace megalith {
 namespace {

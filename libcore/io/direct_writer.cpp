@@ -1,4 +1,4 @@
-#include "libcore/base/direct_writer.h"
+#include "libcore/io/direct_writer.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "libcore/base/direct_writer.h"
+#include "libcore/io/direct_writer.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "libcore/base/file_calls.h"
 #include "libcore/base/huge_pages.h"
+#include "libcore/io/file_calls.h"
 
 namespace megalith {
 

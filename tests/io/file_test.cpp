@@ -1,4 +1,4 @@
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 
 #include <csignal>
 #include <filesystem>

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "libcore/base/file_part.h"
 #include "libcore/base/huge_pages.h"
-#include "libcore/base/pending_files.h"
+#include "libcore/io/file_part.h"
+#include "libcore/io/pending_files.h"
 
 namespace megalith {
 

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "libcore/base/input_stream.h"
+#include "libcore/io/input_stream.h"
 
 namespace megalith {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "libcore/base/decoder.h"
+#include "libcore/io/decoder.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/base/build_cache.h"
+#include "libcore/io/build_cache.h"
 
 #include <array>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "libcore/base/placed_files.h"
+#include "libcore/io/placed_files.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libcore/base/direct_writer.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file_calls.h"
+#include "libcore/io/direct_writer.h"
+#include "libcore/io/file_calls.h"
 
 namespace megalith {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/base/lock_file.h"
+#include "libcore/io/lock_file.h"
 
 #include <atomic>
 #include <cstdio>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

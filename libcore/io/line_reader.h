@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libcore/base/byte_buffer.h"
-#include "libcore/base/input_stream.h"
+#include "libcore/io/input_stream.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/base/lock_file.h"
+#include "libcore/io/lock_file.h"
 
 #include <array>
 #include <cerrno>

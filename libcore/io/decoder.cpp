@@ -1,4 +1,4 @@
-#include "libcore/base/decoder.h"
+#include "libcore/io/decoder.h"
 
 #include <array>
 

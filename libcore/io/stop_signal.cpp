@@ -1,4 +1,4 @@
-#include "libcore/base/stop_signal.h"
+#include "libcore/io/stop_signal.h"
 
 #include <iterator>
 

@@ -1,4 +1,4 @@
-#include "libcore/base/placed_files.h"
+#include "libcore/io/placed_files.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 

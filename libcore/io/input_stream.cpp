@@ -1,4 +1,4 @@
-#include "libcore/base/input_stream.h"
+#include "libcore/io/input_stream.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "libcore/base/input_stream.h"
+#include "libcore/io/input_stream.h"
 
 #include <random>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {
