@@ -6,8 +6,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/base/xxh64.h"
 #include "libcore/checkpoint/slice.h"
+#include "libcore/hash/xxh64.h"
 
 namespace megalith {
 namespace {

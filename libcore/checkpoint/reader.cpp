@@ -4,8 +4,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/base/xxh64.h"
 #include "libcore/checkpoint/elements.h"
+#include "libcore/hash/xxh64.h"
 
 namespace megalith {
 namespace {

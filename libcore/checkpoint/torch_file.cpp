@@ -6,11 +6,11 @@
 #include <optional>
 #include <set>
 
-#include "libcore/base/crc32.h"
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
 #include "libcore/checkpoint/zip_archive.h"
+#include "libcore/hash/crc32.h"
 
 namespace megalith {
 namespace {

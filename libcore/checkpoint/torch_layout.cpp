@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "libcore/base/crc32.h"
+#include "libcore/hash/crc32.h"
 
 namespace megalith {
 namespace {

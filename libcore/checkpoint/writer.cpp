@@ -8,8 +8,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/base/xxh64.h"
 #include "libcore/checkpoint/safetensors.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
 
 namespace megalith {

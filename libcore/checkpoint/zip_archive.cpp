@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "libcore/base/crc32.h"
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/hash/crc32.h"
 
 // The format: PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 namespace megalith {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "libcore/base/crc32.h"
 #include "libcore/base/error.h"
 #include "libcore/base/pipeline.h"
 #include "libcore/checkpoint/gguf.h"
+#include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
 
 namespace megalith {

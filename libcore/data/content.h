@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/xxh64.h"
+#include "libcore/hash/xxh64.h"
 
 namespace megalith {
 

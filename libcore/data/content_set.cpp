@@ -1,6 +1,6 @@
 #include "libcore/data/content_set.h"
 
-#include "libcore/base/xxh64.h"
+#include "libcore/hash/xxh64.h"
 
 namespace megalith {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/xxh64.h"
 #include "libcore/data/dataset_pair.h"
 #include "libcore/data/indexed_dataset.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
 #include "libcore/io/scratch_file.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/data/dataset_builder.h"
+#include "libcore/hash/sha256.h"
 
 namespace megalith {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/data/sidecar.h"
+#include "libcore/hash/sha256.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 

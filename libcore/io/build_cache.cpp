@@ -8,7 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/xxh64.h"
+#include "libcore/hash/xxh64.h"
 
 namespace megalith {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/huge_pages.h"
-#include "libcore/base/xxh64.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
 
 namespace megalith {

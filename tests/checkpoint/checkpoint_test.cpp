@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/xxh64.h"
 #include "libcore/checkpoint/reader.h"
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/writer.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
 

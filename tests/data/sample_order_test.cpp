@@ -9,10 +9,10 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/dataset_builder.h"
+#include "libcore/hash/sha256.h"
 #include "tests/support/files.h"
 
 namespace megalith {

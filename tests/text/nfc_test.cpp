@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/sha256.h"
 #include "libcore/base/text.h"
+#include "libcore/hash/sha256.h"
 #include "libcore/io/file.h"
 #include "tests/text/fixtures.h"
 

@@ -1,4 +1,4 @@
-#include "libcore/base/crc32.h"
+#include "libcore/hash/crc32.h"
 
 #include <array>
 #include <cstring>

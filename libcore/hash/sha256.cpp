@@ -1,4 +1,4 @@
-#include "libcore/base/sha256.h"
+#include "libcore/hash/sha256.h"
 
 #include <algorithm>
 #include <bit>

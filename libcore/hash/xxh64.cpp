@@ -1,4 +1,4 @@
-#include "libcore/base/xxh64.h"
+#include "libcore/hash/xxh64.h"
 
 #include <algorithm>
 #include <bit>
