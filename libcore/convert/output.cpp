@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "libcore/base/error.h"
-#include "libcore/base/pipeline.h"
 #include "libcore/checkpoint/gguf.h"
 #include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
+#include "libcore/threads/pipeline.h"
 
 namespace megalith {
 

@@ -15,14 +15,14 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/pipeline.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/base/thread_spread.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess_stages.h"
 #include "libcore/data/tokenizer_files.h"
 #include "libcore/io/stop_signal.h"
+#include "libcore/threads/pipeline.h"
+#include "libcore/threads/thread_spread.h"
 
 namespace megalith {
 namespace {

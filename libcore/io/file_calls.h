@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-// What the files of base/ share of the system's calls.
+// What the files of io/ share of the system's calls.
 
 namespace megalith {
 

@@ -6,12 +6,12 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
-#include "libcore/base/pipeline.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/io/line_reader.h"
 #include "libcore/json/document_json.h"
 #include "libcore/text/pretokenizer.h"
+#include "libcore/threads/pipeline.h"
 
 namespace megalith {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/base/pipeline.h"
+#include "libcore/threads/pipeline.h"
 
 #include <atomic>
 #include <chrono>

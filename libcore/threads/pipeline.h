@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/base/thread_spread.h"
+#include "libcore/threads/thread_spread.h"
 
 namespace megalith {
 

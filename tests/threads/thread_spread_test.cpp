@@ -1,4 +1,4 @@
-#include "libcore/base/thread_spread.h"
+#include "libcore/threads/thread_spread.h"
 
 #include <atomic>
 #include <chrono>
