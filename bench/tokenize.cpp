@@ -18,8 +18,8 @@
 #include "libcore/io/file.h"
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
-#include "libcore/text/make_tokenizer.h"
-#include "libcore/text/pretokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/pretokenize/pretokenizer.h"
 
 namespace megalith {
 namespace {

@@ -12,7 +12,7 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/data/dataset_tool.h"
 #include "libcore/data/sidecar.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {

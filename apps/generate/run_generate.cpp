@@ -20,7 +20,7 @@
 #include "libcore/convert/model_source.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/cuda_plugin.h"
-#include "libcore/text/chat_template.h"
+#include "libcore/text/chat/chat_template.h"
 
 namespace megalith {
 namespace {

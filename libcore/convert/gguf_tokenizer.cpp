@@ -7,7 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/sentencepiece_table.h"
+#include "libcore/text/formats/sentencepiece_table.h"
 
 namespace megalith {
 namespace {

@@ -10,7 +10,7 @@
 #include "libcore/convert/megatron_source.h"
 #include "libcore/convert/model_view.h"
 #include "libcore/tensor/device.h"
-#include "libcore/text/make_tokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
 

@@ -8,7 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
-#include "libcore/text/tokenizer_writer.h"
+#include "libcore/text/formats/tokenizer_writer.h"
 
 namespace megalith {
 namespace {

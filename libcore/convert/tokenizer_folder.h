@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "libcore/convert/hf_config.h"
-#include "libcore/text/make_tokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
 

@@ -19,8 +19,8 @@
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess_stages.h"
-#include "libcore/data/tokenizer_files.h"
 #include "libcore/io/stop_signal.h"
+#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/threads/pipeline.h"
 #include "libcore/threads/thread_spread.h"
 

@@ -23,7 +23,7 @@
 #include "libcore/json/document_json.h"
 #include "libcore/json/json.h"
 #include "libcore/text/id_buffer.h"
-#include "libcore/text/sentence_splitter.h"
+#include "libcore/text/sentences/sentence_splitter.h"
 
 /// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
 namespace megalith {

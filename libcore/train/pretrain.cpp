@@ -14,7 +14,7 @@
 #include "libcore/data/dataset_builder.h"
 #include "libcore/data/sampler.h"
 #include "libcore/data/token_check.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {

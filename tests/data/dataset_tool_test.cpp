@@ -13,7 +13,7 @@
 #include "libcore/data/merge.h"
 #include "libcore/data/sidecar.h"
 #include "libcore/io/file.h"
-#include "libcore/text/null_tokenizer.h"
+#include "libcore/text/formats/null_tokenizer.h"
 #include "tests/support/files.h"
 
 namespace megalith {

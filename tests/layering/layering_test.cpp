@@ -95,7 +95,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^oneapi/dnnl/.*|^dnnl.*"), "libcore/ops/cpu/plugin_onednn.cpp"},
       {std::regex("^boost/program_options.*"), "libcore/config/.*"},
       {std::regex("^yaml-cpp/.*"), "libcore/config/plugin_yaml.cpp"},
-      {std::regex("^sentencepiece_.*"), "libcore/text/plugin_sentencepiece.cpp"},
+      {std::regex("^sentencepiece_.*"), "libcore/text/formats/plugin_sentencepiece.cpp"},
       {std::regex("^simdjson.*"), "libcore/json/.*"},
       {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/io/plugin_decoder.cpp"},
   };

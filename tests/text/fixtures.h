@@ -10,7 +10,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
-#include "libcore/text/make_tokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
