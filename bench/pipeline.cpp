@@ -14,7 +14,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/isa.h"
 #include "libcore/base/process.h"
-#include "libcore/data/preprocess.h"
+#include "libcore/data/preprocess/preprocess.h"
 #include "libcore/io/file.h"
 #include "libcore/io/line_reader.h"
 #include "libcore/json/document_json.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "libcore/data/sampler.h"
+#include "libcore/data/samples/sampler.h"
 
 namespace megalith {
 

@@ -11,9 +11,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
-#include "libcore/data/dataset_builder.h"
-#include "libcore/data/sampler.h"
-#include "libcore/data/token_check.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/samples/dataset_builder.h"
+#include "libcore/data/samples/sampler.h"
 #include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {

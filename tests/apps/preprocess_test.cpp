@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/data/sidecar.h"
+#include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
 

@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/data/indexed_dataset.h"
+#include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
