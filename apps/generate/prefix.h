@@ -1,7 +1,7 @@
 #pragma once
 
 #include "libcore/config/model_config.h"
-#include "libcore/convert/adapter.h"
+#include "libcore/convert/output/adapter.h"
 #include "libcore/train/generate.h"
 
 namespace megalith {

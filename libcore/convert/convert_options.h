@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libcore/config/fields.h"
-#include "libcore/convert/megatron_source.h"
+#include "libcore/convert/sources/megatron_source.h"
 
 namespace megalith {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/convert/model_source.h"
+#include "libcore/convert/sources/model_source.h"
 
 namespace megalith {
 

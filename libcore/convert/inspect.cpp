@@ -10,7 +10,7 @@
 #include "libcore/checkpoint/safetensors.h"
 #include "libcore/checkpoint/torch_file.h"
 #include "libcore/checkpoint/weights_folder.h"
-#include "libcore/convert/model_source.h"
+#include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
 
 namespace megalith {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "libcore/convert/megatron_source.h"
-#include "libcore/convert/output.h"
+#include "libcore/convert/output/output.h"
+#include "libcore/convert/sources/megatron_source.h"
 #include "libcore/json/json.h"
 
 namespace megalith {

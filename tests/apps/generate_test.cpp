@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
-#include "libcore/convert/megalith.h"
+#include "libcore/convert/targets/megalith.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
