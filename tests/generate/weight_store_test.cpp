@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/weight_store.h"
+#include "libcore/generate/weight_store.h"
 
 #include <algorithm>
 #include <cmath>

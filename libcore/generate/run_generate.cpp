@@ -1,4 +1,4 @@
-#include "apps/generate/run_generate.h"
+#include "libcore/generate/run_generate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,18 +6,18 @@
 #include <optional>
 #include <string>
 
-#include "apps/generate/prefix.h"
-#include "apps/generate/printer.h"
-#include "apps/generate/prompts.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/weight_store.h"
-#include "libcore/convert/generation_files.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_source.h"
+#include "libcore/generate/generation_files.h"
+#include "libcore/generate/prefix.h"
+#include "libcore/generate/printer.h"
+#include "libcore/generate/prompts.h"
+#include "libcore/generate/weight_store.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/text/chat/chat_template.h"

@@ -1,4 +1,4 @@
-#include "apps/generate/prompts.h"
+#include "libcore/generate/prompts.h"
 
 #include <iostream>
 #include <iterator>

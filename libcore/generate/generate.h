@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/generate/sampling.h"
 #include "libcore/model/stage.h"
 #include "libcore/text/tokenizer.h"
-#include "libcore/train/sampling.h"
 
 namespace megalith {
 

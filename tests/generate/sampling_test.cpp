@@ -1,4 +1,4 @@
-#include "libcore/train/sampling.h"
+#include "libcore/generate/sampling.h"
 
 #include <cmath>
 #include <map>
@@ -80,7 +80,7 @@ TEST(Sampler, RefusesLogitsThatAreNoNumbers) {
 }
 
 TEST(Sampler, KeepsWhatTransformersKeeps) {
-  const Json goldens = Json::load(test::test_data("train/goldens/sampling.json"));
+  const Json goldens = Json::load(test::test_data("generate/goldens/sampling.json"));
   std::vector<int32_t> before;
   for (const Json& token : goldens["before"].as_array())
     before.push_back(static_cast<int32_t>(token.as_int()));

@@ -2,7 +2,7 @@
 
 #include "libcore/config/model_config.h"
 #include "libcore/convert/output/adapter.h"
-#include "libcore/train/generate.h"
+#include "libcore/generate/generate.h"
 
 namespace megalith {
 

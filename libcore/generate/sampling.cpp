@@ -1,4 +1,4 @@
-#include "libcore/train/sampling.h"
+#include "libcore/generate/sampling.h"
 
 #include <algorithm>
 #include <array>

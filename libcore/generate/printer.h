@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/generate/run_generate.h"
-#include "libcore/train/text_stream.h"
+#include "libcore/generate/run_generate.h"
+#include "libcore/generate/text_stream.h"
 
 namespace megalith {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libcore/config/fields.h"
-#include "libcore/train/generate.h"
+#include "libcore/generate/generate.h"
 
 namespace megalith {
 

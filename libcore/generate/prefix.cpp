@@ -1,4 +1,4 @@
-#include "apps/generate/prefix.h"
+#include "libcore/generate/prefix.h"
 
 #include "libcore/base/error.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/generate/run_generate.h"
+#include "libcore/generate/run_generate.h"
 
 namespace megalith {
 

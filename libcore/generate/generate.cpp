@@ -1,4 +1,4 @@
-#include "libcore/train/generate.h"
+#include "libcore/generate/generate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
-#include "libcore/train/text_stream.h"
+#include "libcore/generate/text_stream.h"
 
 namespace megalith {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/train/text_stream.h"
+#include "libcore/generate/text_stream.h"
 
 #include <algorithm>
 

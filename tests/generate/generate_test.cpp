@@ -1,4 +1,4 @@
-#include "libcore/train/generate.h"
+#include "libcore/generate/generate.h"
 
 #include <algorithm>
 #include <utility>

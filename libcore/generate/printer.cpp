@@ -1,4 +1,4 @@
-#include "apps/generate/printer.h"
+#include "libcore/generate/printer.h"
 
 #include <cstdio>
 #include <utility>
