@@ -10,7 +10,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/native/params_io.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/generate/generation_files.h"

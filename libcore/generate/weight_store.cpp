@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/native/params_io.h"
 #include "libcore/model/ctx.h"
 #include "libcore/model/embedding.h"
 #include "libcore/model/param_store.h"

@@ -5,8 +5,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/writer.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/writer.h"
 #include "libcore/io/file.h"
 
 namespace megalith {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/native/reader.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
 #include "libcore/train/lr.h"

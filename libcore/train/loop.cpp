@@ -12,7 +12,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/native/params_io.h"
 #include "libcore/generate/generate.h"
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"

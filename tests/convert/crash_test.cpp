@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/log.h"
-#include "libcore/checkpoint/gguf.h"
-#include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/targets/gguf.h"
 #include "libcore/convert/targets/hf.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/native/params_io.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {

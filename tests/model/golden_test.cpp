@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/checkpoint/mapped_file.h"
-#include "libcore/checkpoint/name_map.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/weights_folder.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/generate/generate.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"

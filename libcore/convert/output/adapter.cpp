@@ -11,8 +11,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
-#include "libcore/checkpoint/rows.h"
-#include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/file.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/convert/output/output.h"

@@ -8,7 +8,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/rows.h"
+#include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
 #include "libcore/model/attention.h"

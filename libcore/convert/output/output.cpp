@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "libcore/base/error.h"
-#include "libcore/checkpoint/gguf.h"
+#include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
 #include "libcore/threads/pipeline.h"

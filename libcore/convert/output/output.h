@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "libcore/base/log.h"
-#include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/convert/output/recipe.h"
 #include "libcore/io/placed_files.h"
 #include "libcore/tensor/view.h"

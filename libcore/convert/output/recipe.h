@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "libcore/checkpoint/name_map.h"
-#include "libcore/checkpoint/rows.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/tensor_file.h"
+#include "libcore/checkpoint/views/rows.h"
 
 namespace megalith {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
 

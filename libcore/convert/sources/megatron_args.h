@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "libcore/checkpoint/pickle.h"
+#include "libcore/checkpoint/torch/pickle.h"
 #include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
 

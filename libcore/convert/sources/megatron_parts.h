@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/checkpoint/checkpoint_format.h"
-#include "libcore/checkpoint/joined_file.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/views/joined_file.h"
 #include "libcore/convert/sources/megatron_source.h"
 
 /// What the two forms of Megatron checkpoints (a file a rank, or distributed) have in common.

@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libcore/checkpoint/tensor_file.h"
-#include "libcore/checkpoint/torch_file.h"
+#include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
 

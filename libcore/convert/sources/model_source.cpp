@@ -5,9 +5,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/mapped_file.h"
-#include "libcore/checkpoint/reader.h"
-#include "libcore/checkpoint/weights_folder.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/file.h"
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/loss_history.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
 #include "libcore/convert/sources/megatron_source.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/checkpoint/gguf.h"
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/model_config.h"
 

@@ -8,7 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/gguf.h"
+#include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/targets/gguf_tokenizer.h"

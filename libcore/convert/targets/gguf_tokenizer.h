@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "libcore/checkpoint/gguf.h"
+#include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 
 namespace megalith {

@@ -10,8 +10,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/torch_layout.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/torch/torch_layout.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"

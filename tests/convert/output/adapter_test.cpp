@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/convert/targets/hf.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"

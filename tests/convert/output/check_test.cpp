@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/checkpoint/weights_folder.h"
+#include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/targets/gguf.h"
 #include "libcore/convert/targets/hf.h"

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/model_source.h"

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/checkpoint/gguf.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/torch_file.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/torch/torch_file.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/targets/gguf.h"
 #include "libcore/convert/targets/hf.h"
