@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "libcore/data/samples/sampler.h"
+#include "libcore/data/samples/batch_sampler.h"
 
 namespace megalith {
 
@@ -38,11 +38,11 @@ Batch::Batch(Arena& arena, const BatchShape& shape) : shape_(shape) {
 
 void Batch::load(Stream& stream, const SampleReader& read, int64_t consumed) {
   Host host(static_cast<size_t>(shape_.seq_length), static_cast<size_t>(shape_.micro_batch));
-  Sampler sampler({.size = consumed + shape_.samples(),
-                   .consumed = consumed,
-                   .micro_batch = shape_.micro_batch,
-                   .rank = shape_.data_rank,
-                   .ranks = shape_.data_size});
+  BatchSampler sampler({.size = consumed + shape_.samples(),
+                        .consumed = consumed,
+                        .micro_batch = shape_.micro_batch,
+                        .rank = shape_.data_rank,
+                        .ranks = shape_.data_size});
   for (int m = 0; sampler.next(host.numbers); ++m) load_one(stream, read, m, host);
 }
 

@@ -12,8 +12,8 @@
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/indexed/token_check.h"
+#include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
-#include "libcore/data/samples/sampler.h"
 #include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {

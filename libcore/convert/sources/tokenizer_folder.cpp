@@ -194,8 +194,8 @@ std::map<std::string, std::string> tokenizer_files_of(const std::string& folder)
   return files;
 }
 
-HfTokenizer hf_tokenizer(const std::string& folder, const ModelConfig& config) {
-  HfTokenizer out{.files = tokenizer_files_of(folder), .ids = {}};
+HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config) {
+  HfTokenizerFiles out{.files = tokenizer_files_of(folder), .ids = {}};
   if (out.files.empty()) return out;
   if (out.files.contains("vocab.json") && out.files.contains("merges.txt") &&
       !out.files.contains("tokenizer.json"))

@@ -19,7 +19,7 @@ bool is_tokenizer_file(std::string_view name);
 std::map<std::string, std::string> tokenizer_files_of(const std::string& folder);
 
 /// What a Hugging Face folder holds of a tokenizer.
-struct HfTokenizer {
+struct HfTokenizerFiles {
   std::map<std::string, std::string> files;  // name to contents
   SpecialIds ids;
 };
@@ -27,6 +27,6 @@ struct HfTokenizer {
 /// (tokenizer.json from vocab.json and merges.txt, or the reverse; tokenizer_config.json;
 /// special_tokens_map.json). Ids come from the tokenizer's own names for them, else "<|endoftext|>". kData
 /// for files that contradict each other, and when there are an id beyond the model's vocabulary.
-HfTokenizer hf_tokenizer(const std::string& folder, const ModelConfig& config);
+HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config);
 
 }  // namespace megalith

@@ -113,7 +113,7 @@ void add_sentencepiece(GgufMetadata& metadata, const Table& table, const std::st
 
 }  // namespace
 
-void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizer& tokenizer, const std::string& where,
+void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenizer, const std::string& where,
                         int64_t vocabulary) {
   const auto& files = tokenizer.files;
   const bool sentencepiece = files.contains("tokenizer.model");

@@ -12,7 +12,7 @@ namespace megalith {
 /// Adds "tokenizer.ggml.…": kind, tokens, their types, merges or scores, the ids of special tokens and the
 /// name that llama.cpp has for the splitting of texts. Ids of the model that the tokenizer lacks are unused
 /// tokens. kData for a tokenizer that llama.cpp does not know, by name.
-void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizer& tokenizer, const std::string& where,
+void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenizer, const std::string& where,
                         int64_t vocabulary);
 
 /// llama.cpp's name of a pre_tokenizer of tokenizer.json ("gpt-2", "llama-bpe", "qwen2"); nothing for others.

@@ -98,7 +98,7 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
 }
 
 // transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files say.
-void warn_of_other_rules(const ModelConfig& config, const HfTokenizer& tokenizer) {
+void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& tokenizer) {
   const auto file = tokenizer.files.find("tokenizer.json");
   if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
   const Json json = Json::parse(file->second, file->first);
@@ -134,9 +134,9 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   const ModelSource& source = conversion.source;
   refuse_strangers(output, source);
   const OutputPlan plan = plan_hf(conversion, max_shard);
-  const HfTokenizer tokenizer = conversion.tokenizer_folder.empty()
-                                    ? HfTokenizer{}
-                                    : hf_tokenizer(conversion.tokenizer_folder, source.config());
+  const HfTokenizerFiles tokenizer = conversion.tokenizer_folder.empty()
+                                         ? HfTokenizerFiles{}
+                                         : hf_tokenizer_files(conversion.tokenizer_folder, source.config());
   if (tokenizer.files.empty())
     warn("the model has no tokenizer; the exported folder takes and gives token ids only");
   warn_of_other_rules(source.config(), tokenizer);

@@ -1,4 +1,4 @@
-#include "libcore/data/samples/sampler.h"
+#include "libcore/data/samples/batch_sampler.h"
 
 #include <numeric>
 
@@ -6,18 +6,18 @@
 
 namespace megalith {
 
-Sampler::Sampler(const SamplerSpec& spec) : spec_(spec) {
+BatchSampler::BatchSampler(const BatchSamplerSpec& spec) : spec_(spec) {
   if (spec.rank < 0 || spec.rank >= spec.ranks || spec.micro_batch < 1 || spec.consumed < 0)
     fail(ErrorKind::kInternal, "sampler of rank ", spec.rank, " of ", spec.ranks, ", micro batch ",
          spec.micro_batch, ", ", spec.consumed, " samples consumed");
 }
 
-int64_t Sampler::remaining() const {
+int64_t BatchSampler::remaining() const {
   const int64_t left = spec_.size - spec_.consumed;
   return left > 0 ? left / (spec_.micro_batch * spec_.ranks) : 0;
 }
 
-bool Sampler::next(std::span<int64_t> samples) {
+bool BatchSampler::next(std::span<int64_t> samples) {
   if (static_cast<int64_t>(samples.size()) != spec_.micro_batch)
     fail(ErrorKind::kInternal, "room for ", samples.size(), " samples given, wanted ", spec_.micro_batch);
   if (remaining() == 0) return false;

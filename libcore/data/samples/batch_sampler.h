@@ -10,16 +10,16 @@ namespace megalith {
 /// Which samples each data-parallel rank takes: Megatron's `--dataloader-type single`. Samples are dealt in
 /// order, in blocks of micro_batch * ranks, from the first one not yet consumed; rank r has [r * micro_batch,
 /// (r + 1) * micro_batch) of each block; a last block that is not full is dropped.
-struct SamplerSpec {
+struct BatchSamplerSpec {
   int64_t size = 0;         // of the dataset
   int64_t consumed = 0;     // by all ranks together, before
   int64_t micro_batch = 1;  // samples of one rank in one block
   int rank = 0, ranks = 1;  // data-parallel
 };
 
-class Sampler {
+class BatchSampler {
  public:
-  explicit Sampler(const SamplerSpec& spec);
+  explicit BatchSampler(const BatchSamplerSpec& spec);
 
   /// Blocks left.
   int64_t remaining() const;
@@ -30,7 +30,7 @@ class Sampler {
   int64_t consumed() const { return spec_.consumed; }
 
  private:
-  SamplerSpec spec_;
+  BatchSamplerSpec spec_;
 };
 
 /// How long a run is.
