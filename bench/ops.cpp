@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
 

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "libcore/base/json.h"
 #include "libcore/config/problems.h"
+#include "libcore/json/json.h"
 
 /// Options are declared once, as the fields of a struct:
 ///

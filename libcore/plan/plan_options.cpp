@@ -4,12 +4,12 @@
 #include <cstdlib>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/io/file.h"
 #include "libcore/plan/plan_text.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {

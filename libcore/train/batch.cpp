@@ -5,7 +5,7 @@
 #include <new>
 #include <numeric>
 
-#include "libcore/data/sampler.h"
+#include "libcore/data/samples/batch_sampler.h"
 #include "libcore/train/prefetch.h"
 
 namespace megalith {
@@ -25,8 +25,8 @@ std::span<T> elements(View view) {
   return {view.as<T>(), static_cast<size_t>(view.elements())};
 }
 
-Sampler sampler_of(const BatchShape& shape, int64_t consumed) {
-  return Sampler({.size = consumed + shape.samples(),
+BatchSampler sampler_of(const BatchShape& shape, int64_t consumed) {
+  return BatchSampler({.size = consumed + shape.samples(),
                   .consumed = consumed,
                   .micro_batch = shape.micro_batch,
                   .rank = shape.data_rank,
@@ -48,7 +48,7 @@ class Batch::Staging {
                 .samples = {}} {}
 
   /// Reads the next microbatch's samples into part `i`; false when there is none.
-  bool read(Sampler& sampler, const SampleReader& read, int i) {
+  bool read(BatchSampler& sampler, const SampleReader& read, int i) {
     const Place& part = parts_[static_cast<size_t>(i)];
     const std::span<int64_t> numbers = elements<int64_t>(part.samples);
     if (!sampler.next(numbers)) return false;
@@ -134,14 +134,14 @@ void Batch::load(Stream& stream, const SampleReader& read, int64_t consumed) {
 
 void Batch::read_ahead(const SampleReader& read, int64_t consumed) {
   host_->prefetch.start([&step = host_->step, shape = shape_, read, consumed](const auto& cancelled) {
-    Sampler sampler = sampler_of(shape, consumed);
+    BatchSampler sampler = sampler_of(shape, consumed);
     for (int m = 0; m < shape.microbatches && !cancelled; ++m) step.read(sampler, read, m);
   });
   host_->ahead = consumed;
 }
 
 void Batch::load_now(Stream& stream, const SampleReader& read, int64_t consumed) {
-  Sampler sampler = sampler_of(shape_, consumed);
+  BatchSampler sampler = sampler_of(shape_, consumed);
   for (int m = 0; host_->microbatch.read(sampler, read, 0); ++m) put(stream, host_->microbatch, 0, m);
 }
 

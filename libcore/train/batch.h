@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "libcore/data/gpt_dataset.h"
+#include "libcore/data/samples/gpt_dataset.h"
 #include "libcore/model/stage.h"
 #include "libcore/tensor/arena.h"
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/slice.h"
-#include "libcore/checkpoint/writer.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "libcore/base/stop_signal.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/parallel/communicator.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/batch.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/ops/backend.h"
 #include "libcore/train/optimizer.h"
 #include "libcore/train/shards.h"

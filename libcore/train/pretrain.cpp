@@ -7,10 +7,10 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
-#include "libcore/data/dataset_builder.h"
-#include "libcore/data/sampler.h"
-#include "libcore/data/token_check.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/samples/batch_sampler.h"
+#include "libcore/data/samples/dataset_builder.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/json.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

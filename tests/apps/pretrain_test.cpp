@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
-#include "libcore/data/indexed_dataset.h"
+#include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {
@@ -151,7 +151,8 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   const CommandResult ranks =
       run_command("cd " + dir_.path().string() + " && WORLD_SIZE=8 " + app("pretrain") + " " + kModel);
   EXPECT_EQ(ranks.code, 64);
-  EXPECT_NE(ranks.err.find("WORLD_SIZE=8 in the environment: a launcher started"), std::string::npos) << ranks.err;
+  EXPECT_NE(ranks.err.find("WORLD_SIZE=8 in the environment: a launcher started"), std::string::npos)
+      << ranks.err;
 }
 
 TEST_F(PretrainApp, RefusesAnotherModelsCheckpointWithEveryDifference) {

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
-#include "libcore/checkpoint/mapped_file.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/weights_folder.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"

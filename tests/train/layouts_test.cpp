@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
-#include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/train/loop.h"
 #include "libcore/train/trainer.h"
@@ -30,7 +30,7 @@ struct Layout {
   int tensor = 1, pipeline = 1, data = 1;
   bool sequence = false;
   Sharding sharding = Sharding::kNone;
-  int layers_per_chunk = 0;                      // 0: not interleaved
+  int layers_per_chunk = 0;                       // 0: not interleaved
   std::vector<std::string> pipeline_layers = {};  // empty: even
   Recompute recompute = Recompute::kNone;
 };
@@ -115,8 +115,8 @@ Curve run(PretrainConfig config) {
 // R15: sums of fp32 in another order, over 20 steps.
 constexpr double kLayoutTolerance = 1e-5;
 
-void expect_same(const std::map<int64_t, double>& got, const std::map<int64_t, double>& want, double tolerance,
-                 const char* what) {
+void expect_same(const std::map<int64_t, double>& got, const std::map<int64_t, double>& want,
+                 double tolerance, const char* what) {
   for (const auto& [iteration, value] : got) {
     ASSERT_TRUE(want.contains(iteration)) << what << " of iteration " << iteration;
     EXPECT_NEAR(value / want.at(iteration), 1, tolerance) << what << " of iteration " << iteration;
@@ -219,20 +219,20 @@ Curve go_on(const Family& family, const Layout& first, const Layout& second) {
 }
 
 class Resume : public testing::TestWithParam<std::pair<Layout, Layout>> {};
-INSTANTIATE_TEST_SUITE_P(
-    All, Resume,
-    testing::ValuesIn([] {
-      std::vector<std::pair<Layout, Layout>> pairs;
-      const std::vector<Layout>& all = layouts();
-      const Layout one{.name = "one"};
-      for (size_t i = 0; i < all.size(); ++i) pairs.push_back({all[i], all[(i + 5) % all.size()]});
-      pairs.push_back({one, all.back()});
-      pairs.push_back({all.back(), one});
-      return pairs;
-    }()),
-    [](const auto& instance) {
-      return std::string(instance.param.first.name) + "_to_" + instance.param.second.name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn([] {
+                           std::vector<std::pair<Layout, Layout>> pairs;
+                           const std::vector<Layout>& all = layouts();
+                           const Layout one{.name = "one"};
+                           for (size_t i = 0; i < all.size(); ++i)
+                             pairs.push_back({all[i], all[(i + 5) % all.size()]});
+                           pairs.push_back({one, all.back()});
+                           pairs.push_back({all.back(), one});
+                           return pairs;
+                         }()),
+                         [](const auto& instance) {
+                           return std::string(instance.param.first.name) + "_to_" +
+                                  instance.param.second.name;
+                         });
 
 TEST_P(Resume, UnderAnotherLayoutGoesOnAsOneRun) {
   const auto& [first, second] = GetParam();
@@ -248,7 +248,8 @@ TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
       const Curve broken = go_on(family, layout, layout), whole = run(config_of(family, layout));
       ASSERT_EQ(broken.loss.size(), 10U);
-      for (const auto& [iteration, loss] : broken.loss) EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;
+      for (const auto& [iteration, loss] : broken.loss)
+        EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;
     }
 }
 

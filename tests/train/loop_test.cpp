@@ -9,14 +9,14 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/reader.h"
-#include "libcore/checkpoint/writer.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/train/tiny_run.h"
 
