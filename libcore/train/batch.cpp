@@ -27,10 +27,10 @@ std::span<T> elements(View view) {
 
 BatchSampler sampler_of(const BatchShape& shape, int64_t consumed) {
   return BatchSampler({.size = consumed + shape.samples(),
-                  .consumed = consumed,
-                  .micro_batch = shape.micro_batch,
-                  .rank = shape.data_rank,
-                  .ranks = shape.data_size});
+                       .consumed = consumed,
+                       .micro_batch = shape.micro_batch,
+                       .rank = shape.data_rank,
+                       .ranks = shape.data_size});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/generate/generate.h"
 #include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cuda_plugin.h"
@@ -114,8 +116,10 @@ class Run {
         backend_(make_backend(in.config.train.device)) {
     const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config_.checkpoint);
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
-    if (!config_.checkpoint.save.empty())
+    if (!config_.checkpoint.save.empty() && leads()) {
       make_directories(config_.checkpoint.save);  // or fail now, not at the first save
+      lock_.emplace((std::filesystem::path(config_.checkpoint.save) / "").parent_path().string());
+    }
     const RunShape shape{config_.model, config_.parallel, config_.train};
     if (leads()) {
       require_memory(shape, *backend_);
@@ -160,6 +164,7 @@ class Run {
   const Tokenizer* tokenizer_;
   const StopSignal& stop_;
   Communicator& world_;
+  std::optional<LockFile> lock_;  // of --save, the first rank's
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
   LrSchedule schedule_;

@@ -82,6 +82,9 @@ void check_run(const PretrainConfig& config, Problems& problems) {
         "--vocab-size");
   const std::string& prompt = config.train.sample_prompt;
   if (!tokenizer && !prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
+  if (!prompt.empty() && config.parallel.model_ranks() > 1)
+    problems.add("--sample-prompt needs the whole model on one rank, not on ", config.parallel.model_ranks(),
+                 "; leave it out, and sample from a checkpoint with megalith-generate");
   if (valid_utf8_prefix(prompt) != prompt.size())
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
 }

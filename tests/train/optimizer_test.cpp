@@ -108,7 +108,8 @@ struct Reference {
 
 TEST(Optimizer, DecaysWhereItShouldAndSparesTheFrozen) {
   Fixture f;
-  Optimizer optimizer(f.table, *f.store, *f.shards, f.stream, {.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1});
+  Optimizer optimizer(f.table, *f.store, *f.shards, f.stream,
+                      {.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1});
   Reference w{1}, b{2}, u{4};
   for (int k = 1; k <= 3; ++k) {
     f.set_grad("w", 0.5 * k);
