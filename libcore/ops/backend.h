@@ -12,6 +12,7 @@
 #include "libcore/ops/norm.h"
 #include "libcore/ops/optimizer.h"
 #include "libcore/ops/project.h"
+#include "libcore/ops/step.h"
 
 namespace megalith {
 
@@ -65,6 +66,8 @@ class Backend {
   virtual void run(Stream&, const SoftmaxRescale&) = 0;
   virtual void run(Stream&, const CrossEntropy&) = 0;
   virtual void run(Stream&, const SumSquares&) = 0;
+  virtual void run(Stream&, const ScaledSum&) = 0;
+  virtual void run(Stream&, const DecideStep&) = 0;
   virtual void run(Stream&, const AdamW&) = 0;
 };
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/thread_spread.h"
 #include "libcore/parallel/kernels_reduce.h"
 #include "libcore/parallel/thread_group.h"
+#include "libcore/threads/thread_spread.h"
 
 namespace megalith {
 namespace {

@@ -4,12 +4,12 @@
 #include <cstdlib>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/io/file.h"
 #include "libcore/plan/plan_text.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -38,7 +38,9 @@ Machine machine_of(const PlanCommand& command, const Options& given) {
   machine.device = local ? measure_this_machine() : find_accelerator(command.plan.gpu);
   if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
     machine.device.memory = *gb * 1e9;
-  machine.world = std::max(command.parallel.world, 1);
+  ParallelConfig sizes = command.parallel;
+  if (sizes.world == 0 && sizes.nproc != 0) sizes.finish();
+  machine.world = std::max(sizes.world, 1);
   machine.local_world =
       given.given("local-world-size") ? command.parallel.local_world : std::min(8, machine.world);
   if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
@@ -56,6 +58,7 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
   if (given.given("sequence-parallel")) fixed.sequence = command.parallel.sequence;
   if (given.given("use-distributed-optimizer"))
     fixed.distributed_optimizer = command.parallel.distributed_optimizer;
+  if (given.given("sharding")) fixed.distributed_optimizer = command.parallel.sharded();
   if (given.given("recompute-granularity")) fixed.recompute = command.train.recompute;
   const auto& per_chunk = command.parallel.layers_per_chunk;
   if (per_chunk && fixed.pipeline && command.model.layers % (*per_chunk * *fixed.pipeline) == 0)
@@ -77,6 +80,10 @@ void PlanCommand::check(Options& options) {
 }
 
 PlanRequest plan_request(const PlanCommand& command, const Options& given) {
+  for (const char* option :
+       {"pipeline-layers", "decoder-first-pipeline-num-layers", "decoder-last-pipeline-num-layers"})
+    if (given.given(option))
+      fail(ErrorKind::kUsage, "--", option, ": plans divide the layers evenly; leave it out");
   PlanRequest request;
   PlanProblem& p = request.problem;
   p.model = command.model;

@@ -4,8 +4,8 @@
 #include <sstream>
 #include <vector>
 
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
-#include "libcore/checkpoint/mapped_file.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/weights_folder.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"
@@ -75,8 +75,8 @@ SampleReader reader_of(const Golden& golden) {
   return [&golden](int64_t index, const SampleView& out) {
     const size_t s = out.tokens.size(), at = static_cast<size_t>(index) * s;
     for (size_t i = 0; i < s; ++i) {
-      out.tokens[i] = golden.tokens[at + i];
-      out.labels[i] = golden.tokens[at + i + 1];
+      out.tokens[i] = golden.tokens.at(at + i);  // beyond the last row: read ahead, and not wanted
+      out.labels[i] = golden.tokens.at(at + i + 1);
       out.loss_mask[i] = 1;
     }
   };

@@ -30,60 +30,40 @@ struct Outcome {
   size_t tape_peak = 0, tape_planned = 0;
 };
 
-/// One direction of a pipeline, with room for every message of a step.
-struct Link {
-  Link(Communicator& world, const char* name, const ExecutorSize& size, int messages)
-      : memory(static_cast<size_t>(size.boundary.elements() * messages)),
-        comm(world.split(name, 0, world.rank())) {
-    comm->set_send_slots({memory.data(), DType::kF32, {static_cast<int64_t>(memory.size())}}, messages);
-  }
-  std::vector<float> memory;
-  std::unique_ptr<Communicator> comm;
-};
+RunShape shape_of(const PretrainConfig& config) {
+  return {config.model, config.parallel, config.train};
+}
 
 /// One training step of a pipeline rank without an update.
 Outcome run_rank(const PretrainConfig& config, Communicator& world) {
-  const int ranks = config.parallel.pipeline, rank = world.rank();
-  const int chunks =
-      config.parallel.layers_per_chunk ? config.model.layers / ranks / *config.parallel.layers_per_chunk : 1;
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
-  const Topology topology(config.parallel, ranks);
-  const RunMemory memory = run_memory(config.model, config.parallel, config.train, rank);
+  const RunShape run = shape_of(config);
+  Groups groups(Topology(run.parallel, world.size()), world);
+  const RunMemory memory = run_memory(run, groups.at);
 
   ParamTable params;
-  std::vector<Stage> stages;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const LayerRange range = topology.stage_layers(config.model.layers, rank, chunk, chunks);
-    stages.emplace_back(config.model,
-                        Layers{.first = range.first,
-                               .count = range.count,
-                               .embedding = range.first == 0,
-                               .head = range.first + range.count == config.model.layers},
-                        TensorSplit{}, params);
-  }
+  const std::vector<Stage> stages = make_stages(run, groups.at, params);
   const ParamStore store(params, stream);
   initialize(params, stream, 5);
-  store.zero_grads(stream);
 
-  const BatchShape shape = batch_shape(config.model, config.parallel, config.train);
   Arena batch_arena = make_arena(*backend, "batch", memory.batch),
         scratch = make_arena(*backend, "scratch", memory.scratch);
-  Batch batch(batch_arena, shape);
+  Batch batch(batch_arena, batch_shape(run));
   batch.load(stream, tiny_sample, 8);
 
-  const int messages = shape.microbatches * chunks;
-  const Link forward(world, "forward", memory.executor, messages),
-      backward(world, "backward", memory.executor, messages);
-  Executor executor(
-      stages, {.rank = rank, .ranks = ranks, .forward = forward.comm.get(), .backward = backward.comm.get()},
-      memory.executor, *backend);
+  Executor executor(stages,
+                    {.rank = groups.at.pipeline,
+                     .ranks = run.parallel.pipeline,
+                     .forward = groups.forward.get(),
+                     .backward = groups.backward.get()},
+                    memory.executor, *backend);
   const auto self = make_self_comm();
   const Region region(*self);
   Outcome outcome;
-  outcome.loss =
-      executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
-                   plan_pipeline(rank, ranks, chunks, shape.microbatches, ranks), batch.microbatches());
+  executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
+               training_plan(run, groups.at.pipeline), batch.microbatches(),
+               View{&outcome.loss, DType::kF64, {1}});
   outcome.tape_peak = executor.tape_peak();
   outcome.tape_planned = memory.executor.tape;
   for (const Param& param : params.all()) {
@@ -141,20 +121,22 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
   const PretrainConfig config = tiny_config();
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
-  const RunMemory memory = run_memory(config.model, config.parallel, config.train);
+  const RunMemory memory = run_memory(shape_of(config));
   ParamTable params;
   std::vector<Stage> stages;
   stages.emplace_back(config.model, Layers{.first = 0, .count = 2}, TensorSplit{}, params);
   const ParamStore store(params, stream);
   Arena arena = make_arena(*backend, "batch", memory.batch),
         scratch = make_arena(*backend, "scratch", memory.scratch);
-  Batch batch(arena, batch_shape(config.model, config.parallel, config.train));
+  Batch batch(arena, batch_shape(shape_of(config)));
   batch.load(stream, tiny_sample, 0);
   const auto self = make_self_comm();
   const Region region(*self);
   const auto walk = [&](std::vector<Step> plan) {
     Executor executor(stages, {}, memory.executor, *backend);
-    executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches());
+    double loss = 0;
+    executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches(),
+                 {&loss, DType::kF64, {1}});
   };
   EXPECT_NO_THROW(walk({{Step::kForward, 0, 0}, {Step::kBackward, 0, 0}}));
   EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);                         // nothing to go back from

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/team.h"
 #include "libcore/ops/cpu/threads.h"
+#include "libcore/ops/step_maths.h"
 
 namespace megalith {
 namespace cpu {
@@ -153,6 +155,8 @@ class CpuBackend final : public Backend {
   void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
   void run(Stream&, const SumSquares&) override;
+  void run(Stream&, const ScaledSum&) override;
+  void run(Stream&, const DecideStep&) override;
   void run(Stream&, const AdamW&) override;
 
  private:
@@ -643,22 +647,27 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
   *op.out.as<double>() += total;
 }
 
+/// In this thread, one after the other: a microbatch's tokens are few.
+void CpuBackend::run(Stream&, const ScaledSum& op) {
+  const float* const x = op.x.as<float>();
+  *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);
+}
+
+void CpuBackend::run(Stream&, const DecideStep& op) {
+  decide_step(op.scalars.as<double>(), op.max_norm);
+}
+
 void CpuBackend::run(Stream&, const AdamW& op) {
-  const double step = static_cast<double>(op.step);
-  const double bias1 = 1 - std::pow(op.beta1, step), bias2 = 1 - std::pow(op.beta2, step);
-  const AdamArgs args{.master = op.master.as<float>(),
-                      .m = op.m.as<float>(),
-                      .v = op.v.as<float>(),
-                      .grad = op.grad.as<float>(),
-                      .value = op.value.data,
-                      .grad_scale = op.grad_scale,
-                      .decay = static_cast<float>(1 - op.lr * op.weight_decay),
-                      .beta2 = static_cast<float>(op.beta2),
-                      .step_size = static_cast<float>(op.lr / bias1),
-                      .root_bias2 = static_cast<float>(std::sqrt(bias2)),
-                      .eps = static_cast<float>(op.eps),
-                      .one_minus_beta1 = static_cast<float>(1 - op.beta1),
-                      .one_minus_beta2 = static_cast<float>(1 - op.beta2)};
+  const double* const scalars = op.scalars.as<double>();
+  if (scalars[StepScalar::kSkip] != 0) return;
+  const AdamArgs args{
+      .master = op.master.as<float>(),
+      .m = op.m.as<float>(),
+      .v = op.v.as<float>(),
+      .grad = op.grad.as<float>(),
+      .value = op.value.data,
+      .rates = adam_rates(
+          scalars, {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay})};
   const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32];
   for_each_piece(op.master.elements(), kPiece, [&](int64_t begin, int64_t end) { update(args, begin, end); });
 }

@@ -177,19 +177,6 @@ Packed packed(const char* op, const Shape& qkv) {
           (r + 1) * head};
 }
 
-AdamRates adam_rates(const AdamW& op) {
-  const double step = static_cast<double>(op.step);
-  const double bias1 = 1 - std::pow(op.beta1, step), bias2 = 1 - std::pow(op.beta2, step);
-  return {.grad_scale = op.grad_scale,
-          .decay = static_cast<float>(1 - op.lr * op.weight_decay),
-          .beta2 = static_cast<float>(op.beta2),
-          .step_size = static_cast<float>(op.lr / bias1),
-          .root_bias2 = static_cast<float>(std::sqrt(bias2)),
-          .eps = static_cast<float>(op.eps),
-          .one_minus_beta1 = static_cast<float>(1 - op.beta1),
-          .one_minus_beta2 = static_cast<float>(1 - op.beta2)};
-}
-
 /// Throws kDevice unless there is a driver and a device of that number.
 void require_device(int device) {
   int driver = 0, devices = 0;
@@ -260,6 +247,8 @@ class CudaBackend final : public Backend {
   void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
   void run(Stream&, const SumSquares&) override;
+  void run(Stream&, const ScaledSum&) override;
+  void run(Stream&, const DecideStep&) override;
   void run(Stream&, const AdamW&) override;
 
  private:
@@ -643,19 +632,33 @@ void CudaBackend::run(Stream& stream, const SumSquares& op) {
   Queue& queue = enter(stream);
   const int64_t n = op.x.elements();
   launch_sum_squares(queue.stream(), storage_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
-                     queue.workspace(sum_squares_workspace(n)));
+                     queue.workspace(sum_workspace(n)));
+}
+
+void CudaBackend::run(Stream& stream, const ScaledSum& op) {
+  Queue& queue = enter(stream);
+  const int64_t n = op.x.elements();
+  launch_scaled_sum(queue.stream(),
+                    {.out = op.out.as<double>(), .x = op.x.as<float>(), .n = n, .scale = op.scale},
+                    queue.workspace(sum_workspace(n)));
+}
+
+void CudaBackend::run(Stream& stream, const DecideStep& op) {
+  launch_decide_step(enter(stream).stream(), op.scalars.as<double>(), op.max_norm);
 }
 
 void CudaBackend::run(Stream& stream, const AdamW& op) {
-  launch_adamw(enter(stream).stream(),
-               {.master = op.master.as<float>(),
-                .m = op.m.as<float>(),
-                .v = op.v.as<float>(),
-                .grad = op.grad.as<float>(),
-                .value = op.value.data,
-                .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
-                .n = op.master.elements(),
-                .rates = adam_rates(op)});
+  launch_adamw(
+      enter(stream).stream(),
+      {.master = op.master.as<float>(),
+       .m = op.m.as<float>(),
+       .v = op.v.as<float>(),
+       .grad = op.grad.as<float>(),
+       .value = op.value.data,
+       .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
+       .n = op.master.elements(),
+       .scalars = op.scalars.as<double>(),
+       .constants = {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay}});
 }
 
 }  // namespace

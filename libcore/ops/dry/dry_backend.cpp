@@ -45,6 +45,8 @@ class DryBackend final : public Backend {
   void run(Stream&, const SoftmaxRescale&) override {}
   void run(Stream&, const CrossEntropy&) override {}
   void run(Stream&, const SumSquares&) override {}
+  void run(Stream&, const ScaledSum&) override {}
+  void run(Stream&, const DecideStep&) override {}
   void run(Stream&, const AdamW&) override {}
 };
 
