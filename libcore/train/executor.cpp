@@ -18,20 +18,20 @@ size_t Executor::link_bytes(const PipelinePlace& place, const ExecutorSize& size
 }
 
 Executor::Executor(std::span<const Stage> chunks, const PipelinePlace& place, const ExecutorSize& size,
-                   Backend& backend)
-    : chunks_(chunks), place_(place), links_(make_arena(backend, "pipeline links", link_bytes(place, size))) {
+                   Arena& links, Backend& backend)
+    : chunks_(chunks), place_(place) {
   if (place.ranks == 1 && chunks.size() > 1)
     fail(ErrorKind::kInternal, "executor: ", chunks.size(), " chunks on one pipeline rank");
   for (int i = 0; i < size.tapes; ++i) {
     slots_.push_back(std::make_unique<Slot>(make_arena(backend, concat("tape ", i), size.tape)));
-    if (place.ranks > 1) slots_.back()->in = links_.make(size.dtype, size.boundary, "stage input");
+    if (place.ranks > 1) slots_.back()->in = links.make(size.dtype, size.boundary, "stage input");
   }
   if (place.ranks == 1) return;
-  gradient_ = links_.make(size.dtype, size.boundary, "stage gradient");
+  gradient_ = links.make(size.dtype, size.boundary, "stage gradient");
   // Each message begins where a tensor of an arena would.
   const int64_t message = static_cast<int64_t>(Arena::bytes_of(size.dtype, size.boundary));
   for (Communicator* const link : {place.forward, place.backward})
-    link->set_send_slots(links_.make(DType::kU8, {size.messages, message}, "messages"), size.messages);
+    link->set_send_slots(links.make(DType::kU8, {size.messages, message}, "messages"), size.messages);
 }
 
 void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,

@@ -33,10 +33,11 @@ struct ExecutorSize {
 };
 
 /// Walks a plan: for each step receives what the step needs, runs the stage, sends what the neighbour needs.
-/// One rank without a pipeline is gradient accumulation. The stages must outlive it.
+/// One rank without a pipeline is gradient accumulation. The stages must outlive it, and `links`, an arena of
+/// link_bytes(), must outlive the communicators too: their messages lie in it.
 class Executor {
  public:
-  Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Backend&);
+  Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Arena& links, Backend&);
 
   /// Runs the plan over microbatches[0..]. With ctx.training the gradients add up in the parameters' gradient
   /// views; without, the plan holds forward steps only. On the last pipeline rank the sum over the
@@ -45,11 +46,10 @@ class Executor {
   void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss,
            GradBuffer* grads = nullptr);
 
-  /// Bytes that it allocates beside the tapes.
+  /// Bytes of the stages' inputs, one gradient and messages on their way.
   static size_t link_bytes(const PipelinePlace&, const ExecutorSize&);
   /// Greatest use of any tape so far, in bytes.
   size_t tape_peak() const;
-  size_t link_peak() const { return links_.peak(); }
 
  private:
   static constexpr int kFree = -1;
@@ -69,7 +69,6 @@ class Executor {
 
   std::span<const Stage> chunks_;
   PipelinePlace place_;
-  Arena links_;
   View gradient_;  // d(result) that came from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
 };

@@ -15,7 +15,8 @@ GradBuffer::GradBuffer(const ParamTable& table, const ParamStore& store, Groups&
       shards_(shards),
       sharding_(sharding),
       queue_(backend.make_queue_stream()),
-      arena_(make_arena(backend, "gradient shard", bytes(shards, sharding_))) {
+      arena_(make_arena(backend, "gradient shard", bytes(shards, sharding_))),
+      drain_(queue_) {
   if (!store.grads())
     fail(ErrorKind::kInternal, "gradient buffer: the parameters were placed without gradients");
   if (sharding_ == Sharding::kGradients)

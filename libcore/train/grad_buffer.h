@@ -65,6 +65,7 @@ class GradBuffer final : public GradSink {
   Event window_free_;               // with ZeRO-2: the bucket before the present one is in the shard
   std::vector<OwnRange> counted_;   // for the norm
   bool last_ = false;
+  Drain drain_;  // before the memory above goes
 };
 
 }  // namespace megalith

@@ -11,8 +11,9 @@ namespace megalith {
 Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
     : run_(run),
       stream_(backend.make_stream()),
+      memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
+      links_(make_arena(backend, "pipeline links", memory_.links)),
       groups_(Topology(run.parallel, world.size()), world),
-      memory_(run_memory(run, groups_.at)),
       region_(*groups_.tensor, run.parallel.sequence),
       stages_(make_stages(run, groups_.at, params_)),
       scratch_(make_arena(backend, "scratch", memory_.scratch)),
@@ -30,7 +31,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
                                                         .beta2 = train.beta2,
                                                         .eps = train.adam_eps,
                                                         .weight_decay = train.weight_decay});
-  executor_ = std::make_unique<Executor>(stages_, pipeline_place(), memory_.executor, backend);
+  executor_ = std::make_unique<Executor>(stages_, pipeline_place(), memory_.executor, links_, backend);
   batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at.data));
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
 }
@@ -117,7 +118,7 @@ void Trainer::check_memory() const {
   check("gradients", memory_.grads, store_->grad_bytes() + grads_->used());
   check("optimizer state", memory_.optimizer, optimizer_->bytes());
   check("activations", memory_.executor.tape, executor_->tape_peak());
-  check("pipeline links", memory_.links, executor_->link_peak());
+  check("pipeline links", memory_.links, links_.peak());
   check("scratch", evaluated_ ? memory_.scratch : memory_.training_scratch, scratch_.peak());
   check("the batch", memory_.batch, batch_arena_.peak());
   check("scalars", memory_.scalars, scalar_arena_.peak());

@@ -63,8 +63,9 @@ class Trainer {
 
   RunShape run_;
   Stream stream_;
-  Groups groups_;
   RunMemory memory_;
+  Arena links_;  // before the communicators that send from it
+  Groups groups_;
   Region region_;
   ParamTable params_;
   std::vector<Stage> stages_;

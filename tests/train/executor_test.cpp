@@ -39,8 +39,10 @@ Outcome run_rank(const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
   const RunShape run = shape_of(config);
-  Groups groups(Topology(run.parallel, world.size()), world);
-  const RunMemory memory = run_memory(run, groups.at);
+  const Topology topology(run.parallel, world.size());
+  const RunMemory memory = run_memory(run, topology.coord(world.rank()));
+  Arena links = make_arena(*backend, "pipeline links", memory.links);
+  Groups groups(topology, world);
 
   ParamTable params;
   const std::vector<Stage> stages = make_stages(run, groups.at, params);
@@ -57,7 +59,7 @@ Outcome run_rank(const PretrainConfig& config, Communicator& world) {
                      .ranks = run.parallel.pipeline,
                      .forward = groups.forward.get(),
                      .backward = groups.backward.get()},
-                    memory.executor, *backend);
+                    memory.executor, links, *backend);
   const auto self = make_self_comm();
   const Region region(*self);
   Outcome outcome;
@@ -133,7 +135,8 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
   const auto self = make_self_comm();
   const Region region(*self);
   const auto walk = [&](std::vector<Step> plan) {
-    Executor executor(stages, {}, memory.executor, *backend);
+    Arena links = make_arena(*backend, "pipeline links", 0);
+    Executor executor(stages, {}, memory.executor, links, *backend);
     double loss = 0;
     executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches(),
                  {&loss, DType::kF64, {1}});
