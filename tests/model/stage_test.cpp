@@ -241,7 +241,7 @@ TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   }
 }
 
-// 512 rows of 70,001 logits do not fit into one chunk of Head::kLogitsBytes; 256 do.
+// 512 rows of 70,001 logits do not fit into one chunk of Head::kLogitsBytes: they are cut into two of 256.
 TEST(Stage, ChunksOfTheHeadAddUp) {
   ModelConfig config = test::tiny_llama();
   config.layers = 1;
@@ -254,7 +254,8 @@ TEST(Stage, ChunksOfTheHeadAddUp) {
   const HostBatch batch(config, 16, 32);
   ASSERT_GT(int64_t{512} * config.vocab_size * 4, Head::kLogitsBytes);
   const double loss = whole.loss(batch.view(), true);
-  EXPECT_LE(whole.scratch.peak(), size_t{130} << 20);
+  EXPECT_GE(whole.scratch.peak(), size_t{256} * 70001 * 4);
+  EXPECT_LE(whole.scratch.peak(), size_t{256} * 70001 * 4 + (size_t{1} << 20));
 
   double sum = 0;
   for (int64_t half = 0; half < 2; ++half) {
