@@ -15,6 +15,7 @@
 #include "libcore/config/pretrain_config.h"
 #include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
+#include "libcore/parallel/thread_comm.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"
 
@@ -84,9 +85,9 @@ SampleReader reader_of(const Golden& golden) {
 
 class TrainingParity : public testing::TestWithParam<const char*> {};
 
-void expect_curve(const Golden& golden, const PretrainConfig& config) {
+void expect_curve(const Golden& golden, const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
-  Trainer trainer(config.model, config.parallel, config.train, *backend);
+  Trainer trainer({config.model, config.parallel, config.train}, *backend, world);
   load_params(MappedTensorFile(std::make_unique<WeightsFolder>(golden.folder),
                                golden.llama() ? llama_names() : gpt2_names(), config.model),
               trainer.params(), trainer.stream());
@@ -104,6 +105,11 @@ void expect_curve(const Golden& golden, const PretrainConfig& config) {
   EXPECT_LT(worst_loss, kFp32Drift);
   EXPECT_LT(worst_norm, kFp32Drift);
   trainer.check_memory();
+}
+
+void expect_curve(const Golden& golden, const PretrainConfig& config) {
+  run_thread_ranks(config.parallel.world, {},
+                   [&](Communicator& world) { expect_curve(golden, config, world); });
 }
 
 TEST_P(TrainingParity, FollowsTorchFor20Steps) {
@@ -124,6 +130,17 @@ TEST_P(TrainingParity, FollowsTorchWithRecomputation) {
   PretrainConfig config = config_of(golden);
   config.train.recompute = Recompute::kFull;
   config.train.recompute_method = "uniform";
+  expect_curve(golden, config);
+}
+
+TEST_P(TrainingParity, FollowsTorchOnTwoRanks) {
+  const Golden golden(GetParam());
+  PretrainConfig config = config_of(golden);
+  config.train.micro_batch = config.train.global_batch / 2;
+  config.parallel = {};
+  config.parallel.data = 2;
+  config.parallel.sharding = Sharding::kOptimizer;
+  config.parallel.finish();
   expect_curve(golden, config);
 }
 
