@@ -10,9 +10,9 @@
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/data/dataset_tool.h"
-#include "libcore/data/sidecar.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/inspect/dataset_tool.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 #include "apps/app.h"
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
-#include "libcore/data/sample_order.h"
+#include "libcore/data/samples/sample_order.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"

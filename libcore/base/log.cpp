@@ -25,6 +25,8 @@ LogState& state() {
   return *kState;
 }
 
+thread_local bool muted = false;
+
 void clear_drawn_line(LogState& s) {
   if (!std::exchange(s.line_drawn, false)) return;
   std::fputs("\r\x1b[K", stderr);
@@ -38,7 +40,12 @@ LogSink set_log_sink(LogSink sink) {
   return std::exchange(s.sink, std::move(sink));
 }
 
+void mute_this_thread(bool mute) {
+  muted = mute;
+}
+
 void log_line(const std::string& line) {
+  if (muted) return;
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.sink) {
@@ -62,7 +69,7 @@ bool quiet() {
 }
 
 bool progress_visible() {
-  return !quiet() && ::isatty(STDERR_FILENO) == 1;
+  return !muted && !quiet() && ::isatty(STDERR_FILENO) == 1;
 }
 
 Progress::Progress(std::string label, int64_t total, std::string unit)

@@ -15,6 +15,9 @@ using LogSink = std::function<void(const std::string&)>;
 LogSink set_log_sink(LogSink sink);
 void log_line(const std::string& line);
 
+/// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all.
+void mute_this_thread(bool muted);
+
 /// One line to the log.
 template <class... Parts>
 void log(const Parts&... parts) {

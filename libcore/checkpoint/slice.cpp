@@ -172,4 +172,40 @@ Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offse
   return common;
 }
 
+namespace {
+
+/// Adds the blocks of a range of the part of `shape` that begins at axis `axis`; `at` holds the place of that
+/// part on the axes before.
+void add_blocks(const Shape& shape, int axis, Shape at, int64_t begin, int64_t end,
+                std::vector<Overlap>& blocks) {
+  int64_t row = 1;
+  for (int inner = axis + 1; inner < shape.rank; ++inner) row *= shape[inner];
+  const auto add_rows = [&](int64_t first, int64_t last) {
+    if (first >= last) return;
+    Overlap block{at, shape};
+    for (int outer = 0; outer < axis; ++outer) block.extent[outer] = 1;
+    block.offset[axis] = first;
+    block.extent[axis] = last - first;
+    blocks.push_back(block);
+  };
+  const auto add_part_of_row = [&](int64_t from, int64_t to) {
+    at[axis] = from / row;
+    add_blocks(shape, axis + 1, at, from - at[axis] * row, to - at[axis] * row, blocks);
+    at[axis] = 0;
+  };
+  const int64_t first = (begin + row - 1) / row, last = end / row;  // whole rows
+  if (first > last) return add_part_of_row(begin, end);             // within one row
+  if (begin < first * row) add_part_of_row(begin, first * row);
+  add_rows(first, last);
+  if (last * row < end) add_part_of_row(last * row, end);
+}
+
+}  // namespace
+
+std::vector<Overlap> blocks_of_range(const Shape& shape, int64_t begin, int64_t end) {
+  std::vector<Overlap> blocks;
+  if (begin < end) add_blocks(shape, 0, Box::whole({}, shape).offset, begin, end, blocks);
+  return blocks;
+}
+
 }  // namespace megalith

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {
@@ -44,5 +45,9 @@ struct Overlap {
   Shape offset, extent;
 };
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b);
+
+/// Elements [begin, end) of a dense tensor in the order of its memory, as blocks whose elements are
+/// neighbours in it: at most a part of a row, whole rows and a part of a row for each axis. In that order.
+std::vector<Overlap> blocks_of_range(const Shape& shape, int64_t begin, int64_t end);
 
 }  // namespace megalith

@@ -46,7 +46,6 @@ constexpr IgnoredOption kIgnored[] = {
     {"distribute-checkpointed-activations", kNone},
     {"distribute-saved-activations", kNone},
     {"distributed-backend", kOne},
-    {"distributed-timeout-minutes", kOne},
     {"empty-unused-memory-level", kOne},
     {"enable-cuda-graph", kNone},
     {"gradient-accumulation-fusion", kMaybeOne},
@@ -198,14 +197,13 @@ constexpr IgnoredOption kIgnored[] = {
     {"per-device-eval-batch-size", kOne},
     {"pipeline-parallel-config", kOne},
     {"report-to", kOne},
-    {"sharding", kOne},
     {"use-flash-attention", kMaybeOne},
     {"use-fused-rms-norm", kMaybeOne},
 };
 
 /// A name that ends in "*" stands for every name that begins so.
 constexpr RefusedOption kRefused[] = {
-    {"account-for-*", "leave it out: the layers are divided evenly"},
+    {"account-for-*", "give --pipeline-layers, or the layers are divided evenly"},
     {"apply-residual-connection-post-layernorm", "leave it out: the residual branches off before the norm"},
     {"batch-size", "give --micro-batch-size"},
     {"calculate-per-token-loss", "leave it out: the loss is the mean of each micro-batch"},
@@ -215,8 +213,6 @@ constexpr RefusedOption kRefused[] = {
     {"data-args-path", "give --data-path and --split"},
     {"data-parallel-random-init", "leave it out: replicas begin equal"},
     {"data-parallel-sharding-strategy", "give --use-distributed-optimizer"},
-    {"decoder-first-pipeline-num-layers", "leave it out: the layers are divided evenly"},
-    {"decoder-last-pipeline-num-layers", "leave it out: the layers are divided evenly"},
     {"decoder-num-layers", "give --num-layers"},
     {"decoder-seq-length", "give --seq-length"},
     {"decoupled-*", "give one --lr and --min-lr for all parameters"},
@@ -253,7 +249,8 @@ constexpr RefusedOption kRefused[] = {
     {"no-initialization", "leave it out"},
     {"no-position-embedding", "give --position-embedding-type none"},
     {"non-persistent-*", "give --save-interval"},
-    {"num-virtual-stages-per-pipeline-rank", "give --num-layers-per-virtual-pipeline-stage"},
+    {"num-virtual-stages-per-pipeline-rank",
+     "give --num-layers-per-virtual-pipeline-stage, or --pipeline-layers"},
     {"per-split-data-args-path", "give --data-path and --split"},
     {"persistent-save-interval", "give --save-interval"},
     {"pipeline-model-parallel-split-rank", "leave it out: there is no encoder"},

@@ -3,33 +3,19 @@
 #include <memory>
 #include <utility>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
-#include "libcore/data/dataset_builder.h"
-#include "libcore/data/sampler.h"
-#include "libcore/data/token_check.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/samples/batch_sampler.h"
+#include "libcore/data/samples/dataset_builder.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {
 
-void use_threads([[maybe_unused]] int threads) {
-#ifdef _OPENMP
-  if (threads > 0) omp_set_num_threads(threads);
-  log("using ", omp_get_max_threads(), " threads");
-#else
-  log("using 1 thread");
-#endif
-}
-
-// The ranks of Megatron's line of that name; tensor, pipeline and all others are 1 as long as there is one
-// rank.
+// Megatron's line of that name.
 void log_world(const ParallelConfig& parallel) {
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
@@ -83,7 +69,6 @@ TrainingDatasets open_data(const PretrainConfig& config) {
 }  // namespace
 
 PretrainResult pretrain(PretrainConfig config) {
-  use_threads(config.train.threads);
   log_world(config.parallel);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());

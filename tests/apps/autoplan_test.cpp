@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/elements.h"
-#include "libcore/checkpoint/kernels_elements.h"
+#include "libcore/io/file.h"
+#include "libcore/tensor/kernels_elements.h"
 #include "tests/support/files.h"
 
 namespace megalith {

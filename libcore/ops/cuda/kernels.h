@@ -72,9 +72,11 @@ struct AdamArgs {
   void* value;  // may be null; then its storage is not read
   Storage value_storage;
   int64_t n;
-  AdamRates rates;
+  const double* scalars;  // [StepScalar::kCount], on the device
+  AdamConstants constants;
 };
 void launch_adamw(cudaStream_t, const AdamArgs&);
+void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
 
 // ---- rows.cu: one block of threads per row
 // -----------------------------------------------------------------
@@ -133,9 +135,17 @@ struct ColumnSums {
 size_t column_sums_workspace(const ColumnSums&);  // bytes
 void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);
 
-size_t sum_squares_workspace(int64_t n);  // bytes
+size_t sum_workspace(int64_t n);  // bytes, of either sum below
 /// out[0] += sum of squares.
 void launch_sum_squares(cudaStream_t, Storage, double* out, const void* x, int64_t n, void* workspace);
+struct ScaledSumArgs {
+  double* out;
+  const float* x;
+  int64_t n;
+  double scale;
+};
+/// out[0] += scale * sum.
+void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;

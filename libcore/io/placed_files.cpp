@@ -1,0 +1,294 @@
+#include "libcore/io/placed_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/direct_writer.h"
+#include "libcore/io/file_calls.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kWorthDirect = size_t{1} << 16;  // smaller pieces go through the page cache
+constexpr size_t kOneCall = size_t{4} << 20;
+constexpr size_t kMostOpen = 16;  // files that are written at the same time
+
+size_t round_up(size_t value, size_t step) {
+  return (value + step - 1) / step * step;
+}
+
+/// An open descriptor.
+struct Descriptor {
+  explicit Descriptor(int opened) : fd(opened) {}
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd;
+};
+
+int open_or_fail(const std::string& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (fd < 0) fail_write(flags & O_CREAT ? "create" : "open", path);
+  return fd;
+}
+
+void take_room(int fd, uint64_t size, const std::string& path) {
+  if (size == 0 || ::fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0) return;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) fail_write("take room for", path);
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) fail_write("extend", path);
+}
+
+}  // namespace
+
+struct PlacedFiles::OpenFile {
+  OpenFile(size_t opened, std::string name)
+      : number(opened),
+        path(std::move(name)),
+        cached(open_or_fail(path, O_RDWR)),
+        direct(open_direct(cached.fd)) {}
+  size_t number;
+  std::string path;
+  Descriptor cached, direct;
+};
+
+PlacedFiles::PlacedFiles(size_t memory) : memory_(round_up(memory, kPieces * kBlock)) {
+  thread_ = std::thread([this] { serve_disk(); });
+}
+
+PlacedFiles::~PlacedFiles() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+size_t PlacedFiles::create(std::string path, uint64_t size) {
+  const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL));
+  take_room(file.fd, size, path);
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) fail_write("inspect", path);
+  const std::lock_guard lock(mutex_);
+  files_.push_back({std::move(path), info.st_dev, info.st_ino});
+  return files_.size() - 1;
+}
+
+void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
+  File& to = files_[file];
+  const Descriptor open(open_or_fail(to.path, O_RDWR));
+  for (const FilePart& part : parts)
+    write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
+  const std::lock_guard lock(mutex_);
+  for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
+  wake_reader();
+}
+
+// With the mutex. From now on it is not stuck, though it may not run yet.
+void PlacedFiles::wake_reader() {
+  waiting_ = false;
+  bytes_.notify_one();
+}
+
+// Bytes [offset, offset + bytes) can be read; joined to their neighbours.
+void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
+  uint64_t end = offset + bytes;
+  auto next = file.there.upper_bound(offset);
+  if (next != file.there.begin() && std::prev(next)->second >= offset) {
+    --next;
+    offset = next->first;
+  }
+  while (next != file.there.end() && next->first <= end) {
+    end = std::max(end, next->second);
+    next = file.there.erase(next);
+  }
+  file.there.emplace_hint(next, offset, end);
+}
+
+// Pieces leave in the order in which they came; those that nobody has read only when the reader cannot go on.
+bool PlacedFiles::make_room(size_t room) {
+  const size_t all = memory_.as<char>().size();
+  while (true) {
+    if (pieces_.empty()) head_ = 0;
+    const size_t tail = pieces_.empty() ? all : pieces_.front().place;
+    const bool wrapped = !pieces_.empty() && head_ <= tail;
+    if (!wrapped && head_ + room > all && !pieces_.empty()) {
+      if (room <= tail) {
+        head_ = 0;
+        return true;
+      }
+    } else if (head_ + room <= (wrapped ? tail : all)) {
+      return true;
+    }
+    if (pieces_.empty()) return false;
+    const Piece& first = pieces_.front();
+    if (!first.written || first.readers > 0 || (reading_ && first.unread > 0 && !reader_is_stuck()))
+      return false;
+    pieces_.pop_front();
+    --next_;
+  }
+}
+
+std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
+  const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
+  if (filling_ || bytes == 0 || bytes > most())
+    fail(ErrorKind::kInternal, files_[file].path, ": a piece of ", bytes, " bytes out of turn");
+  std::unique_lock lock(mutex_);
+  room_.wait(lock, [&] { return error_ || make_room(room); });
+  if (error_) std::rethrow_exception(error_);
+  char* const data = memory_.as<char>().data() + head_ + before;
+  pieces_.push_back({file, offset, bytes, head_, data, bytes});
+  head_ += room;
+  filling_ = true;
+  return reinterpret_cast<std::byte*>(data);
+}
+
+void PlacedFiles::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    filling_ = false;
+    wake_reader();
+  }
+  work_.notify_one();
+}
+
+void PlacedFiles::finish() {
+  std::unique_lock lock(mutex_);
+  room_.wait(lock, [&] { return error_ || next_ == pieces_.size(); });
+  if (error_) std::rethrow_exception(error_);
+}
+
+PlacedFiles::Reader::Reader(PlacedFiles& files) : files_(files) {
+  const std::lock_guard lock(files_.mutex_);
+  files_.reading_ = true;
+}
+
+PlacedFiles::Reader::~Reader() {
+  {
+    const std::lock_guard lock(files_.mutex_);
+    files_.reading_ = false;
+  }
+  files_.room_.notify_all();
+}
+
+size_t PlacedFiles::find(int fd) const {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return kNone;
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < files_.size(); ++i)
+    if (files_[i].device == info.st_dev && files_[i].node == info.st_ino) return i;
+  return kNone;
+}
+
+PlacedFiles::Piece* PlacedFiles::piece_at(size_t file, uint64_t offset) {
+  const size_t filled = pieces_.size() - (filling_ ? 1 : 0);
+  for (size_t i = filled; i-- > 0;)
+    if (Piece& piece = pieces_[i];
+        piece.file == file && piece.offset <= offset && offset < piece.offset + piece.bytes)
+      return &piece;
+  return nullptr;
+}
+
+PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, size_t bytes) {
+  std::unique_lock lock(mutex_);
+  const File& from = files_[file];
+  while (true) {
+    if (Piece* const piece = piece_at(file, offset)) {
+      const size_t n = std::min<uint64_t>(bytes, piece->offset + piece->bytes - offset);
+      ++piece->readers;  // then it stays
+      lock.unlock();
+      std::memcpy(out, piece->data + (offset - piece->offset), n);
+      lock.lock();
+      --piece->readers;
+      piece->unread -= std::min(n, piece->unread);
+      if (piece->unread == 0) room_.notify_all();
+      return {.copied = n, .in_file = 0};
+    }
+    if (auto next = from.there.upper_bound(offset); next != from.there.begin())
+      if (const uint64_t end = std::prev(next)->second; end > offset)
+        return {.copied = 0, .in_file = static_cast<size_t>(std::min<uint64_t>(bytes, end - offset))};
+    if (abandoned_ || error_) fail(ErrorKind::kIo, from.path, ": was not written to its end");
+    waiting_ = true;
+    room_.notify_all();
+    bytes_.wait(lock, [&] { return !waiting_; });
+  }
+}
+
+void PlacedFiles::abandon() {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  wake_reader();
+}
+
+void PlacedFiles::serve_disk() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] { return ended_ || next_ + (filling_ ? 1 : 0) < pieces_.size(); });
+    if (ended_) return;
+    Piece& piece = pieces_[next_];  // its place in the deque's memory stays
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      write_piece(piece);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error) {
+      error_ = error;
+      ended_ = true;
+      wake_reader();
+    } else {
+      piece.written = true;
+      note(files_[piece.file], piece.offset, piece.bytes);
+      ++next_;
+    }
+    room_.notify_all();
+  }
+}
+
+PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
+  for (const auto& open : open_)
+    if (open->number == file) return *open;
+  if (open_.size() == kMostOpen) open_.pop_front();
+  const auto path_of = [&] {
+    const std::lock_guard lock(mutex_);
+    return files_[file].path;
+  };
+  return *open_.emplace_back(std::make_unique<OpenFile>(file, path_of()));
+}
+
+// What does not fill its blocks goes through the page cache, where the other parts of those blocks meet it.
+void PlacedFiles::write_piece(const Piece& piece) {
+  const OpenFile& file = opened(piece.file);
+  const std::string& path = file.path;
+  const uint64_t end = piece.offset + piece.bytes, first = round_up(piece.offset, kBlock),
+                 last = end / kBlock * kBlock;
+  const auto cached = [&](uint64_t from, uint64_t to) {
+    write_at_place(file.cached.fd, {from, piece.data + (from - piece.offset), to - from}, path);
+  };
+  if (file.direct.fd < 0 || last < first + kWorthDirect) {
+    cached(piece.offset, end);
+    // Only a wish: the sync at the end waits for everything.
+    if (file.direct.fd < 0)
+      ::sync_file_range(file.cached.fd, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.bytes),
+                        SYNC_FILE_RANGE_WRITE);
+    return;
+  }
+  cached(piece.offset, first);
+  for (uint64_t at = first; at < last; at += kOneCall)
+    write_direct({.direct = file.direct.fd, .cached = file.cached.fd},
+                 {at, piece.data + (at - piece.offset), std::min<uint64_t>(kOneCall, last - at)}, path);
+  cached(last, end);
+}
+
+}  // namespace megalith

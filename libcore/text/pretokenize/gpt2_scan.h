@@ -1,0 +1,14 @@
+#pragma once
+
+#include "libcore/text/pretokenize/block_scan.h"
+#include "libcore/text/pretokenize/pretokenizer.h"
+
+namespace megalith {
+
+/// GPT-2's pattern (pretokenizer.h) by 64-byte blocks. For valid UTF-8 all find what gpt2_pretoken finds;
+/// else every byte still belongs to one pretoken.
+size_t find_gpt2_generic(std::string_view utf8, std::span<uint32_t> ends);
+size_t find_gpt2_avx2(std::string_view utf8, std::span<uint32_t> ends);
+size_t find_gpt2_avx512vbmi2(std::string_view utf8, std::span<uint32_t> ends);
+
+}  // namespace megalith

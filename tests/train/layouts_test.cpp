@@ -1,0 +1,281 @@
+// Every way of sharing the work trains as one rank does (docs/training.md, "Many ranks").
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "libcore/ops/backend.h"
+#include "libcore/train/loop.h"
+#include "libcore/train/trainer.h"
+#include "tests/support/files.h"
+#include "tests/train/tiny_run.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+
+/// How the ranks share the work.
+struct Layout {
+  const char* name;
+  int tensor = 1, pipeline = 1, data = 1;
+  bool sequence = false;
+  Sharding sharding = Sharding::kNone;
+  int layers_per_chunk = 0;                       // 0: not interleaved
+  std::vector<std::string> pipeline_layers = {};  // empty: even
+  Recompute recompute = Recompute::kNone;
+};
+void PrintTo(const Layout& layout, std::ostream* out) {
+  *out << layout.name;
+}
+
+struct Family {
+  const char* name;
+  bool llama;
+};
+constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
+
+/// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples of 9 tokens a step.
+PretrainConfig one_rank(const Family& family) {
+  PretrainConfig config = test::tiny_config();
+  config.model.layers = 4;
+  config.model.heads = 4;
+  config.model.seq_length = config.model.max_positions = 12;  // cut over 2 and 4 tensor ranks
+  config.model.vocab_size = 50257;
+  if (family.llama) {
+    config.model.position = PositionEmbedding::kRope;
+    config.model.norm = Normalization::kRmsNorm;
+    config.model.swiglu = config.model.untied_head = config.model.group_query = true;
+    config.model.query_groups = 4;
+    config.model.linear_bias = false;
+  }
+  config.train.micro_batch = 1;
+  config.train.global_batch = 8;
+  config.train.lr = 2e-3;
+  config.train.eval_interval = 10;
+  config.train.eval_iters = 1;
+  config.train.threads = 1;
+  config.parallel = {};
+  config.finish();
+  return config;
+}
+
+PretrainConfig config_of(const Family& family, const Layout& layout) {
+  PretrainConfig config = one_rank(family);
+  config.parallel = {};
+  config.parallel.tensor = layout.tensor;
+  config.parallel.pipeline = layout.pipeline;
+  config.parallel.data = layout.data;
+  config.parallel.sequence = layout.sequence;
+  config.parallel.sharding = layout.sharding;
+  config.parallel.bucket_size = 4000;  // several buckets
+  if (layout.layers_per_chunk > 0) config.parallel.layers_per_chunk = layout.layers_per_chunk;
+  config.parallel.pipeline_layers = layout.pipeline_layers;
+  config.train.recompute = layout.recompute;
+  if (layout.recompute == Recompute::kFull) config.train.recompute_method = "uniform";
+  config.finish();
+  return config;
+}
+
+/// What a run says of itself: the lines of --log-json by iteration.
+struct Curve {
+  std::map<int64_t, double> loss, grad_norm, valid;
+};
+
+Curve run(PretrainConfig config) {
+  const TempDir dir;
+  config.train.log_json = (dir.path() / "log.jsonl").string();
+  Problems problems;
+  config.validate(problems);
+  problems.throw_if_any();
+  train(config, test::tiny_data(), nullptr);
+  Curve curve;
+  std::istringstream lines(read_file(config.train.log_json));
+  for (std::string line; std::getline(lines, line);) {
+    const Json entry = Json::parse(line, "log");
+    const std::string& type = entry["type"].as_string();
+    if (type == "train") {
+      curve.loss[entry["iteration"].as_int()] = entry["loss"].as_double();
+      curve.grad_norm[entry["iteration"].as_int()] = entry["grad_norm"].as_double();
+    }
+    if (type == "valid") curve.valid[entry["iteration"].as_int()] = entry["loss"].as_double();
+  }
+  return curve;
+}
+
+// R15: sums of fp32 in another order, over 20 steps.
+constexpr double kLayoutTolerance = 1e-5;
+
+void expect_same(const std::map<int64_t, double>& got, const std::map<int64_t, double>& want,
+                 double tolerance, const char* what) {
+  for (const auto& [iteration, value] : got) {
+    ASSERT_TRUE(want.contains(iteration)) << what << " of iteration " << iteration;
+    EXPECT_NEAR(value / want.at(iteration), 1, tolerance) << what << " of iteration " << iteration;
+  }
+}
+
+const Curve& reference(const Family& family) {
+  static std::map<std::string, Curve> curves;
+  auto [at, made] = curves.try_emplace(family.name);
+  if (made) at->second = run(one_rank(family));
+  return at->second;
+}
+
+const std::vector<Layout>& layouts() {
+  static const std::vector<Layout> kLayouts = {
+      {.name = "tp2", .tensor = 2},
+      {.name = "tp2_sp", .tensor = 2, .sequence = true},
+      {.name = "tp4_sp_full", .tensor = 4, .sequence = true, .recompute = Recompute::kFull},
+      {.name = "pp2", .pipeline = 2},
+      {.name = "pp4_selective", .pipeline = 4, .recompute = Recompute::kSelective},
+      {.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1},
+      {.name = "pp2_uneven", .pipeline = 2, .pipeline_layers = {"1", "3"}},
+      {.name = "dp2", .data = 2},
+      {.name = "dp4_zero1", .data = 4, .sharding = Sharding::kOptimizer},
+      {.name = "dp2_zero2", .data = 2, .sharding = Sharding::kGradients},
+      {.name = "dp4_zero2_full", .data = 4, .sharding = Sharding::kGradients, .recompute = Recompute::kFull},
+      {.name = "tp2_dp2_zero1", .tensor = 2, .data = 2, .sharding = Sharding::kOptimizer},
+      {.name = "tp2_sp_pp2", .tensor = 2, .pipeline = 2, .sequence = true},
+      {.name = "pp2_dp2_zero1", .pipeline = 2, .data = 2, .sharding = Sharding::kOptimizer},
+      {.name = "tp2_sp_pp2_dp2_zero1",
+       .tensor = 2,
+       .pipeline = 2,
+       .data = 2,
+       .sequence = true,
+       .sharding = Sharding::kOptimizer},
+      {.name = "tp2_pp2_vpp2_dp2_zero1_full",
+       .tensor = 2,
+       .pipeline = 2,
+       .data = 2,
+       .sharding = Sharding::kOptimizer,
+       .layers_per_chunk = 1,
+       .recompute = Recompute::kFull},
+  };
+  return kLayouts;
+}
+
+class Layouts : public testing::TestWithParam<std::pair<Family, Layout>> {};
+
+std::vector<std::pair<Family, Layout>> cases() {
+  std::vector<std::pair<Family, Layout>> all;
+  for (const Family& family : {kGpt2, kLlama})
+    for (const Layout& layout : layouts()) all.push_back({family, layout});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(cases()), [](const auto& instance) {
+  return std::string(instance.param.first.name) + "_" + instance.param.second.name;
+});
+
+// check_memory() runs at the end of each rank: every arena was as large as run_memory() said.
+TEST_P(Layouts, TrainAsOneRankDoes) {
+  const auto& [family, layout] = GetParam();
+  const Curve curve = run(config_of(family, layout)), &whole = reference(family);
+  ASSERT_EQ(curve.loss.size(), 20U);
+  expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
+  expect_same(curve.grad_norm, whole.grad_norm, 10 * kLayoutTolerance, "gradient norm");
+  expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
+}
+
+// A pipeline adds nothing in another order; a table tied over its ends adds the two ends' gradients.
+TEST(Pipeline, OfAnUntiedModelIsBitwiseOneRank) {
+  for (const Layout& layout : {Layout{.name = "pp2", .pipeline = 2},
+                               Layout{.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1}}) {
+    const Curve curve = run(config_of(kLlama, layout)), &whole = reference(kLlama);
+    for (const auto& [iteration, loss] : curve.loss) EXPECT_EQ(loss, whole.loss.at(iteration)) << layout.name;
+  }
+}
+
+TEST(Layouts, AreBitwiseTheSameFromRunToRun) {
+  const Layout layout{.name = "tp2_pp2_dp2",
+                      .tensor = 2,
+                      .pipeline = 2,
+                      .data = 2,
+                      .sequence = true,
+                      .sharding = Sharding::kOptimizer};
+  const Curve once = run(config_of(kGpt2, layout)), again = run(config_of(kGpt2, layout));
+  EXPECT_EQ(once.loss, again.loss);
+  EXPECT_EQ(once.grad_norm, again.grad_norm);
+}
+
+/// Ten iterations saved by one layout, ten more by another one.
+Curve go_on(const Family& family, const Layout& first, const Layout& second) {
+  const TempDir dir;
+  PretrainConfig config = config_of(family, first);
+  config.checkpoint.save = config.checkpoint.load = (dir.path() / "checkpoint").string();
+  config.train.exit_interval = 10;
+  run(config);
+  PretrainConfig other = config_of(family, second);
+  other.checkpoint.load = config.checkpoint.save;
+  return run(other);
+}
+
+class Resume : public testing::TestWithParam<std::pair<Layout, Layout>> {};
+INSTANTIATE_TEST_SUITE_P(All, Resume, testing::ValuesIn([] {
+                           std::vector<std::pair<Layout, Layout>> pairs;
+                           const std::vector<Layout>& all = layouts();
+                           const Layout one{.name = "one"};
+                           for (size_t i = 0; i < all.size(); ++i)
+                             pairs.push_back({all[i], all[(i + 5) % all.size()]});
+                           pairs.push_back({one, all.back()});
+                           pairs.push_back({all.back(), one});
+                           return pairs;
+                         }()),
+                         [](const auto& instance) {
+                           return std::string(instance.param.first.name) + "_to_" +
+                                  instance.param.second.name;
+                         });
+
+TEST_P(Resume, UnderAnotherLayoutGoesOnAsOneRun) {
+  const auto& [first, second] = GetParam();
+  const Curve curve = go_on(kGpt2, first, second), &whole = reference(kGpt2);
+  ASSERT_EQ(curve.loss.size(), 10U);
+  expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
+}
+
+TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
+  for (const Family& family : {kGpt2, kLlama})
+    for (const Layout& layout : layouts()) {
+      if (layout.tensor * layout.pipeline * layout.data > 4) continue;
+      SCOPED_TRACE(std::string(family.name) + " " + layout.name);
+      const Curve broken = go_on(family, layout, layout), whole = run(config_of(family, layout));
+      ASSERT_EQ(broken.loss.size(), 10U);
+      for (const auto& [iteration, loss] : broken.loss)
+        EXPECT_EQ(loss, whole.loss.at(iteration)) << iteration;
+    }
+}
+
+// The masters know more than their rounded values.
+TEST(Resume, InFp32OfA16BitRunTakesTheMasters) {
+  const TempDir dir;
+  PretrainConfig config = config_of(kGpt2, {.name = "dp2", .data = 2, .sharding = Sharding::kOptimizer});
+  config.train.bf16 = true;
+  config.checkpoint.save = (dir.path() / "checkpoint").string();
+  config.train.exit_interval = 10;
+  run(config);
+
+  PretrainConfig wide = one_rank(kGpt2);
+  const auto backend = make_cpu_backend();
+  const auto self = make_self_comm();
+  Trainer expected({wide.model, wide.parallel, wide.train}, *backend, *self);
+  const CheckpointReader saved(config.checkpoint.save);
+  for (const Param& param : expected.params().all()) {
+    if (!param.tie.empty()) continue;
+    const Box box = Box::whole(concat("optim.master.", param.name), param.global);
+    saved.read(box, View{param.value.data, DType::kF32, param.global});
+  }
+  wide.checkpoint.load = config.checkpoint.save;
+  wide.train.exit_interval = 11;
+  EXPECT_EQ(run(wide).loss.at(11), expected.step(test::tiny_sample, 80, 1e-3).loss);
+}
+
+}  // namespace
+}  // namespace megalith
