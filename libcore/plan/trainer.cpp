@@ -27,7 +27,7 @@ PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
   parallel.context = c.context;
   parallel.data = c.data;
   parallel.world = p.machine.world;
-  parallel.local_world = p.machine.local_world;
+  parallel.local_world = p.machine.world;  // how the ranks are spread over machines is the launcher's
   parallel.sequence = c.sequence;
   parallel.sharding = c.sharding;
   parallel.nproc = p.machine.world;
