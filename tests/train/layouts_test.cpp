@@ -1,5 +1,6 @@
 // Every way of sharing the work trains as one rank does (docs/training.md, "Many ranks").
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -204,6 +205,64 @@ TEST(Layouts, AreBitwiseTheSameFromRunToRun) {
   const Curve once = run(config_of(kGpt2, layout)), again = run(config_of(kGpt2, layout));
   EXPECT_EQ(once.loss, again.loss);
   EXPECT_EQ(once.grad_norm, again.grad_norm);
+}
+
+/// Every legal cut of up to 8 ranks, whether or not somebody would want it.
+std::vector<Layout> every_layout() {
+  std::vector<Layout> all;
+  for (const int tensor : {1, 2, 4})
+    for (const int pipeline : {1, 2, 4})
+      for (const int data : {1, 2, 4, 8})
+        for (const bool sequence : {false, true})
+          for (const int chunk : {0, 1})
+            for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients})
+              for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+                const bool interleaved = chunk > 0;
+                if (tensor * pipeline * data > 8 || tensor * pipeline * data == 1) continue;
+                if ((sequence && tensor == 1) || (interleaved && pipeline != 2)) continue;
+                if (sharding != Sharding::kNone && data == 1) continue;
+                if (sharding == Sharding::kGradients && pipeline > 1) continue;
+                all.push_back({.name = "one of all",
+                               .tensor = tensor,
+                               .pipeline = pipeline,
+                               .data = data,
+                               .sequence = sequence,
+                               .sharding = sharding,
+                               .layers_per_chunk = chunk,
+                               .recompute = recompute});
+              }
+  return all;
+}
+
+std::string text_of(const Layout& layout) {
+  return concat("tensor ", layout.tensor, ", pipeline ", layout.pipeline, ", data ", layout.data,
+                ", sequence ", layout.sequence, ", chunk ", layout.layers_per_chunk, ", sharding ",
+                enum_name(layout.sharding), ", recompute ", enum_name(layout.recompute));
+}
+
+// MEGALITH_LARGE_TESTS=1 ctest --preset dev -R Layouts.OfEveryKind: some minutes.
+TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
+  if (!std::getenv("MEGALITH_LARGE_TESTS")) GTEST_SKIP() << "set MEGALITH_LARGE_TESTS for the whole matrix";
+  for (const Family& family : {kGpt2, kLlama})
+    for (const Layout& layout : every_layout()) {
+      SCOPED_TRACE(std::string(family.name) + ": " + text_of(layout));
+      const Curve curve = run(config_of(family, layout)), &whole = reference(family);
+      expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
+      expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
+    }
+}
+
+// Gradients and masters are fp32 in a bf16 run too; only a rounded weight may turn out one step of bf16 off.
+TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
+  constexpr double kFewRoundings = 1e-4;
+  const auto in_16_bits = [](PretrainConfig config) {
+    config.train.bf16 = true;
+    return run(config);
+  };
+  const Curve whole = in_16_bits(one_rank(kGpt2));
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients})
+    expect_same(in_16_bits(config_of(kGpt2, {.name = "dp2", .data = 2, .sharding = sharding})).loss,
+                whole.loss, kFewRoundings, "loss");
 }
 
 /// Ten iterations saved by one layout, ten more by another one.
