@@ -1,4 +1,6 @@
 // Every way of sharing the work trains as one rank does (docs/training.md, "Many ranks").
+#include "tests/train/layouts.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -23,27 +25,13 @@
 namespace megalith {
 namespace {
 
+using test::Family;
+using test::kGpt2;
+using test::kLlama;
+using test::Layout;
+using test::layouts;
+using test::shared;
 using test::TempDir;
-
-/// How the ranks share the work.
-struct Layout {
-  const char* name;
-  int tensor = 1, pipeline = 1, data = 1;
-  bool sequence = false;
-  Sharding sharding = Sharding::kNone;
-  int layers_per_chunk = 0;                       // 0: not interleaved
-  std::vector<std::string> pipeline_layers = {};  // empty: even
-  Recompute recompute = Recompute::kNone;
-};
-void PrintTo(const Layout& layout, std::ostream* out) {
-  *out << layout.name;
-}
-
-struct Family {
-  const char* name;
-  bool llama;
-};
-constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
 
 /// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples of 9 tokens a step.
 PretrainConfig one_rank(const Family& family) {
@@ -52,13 +40,7 @@ PretrainConfig one_rank(const Family& family) {
   config.model.heads = 4;
   config.model.seq_length = config.model.max_positions = 12;  // cut over 2 and 4 tensor ranks
   config.model.vocab_size = 50257;
-  if (family.llama) {
-    config.model.position = PositionEmbedding::kRope;
-    config.model.norm = Normalization::kRmsNorm;
-    config.model.swiglu = config.model.untied_head = config.model.group_query = true;
-    config.model.query_groups = 4;
-    config.model.linear_bias = false;
-  }
+  test::set_family(config.model, family);
   config.train.micro_batch = 1;
   config.train.global_batch = 8;
   config.train.lr = 2e-3;
@@ -71,20 +53,7 @@ PretrainConfig one_rank(const Family& family) {
 }
 
 PretrainConfig config_of(const Family& family, const Layout& layout) {
-  PretrainConfig config = one_rank(family);
-  config.parallel = {};
-  config.parallel.tensor = layout.tensor;
-  config.parallel.pipeline = layout.pipeline;
-  config.parallel.data = layout.data;
-  config.parallel.sequence = layout.sequence;
-  config.parallel.sharding = layout.sharding;
-  config.parallel.bucket_size = 4000;  // several buckets
-  if (layout.layers_per_chunk > 0) config.parallel.layers_per_chunk = layout.layers_per_chunk;
-  config.parallel.pipeline_layers = layout.pipeline_layers;
-  config.train.recompute = layout.recompute;
-  if (layout.recompute == Recompute::kFull) config.train.recompute_method = "uniform";
-  config.finish();
-  return config;
+  return shared(one_rank(family), layout);
 }
 
 /// What a run says of itself: the lines of --log-json by iteration.
@@ -131,50 +100,8 @@ const Curve& reference(const Family& family) {
   return at->second;
 }
 
-const std::vector<Layout>& layouts() {
-  static const std::vector<Layout> kLayouts = {
-      {.name = "tp2", .tensor = 2},
-      {.name = "tp2_sp", .tensor = 2, .sequence = true},
-      {.name = "tp4_sp_full", .tensor = 4, .sequence = true, .recompute = Recompute::kFull},
-      {.name = "pp2", .pipeline = 2},
-      {.name = "pp4_selective", .pipeline = 4, .recompute = Recompute::kSelective},
-      {.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1},
-      {.name = "pp2_uneven", .pipeline = 2, .pipeline_layers = {"1", "3"}},
-      {.name = "dp2", .data = 2},
-      {.name = "dp4_zero1", .data = 4, .sharding = Sharding::kOptimizer},
-      {.name = "dp2_zero2", .data = 2, .sharding = Sharding::kGradients},
-      {.name = "dp4_zero2_full", .data = 4, .sharding = Sharding::kGradients, .recompute = Recompute::kFull},
-      {.name = "tp2_dp2_zero1", .tensor = 2, .data = 2, .sharding = Sharding::kOptimizer},
-      {.name = "tp2_sp_pp2", .tensor = 2, .pipeline = 2, .sequence = true},
-      {.name = "pp2_dp2_zero1", .pipeline = 2, .data = 2, .sharding = Sharding::kOptimizer},
-      {.name = "tp2_sp_pp2_dp2_zero1",
-       .tensor = 2,
-       .pipeline = 2,
-       .data = 2,
-       .sequence = true,
-       .sharding = Sharding::kOptimizer},
-      {.name = "tp2_pp2_vpp2_dp2_zero1_full",
-       .tensor = 2,
-       .pipeline = 2,
-       .data = 2,
-       .sharding = Sharding::kOptimizer,
-       .layers_per_chunk = 1,
-       .recompute = Recompute::kFull},
-  };
-  return kLayouts;
-}
-
-class Layouts : public testing::TestWithParam<std::pair<Family, Layout>> {};
-
-std::vector<std::pair<Family, Layout>> cases() {
-  std::vector<std::pair<Family, Layout>> all;
-  for (const Family& family : {kGpt2, kLlama})
-    for (const Layout& layout : layouts()) all.push_back({family, layout});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(cases()), [](const auto& instance) {
-  return std::string(instance.param.first.name) + "_" + instance.param.second.name;
-});
+class Layouts : public testing::TestWithParam<test::FamilyLayout> {};
+INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(test::family_layouts()), test::name_of);
 
 // check_memory() runs at the end of each rank: every arena was as large as run_memory() said.
 TEST_P(Layouts, TrainAsOneRankDoes) {
