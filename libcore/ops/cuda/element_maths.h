@@ -77,7 +77,6 @@ MEGALITH_HD Half narrow<Half>(float value) {
 }
 
 // ---- activations
-// -------------------------------------------------------------------------------------------
 
 /// 1 / (1 + e^-x).
 MEGALITH_HD float sigmoid(float x) {
@@ -117,7 +116,6 @@ MEGALITH_HD float silu_slope(float x) {
 }
 
 // ---- dropout
-// -----------------------------------------------------------------------------------------------
 
 struct Words {
   uint32_t word[4];
@@ -161,7 +159,6 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
 }
 
 // ---- optimizer
-// ---------------------------------------------------------------------------------------------
 
 /// The scalars of one AdamW step, from fp64 on the host.
 struct AdamRates {
