@@ -8,14 +8,14 @@ namespace {
 
 struct Kernel {
   const char* name;
-  FindPretokens find;
+  FindGpt2 find;
 };
 
 /// Those that this processor runs.
 std::vector<Kernel> kernels() {
   std::vector<Kernel> out;
   for (const Isa isa : test::runnable_isas()) {
-    const FindPretokens find = find_gpt2(isa);
+    const FindGpt2 find = find_gpt2(isa);
     if (out.empty() || out.back().find != find) out.push_back({name(isa), find});
   }
   return out;
