@@ -15,6 +15,7 @@
 #include "libcore/io/file.h"
 #include "libcore/tensor/kernels_elements.h"
 #include "tests/support/files.h"
+#include "tests/support/isa.h"
 
 namespace megalith {
 namespace {
@@ -94,8 +95,12 @@ TEST(CopyBlock, EqualsTheNaiveLoop) {
 }
 
 // Bit by bit from the definition of the formats: IEEE 754 binary16, and the upper half of binary32.
-TEST(ElementKernels, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
-  const ElementKernels& kernels = element_kernels();
+class ElementKernelsIsa : public testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, ElementKernelsIsa, testing::ValuesIn(test::runnable_isas()),
+                         [](const auto& isa) { return std::string(name(isa.param)); });
+
+TEST_P(ElementKernelsIsa, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
+  const ElementKernels& kernels = element_kernels(GetParam());
   std::vector<uint16_t> all(65536);
   std::iota(all.begin(), all.end(), uint16_t{0});
   std::vector<float> half(all.size()), brain(all.size());
