@@ -503,6 +503,10 @@ void make_directories(const fs::path& folder) {
   if (reason) fail(ErrorKind::kIo, folder.string(), ": cannot create folder: ", reason.message());
 }
 
+void sync_file(const std::string& path) {
+  sync_path(path, 0);
+}
+
 void sync_directory(const fs::path& folder) {
   sync_path(folder, O_DIRECTORY);
 }

@@ -180,6 +180,7 @@ uint64_t file_size(const std::string& path);
 /// aside first. kIo with the reason.
 void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to);
 void make_directories(const std::filesystem::path& folder);  // kIo with the reason
+void sync_file(const std::string& path);                     // what is in the file survives a power failure
 void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
 
 }  // namespace megalith

@@ -11,6 +11,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/direct_writer.h"
+#include "libcore/io/file.h"
 #include "libcore/io/file_calls.h"
 
 namespace megalith {
@@ -35,8 +36,9 @@ struct Descriptor {
   int fd;
 };
 
-int open_or_fail(const std::string& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+/// `path`: for messages.
+int open_or_fail(const std::string& open_path, int flags, const std::string& path) {
+  const int fd = ::open(open_path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0) fail_write(flags & O_CREAT ? "create" : "open", path);
   return fd;
 }
@@ -50,10 +52,10 @@ void take_room(int fd, uint64_t size, const std::string& path) {
 }  // namespace
 
 struct PlacedFiles::OpenFile {
-  OpenFile(size_t opened, std::string name)
+  OpenFile(size_t opened, const File& file)
       : number(opened),
-        path(std::move(name)),
-        cached(open_or_fail(path, O_RDWR)),
+        path(file.path),
+        cached(open_or_fail(file.open_path, O_RDWR, path)),
         direct(open_direct(cached.fd)) {}
   size_t number;
   std::string path;
@@ -74,18 +76,29 @@ PlacedFiles::~PlacedFiles() {
 }
 
 size_t PlacedFiles::create(std::string path, uint64_t size) {
-  const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL));
-  take_room(file.fd, size, path);
+  const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL, path));
+  return add(file.fd, {.path = path, .open_path = path}, size);
+}
+
+size_t PlacedFiles::fill(const AtomicFile& file, uint64_t size) {
+  const Descriptor opened(open_or_fail(file.open_path(), O_RDWR, file.path()));
+  return add(opened.fd, {.path = file.path(), .open_path = file.open_path()}, size);
+}
+
+size_t PlacedFiles::add(int fd, File file, uint64_t size) {
+  take_room(fd, size, file.path);
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) fail_write("inspect", path);
+  if (::fstat(fd, &info) != 0) fail_write("inspect", file.path);
+  file.device = info.st_dev;
+  file.node = info.st_ino;
   const std::lock_guard lock(mutex_);
-  files_.push_back({std::move(path), info.st_dev, info.st_ino});
+  files_.push_back(std::move(file));
   return files_.size() - 1;
 }
 
 void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   File& to = files_[file];
-  const Descriptor open(open_or_fail(to.path, O_RDWR));
+  const Descriptor open(open_or_fail(to.open_path, O_RDWR, to.path));
   for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
   const std::lock_guard lock(mutex_);
@@ -260,11 +273,11 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
   for (const auto& open : open_)
     if (open->number == file) return *open;
   if (open_.size() == kMostOpen) open_.pop_front();
-  const auto path_of = [&] {
+  const auto named = [&]() -> const File& {
     const std::lock_guard lock(mutex_);
-    return files_[file].path;
+    return files_[file];  // its names do not change
   };
-  return *open_.emplace_back(std::make_unique<OpenFile>(file, path_of()));
+  return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));
 }
 
 // What does not fill its blocks goes through the page cache, where the other parts of those blocks meet it.

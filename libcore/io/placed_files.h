@@ -19,11 +19,13 @@
 
 namespace megalith {
 
+class AtomicFile;
+
 /// Files of known sizes whose bytes come in any order, each once, and go around the page cache to the disk
 /// (see DirectWriter; through it where that is not known to be fast) by a thread of their own. A reader may
 /// follow: it waits for bytes that are still to come and gets recent ones from the memory that the disk gets
-/// them from. The files have their names from the beginning: they are made in an AtomicDirectory, which also
-/// syncs them. Throws kIo.
+/// them from. Files that it creates have their names from the beginning: they are made in an AtomicDirectory,
+/// which also syncs them. Throws kIo.
 class PlacedFiles final : public PendingFiles {
  public:
   /// `memory`: bytes of pieces that are filled, written, and not yet read by the reader that follows.
@@ -34,6 +36,8 @@ class PlacedFiles final : public PendingFiles {
 
   /// A new file of `size` zeros; kIo when the disk has no room for it. Returns its number.
   size_t create(std::string path, uint64_t size);
+  /// The same of a file that exists, empty, and that only this writes: the caller names and syncs it.
+  size_t fill(const AtomicFile& file, uint64_t size);
   /// Writes small parts at once, through the page cache; over others too.
   void put(size_t file, const std::vector<FilePart>& parts);
 
@@ -68,8 +72,9 @@ class PlacedFiles final : public PendingFiles {
   static constexpr size_t kBlock = 4096;  // see DirectWriter
 
   struct File {
-    std::string path;
-    uint64_t device, node;
+    std::string path;       // for messages
+    std::string open_path;  // where it can be opened
+    uint64_t device = 0, node = 0;
     std::map<uint64_t, uint64_t> there = {};  // first byte and end of what can be read
   };
   struct Piece {
@@ -84,6 +89,7 @@ class PlacedFiles final : public PendingFiles {
   };
   struct OpenFile;
 
+  size_t add(int fd, File file, uint64_t size);
   bool make_room(size_t room);
   bool reader_is_stuck() const { return reading_ && waiting_; }
   Piece* piece_at(size_t file, uint64_t offset);

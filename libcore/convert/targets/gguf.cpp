@@ -207,16 +207,19 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
   std::vector<GgufTensor> tensors;
   for (const OutputTensor& t : plan.front().tensors)
     tensors.push_back({t.name, gguf_type(t.storage), t.shape});
+  const GgufLayout layout(metadata, tensors);
   OutputCheck check(conversion);
-  GgufWriter writer(path.string(), metadata, std::move(tensors));
-  stream_file(conversion.file(), plan.front(),
-              [&](const void* data, size_t bytes) { writer.write(data, bytes); });
+  AtomicFile file(path.string());
+  PlacedFiles files(memory_for(plan));
+  const PlacedFile placed{.number = files.fill(file, layout.size), .offsets = layout.offsets};
+  files.put(placed.number, {{0, layout.head}});
+  write_tensors(conversion.file(), plan, {placed}, files);
   if (check.wanted()) {
-    const GgufFile written(writer.flushed_path());
+    const GgufFile written(file.open_path());
     const bool rounded = type && *type != Storage::kF32 && *type != storage_of(conversion.source.dtype());
     check.compare(gguf_view(written, config), rounded);
   }
-  writer.finish();
+  file.commit();
 }
 
 }  // namespace megalith

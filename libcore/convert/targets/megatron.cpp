@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/topology.h"
@@ -373,8 +375,12 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
     const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
     check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
   }
-  TensorSums sums;
-  write_tensors(conversion.file(), plan, placed, files, &sums);
+  std::vector<std::vector<uint32_t>> sums;
+  for (const OutputFile& file : plan) sums.emplace_back(file.tensors.size());
+  write_tensors(conversion.file(), plan, placed, files,
+                [&](size_t file, size_t tensor, std::span<const std::byte> bytes) {
+                  sums[file][tensor] = crc32(sums[file][tensor], bytes.data(), bytes.size());
+                });
   for (size_t i = 0; i < plan.size(); ++i) files.put(placed[i].number, layouts[i].parts(sums[i]));
   folder.sync();
   check.compare_followed(conversion.rounds());
