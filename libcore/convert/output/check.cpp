@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <future>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -12,6 +11,7 @@
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
 #include "libcore/model/attention.h"
+#include "libcore/threads/beside.h"
 
 namespace megalith {
 namespace {
@@ -157,14 +157,10 @@ void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
   const int64_t rows = form.rows(), share = (rows + run_.threads - 1) / run_.threads;
   std::vector<Matrix> sums(static_cast<size_t>(run_.threads),
                            {x.rows, product.transposed ? form.columns() : 1});
-  std::vector<std::future<void>> others;
-  for (int64_t i = 1; i * share < rows; ++i)
-    others.push_back(std::async(std::launch::async, [&, i] {
-      multiply_rows(y, sums[static_cast<size_t>(i)], x, product,
-                    {i * share, std::min(share, rows - i * share)});
-    }));
-  multiply_rows(y, sums[0], x, product, {0, std::min(share, rows)});
-  for (std::future<void>& other : others) other.get();
+  run_beside(static_cast<size_t>(rows == 0 ? 0 : (rows + share - 1) / share), [&](size_t i) {
+    const int64_t begin = static_cast<int64_t>(i) * share;
+    multiply_rows(y, sums[i], x, product, {begin, std::min(share, rows - begin)});
+  });
   if (!product.transposed) return;
   for (size_t i = 1; i < sums.size(); ++i) add(sums[0], sums[i]);
   place(y, sums[0], product, 0);
