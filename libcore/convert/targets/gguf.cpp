@@ -83,7 +83,7 @@ bool is_positions(const MappedTensor& mapped) {
 OutputTensor output_of(const Family& family, const MappedTensor& mapped, size_t part,
                        const Conversion& conversion, std::optional<Storage> type) {
   Recipe recipe = part_recipe(mapped, part);
-  const bool matrix = recipe.columns > 1;
+  const bool matrix = recipe.columns() > 1;
   recipe.transposed = false;  // as in Megatron: [out, in]
   const bool rotated = mapped.row->transform == Transform::kSplitQkv && part < 2;
   if (family.interleaved && rotated) {
@@ -98,9 +98,9 @@ OutputTensor output_of(const Family& family, const MappedTensor& mapped, size_t 
   if (matrix && !is_positions(mapped))
     storage = type.value_or(mapped.absent ? storage_of(conversion.main_dtype())
                                           : storage_of(*conversion.file().at(mapped.ours).dtype));
-  if (storage == Storage::kQ8 && recipe.columns % kQ8Block != 0)  // llama.cpp's rule
+  if (storage == Storage::kQ8 && recipe.columns() % kQ8Block != 0)  // llama.cpp's rule
     storage = Storage::kF16;
-  const Shape shape = matrix ? Shape{recipe.rows(), recipe.columns} : Shape{recipe.rows()};
+  const Shape shape = matrix ? Shape{recipe.rows(), recipe.columns()} : Shape{recipe.rows()};
   return {gguf_name(family, mapped, part), storage, shape, std::move(recipe)};
 }
 
