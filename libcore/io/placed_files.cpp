@@ -10,15 +10,13 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/io/direct_writer.h"
 #include "libcore/io/file.h"
 #include "libcore/io/file_calls.h"
 
 namespace megalith {
 namespace {
 
-constexpr size_t kWorthDirect = size_t{1} << 16;  // smaller pieces go through the page cache
-constexpr size_t kOneCall = size_t{4} << 20;
+constexpr size_t kBlock = DirectFile::kBlock;
 constexpr size_t kMostOpen = 16;  // files that are written at the same time
 
 size_t round_up(size_t value, size_t step) {
@@ -54,26 +52,17 @@ void take_room(int fd, uint64_t size, const std::string& path) {
 struct PlacedFiles::OpenFile {
   OpenFile(size_t opened, const File& file)
       : number(opened),
-        path(file.path),
-        cached(open_or_fail(file.open_path, O_RDWR, path)),
-        direct(open_direct(cached.fd)) {}
+        descriptor(open_or_fail(file.open_path, O_RDWR, file.path)),
+        direct(descriptor.fd, file.path) {}
   size_t number;
-  std::string path;
-  Descriptor cached, direct;
+  Descriptor descriptor;
+  DirectFile direct;
 };
 
-PlacedFiles::PlacedFiles(size_t memory) : memory_(round_up(memory, kPieces * kBlock)) {
-  thread_ = std::thread([this] { serve_disk(); });
-}
+PlacedFiles::PlacedFiles(size_t memory)
+    : memory_(round_up(memory, kPieces * kBlock)), thread_([this] { wake_reader(); }) {}
 
-PlacedFiles::~PlacedFiles() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  work_.notify_one();
-  thread_.join();
-}
+PlacedFiles::~PlacedFiles() = default;
 
 size_t PlacedFiles::create(std::string path, uint64_t size) {
   const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL, path));
@@ -91,7 +80,7 @@ size_t PlacedFiles::add(int fd, File file, uint64_t size) {
   if (::fstat(fd, &info) != 0) fail_write("inspect", file.path);
   file.device = info.st_dev;
   file.node = info.st_ino;
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   files_.push_back(std::move(file));
   return files_.size() - 1;
 }
@@ -101,7 +90,7 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   const Descriptor open(open_or_fail(to.open_path, O_RDWR, to.path));
   for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
   wake_reader();
 }
@@ -147,7 +136,6 @@ bool PlacedFiles::make_room(size_t room) {
     if (!first.written || first.readers > 0 || (reading_ && first.unread > 0 && !reader_is_stuck()))
       return false;
     pieces_.pop_front();
-    --next_;
   }
 }
 
@@ -155,9 +143,8 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
   const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
   if (filling_ || bytes == 0 || bytes > most())
     fail(ErrorKind::kInternal, files_[file].path, ": a piece of ", bytes, " bytes out of turn");
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return error_ || make_room(room); });
-  if (error_) std::rethrow_exception(error_);
+  IoThread::Lock lock = thread_.lock();
+  thread_.wait(lock, [&] { return make_room(room); });
   char* const data = memory_.as<char>().data() + head_ + before;
   pieces_.push_back({file, offset, bytes, head_, data, bytes});
   head_ += room;
@@ -166,37 +153,45 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
 }
 
 void PlacedFiles::end() {
+  Piece* piece = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const IoThread::Lock lock = thread_.lock();
+    piece = &pieces_.back();  // its place in the deque's memory stays
     filling_ = false;
     wake_reader();
   }
-  work_.notify_one();
+  thread_.give({.work =
+                    [this, piece] {
+                      opened(piece->file).direct.write({piece->offset, piece->data, piece->bytes});
+                    },
+                .done =
+                    [this, piece] {
+                      piece->written = true;
+                      note(files_[piece->file], piece->offset, piece->bytes);
+                    }});
 }
 
 void PlacedFiles::finish() {
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return error_ || next_ == pieces_.size(); });
-  if (error_) std::rethrow_exception(error_);
+  thread_.wait_for_jobs();
 }
 
 PlacedFiles::Reader::Reader(PlacedFiles& files) : files_(files) {
-  const std::lock_guard lock(files_.mutex_);
+  const IoThread::Lock lock = files_.thread_.lock();
   files_.reading_ = true;
 }
 
 PlacedFiles::Reader::~Reader() {
   {
-    const std::lock_guard lock(files_.mutex_);
+    const IoThread::Lock lock = files_.thread_.lock();
     files_.reading_ = false;
   }
-  files_.room_.notify_all();
+  files_.thread_.changed();
 }
 
 size_t PlacedFiles::find(int fd) const {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return kNone;
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_[i].device == info.st_dev && files_[i].node == info.st_ino) return i;
   return kNone;
@@ -212,7 +207,7 @@ PlacedFiles::Piece* PlacedFiles::piece_at(size_t file, uint64_t offset) {
 }
 
 PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, size_t bytes) {
-  std::unique_lock lock(mutex_);
+  IoThread::Lock lock = thread_.lock();
   const File& from = files_[file];
   while (true) {
     if (Piece* const piece = piece_at(file, offset)) {
@@ -223,50 +218,23 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
       lock.lock();
       --piece->readers;
       piece->unread -= std::min(n, piece->unread);
-      if (piece->unread == 0) room_.notify_all();
+      if (piece->unread == 0) thread_.changed();
       return {.copied = n, .in_file = 0};
     }
     if (auto next = from.there.upper_bound(offset); next != from.there.begin())
       if (const uint64_t end = std::prev(next)->second; end > offset)
         return {.copied = 0, .in_file = static_cast<size_t>(std::min<uint64_t>(bytes, end - offset))};
-    if (abandoned_ || error_) fail(ErrorKind::kIo, from.path, ": was not written to its end");
+    if (abandoned_ || thread_.failed(lock)) fail(ErrorKind::kIo, from.path, ": was not written to its end");
     waiting_ = true;
-    room_.notify_all();
+    thread_.changed();
     bytes_.wait(lock, [&] { return !waiting_; });
   }
 }
 
 void PlacedFiles::abandon() {
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   abandoned_ = true;
   wake_reader();
-}
-
-void PlacedFiles::serve_disk() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    work_.wait(lock, [&] { return ended_ || next_ + (filling_ ? 1 : 0) < pieces_.size(); });
-    if (ended_) return;
-    Piece& piece = pieces_[next_];  // its place in the deque's memory stays
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      write_piece(piece);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    lock.lock();
-    if (error) {
-      error_ = error;
-      ended_ = true;
-      wake_reader();
-    } else {
-      piece.written = true;
-      note(files_[piece.file], piece.offset, piece.bytes);
-      ++next_;
-    }
-    room_.notify_all();
-  }
 }
 
 PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
@@ -274,34 +242,10 @@ PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
     if (open->number == file) return *open;
   if (open_.size() == kMostOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
-    const std::lock_guard lock(mutex_);
+    const IoThread::Lock lock = thread_.lock();
     return files_[file];  // its names do not change
   };
   return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));
-}
-
-// What does not fill its blocks goes through the page cache, where the other parts of those blocks meet it.
-void PlacedFiles::write_piece(const Piece& piece) {
-  const OpenFile& file = opened(piece.file);
-  const std::string& path = file.path;
-  const uint64_t end = piece.offset + piece.bytes, first = round_up(piece.offset, kBlock),
-                 last = end / kBlock * kBlock;
-  const auto cached = [&](uint64_t from, uint64_t to) {
-    write_at_place(file.cached.fd, {from, piece.data + (from - piece.offset), to - from}, path);
-  };
-  if (file.direct.fd < 0 || last < first + kWorthDirect) {
-    cached(piece.offset, end);
-    // Only a wish: the sync at the end waits for everything.
-    if (file.direct.fd < 0)
-      ::sync_file_range(file.cached.fd, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.bytes),
-                        SYNC_FILE_RANGE_WRITE);
-    return;
-  }
-  cached(piece.offset, first);
-  for (uint64_t at = first; at < last; at += kOneCall)
-    write_direct({.direct = file.direct.fd, .cached = file.cached.fd},
-                 {at, piece.data + (at - piece.offset), std::min<uint64_t>(kOneCall, last - at)}, path);
-  cached(last, end);
 }
 
 }  // namespace megalith
