@@ -13,8 +13,8 @@
 namespace megalith {
 
 /// Appends to a file around the page cache (see DirectFile), in pieces and by a thread of its own, so that
-/// the end of the file has little left to be synced. Memory: 2 MiB. Throws kIo, at the latest from flush() or
-/// finish_sync().
+/// the end of the file has little left to be synced. Memory: 2 MiB, and 2 more once the disk was late. Throws
+/// kIo, at the latest from flush() or finish_sync().
 class DirectWriter {
  public:
   /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
@@ -34,8 +34,8 @@ class DirectWriter {
   void finish_sync();
 
  private:
-  static constexpr size_t kPiece = size_t{1} << 19;
-  static constexpr size_t kPieces = 4;  // one large page
+  static constexpr size_t kPiece = size_t{1} << 20;  // of half the size, preprocess takes 3 % more time
+  static constexpr size_t kPieces = 4;               // two large pages
 
   /// The file's bytes from `offset` on, in `memory`.
   struct Piece {
