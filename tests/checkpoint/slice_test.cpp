@@ -209,6 +209,26 @@ TEST(ConvertElements, RoundsToNearestEven) {
   EXPECT_EQ(converted<float>(uint16_t{0x3F80}, DType::kBf16, DType::kF32), 1.F);
 }
 
+TEST(MatrixBlock, HasInCommonWhatBothHold) {
+  const auto expect = [](const MatrixBlock& a, const MatrixBlock& b, const MatrixBlock& both) {
+    for (const MatrixBlock& c : {common(a, b), common(b, a)}) {
+      EXPECT_EQ(c.rows, both.rows);
+      EXPECT_EQ(c.columns, both.columns);
+      if (both.rows > 0) {
+        EXPECT_EQ(c.row, both.row);
+      }
+      if (both.columns > 0) {
+        EXPECT_EQ(c.column, both.column);
+      }
+    }
+  };
+  expect({2, 5, 0, 8}, {4, 9, 6, 8}, {4, 3, 6, 2});
+  expect({2, 5, 0, 8}, {3, 1, 2, 3}, {3, 1, 2, 3});
+  expect({2, 5, 0, 8}, {7, 2, 0, 8}, {0, 0, 0, 8});  // below
+  expect({2, 5, 0, 8}, {2, 5, 8, 1}, {2, 5, 0, 0});  // beside
+  expect({2, 5}, {0, 3}, {2, 1});                    // vectors
+}
+
 TEST(ConvertElements, KnowsWhatItCannotDo) {
   EXPECT_TRUE(convertible(DType::kI64, DType::kI64));
   EXPECT_FALSE(convertible(DType::kI64, DType::kF32));

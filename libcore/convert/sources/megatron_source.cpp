@@ -106,12 +106,12 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
 
 void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config) {
   const int64_t group = order.group_heads * config.kv_channels;
-  if (part.rows % group != 0 || part.row % group != 0)
+  if (part.ours.rows % group != 0 || part.ours.row % group != 0)
     refuse(part.from.bytes->file.path(),
-           concat("holds ", part.rows, " rows of a fused QKV from row ", part.row,
+           concat("holds ", part.ours.rows, " rows of a fused QKV from row ", part.ours.row,
                   " on, which are no whole groups of ", order.group_heads, " heads of ", config.kv_channels,
                   "; more tensor-parallel ranks than key/value groups are not supported"));
-  order.heads = part.rows / (3 * config.kv_channels);
+  order.heads = part.ours.rows / (3 * config.kv_channels);
   part.order = order;
 }
 
