@@ -55,6 +55,9 @@ struct LaunchConfig {
       unlisted());
     v("distributed-backend", transport, "What carries messages between processes; nccl on a CPU: gloo.");
   }
+  void finish() {
+    if (gpus && !log_dir) log_dir = "log";  // as Paddle's launcher
+  }
 };
 
 }  // namespace megalith
