@@ -7,7 +7,7 @@ namespace megalith {
 
 /// A line of a host file.
 struct HostfileEntry {
-  std::string host;
+  std::string host = {};
   int slots = 0;  // ranks there; 0: not said
 };
 

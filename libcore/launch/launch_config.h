@@ -19,14 +19,14 @@ inline std::vector<EnumName<Transport>> enum_names(Transport) {
 struct LaunchConfig {
   static constexpr int kMostServers = 1 << 16;
   static constexpr int kMostPort = 65535;
-  std::optional<std::string> gpus;     // "4,5"
-  std::optional<std::string> log_dir;  // derived: "log" with --gpus
-  std::optional<int> servers, server;  // --nnodes, --node-rank
-  std::string hostfile;
-  std::string address;      // --master-addr
-  std::optional<int> port;  // --master-port
-  std::optional<int> local_rank;
-  std::string task_type;
+  std::optional<std::string> gpus = {};          // "4,5"
+  std::optional<std::string> log_dir = {};       // derived: "log" with --gpus
+  std::optional<int> servers = {}, server = {};  // --nnodes, --node-rank
+  std::string hostfile = {};
+  std::string address = {};      // --master-addr
+  std::optional<int> port = {};  // --master-port
+  std::optional<int> local_rank = {};
+  std::string task_type = {};
   Transport transport = Transport::kGloo;
 
   template <class V>

@@ -110,7 +110,7 @@ TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
 TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
   EXPECT_EQ(
       complaint(small() +
-                "--DDP-impl local --distributed-backend nccl --num-workers 2 --no-masked-softmax-fusion "
+                "--DDP-impl local --num-workers 2 --no-masked-softmax-fusion "
                 "--use-flash-attn "
                 "--use-mcore-models --transformer-impl local --no-async-tensor-model-parallel-allreduce "
                 "--attention-softmax-in-fp32 --data-impl mmap --log-throughput --no-rope-fusion "
@@ -231,6 +231,12 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
             "ranks; nearest that work: 2, 4");
   EXPECT_EQ(given(small()).parallel.timeout_minutes, 10);
   EXPECT_EQ(given(small() + "--distributed-timeout-minutes 3").parallel.timeout_minutes, 3);
+  EXPECT_EQ(given(small() + "--distributed-timeout-minutes 3").parallel.peer_timeout(),
+            std::chrono::minutes(3));
+  const ParallelConfig both =
+      given(small() + "--distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 7").parallel;
+  EXPECT_EQ(both.meeting_timeout(), std::chrono::minutes(3));
+  EXPECT_EQ(both.peer_timeout(), std::chrono::seconds(7));
 }
 
 TEST(PretrainConfig, ReadsTheShardingInBothSpellings) {

@@ -14,7 +14,7 @@
 #include "libcore/base/process.h"
 #include "libcore/launch/rank_hello.h"
 #include "libcore/launch/socket.h"
-#include "tests/launch/processes.h"
+#include "tests/support/processes.h"
 
 namespace megalith::test {
 namespace {

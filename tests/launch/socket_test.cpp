@@ -52,7 +52,7 @@ TEST(Socket, EndsAtItsDeadlineAndWhenThePeerGoes) {
 TEST(Socket, SaysWhyItCannotListenOrConnect) {
   const Socket listener = listen_on("127.0.0.1", 0);
   EXPECT_EQ(kind_of([&] { (void)listen_on("127.0.0.1", listener.local_port()); }), ErrorKind::kComm);
-  EXPECT_EQ(kind_of([&] { (void)listen_on("192.0.2.1", 0); }), ErrorKind::kUsage);  // of documentation
+  EXPECT_EQ(kind_of([&] { (void)listen_on("203.0.113.1", 0); }), ErrorKind::kUsage);  // of documentation
   EXPECT_EQ(kind_of([&] { (void)listen_on("no.such.host.invalid", 0); }), ErrorKind::kUsage);
   const int port = listen_on("127.0.0.1", 0).local_port();  // closed again
   EXPECT_EQ(kind_of([&] { (void)connect_to("127.0.0.1", port, in(100ms)); }), ErrorKind::kComm);
@@ -60,7 +60,7 @@ TEST(Socket, SaysWhyItCannotListenOrConnect) {
 
 TEST(Socket, KnowsThisMachine) {
   EXPECT_TRUE(is_this_machine("127.0.0.1"));
-  EXPECT_FALSE(is_this_machine("192.0.2.1"));
+  EXPECT_FALSE(is_this_machine("203.0.113.1"));
   EXPECT_EQ(address_of_interface("lo"), "127.0.0.1");
 }
 

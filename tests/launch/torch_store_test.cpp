@@ -14,7 +14,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/launch/rendezvous.h"
-#include "tests/launch/processes.h"
+#include "tests/support/processes.h"
 
 namespace megalith::test {
 namespace {

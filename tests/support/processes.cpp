@@ -1,4 +1,4 @@
-#include "tests/launch/processes.h"
+#include "tests/support/processes.h"
 
 #include <cerrno>
 #include <csignal>
