@@ -14,7 +14,7 @@
 namespace megalith::test {
 namespace {
 
-/// Environments of launchers, "RANK=%r WORLD_SIZE=2": %r becomes the rank.
+/// In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
 class PretrainRanks : public PretrainApp {
  protected:
   void SetUp() override {
@@ -26,8 +26,9 @@ class PretrainRanks : public PretrainApp {
   int start(const std::string& environment, const std::string& options) const {
     std::string script = "cd " + dir_.path().string() + "\n";
     for (const char* rank : {"0", "1"})
-      script += std::regex_replace(environment, std::regex("%r"), rank) + " " + app("pretrain") + " " +
-                kModel + options + " 2> err." + rank + " & p" + rank + "=$!\n";
+      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + kModel + options,
+                                   std::regex("%r"), rank) +
+                " 2> err." + rank + " & p" + rank + "=$!\n";
     return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
   }
 
@@ -121,7 +122,7 @@ TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
   EXPECT_EQ(losses(result.err), one_rank());
   EXPECT_EQ(losses(file("logs/workerlog.0")), losses(result.err));
   EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.err));  // its own, of the same steps
-  ASSERT_EQ(train("--gpus 0 --train-iters 1").code, 0);
+  ASSERT_EQ(train("--gpus 0 --train-iters 5").code, 0);
   EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // where Paddle's launcher puts them
 }
 
@@ -129,8 +130,7 @@ TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
 TEST_F(PretrainRanks, AreStartedByACommandLineOnEachServer) {
   const std::string port = std::to_string(free_port());
   EXPECT_EQ(
-      start("S=%r",
-            "--nnodes 2 --node_rank $S --nproc_per_node 1 --master_addr 127.0.0.1 --master_port " + port),
+      start("", "--nnodes 2 --node_rank %r --nproc_per_node 1 --master_addr 127.0.0.1 --master_port " + port),
       0)
       << file("err.0") << file("err.1");
   EXPECT_EQ(losses(file("err.0")), one_rank());
@@ -146,10 +146,9 @@ TEST_F(PretrainRanks, OfServersThatDlcCountsGiveOneRanksLosses) {
 }
 
 TEST_F(PretrainRanks, NameTheRankAndTheOptionThatDiffer) {
-  EXPECT_EQ(
-      start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()) + " S=%r",
-            "--seed $S"),
-      64);
+  EXPECT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+                  "--seed %r"),
+            64);
   for (const char* log : {"err.0", "err.1"})
     EXPECT_NE(file(log).find("--seed is 0 on rank 0 and 1 on rank 1"), std::string::npos) << file(log);
 }
@@ -171,11 +170,30 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
 
 // One that fails ends all, at once, with its name.
 TEST_F(PretrainRanks, EndWithTheOneThatFails) {
+  const std::filesystem::path folder = dir_.path();
+  for (const char* rank : {"0", "1"}) std::filesystem::create_directory(folder / rank);
+  for (const char* name : {"c.bin", "c.idx"}) std::filesystem::rename(folder / name, folder / "0" / name);
+  EXPECT_EQ(
+      start("-C %r RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+            ""),
+      75);
+  EXPECT_NE(file("err.1").find("error: rank 1: c.idx"), std::string::npos) << file("err.1");
+  EXPECT_NE(file("err.0").find("error: rank 0: "), std::string::npos) << file("err.0");
+  EXPECT_NE(file("err.0").find("c.idx"), std::string::npos) << file("err.0");
+}
+
+// R6: promised is the timeout and five seconds; a connection that closes is noticed at once.
+TEST_F(PretrainRanks, NameTheOneThatIsKilled) {
   const std::string port = std::to_string(free_port());
-  EXPECT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port,
-                  "--vocab-size 40"),  // R16: found when the data are opened
-            65);
-  EXPECT_NE(file("err.1").find("rank 1: "), std::string::npos) << file("err.1");
+  const std::string options = kModel + "--train-iters 100000 --eval-iters 0 --log-json s.jsonl ";
+  const CommandResult result = run_command(
+      "cd " + dir_.path().string() + " && export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+      "; RANK=0 timeout 60 " + app("pretrain") + " " + options + " 2>err.0 & a=$!; RANK=1 " +
+      app("pretrain") + " " + options + " 2>err.1 & b=$!; " +
+      "until grep -q train s.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
+      "kill -KILL $b; wait $a; echo $?");
+  EXPECT_EQ(result.out, "75\n") << file("err.0") << file("err.1");
+  EXPECT_NE(file("err.0").find("rank 1 on "), std::string::npos) << file("err.0");
 }
 
 // Whatever a launcher says wrong is known before anybody is waited for.
