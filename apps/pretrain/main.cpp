@@ -71,7 +71,7 @@ int run_training(int argc, char** argv) {
   if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc});
   const int rank = plan.rank ? plan.rank->rank : 0;
   if (launch.log_dir) keep_log(*launch.log_dir, rank);
-  if (launch.transport == Transport::kNccl && plan.world() > 1 && rank == 0)
+  if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
   if (!plan.rank) return exit_code_of(pretrain(std::move(config)));
   const LaunchedRank launched{.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};

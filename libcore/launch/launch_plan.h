@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "libcore/launch/environment.h"
-#include "libcore/launch/launch_config.h"
+#include "libcore/config/launch_config.h"
 #include "libcore/launch/server_ranks.h"
 
 namespace megalith {

@@ -7,6 +7,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
+#include "libcore/config/launch_config.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
@@ -423,9 +424,11 @@ TEST(PretrainConfig,
 // (tools/golden/megatron_options.py).
 TEST(PretrainConfig, KnowsMegatronsOptionsWithTheirDefaults) {
   PretrainConfig config;
-  const std::vector<Field> fields = fields_of(config);
+  LaunchConfig launch;
+  const std::vector<Field> fields = fields_of(config), launch_fields = fields_of(launch);
   OptionTable table;
-  for (const Field& field : fields) table.add(field);
+  for (const auto* group : {&fields, &launch_fields})
+    for (const Field& field : *group) table.add(field);
   for (const auto& [name, values] : ignored_megatron_options()) table.ignored.emplace(name, values);
   for (const auto& [name, remedy] : refused_megatron_options()) table.refused.emplace(name, remedy);
   int compared = 0;

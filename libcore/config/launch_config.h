@@ -27,7 +27,7 @@ struct LaunchConfig {
   std::optional<int> port = {};  // --master-port
   std::optional<int> local_rank = {};
   std::string task_type = {};
-  Transport transport = Transport::kGloo;
+  Transport transport = Transport::kNccl;  // Megatron's default; gloo serves for it where there is no GPU
 
   template <class V>
   void fields(V&& v) {
