@@ -28,6 +28,8 @@ using namespace std::chrono_literals;
 // ---- means
 // -----------------------------------------------------------------------------------------------------
 
+// Memory of send slots is static: it has to outlive the communicator.
+
 /// What one rank's calls give it.
 using Results = std::vector<Tensor>;
 using Script = std::function<Results(Communicator& world)>;
@@ -251,7 +253,7 @@ TEST_F(GlooRanks, MessagesArriveInOrderThroughFewSlots) {
   expect_fine(3, [](Communicator& world) {
     Rank rank;
     const int n = world.size(), to = (world.rank() + 1) % n, from = (world.rank() + n - 1) % n;
-    Tensor memory(DType::kF32, 3 * 200'000);
+    static Tensor memory(DType::kF32, 3 * 200'000);
     world.set_send_slots(memory.view(), 3);
     constexpr int64_t kSizes[] = {1, 200'000, 0, 17, 17, 60'000};
     for (int round = 0; round < 24; ++round) {
@@ -271,7 +273,7 @@ TEST_F(GlooRanks, SendDoesNotWaitForItsReceiver) {
   Processes processes(3);
   const auto ends = processes.run([&](Communicator& world) {
     Rank rank;
-    Tensor memory(DType::kF32, 2 * 8);
+    static Tensor memory(DType::kF32, 2 * 8);
     world.set_send_slots(memory.view(), 2);
     Tensor one = tensor_of(DType::kF32, 0, 8), two = tensor_of(DType::kF32, 1, 8);
     if (world.rank() == 0) {
@@ -324,7 +326,7 @@ TEST_F(GlooRanks, DifferentCallsAreRefusedByEveryRank) {
 TEST_F(GlooRanks, MessagesOfAnotherSizeAreRefused) {
   const auto ends = Processes(2).run([](Communicator& world) {
     Rank rank;
-    Tensor memory(DType::kF32, 64);
+    static Tensor memory(DType::kF32, 64);
     world.set_send_slots(memory.view(), 2);
     Tensor tensor(DType::kF32, world.rank() == 0 ? 8 : 9);
     if (world.rank() == 0)
@@ -408,7 +410,8 @@ TEST_F(GlooRanks, AReceiverThatIsKilledEndsItsSender) {
   const auto ends = processes.run(
       [&](Communicator& world) {
         Rank rank;
-        Tensor memory(DType::kF32, 200'000), message(DType::kF32, 100'000);
+        static Tensor memory(DType::kF32, 200'000);
+        Tensor message(DType::kF32, 100'000);
         world.set_send_slots(memory.view(), 2);
         processes.ready();
         while (world.rank() == 0) world.send(rank.compute, message.view(), 1);
@@ -477,7 +480,8 @@ TEST_F(GlooRanks, ARankThatHasEndedIsNotWaitedFor) {
 TEST_F(GlooRanks, AnEndWaitsForItsMessages) {
   expect_fine(2, [](Communicator& world) {
     Rank rank;
-    Tensor memory(DType::kF32, 300'000), tensor = great_tensor(DType::kF32, 5, 300'000);
+    static Tensor memory(DType::kF32, 300'000);
+    Tensor tensor = great_tensor(DType::kF32, 5, 300'000);
     world.set_send_slots(memory.view(), 1);
     if (world.rank() == 0) return world.send(rank.compute, tensor.view(), 1);
     std::this_thread::sleep_for(300ms);
