@@ -397,11 +397,31 @@ TEST_P(GlooComm, AStoppedRankIsNamedAfterTheTimeout) {
   for (const RankEnd& end : ends) {
     EXPECT_TRUE(end.is_exit(75)) << end.status << end.error;
     EXPECT_LT(end.seconds, 1.5 + 5);
-    EXPECT_TRUE(contains(end.error, concat("waited 1.5 s for rank ", GetParam() - 1, " on host h",
-                                           GetParam() - 1, ", in vain")))
+    EXPECT_TRUE(contains(end.error, "waited 1.5 s for rank ")) << end.error;
+    EXPECT_TRUE(contains(end.error, concat("rank ", GetParam() - 1, " on host h", GetParam() - 1,
+                                           ", which does not answer, in vain")))
         << end.error;
     EXPECT_TRUE(contains(end.error, "all_reduce, call ")) << end.error;
   }
+}
+
+/// Rank 0 waits for rank 1, which waits for rank 2, which does something else: its process answers.
+TEST_F(GlooRanks, ARankThatHangsIsNamedByThoseThatItHoldsUp) {
+  Processes processes(3, 1500ms);
+  const auto ends = processes.run([&](Communicator& world) {
+    Rank rank;
+    Tensor tensor(DType::kF32, 8);
+    if (world.rank() < 2) world.recv(rank.compute, tensor.view(), world.rank() + 1);
+    std::this_thread::sleep_for(6s);
+    world.exchange("");
+  });
+  for (const size_t rank : {size_t{0}, size_t{1}}) {
+    EXPECT_TRUE(ends[rank].is_exit(75)) << ends[rank].status;
+    EXPECT_LT(ends[rank].seconds, 1.5 + 5);
+    EXPECT_TRUE(contains(ends[rank].error, "rank 2 on host h2, in vain")) << ends[rank].error;
+  }
+  EXPECT_TRUE(ends[2].is_exit(75)) << ends[2].status;
+  EXPECT_TRUE(contains(ends[2].error, "exchange, call 1: stopped")) << ends[2].error;
 }
 
 /// One that only sends has no message to wait for: its slots are all taken.
