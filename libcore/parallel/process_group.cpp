@@ -128,7 +128,8 @@ ProcessGroup::ProcessGroup(std::shared_ptr<ProcessWorld> world, Members members)
 ProcessGroup::~ProcessGroup() {
   call_ = "end";
   const ProcessMail::Trouble trouble = mail_.close();
-  if (trouble.waited == Waited::kLate) world_->stop(concat(place(), ": ", in_vain(trouble.peers)));
+  if (trouble.waited == Waited::kLate)
+    world_->stop(concat(place(), ": ", in_vain(world_ranks(trouble.peers))));
 }
 
 /// As much as keeps a group's memory for greetings small.
@@ -157,23 +158,35 @@ void ProcessGroup::await(MeshBuffer& buffer, Direction direction, int peer) {
   if (waited != Waited::kDone) give_up(waited, {peer});
 }
 
-std::string ProcessGroup::names_of(const std::vector<int>& peers) const {
+std::string ProcessGroup::names_of(const std::vector<int>& ranks) const {
   std::string text;
-  for (const int peer : peers) text += (text.empty() ? "" : ", ") + world_->name_of(world_rank(peer));
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + world_->name_of(rank);
   return text;
 }
 
-std::string ProcessGroup::in_vain(const std::vector<int>& peers) const {
-  return waited_in_vain(world_->timeout(), names_of(peers));
+std::string ProcessGroup::in_vain(const std::vector<int>& ranks) const {
+  const ProcessWorld::Culprits culprits = world_->held_up_by(ranks);
+  std::string text = names_of(ranks);
+  if (culprits.ranks != ranks) text += ", held up by " + names_of(culprits.ranks);
+  if (culprits.silent) text += ", which does not answer";
+  return waited_in_vain(world_->timeout(), text);
 }
 
+std::vector<int> ProcessGroup::world_ranks(const std::vector<int>& peers) const {
+  std::vector<int> ranks;
+  for (const int peer : peers) ranks.push_back(world_rank(peer));
+  return ranks;
+}
+
+/// Looking for who is to blame takes time, in which another rank may find it out.
 void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const {
-  if (waited == Waited::kStopped)
-    throw Aborted(
-        concat(place(), ": stopped while it waited for ", names_of(missing), ": ", world_->why()));
-  const Error error(ErrorKind::kComm,
-                    concat(place(), ": ",
-                           waited == Waited::kLeft ? waits_for_ever(names_of(missing)) : in_vain(missing)));
+  const std::vector<int> ranks = world_ranks(missing);
+  std::string text;
+  if (waited == Waited::kLate) text = in_vain(ranks);
+  if (waited == Waited::kLeft) text = waits_for_ever(names_of(ranks));
+  if (world_->stopped())
+    throw Aborted(concat(place(), ": stopped while it waited for ", names_of(ranks), ": ", world_->why()));
+  const Error error(ErrorKind::kComm, concat(place(), ": ", text));
   world_->stop(error.what());
   throw error;
 }
@@ -210,8 +223,9 @@ void ProcessGroup::greet(const Hello& hello, const Parts& parts) {
   each_peer([&](int peer) {
     if (why == Waited::kStopped || why == Waited::kLeft) return;
     MeshBuffer& in = *doors_[static_cast<size_t>(peer)].in;
-    const auto time = why == Waited::kDone ? world_->timeout() : kLook;
-    const Waited waited = world_->await_for(time, in, Direction::kReceive, world_rank(peer));
+    const Waited waited = why == Waited::kDone
+                              ? world_->await(in, Direction::kReceive, world_rank(peer))
+                              : world_->await_for(kLook, in, Direction::kReceive, world_rank(peer));
     if (waited == Waited::kDone) return;
     missing.push_back(peer);
     if (why == Waited::kDone) why = waited;

@@ -91,8 +91,9 @@ class ProcessGroup {
   std::vector<std::span<std::byte>> writable_parts(const View& whole) const;
 
   void await(MeshBuffer&, MeshBuffer::Direction, int peer);
-  std::string names_of(const std::vector<int>& peers) const;
-  std::string in_vain(const std::vector<int>& peers) const;
+  std::vector<int> world_ranks(const std::vector<int>& peers) const;
+  std::string names_of(const std::vector<int>& ranks) const;  // of the run
+  std::string in_vain(const std::vector<int>& ranks) const;
   [[noreturn]] void give_up(ProcessWorld::Waited, const std::vector<int>& missing) const;
   void check_alive() const;
   void check(const std::string& problem) const;

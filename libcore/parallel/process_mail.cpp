@@ -85,7 +85,11 @@ Waited ProcessMail::wait(Lock& lock, const Ready& ready) {
       return false;
     return true;
   };
-  return changed_.wait_for(lock, world_.timeout(), over) ? why : Waited::kLate;
+  if (over()) return why;
+  world_.note_wait(world_ranks_[static_cast<size_t>(receivers().front())]);
+  if (!changed_.wait_for(lock, world_.timeout(), over)) return Waited::kLate;
+  if (why == Waited::kDone) world_.note_wait(-1);
+  return why;
 }
 
 ProcessMail::Trouble ProcessMail::send(const ConstView& view, int peer) {

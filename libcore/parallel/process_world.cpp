@@ -16,7 +16,8 @@ using Outcome = MeshBuffer::Outcome;
 
 constexpr std::chrono::hours kIdle(1);            // between looks of a clock that has nothing to do
 constexpr std::chrono::milliseconds kGrace(500);  // for what a peer has sent before it left
-constexpr std::chrono::seconds kToTell(1);  // a peer that does not take a notice so long has stopped itself
+constexpr std::chrono::seconds kToTell(1);    // a peer that does not take a notice so long has stopped itself
+constexpr std::chrono::seconds kToAnswer(2);  // for a process that runs, if maybe among many others
 constexpr size_t kNoticeText = 2000;
 
 }  // namespace
@@ -34,6 +35,8 @@ struct ProcessWorld::Notice {
 struct ProcessWorld::Peer {
   Notice heard, told;
   std::unique_ptr<MeshBuffer> ear, mouth;
+  int32_t its_pulse = -1;
+  std::unique_ptr<MeshBuffer> pulse_in, pulse_out;
   bool left = false;  // in order
   bool lost = false;
   std::thread watch;
@@ -57,16 +60,24 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
   options_.exchange = nullptr;  // with what it holds
   for (int rank = 0; rank < size(); ++rank) {
     peers_.push_back(rank == options_.rank ? nullptr : std::make_unique<Peer>());
-    if (rank == options_.rank) continue;
-    Peer& peer = *peers_.back();
-    peer.ear = buffer(&peer.heard, sizeof(Notice));
-    peer.mouth = buffer(&peer.told, sizeof(Notice));
-    peer.ear->receive(rank, {slot_of(0, SlotKind::kNotice, 0), 0, sizeof(Notice)});
+    if (rank != options_.rank) connect_peer(rank);
   }
   clock_ = std::thread([this] { interrupt_late_waits(); });
   for (int rank = 0; rank < size(); ++rank)
     if (rank != options_.rank)
       peers_[static_cast<size_t>(rank)]->watch = std::thread([this, rank] { watch(rank); });
+}
+
+/// The pulse is sent at once, but goes when the peer asks for it.
+void ProcessWorld::connect_peer(int rank) {
+  static_assert(sizeof pulse_ == sizeof(int32_t));
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  peer.ear = buffer(&peer.heard, sizeof(Notice));
+  peer.mouth = buffer(&peer.told, sizeof(Notice));
+  peer.pulse_in = buffer(&peer.its_pulse, sizeof peer.its_pulse);
+  peer.pulse_out = buffer(&pulse_, sizeof pulse_);
+  peer.ear->receive(rank, {slot_of(0, SlotKind::kNotice, 0), 0, sizeof(Notice)});
+  peer.pulse_out->send(rank, {slot_of(0, SlotKind::kPulse, 0), 0, sizeof pulse_});
 }
 
 ProcessWorld::~ProcessWorld() {
@@ -124,7 +135,10 @@ void ProcessWorld::interrupt_late_waits() {
 }
 
 ProcessWorld::Waited ProcessWorld::await(MeshBuffer& buffer, Direction direction, int peer) {
-  return await_for(timeout(), buffer, direction, peer);
+  note_wait(peer);
+  const Waited waited = await_for(timeout(), buffer, direction, peer);
+  if (waited == Waited::kDone) note_wait(-1);
+  return waited;
 }
 
 ProcessWorld::Waited ProcessWorld::await_for(std::chrono::milliseconds time, MeshBuffer& buffer,
@@ -148,6 +162,37 @@ ProcessWorld::Waited ProcessWorld::await_for(std::chrono::milliseconds time, Mes
 bool ProcessWorld::has_left(int peer) const {
   const std::lock_guard lock(mutex_);
   return peers_[static_cast<size_t>(peer)]->left;
+}
+
+ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing) {
+  std::vector<int> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(asked_, true)) return {missing};  // another call of this rank does it
+    for (int rank = 0; rank < size(); ++rank)
+      if (const auto& peer = peers_[static_cast<size_t>(rank)]; peer && !peer->left && !peer->lost)
+        asked.push_back(rank);
+  }
+  for (const int rank : asked)
+    peers_[static_cast<size_t>(rank)]->pulse_in->receive(rank,
+                                                         {slot_of(0, SlotKind::kPulse, 0), 0, sizeof pulse_});
+  const Time deadline = Clock::now() + kToAnswer;
+  std::vector<int> silent;
+  for (const int rank : asked)
+    if (wait({*peers_[static_cast<size_t>(rank)]->pulse_in, Direction::kReceive, rank, deadline}) !=
+        Outcome::kDone)
+      silent.push_back(rank);
+  if (stopped()) return {missing};
+  if (!silent.empty()) return {silent, true};
+  int last = missing.front();
+  for (int step = 0; step < size(); ++step) {
+    const int next = last == rank() ? last : peers_[static_cast<size_t>(last)]->its_pulse;
+    if (next < 0)
+      return std::find(missing.begin(), missing.end(), last) == missing.end() ? Culprits{{last}}
+                                                                              : Culprits{missing};
+    last = next;
+  }
+  return {missing};  // they wait for each other
 }
 
 void ProcessWorld::use_group(int number) {

@@ -47,6 +47,16 @@ class ProcessWorld {
   /// The same for a shorter or longer time.
   Waited await_for(std::chrono::milliseconds, MeshBuffer& buffer, MeshBuffer::Direction, int peer);
   bool has_left(int peer) const;
+  /// What the others are told who ask: this rank waits for that one; -1: for none.
+  void note_wait(int peer) { pulse_.store(peer); }
+
+  /// Who holds up a rank that waits for `missing` in vain, and these perhaps as well.
+  struct Culprits {
+    std::vector<int> ranks;
+    bool silent = false;  // they do not even answer
+  };
+  /// Asks all others whom they wait for: their processes answer by themselves if they run at all.
+  Culprits held_up_by(const std::vector<int>& missing);
 
   bool stopped() const { return stopped_.load(); }
   /// Why it was stopped: what came first.
@@ -82,16 +92,18 @@ class ProcessWorld {
   void leave();
   /// Stops this rank only; false when it had been stopped already.
   bool stop_here(const std::string& why);
+  void connect_peer(int rank);
   void tell(const Notice&);
 
   ProcessCommOptions options_;
   std::unique_ptr<Mesh> mesh_;
   std::atomic<bool> stopped_{false};
   std::atomic<int> next_group_{1};  // the world is 0
+  std::atomic<int32_t> pulse_{-1};  // the rank that is waited for; the mesh sends it when a peer asks
   mutable std::mutex mutex_;        // guards what follows
   std::condition_variable peer_ended_;
   std::string why_;
-  bool leaving_ = false;
+  bool leaving_ = false, asked_ = false;
   bool ended_ = false;
   std::vector<Wait*> waits_;  // that are not interrupted
   Time alarm_ = Time::min();  // when their clock looks at them again
@@ -101,7 +113,7 @@ class ProcessWorld {
 };
 
 /// A slot of the mesh: those of different groups, kinds and numbers never meet.
-enum class SlotKind : uint64_t { kNotice, kHello, kReduce, kGather, kMessageHead, kMessage };
+enum class SlotKind : uint64_t { kNotice, kPulse, kHello, kReduce, kGather, kMessageHead, kMessage };
 uint64_t slot_of(int group, SlotKind, uint64_t number);
 constexpr int kMostGroups = 1 << 16;
 

@@ -48,7 +48,8 @@ class Tensor {
   std::vector<std::byte> bytes_;
 };
 
-inline constexpr DType kReduced[] = {DType::kF32, DType::kBf16, DType::kF16, DType::kF64, DType::kI32, DType::kI64};
+inline constexpr DType kReduced[] = {DType::kF32, DType::kBf16, DType::kF16,
+                                     DType::kF64, DType::kI32,  DType::kI64};
 
 /// What rank `rank` has at place i: any number of the type's, the same in every run.
 double element(DType dtype, int rank, int64_t i);

@@ -1,29 +1,14 @@
 #include "libcore/parallel/thread_comm.h"
 
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <chrono>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <new>
-#include <random>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/error.h"
 #include "tests/parallel/tensors.h"
 
 namespace megalith {
 namespace {
-
-using namespace std::chrono_literals;
 
 // ---- collectives
 // --------------------------------------------------------------------------------------------
