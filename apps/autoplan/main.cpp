@@ -1,4 +1,4 @@
-#include <cstdio>
+#include <iostream>
 
 #include "apps/app.h"
 #include "libcore/plan/plan_options.h"
@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     command.add_to(options);
     if (!read_options(options, argc, argv)) return 0;
     PlanCommand::check(options);
-    std::fputs(answer(command, plan_request(command, options)).c_str(), stdout);
+    std::cout << answer(command, plan_request(command, options));
     return 0;
   });
 }
