@@ -1,6 +1,6 @@
 #include "libcore/tensor/kernels_elements.h"
 
-#include "libcore/checkpoint/kernels_elements_inl.h"
+#include "libcore/tensor/kernels_elements_inl.h"
 
 namespace megalith {
 namespace {

@@ -2,7 +2,7 @@
 #if defined(MEGALITH_SIMD)
 #include <immintrin.h>
 
-#include "libcore/checkpoint/kernels_elements_inl.h"
+#include "libcore/tensor/kernels_elements_inl.h"
 
 namespace megalith {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "libcore/checkpoint/kernels_elements.h"
+#include "libcore/tensor/kernels_elements.h"
 
 /// One conversion each, for the files that are compiled for one instruction set. It calls no inline function
 /// from elsewhere: the linker keeps one copy of those, and it must not be one that only some processors run.
