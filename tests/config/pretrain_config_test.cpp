@@ -358,13 +358,8 @@ TEST(PretrainConfig, IsTheSameFilledByHand) {
   EXPECT_TRUE(differences(by_hand, given(small())).empty());
 }
 
-TEST(PretrainConfig, DiffersFromACheckpointsArgs) {
-  PretrainConfig config;
-  Options options("pretrain", "Train.");
-  config.add_to(options);
-  ASSERT_FALSE(options.read(words(small() + "--hidden-size 192 --lr 2e-3")));
-  options.check();
-  const auto list = options.differences_from(to_json(given(small())), {"Model"});
+TEST(PretrainConfig, SaysInWhatModelsDiffer) {
+  const auto list = differences(given(small()).model, given(small() + "--hidden-size 192 --lr 2e-3").model);
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0].name, "hidden-size");
   EXPECT_EQ(list[0].theirs, "96");
