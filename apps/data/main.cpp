@@ -83,12 +83,14 @@ std::string verified_text(const std::string& prefix, Verified what, bool as_json
 int verify(const DataToolConfig& config) {
   int code = 0;
   for (const std::string& prefix : config.prefixes) {
+    std::string line;
     try {
-      std::cout << verified_text(prefix, verify_dataset(prefix), config.json) << '\n';
+      line = verified_text(prefix, verify_dataset(prefix), config.json) + '\n';
     } catch (const Error& error) {
       log("data: error: ", error.what());
       if (code == 0) code = exit_code(error.kind());
     }
+    std::cout << line;
   }
   return code;
 }

@@ -161,6 +161,12 @@ void read_block(const FileBlock& from, const Shape& from_at, View to, const Shap
   } while (next_step(at, j.extent, last - 1));
 }
 
+MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b) {
+  const int64_t row = std::max(a.row, b.row), column = std::max(a.column, b.column);
+  const int64_t end = std::min(a.end(), b.end()), last = std::min(a.column + a.columns, b.column + b.columns);
+  return {row, std::max<int64_t>(end - row, 0), column, std::max<int64_t>(last - column, 0)};
+}
+
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b) {
   Overlap common{offset_a, extent_a};
   for (int axis = 0; axis < offset_a.rank; ++axis) {

@@ -20,6 +20,16 @@ struct Box {
   static Box whole(std::string name, Shape global);
 };
 
+/// A block of a matrix: consecutive rows, and consecutive columns of them. (Which tensors are matrices, and
+/// how a block of one is read: checkpoint/views/rows.h.)
+struct MatrixBlock {
+  int64_t row = 0, rows = 0, column = 0, columns = 1;
+
+  int64_t end() const { return row + rows; }  // the row after the last
+};
+/// What two blocks of one matrix have in common; no rows or no columns where they do not meet.
+MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b);
+
 /// Whether a block of `extent` at `offset` lies within `global` (all of one rank, no negative numbers).
 bool fits(const Shape& global, const Shape& offset, const Shape& extent);
 

@@ -27,9 +27,6 @@ Trait at_least(double least) {
                     .number = [=](double x) { return x >= least; },
                     .obvious = least == 0 || least == 1});
 }
-Trait at_most(double most) {
-  return constrain({.text = "at most " + format_double(most), .number = [=](double x) { return x <= most; }});
-}
 Trait between(double least, double most) {
   constexpr double kEndless =
       1024;  // a greater bound only keeps products of several options within their type

@@ -84,7 +84,6 @@ struct Field {
 /// What may follow the help text in fields().
 using Trait = std::function<void(Field&)>;
 Trait at_least(double least);
-Trait at_most(double most);
 Trait between(double least, double most);  // both included
 Trait positive();                          // > 0
 Trait one_of(std::vector<std::string> words);

@@ -117,6 +117,7 @@ std::vector<int> even_layers(const ParallelConfig& config, int layers, Problems&
 
 void ParallelConfig::finish() {
   if (nproc == kAutoRanks) nproc = usable_cpus();
+  if (world == 0 && processes > 0) world = processes;
   if (world == 0 && nproc > 0) world = nproc;
   if (world == 0)
     world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMostRanks}));

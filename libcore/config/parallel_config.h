@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,9 +40,11 @@ struct ParallelConfig {
   bool distributed_optimizer = false;             // derived: sharded(); by itself it says kOptimizer
   Sharding sharding = Sharding::kNone;
   std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/layout)
-  int nproc = 0;                       // ranks that are threads of this process; 0: not given
-  int world = 0, local_world = 0;      // derived: nproc, else what the other sizes need
-  int timeout_minutes = 10;            // of a wait for another rank
+  int nproc = 0;                            // ranks that are threads of this process; 0: not given
+  int world = 0, local_world = 0;           // derived: nproc, else what the other sizes need
+  int processes = 0;         // ranks that a launcher started, no option; 0: there is no launcher
+  int timeout_minutes = 10;  // of a wait for another rank
+  std::optional<int> timeout_seconds = {};  // the same once all ranks are there; unset: timeout_minutes
 
   template <class V>
   void fields(V&& v) {
@@ -84,12 +87,19 @@ struct ParallelConfig {
       default_text("world-size; of a plan at most 8"));
     v("distributed-timeout-minutes", timeout_minutes,
       "Longest wait for another rank before the run ends with its name.", between(1, 1 << 20));
+    v("distributed-timeout-seconds-after-init", timeout_seconds,
+      "The same once all ranks have come together.", between(1, 1 << 20),
+      default_text("--distributed-timeout-minutes"));
   }
   void finish();
   void validate(Problems&) const;
   void validate(const ModelConfig&, Problems&) const;  // whether the model can be cut so
 
   int model_ranks() const { return tensor * pipeline * context; }
+  std::chrono::milliseconds meeting_timeout() const { return std::chrono::minutes(timeout_minutes); }
+  std::chrono::milliseconds peer_timeout() const {
+    return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : meeting_timeout();
+  }
   bool sharded() const { return sharding != Sharding::kNone; }
   /// Chunks of the depth that each pipeline rank holds; more than one: the pipeline is interleaved.
   int chunks(int layers) const;

@@ -29,15 +29,14 @@ struct ConvertConfig {
   void fields(V&& v) {
     v("input", input,
       "Checkpoint of Megalith or Megatron-LM (the folder that training saved into, one iteration's, one "
-      "rank's, "
-      "or a .pt file), or Hugging Face folder. `inspect PATH` lists what is there and converts nothing.",
+      "rank's, or a .pt file), or Hugging Face folder. `inspect PATH` lists what is there and converts "
+      "nothing.",
       positional(), required(), metavar("[inspect] PATH"));
     v("output", output, "Folder to write; for gguf also a file that ends in .gguf.", metavar("DIR"),
       default_text("the input's path with -hf, -megatron, … after it"));
     v("to", to,
       "What to write: hf (a Hugging Face folder), megatron (Megatron's format torch), megalith (a checkpoint "
-      "of "
-      "weights) or gguf (for llama.cpp).",
+      "of weights) or gguf (for llama.cpp).",
       one_of({"hf", "megatron", "megalith", "gguf"}));
     v("dtype", dtype, "Type of the written parameters; q8_0 with gguf alone.",
       one_of({"fp32", "bf16", "fp16", "q8_0"}), default_text("as stored"));
@@ -72,8 +71,7 @@ struct ConvertConfig {
     v("crc", crc, "Compare the checksums in torch's files when they are read.");
     v("check", check,
       "Run the model before and after the conversion on a few tokens and print the greatest difference of "
-      "the "
-      "logits.");
+      "the logits.");
     v("dry-run", dry_run, "Print what would be written, tensor by tensor, and write nothing.");
     v("json", json, "Print the table of inspect or --dry-run as JSON.");
   }

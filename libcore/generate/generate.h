@@ -29,8 +29,7 @@ struct Generated {
 /// What a generator has done so far.
 struct GenerationTotals {
   int64_t prompt_tokens = 0, new_tokens = 0;
-  int64_t later_tokens =
-      0;  // of the new ones, those that a pass of their own made: the first comes from the prompt's
+  int64_t later_tokens = 0;  // new ones that a pass of their own made: the first comes from the prompt's
   double prompt_seconds = 0, seconds = 0;  // of passes over prompts, and over new tokens
 };
 

@@ -1,18 +1,12 @@
 #include "libcore/generate/printer.h"
 
-#include <cstdio>
 #include <utility>
 
-#include "libcore/base/error.h"
+#include "libcore/base/standard_streams.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
 namespace {
-
-void put(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
-    fail(ErrorKind::kIo, "stdout: cannot write");
-}
 
 const char* reason(const Generated& generated, bool stop_string) {
   if (stop_string || generated.ending == Ending::kStopToken) return "stop";
@@ -64,12 +58,12 @@ void Printer::write() {
   for (auto found = texts_.find(next_); found != texts_.end(); found = texts_.find(next_)) {
     Text& text = found->second;
     if (!style_.json) {
-      if (!std::exchange(text.begun, true) && style_.echo) put(prompt(next_).text);
-      put(std::string_view(text.whole).substr(text.written));
+      if (!std::exchange(text.begun, true) && style_.echo) write_stdout(prompt(next_).text);
+      write_stdout(std::string_view(text.whole).substr(text.written));
       text.written = text.whole.size();
     }
-    if (text.ended) put(style_.json ? text.line : "\n");
-    std::fflush(stdout);
+    if (text.ended) write_stdout(style_.json ? text.line : "\n");
+    flush_stdout();
     if (!text.ended) return;
     texts_.erase(found);
     ++next_;

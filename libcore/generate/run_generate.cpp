@@ -116,14 +116,6 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
   return ids;
 }
 
-/// What an empty prompt begins with.
-int32_t first_id(const Tokenizer& tokenizer) {
-  if (tokenizer.eod() < 0)
-    fail(ErrorKind::kUsage,
-         "the prompt is empty, and the tokenizer has no end of text to begin after; give some text");
-  return tokenizer.eod();
-}
-
 std::vector<Prompt> encode_prompts(const GenerateConfig& config, const ModelSource& source,
                                    const Tokenizer& tokenizer, const GenerationFiles& files) {
   std::vector<Prompt> prompts;
@@ -137,7 +129,7 @@ std::vector<Prompt> encode_prompts(const GenerateConfig& config, const ModelSour
       prompts.push_back({text, encode(tokenizer, text, source)});
   }
   for (Prompt& prompt : prompts)
-    if (prompt.ids.empty()) prompt.ids.push_back(first_id(tokenizer));
+    if (prompt.ids.empty()) prompt.ids.push_back(tokenizer.eod());
   return prompts;
 }
 

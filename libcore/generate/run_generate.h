@@ -110,7 +110,7 @@ struct GenerateConfig {
 
 /// Loads the model and prints the continuations on stdout; speed and memory go to the log. kUsage when the
 /// model came without a tokenizer or an option asks what this device or model cannot do; kData and kNoInput
-/// as ModelSource, Adapter and read_prompts() say; kIo when stdout cannot be written.
+/// as ModelSource, Adapter and read_prompts() say; as write_stdout() when stdout cannot be written.
 void run_generate(const GenerateConfig&);
 
 }  // namespace megalith

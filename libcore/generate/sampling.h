@@ -27,8 +27,7 @@ struct SampleOptions {
     v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
     v("repetition-penalty", repetition_penalty,
       "Divides the positive logits of tokens that stood already, the prompt's too, and multiplies the "
-      "negative "
-      "ones; 1: none.",
+      "negative ones; 1: none.",
       positive());
     v("seed", seed, "Of the sampling.", at_least(0));
   }

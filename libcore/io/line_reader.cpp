@@ -5,8 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include <emmintrin.h>
-
+#include "libcore/base/bytes16.h"
 #include "libcore/base/error.h"
 
 namespace megalith {
@@ -20,20 +19,15 @@ constexpr std::string_view kBlanks = " \t\r\n";
 
 /// The first of two characters in [at, end), or end.
 const char* find_either(const char* at, const char* end, char one, char other) {
-  const __m128i first = _mm_set1_epi8(one);
-  const __m128i second = _mm_set1_epi8(other);
+  constexpr int kStep = Bytes16::kBytes;
   const auto hits = [&](const char* from) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    return _mm_or_si128(_mm_cmpeq_epi8(x, first), _mm_cmpeq_epi8(x, second));
+    const Bytes16 x = Bytes16::load(from);
+    return x.is(one) | x.is(other);
   };
-  const auto bits = [](__m128i bytes) { return static_cast<unsigned>(_mm_movemask_epi8(bytes)); };
-  for (; end - at >= 64; at += 64) {
-    const __m128i any =
-        _mm_or_si128(_mm_or_si128(hits(at), hits(at + 16)), _mm_or_si128(hits(at + 32), hits(at + 48)));
-    if (bits(any) != 0) break;
-  }
-  for (; end - at >= 16; at += 16)
-    if (const unsigned mask = bits(hits(at)); mask != 0) return at + std::countr_zero(mask);
+  for (; end - at >= 4 * kStep; at += 4 * kStep)
+    if (((hits(at) | hits(at + kStep)) | (hits(at + 2 * kStep) | hits(at + 3 * kStep))).bits() != 0) break;
+  for (; end - at >= kStep; at += kStep)
+    if (const unsigned mask = hits(at).bits(); mask != 0) return at + std::countr_zero(mask);
   while (at < end && *at != one && *at != other) ++at;
   return at;
 }

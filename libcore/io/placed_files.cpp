@@ -10,14 +10,13 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/io/direct_writer.h"
+#include "libcore/io/file.h"
 #include "libcore/io/file_calls.h"
 
 namespace megalith {
 namespace {
 
-constexpr size_t kWorthDirect = size_t{1} << 16;  // smaller pieces go through the page cache
-constexpr size_t kOneCall = size_t{4} << 20;
+constexpr size_t kBlock = DirectFile::kBlock;
 constexpr size_t kMostOpen = 16;  // files that are written at the same time
 
 size_t round_up(size_t value, size_t step) {
@@ -35,8 +34,9 @@ struct Descriptor {
   int fd;
 };
 
-int open_or_fail(const std::string& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+/// `path`: for messages.
+int open_or_fail(const std::string& open_path, int flags, const std::string& path) {
+  const int fd = ::open(open_path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0) fail_write(flags & O_CREAT ? "create" : "open", path);
   return fd;
 }
@@ -50,45 +50,47 @@ void take_room(int fd, uint64_t size, const std::string& path) {
 }  // namespace
 
 struct PlacedFiles::OpenFile {
-  OpenFile(size_t opened, std::string name)
+  OpenFile(size_t opened, const File& file)
       : number(opened),
-        path(std::move(name)),
-        cached(open_or_fail(path, O_RDWR)),
-        direct(open_direct(cached.fd)) {}
+        descriptor(open_or_fail(file.open_path, O_RDWR, file.path)),
+        direct(descriptor.fd, file.path) {}
   size_t number;
-  std::string path;
-  Descriptor cached, direct;
+  Descriptor descriptor;
+  DirectFile direct;
 };
 
-PlacedFiles::PlacedFiles(size_t memory) : memory_(round_up(memory, kPieces * kBlock)) {
-  thread_ = std::thread([this] { serve_disk(); });
-}
+PlacedFiles::PlacedFiles(size_t memory)
+    : memory_(round_up(memory, kPieces * kBlock)), thread_([this] { wake_reader(); }) {}
 
-PlacedFiles::~PlacedFiles() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  work_.notify_one();
-  thread_.join();
-}
+PlacedFiles::~PlacedFiles() = default;
 
 size_t PlacedFiles::create(std::string path, uint64_t size) {
-  const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL));
-  take_room(file.fd, size, path);
+  const Descriptor file(open_or_fail(path, O_RDWR | O_CREAT | O_EXCL, path));
+  return add(file.fd, {.path = path, .open_path = path}, size);
+}
+
+size_t PlacedFiles::fill(const AtomicFile& file, uint64_t size) {
+  const Descriptor opened(open_or_fail(file.open_path(), O_RDWR, file.path()));
+  return add(opened.fd, {.path = file.path(), .open_path = file.open_path()}, size);
+}
+
+size_t PlacedFiles::add(int fd, File file, uint64_t size) {
+  take_room(fd, size, file.path);
   struct stat info {};
-  if (::fstat(file.fd, &info) != 0) fail_write("inspect", path);
-  const std::lock_guard lock(mutex_);
-  files_.push_back({std::move(path), info.st_dev, info.st_ino});
+  if (::fstat(fd, &info) != 0) fail_write("inspect", file.path);
+  file.device = info.st_dev;
+  file.node = info.st_ino;
+  const IoThread::Lock lock = thread_.lock();
+  files_.push_back(std::move(file));
   return files_.size() - 1;
 }
 
 void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   File& to = files_[file];
-  const Descriptor open(open_or_fail(to.path, O_RDWR));
+  const Descriptor open(open_or_fail(to.open_path, O_RDWR, to.path));
   for (const FilePart& part : parts)
     write_at_place(open.fd, {part.offset, part.bytes.data(), part.bytes.size()}, to.path);
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   for (const FilePart& part : parts) note(to, part.offset, part.bytes.size());
   wake_reader();
 }
@@ -134,7 +136,6 @@ bool PlacedFiles::make_room(size_t room) {
     if (!first.written || first.readers > 0 || (reading_ && first.unread > 0 && !reader_is_stuck()))
       return false;
     pieces_.pop_front();
-    --next_;
   }
 }
 
@@ -142,9 +143,8 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
   const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
   if (filling_ || bytes == 0 || bytes > most())
     fail(ErrorKind::kInternal, files_[file].path, ": a piece of ", bytes, " bytes out of turn");
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return error_ || make_room(room); });
-  if (error_) std::rethrow_exception(error_);
+  IoThread::Lock lock = thread_.lock();
+  thread_.wait(lock, [&] { return make_room(room); });
   char* const data = memory_.as<char>().data() + head_ + before;
   pieces_.push_back({file, offset, bytes, head_, data, bytes});
   head_ += room;
@@ -153,37 +153,45 @@ std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
 }
 
 void PlacedFiles::end() {
+  Piece* piece = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const IoThread::Lock lock = thread_.lock();
+    piece = &pieces_.back();  // its place in the deque's memory stays
     filling_ = false;
     wake_reader();
   }
-  work_.notify_one();
+  thread_.give({.work =
+                    [this, piece] {
+                      opened(piece->file).direct.write({piece->offset, piece->data, piece->bytes});
+                    },
+                .done =
+                    [this, piece] {
+                      piece->written = true;
+                      note(files_[piece->file], piece->offset, piece->bytes);
+                    }});
 }
 
 void PlacedFiles::finish() {
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return error_ || next_ == pieces_.size(); });
-  if (error_) std::rethrow_exception(error_);
+  thread_.wait_for_jobs();
 }
 
 PlacedFiles::Reader::Reader(PlacedFiles& files) : files_(files) {
-  const std::lock_guard lock(files_.mutex_);
+  const IoThread::Lock lock = files_.thread_.lock();
   files_.reading_ = true;
 }
 
 PlacedFiles::Reader::~Reader() {
   {
-    const std::lock_guard lock(files_.mutex_);
+    const IoThread::Lock lock = files_.thread_.lock();
     files_.reading_ = false;
   }
-  files_.room_.notify_all();
+  files_.thread_.changed();
 }
 
 size_t PlacedFiles::find(int fd) const {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return kNone;
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   for (size_t i = 0; i < files_.size(); ++i)
     if (files_[i].device == info.st_dev && files_[i].node == info.st_ino) return i;
   return kNone;
@@ -199,7 +207,7 @@ PlacedFiles::Piece* PlacedFiles::piece_at(size_t file, uint64_t offset) {
 }
 
 PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, size_t bytes) {
-  std::unique_lock lock(mutex_);
+  IoThread::Lock lock = thread_.lock();
   const File& from = files_[file];
   while (true) {
     if (Piece* const piece = piece_at(file, offset)) {
@@ -210,85 +218,34 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
       lock.lock();
       --piece->readers;
       piece->unread -= std::min(n, piece->unread);
-      if (piece->unread == 0) room_.notify_all();
+      if (piece->unread == 0) thread_.changed();
       return {.copied = n, .in_file = 0};
     }
     if (auto next = from.there.upper_bound(offset); next != from.there.begin())
       if (const uint64_t end = std::prev(next)->second; end > offset)
         return {.copied = 0, .in_file = static_cast<size_t>(std::min<uint64_t>(bytes, end - offset))};
-    if (abandoned_ || error_) fail(ErrorKind::kIo, from.path, ": was not written to its end");
+    if (abandoned_ || thread_.failed(lock)) fail(ErrorKind::kIo, from.path, ": was not written to its end");
     waiting_ = true;
-    room_.notify_all();
+    thread_.changed();
     bytes_.wait(lock, [&] { return !waiting_; });
   }
 }
 
 void PlacedFiles::abandon() {
-  const std::lock_guard lock(mutex_);
+  const IoThread::Lock lock = thread_.lock();
   abandoned_ = true;
   wake_reader();
-}
-
-void PlacedFiles::serve_disk() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    work_.wait(lock, [&] { return ended_ || next_ + (filling_ ? 1 : 0) < pieces_.size(); });
-    if (ended_) return;
-    Piece& piece = pieces_[next_];  // its place in the deque's memory stays
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      write_piece(piece);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    lock.lock();
-    if (error) {
-      error_ = error;
-      ended_ = true;
-      wake_reader();
-    } else {
-      piece.written = true;
-      note(files_[piece.file], piece.offset, piece.bytes);
-      ++next_;
-    }
-    room_.notify_all();
-  }
 }
 
 PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
   for (const auto& open : open_)
     if (open->number == file) return *open;
   if (open_.size() == kMostOpen) open_.pop_front();
-  const auto path_of = [&] {
-    const std::lock_guard lock(mutex_);
-    return files_[file].path;
+  const auto named = [&]() -> const File& {
+    const IoThread::Lock lock = thread_.lock();
+    return files_[file];  // its names do not change
   };
-  return *open_.emplace_back(std::make_unique<OpenFile>(file, path_of()));
-}
-
-// What does not fill its blocks goes through the page cache, where the other parts of those blocks meet it.
-void PlacedFiles::write_piece(const Piece& piece) {
-  const OpenFile& file = opened(piece.file);
-  const std::string& path = file.path;
-  const uint64_t end = piece.offset + piece.bytes, first = round_up(piece.offset, kBlock),
-                 last = end / kBlock * kBlock;
-  const auto cached = [&](uint64_t from, uint64_t to) {
-    write_at_place(file.cached.fd, {from, piece.data + (from - piece.offset), to - from}, path);
-  };
-  if (file.direct.fd < 0 || last < first + kWorthDirect) {
-    cached(piece.offset, end);
-    // Only a wish: the sync at the end waits for everything.
-    if (file.direct.fd < 0)
-      ::sync_file_range(file.cached.fd, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.bytes),
-                        SYNC_FILE_RANGE_WRITE);
-    return;
-  }
-  cached(piece.offset, first);
-  for (uint64_t at = first; at < last; at += kOneCall)
-    write_direct({.direct = file.direct.fd, .cached = file.cached.fd},
-                 {at, piece.data + (at - piece.offset), std::min<uint64_t>(kOneCall, last - at)}, path);
-  cached(last, end);
+  return *open_.emplace_back(std::make_unique<OpenFile>(file, named()));
 }
 
 }  // namespace megalith

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include <emmintrin.h>
 #include <simdjson.h>
 
 #include "libcore/base/error.h"
@@ -29,10 +28,22 @@ bool is_low(uint32_t unit) {
   return (unit & 0xFC00) == 0xDC00;
 }
 
+char* behind_digits(char* at, const char* end) {
+  while (at < end && is_digit(*at)) ++at;
+  return at;
+}
+/// `at` itself where no exponent stands.
+char* behind_exponent(char* at, const char* end) {
+  if (at == end || (*at != 'e' && *at != 'E')) return at;
+  char* digits = at + 1;
+  if (digits < end && (*digits == '+' || *digits == '-')) ++digits;
+  return digits < end && is_digit(*digits) ? behind_digits(digits, end) : at;
+}
+
 /// A bit for each of 64 bytes that is a quote, a backslash or a control character.
 uint64_t specials_of(const char* at) {
   uint64_t mask = 0;
-  for (int i = 0; i < 64; i += Sse2::kBytes) mask |= Sse2::specials(Sse2::load(at + i)) << i;
+  for (int i = 0; i < 64; i += Generic::kBytes) mask |= Generic::specials(Generic::load(at + i)) << i;
   return mask;
 }
 
@@ -105,7 +116,6 @@ void decode_unit(const char*& at, const char* end, char*& out) {
 /// An escape is never shorter than what it stands for. (A lone surrogate gives three bytes that equal no
 /// UTF-8 text.)
 char* unescape(const char* at, const char* end, char* out) {
-  const __m128i backslash = _mm_set1_epi8('\\');
   const auto decode = [&] {  // from the backslash at `at` on
     do {
       if (at[1] == 'u') {
@@ -116,12 +126,12 @@ char* unescape(const char* at, const char* end, char* out) {
       }
     } while (at < end && *at == '\\');
   };
-  while (end - at >= 16) {
-    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, backslash)));
+  while (end - at >= Bytes16::kBytes) {
+    const Bytes16 x = Bytes16::load(at);
+    const unsigned mask = x.is('\\').bits();
     const auto plain = static_cast<size_t>(std::countr_zero(mask | 0x10000u));
-    if (at - out >= 16 || mask == 0)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out), x);  // ends before the next byte to be read
+    if (at - out >= Bytes16::kBytes || mask == 0)
+      x.store(out);  // ends before the next byte to be read
     else
       copy_short(out, at, plain);
     at += plain;
@@ -198,7 +208,7 @@ const char* DocumentParser::article_and_name(Kind kind) {
   return "";
 }
 
-DocumentParser::DocumentParser(std::vector<std::string> keys) : json_text_(json_text()) {
+DocumentParser::DocumentParser(std::vector<std::string> keys) : json_text_(json_text(chosen_isa())) {
   for (const std::string& key : keys) {
     slots_.emplace_back(key, std::vector<std::string>{key});
     chosen_.push_back(chosen_.size());
@@ -435,21 +445,12 @@ bool DocumentParser::skip_word(std::string_view word) {
 }
 
 bool DocumentParser::skip_number() {
-  const auto digits = [&](char* at) {
-    while (at < end_ && is_digit(*at)) ++at;
-    return at;
-  };
   char* at = at_;
   if (at < end_ && *at == '-') ++at;
   if (at == end_ || !is_digit(*at)) return false;
-  at = *at == '0' ? at + 1 : digits(at);
-  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = digits(at + 1);
-  if (at < end_ && (*at == 'e' || *at == 'E')) {
-    char* exponent = at + 1;
-    if (exponent < end_ && (*exponent == '+' || *exponent == '-')) ++exponent;
-    if (exponent < end_ && is_digit(*exponent)) at = digits(exponent);
-  }
-  at_ = at;
+  at = *at == '0' ? at + 1 : behind_digits(at, end_);
+  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = behind_digits(at + 1, end_);
+  at_ = behind_exponent(at, end_);
   return true;
 }
 

@@ -122,15 +122,15 @@ bool fits_64_bits(std::string_view digits, bool negative) {
 // simdjson refuses integers beyond 64 bits; ".0" behind them makes them doubles. (Hugging Face's
 // tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 where there is no limit.)
 std::string with_long_integers_as_doubles(std::string_view text) {
+  const auto one_of = [](std::string_view some, char c) { return some.find(c) != std::string_view::npos; };
   std::string out;
   bool in_string = false;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-    const bool fraction =
-        !out.empty() && (out.back() == '.' || out.back() == 'e' || out.back() == 'E' || out.back() == '+');
+    const bool fraction = !out.empty() && one_of(".eE+", out.back());
     out += text.substr(at, end - at);
     const char next = end < text.size() ? text[end] : '\0';
-    if (!in_string && !fraction && end - at >= kLongInteger && next != '.' && next != 'e' && next != 'E' &&
+    if (!in_string && !fraction && end - at >= kLongInteger && !one_of(".eE", next) &&
         !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-'))
       out += ".0";
     if (end < text.size()) out += next;

@@ -1,16 +1,14 @@
 #include "libcore/json/json_text.h"
 
-#include "libcore/base/isa.h"
 #include "libcore/json/json_text_inl.h"
 
 namespace megalith {
 
-const JsonText kJsonTextGeneric = {find_special<Sse2>, decode<Sse2>};
-
-const JsonText& json_text() {
-  const Isa isa = chosen_isa();
-  if (has_vbmi2(isa)) return kJsonTextAvx512Vbmi2;
-  return isa >= Isa::kAvx2 ? kJsonTextAvx2 : kJsonTextGeneric;
+const JsonText& json_text(Isa isa) {
+  static constexpr JsonText kGeneric = {find_special<Generic>, decode<Generic>};
+  return *select<const JsonText*>(isa, {.generic = &kGeneric,
+                                        .avx2 = MEGALITH_IF_SIMD(&kJsonTextAvx2),
+                                        .avx512vbmi2 = MEGALITH_IF_SIMD(&kJsonTextAvx512Vbmi2)});
 }
 
 }  // namespace megalith

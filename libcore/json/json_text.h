@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "libcore/base/isa.h"
+
 namespace megalith {
 
 /// What lies between the quotes of a JSON string, read many bytes at a time. UTF-8 is not checked.
@@ -20,9 +22,9 @@ struct JsonText {
   static constexpr size_t kSlack = 64;
 };
 
-/// For the processor, or what MEGALITH_ISA names (base/isa.h).
-const JsonText& json_text();
+/// The fastest for `isa`.
+const JsonText& json_text(Isa isa);
 
-extern const JsonText kJsonTextGeneric, kJsonTextAvx2, kJsonTextAvx512Vbmi2;
+extern const JsonText kJsonTextAvx2, kJsonTextAvx512Vbmi2;
 
 }  // namespace megalith

@@ -1,3 +1,5 @@
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 #include <immintrin.h>
 
 #include "libcore/json/json_text_inl.h"
@@ -22,3 +24,4 @@ struct Avx2 {
 const JsonText kJsonTextAvx2 = {find_special<Avx2>, decode<Avx2>};
 
 }  // namespace megalith
+#endif

@@ -1,3 +1,5 @@
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 #include <immintrin.h>
 
 #include "libcore/json/json_text_inl.h"
@@ -158,3 +160,4 @@ const char* find_special_avx512(const char* at, const char* end) {
 const JsonText kJsonTextAvx512Vbmi2 = {find_special_avx512, decode_vbmi2};
 
 }  // namespace megalith
+#endif

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <emmintrin.h>
-
+#include "libcore/base/bytes16.h"
 #include "libcore/json/json_text.h"
 
 /// Parts of JsonText for the files that are compiled for one instruction set. It calls no inline function
@@ -92,17 +91,12 @@ inline bool is_special(char c) {
   return c == '"' || c == '\\' || static_cast<unsigned char>(c) <= 0x1F;
 }
 
-/// What each x86-64 processor has.
-struct Sse2 {
-  static constexpr int kBytes = 16;
-  static __m128i load(const char* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
-  static void store(char* out, __m128i x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(out), x); }
-  static uint64_t specials(__m128i x) {
-    const __m128i text =
-        _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')), _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')));
-    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8(0x1F)), x);
-    return static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(text, control)));
-  }
+/// What each processor has.
+struct Generic {
+  static constexpr int kBytes = Bytes16::kBytes;
+  static Bytes16 load(const char* at) { return Bytes16::load(at); }
+  static void store(char* out, Bytes16 x) { x.store(out); }
+  static uint64_t specials(Bytes16 x) { return (x.is('"') | x.is('\\') | x.at_most(0x1F)).bits(); }
 };
 
 /// Simd::Register of Simd::kBytes bytes is loaded, stored, and has a bit for each special byte.

@@ -42,7 +42,7 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
 }
 
 void Head::backward(const Ctx& ctx, View dx, const Saved& saved) const {
-  norm_.backward(ctx, dx, saved.dnormed, saved.x, saved.norm, false);
+  norm_.backward(ctx, {.dx = dx, .dy = saved.dnormed, .x = saved.x}, saved.norm);
 }
 
 void Head::logits(const Ctx& ctx, View logits, ConstView x) const {

@@ -17,11 +17,22 @@
 namespace megalith {
 namespace {
 
+/// Who makes a call.
+struct Caller {
+  std::shared_ptr<ThreadGroup> group;
+  int rank;
+};
+
 /// This rank's part in a collective call, from when all have come until none needs the others' memory.
 class Visit {
  public:
-  Visit(ThreadGroup& group, int rank, const GroupCall& call)
-      : group_(group), rank_(rank), calls_(group.meet(rank, call)) {}
+  Visit(const Caller& me, const GroupCall& call) : group_(*me.group), rank_(me.rank) {
+    const std::string problem = problem_of(call, group_.size(), rank_);
+    if (!problem.empty())
+      fail(ErrorKind::kInternal, group_.name(), ": rank ", group_.world_rank(rank_), ": ", call.name, ": ",
+           problem);
+    calls_ = group_.meet(rank_, call);
+  }
   ~Visit() { group_.part(rank_); }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
@@ -32,21 +43,6 @@ class Visit {
   ThreadGroup& group_;
   int rank_;
   std::span<const GroupCall> calls_;
-};
-
-/// Who makes a call.
-struct Caller {
-  std::shared_ptr<ThreadGroup> group;
-  int rank;
-
-  [[noreturn]] void refuse(const char* call, const std::string& why) const {
-    fail(ErrorKind::kInternal, group->name(), ": rank ", group->world_rank(rank), ": ", call, ": ", why);
-  }
-  /// `whole` has to be size() parts like `part`, and these may share memory only where `part` is place `own`.
-  void check_parts(const char* call, const ConstView& whole, const ConstView& part, int own) const;
-  void check_reducible(const char* call, DType dtype) const {
-    if (!can_reduce(dtype)) refuse(call, concat("no sums or maxima of ", name_of(dtype)));
-  }
 };
 
 const std::byte* bytes_at(const ConstView& view, size_t offset) {
@@ -60,36 +56,12 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-bool overlap(const ConstView& a, const ConstView& b) {
-  return bytes_at(a, 0) < bytes_at(b, b.bytes()) && bytes_at(b, 0) < bytes_at(a, a.bytes());
-}
-
-void Caller::check_parts(const char* call, const ConstView& whole, const ConstView& part, int own) const {
-  if (whole.dtype != part.dtype || whole.elements() != part.elements() * group->size())
-    refuse(call, concat("want ", group->size(), " parts of ", part.elements(), " ", name_of(part.dtype),
-                        ", got ", whole.elements(), " ", name_of(whole.dtype)));
-  if (overlap(whole, part) && part.data != bytes_at(whole, part.bytes() * static_cast<size_t>(own)))
-    refuse(call, concat("its tensors share memory, and not just place ", own));
-}
-
-/// What rank i of a group alone reduces: whole cache lines, but for the end.
-struct Slice {
-  int64_t begin, elements;
-  Slice(int64_t all, int size, int i) {
-    constexpr int64_t kLine = 64;
-    const int64_t part = ((all + size - 1) / size + kLine - 1) / kLine * kLine;
-    begin = std::min(all, part * i);
-    elements = std::min(all, begin + part) - begin;
-  }
-};
-
 // ---- collectives, on the stream's thread
 // -----------------------------------------------------------------------
 
 /// Each rank reduces one slice of everybody's tensor and writes it to all of them: nothing is staged.
 void all_reduce(const Caller& me, const View& view, Reduce reduce) {
-  me.check_reducible("all_reduce", view.dtype);
-  const Visit visit(*me.group, me.rank, {.name = "all_reduce", .in = view, .out = view, .reduce = reduce});
+  const Visit visit(me, all_reduce_call(view, reduce));
   const Slice slice(view.elements(), me.group->size(), me.rank);
   const size_t offset = static_cast<size_t>(slice.begin) * size_of(view.dtype);
   SliceReduction mine{
@@ -102,9 +74,7 @@ void all_reduce(const Caller& me, const View& view, Reduce reduce) {
 }
 
 void reduce_scatter(const Caller& me, const View& mine, const ConstView& in, Reduce reduce) {
-  me.check_reducible("reduce_scatter", in.dtype);
-  me.check_parts("reduce_scatter", in, mine, me.rank);
-  const Visit visit(*me.group, me.rank, {.name = "reduce_scatter", .in = in, .out = mine, .reduce = reduce});
+  const Visit visit(me, reduce_scatter_call(mine, in, reduce));
   SliceReduction slice{.dtype = in.dtype,
                        .reduce = reduce,
                        .elements = mine.elements(),
@@ -116,8 +86,7 @@ void reduce_scatter(const Caller& me, const View& mine, const ConstView& in, Red
 }
 
 void all_gather(const Caller& me, const View& out, const ConstView& mine) {
-  me.check_parts("all_gather", out, mine, me.rank);
-  const Visit visit(*me.group, me.rank, {.name = "all_gather", .in = mine, .out = out});
+  const Visit visit(me, all_gather_call(out, mine));
   std::byte* to = bytes_at(out, 0);
   for (const GroupCall& call : visit.calls()) {
     copy_if_apart(to, call.in.data, mine.bytes());
@@ -126,14 +95,8 @@ void all_gather(const Caller& me, const View& out, const ConstView& mine) {
 }
 
 void all_to_all(const Caller& me, const View& out, const ConstView& in) {
-  const int size = me.group->size();
-  if (in.dtype != out.dtype || in.elements() != out.elements() || in.elements() % size != 0 ||
-      overlap(in, out))
-    me.refuse("all_to_all",
-              concat("want two tensors apart that are alike and have ", size, " equal parts, got ", in.shape,
-                     " ", name_of(in.dtype), " and ", out.shape, " ", name_of(out.dtype)));
-  const Visit visit(*me.group, me.rank, {.name = "all_to_all", .in = in, .out = out});
-  const size_t part = in.bytes() / static_cast<size_t>(size);
+  const Visit visit(me, all_to_all_call(out, in));
+  const size_t part = in.bytes() / static_cast<size_t>(me.group->size());
   std::byte* to = bytes_at(out, 0);
   for (const GroupCall& call : visit.calls()) {
     copy_if_apart(to, bytes_at(call.in, part * static_cast<size_t>(me.rank)), part);
@@ -142,20 +105,12 @@ void all_to_all(const Caller& me, const View& out, const ConstView& in) {
 }
 
 void broadcast(const Caller& me, const View& view, int root) {
-  if (root < 0 || root >= me.group->size())
-    me.refuse("broadcast", concat("no place ", root, " among ", me.group->size()));
-  const Visit visit(*me.group, me.rank, {.name = "broadcast", .in = view, .out = view, .root = root});
+  const Visit visit(me, broadcast_call(view, root));
   copy_if_apart(view.data, visit.calls()[static_cast<size_t>(root)].in.data, view.bytes());
 }
 
 // ---- the communicator
 // ------------------------------------------------------------------------------------------
-
-/// Where a rank wants to be in a split.
-struct Wish {
-  int color, key, rank;
-  bool operator<(const Wish& other) const { return std::pair(key, rank) < std::pair(other.key, other.rank); }
-};
 
 class ThreadComm final : public Communicator {
  public:
@@ -198,7 +153,7 @@ class ThreadComm final : public Communicator {
   std::vector<std::string> exchange(std::string_view mine) override {
     std::vector<std::string> all;
     guarded(me_, [&](const Caller& me) {
-      const Visit visit(*me.group, me.rank, {.name = "exchange", .text = mine});
+      const Visit visit(me, {.name = "exchange", .text = mine});
       for (const GroupCall& call : visit.calls()) all.emplace_back(call.text);
     });
     return all;
@@ -223,30 +178,27 @@ class ThreadComm final : public Communicator {
         [me = me_, work] { guarded(me, work); },
         [me = me_] { me.group->world()->abort(concat("rank ", me.group->world_rank(me.rank), " failed")); });
   }
-  std::vector<Wish> wishes(int color, int key);
+  std::vector<Wish> members(int color, int key);
 
   Caller me_;
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// Of the ranks of this color, in the new group's order.
-std::vector<Wish> ThreadComm::wishes(int color, int key) {
+std::vector<Wish> ThreadComm::members(int color, int key) {
   const Wish mine{color, key, me_.rank};
-  std::vector<Wish> chosen;
+  std::vector<Wish> all;
   for (const std::string& bytes : exchange({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-    Wish wish{};
-    std::memcpy(&wish, bytes.data(), sizeof wish);
-    if (wish.color == color) chosen.push_back(wish);
+    all.emplace_back();
+    std::memcpy(&all.back(), bytes.data(), sizeof(Wish));
   }
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
+  return members_of(color, all);
 }
 
 std::unique_ptr<Communicator> ThreadComm::split(const std::string& name, int color, int key) {
-  const std::vector<Wish> members = wishes(color, key);
+  const std::vector<Wish> chosen = members(color, key);
   std::vector<int> world_ranks;
   int place = 0;
-  for (const Wish& wish : members) {
+  for (const Wish& wish : chosen) {
     if (wish.rank == me_.rank) place = static_cast<int>(world_ranks.size());
     world_ranks.push_back(me_.group->world_rank(wish.rank));
   }
@@ -254,8 +206,8 @@ std::unique_ptr<Communicator> ThreadComm::split(const std::string& name, int col
   guarded(me_, [&](const Caller& me) {
     if (place == 0)
       me.group->give(me.rank, std::make_shared<ThreadGroup>(me.group->world(), name, world_ranks));
-    const Visit visit(*me.group, me.rank, {.name = "split"});
-    made = std::make_unique<ThreadComm>(me.group->take(members[0].rank), place);
+    const Visit visit(me, {.name = "split"});
+    made = std::make_unique<ThreadComm>(me.group->take(chosen[0].rank), place);
   });
   me_.group->give(me_.rank, nullptr);
   return made;

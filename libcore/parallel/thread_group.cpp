@@ -29,34 +29,6 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-std::string describe(const ConstView& view) {
-  return concat(view.elements(), " ", name_of(view.dtype));
-}
-
-std::string describe(const GroupCall& call) {
-  std::string text = call.name;
-  if (call.in.shape.rank > 0) text += " of " + describe(call.in);
-  if (call.reduce) text += *call.reduce == Reduce::kSum ? " (sum)" : " (max)";
-  if (call.root >= 0) text += concat(" from place ", call.root);
-  return text;
-}
-
-bool agree(const GroupCall& a, const GroupCall& b) {
-  return std::strcmp(a.name, b.name) == 0 && a.in.dtype == b.in.dtype && a.in.elements() == b.in.elements() &&
-         a.reduce == b.reduce && a.root == b.root;
-}
-
-/// "rank 3", "ranks 3, 5"
-std::string list_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += concat(i == 0 ? "" : ", ", ranks[i]);
-  return text;
-}
-
-std::string describe(std::chrono::milliseconds time) {
-  return concat(static_cast<double>(time.count()) / 1000, " s");
-}
-
 }  // namespace
 
 // ---- the run
@@ -196,10 +168,8 @@ void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& mi
     waited_for.push_back(world_rank(other));
     if (member(other).left) left.push_back(world_rank(other));
   }
-  const std::string text =
-      left.empty() ? concat("waited ", describe(world_->timeout()), " for ", list_ranks(waited_for),
-                            ", in vain; if a rank may take that long, raise --distributed-timeout-minutes")
-                   : concat("would wait for ever for ", list_ranks(left), ", which left the group");
+  const std::string text = left.empty() ? waited_in_vain(world_->timeout(), list_ranks(waited_for))
+                                        : waits_for_ever(list_ranks(left));
   const Error error(ErrorKind::kComm, concat(place(rank, call), ": ", text));
   world_->stop(error.what(), world_rank(rank), std::make_exception_ptr(error));
   throw Error(error);
@@ -253,9 +223,8 @@ void ThreadGroup::check_calls() const {
   for (int rank = 1; rank < size(); ++rank) {
     const GroupCall &first = calls_[0], &other = calls_[static_cast<size_t>(rank)];
     if (!agree(first, other))
-      fail(ErrorKind::kInternal, name_, ": call ", member(0).calls, ": rank ", world_rank(0), " comes with ",
-           describe(first), ", rank ", world_rank(rank), " with ", describe(other),
-           "; all ranks of a group have to make the same calls");
+      fail(ErrorKind::kInternal, name_, ": call ", member(0).calls, ": ",
+           disagreement(list_ranks({world_rank(0)}), first, list_ranks({world_rank(rank)}), other));
   }
 }
 
@@ -273,9 +242,8 @@ std::shared_ptr<ThreadGroup> ThreadGroup::take(int giver) {
 // --------------------------------------------------------------------------------------------------
 
 void ThreadGroup::check_peer(int rank, const char* call, int peer) const {
-  if (peer < 0 || peer >= size() || peer == rank)
-    fail(ErrorKind::kInternal, place(rank, call), ": place ", peer, " of ", size(), " is no peer of place ",
-         rank);
+  const std::string problem = peer_problem(peer, size(), rank);
+  if (!problem.empty()) fail(ErrorKind::kInternal, place(rank, call), ": ", problem);
 }
 
 void ThreadGroup::set_slots(int rank, const View& memory, int slots) {
@@ -300,9 +268,8 @@ void ThreadGroup::send(int rank, const ConstView& view, int peer) {
   ++mine.calls;
   check_alive(rank, "send");
   check_peer(rank, "send", peer);
-  if (mine.slots.empty() || view.bytes() > mine.slot_bytes)
-    fail(ErrorKind::kInternal, place(rank, "send"), ": ", view.bytes(), " bytes do not fit in ",
-         mine.slots.size(), " slots of ", mine.slot_bytes, " bytes (set_send_slots)");
+  const std::string problem = slot_problem(view.bytes(), mine.slots.size(), mine.slot_bytes);
+  if (!problem.empty()) fail(ErrorKind::kInternal, place(rank, "send"), ": ", problem);
   auto slot = mine.slots.end();
   const auto find_free = [&] {
     slot = std::find_if(mine.slots.begin(), mine.slots.end(),

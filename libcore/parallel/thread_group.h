@@ -7,24 +7,15 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "libcore/base/error.h"
-#include "libcore/parallel/communicator.h"
+#include "libcore/parallel/group_call.h"
 
 namespace megalith {
 
 class ThreadGroup;
-
-/// kComm: this rank stopped because another one failed.
-class Aborted : public Error {
- public:
-  explicit Aborted(const std::string& what) : Error(ErrorKind::kComm, what) {}
-};
 
 /// What all groups of one run share: how it ends. Ranks are those of the run. Any thread may call it.
 class ThreadWorld {
@@ -62,16 +53,6 @@ class ThreadWorld {
   std::string why_;
   std::exception_ptr error_;
   int error_rank_ = -1;
-};
-
-/// A collective call as one rank makes it, seen by the others while all of them are in it.
-struct GroupCall {
-  const char* name = "";
-  ConstView in = {};
-  View out = {};
-  std::optional<Reduce> reduce = {};
-  int root = -1;
-  std::string_view text = {};
 };
 
 /// A group of ranks that are threads of one process: where they meet, and what is on its way between them.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "libcore/base/isa.h"
+
 namespace megalith {
 
 /// Conversions between fp32 and the two types of 16 bits (their bits in uint16_t): to nearest even, too large
@@ -12,7 +14,10 @@ struct ElementKernels {
   void (*f16_of_f32)(uint16_t* to, const float* from, int64_t n);
   void (*bf16_of_f32)(uint16_t* to, const float* from, int64_t n);
 };
-/// Those for what chosen_isa() says.
+/// Those for `isa`; for what chosen_isa() said when they were first wanted.
+const ElementKernels& element_kernels(Isa isa);
 const ElementKernels& element_kernels();
+
+extern const ElementKernels kElementKernelsAvx2, kElementKernelsAvx512;
 
 }  // namespace megalith

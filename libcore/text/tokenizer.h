@@ -18,7 +18,8 @@ class Tokenizer {
 
   /// Number of ids, special tokens included, before any padding: every id is in [0, vocab_size).
   virtual int vocab_size() const = 0;
-  /// The id put after a document by --append-eod.
+  /// The id put after a document by --append-eod, in [0, vocab_size). Throws kData when the tokenizer has
+  /// none.
   virtual int eod() const = 0;
   /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may
   /// not be any text (NullTokenizer).

@@ -74,9 +74,12 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, con
 }
 
 /// A device of its own refuses by itself what it has no memory for.
-void require_memory(const RunShape& run, const Backend& backend) {
-  const std::string first = run_memory(run).text();
-  const size_t all = memory_of_all_ranks(run);
+void require_memory(const RunShape& run, const Backend& backend, int ranks_here) {
+  const RunMemory own = run_memory(run);
+  const std::string first = own.text();
+  // Of several machines each checks what it holds, as if its ranks were like the first.
+  const size_t all = ranks_here == run.parallel.world ? memory_of_all_ranks(run)
+                                                      : own.total() * static_cast<size_t>(ranks_here);
   const auto bytes = [](size_t n) { return format_bytes(static_cast<double>(n)); };
   if (run.parallel.world == 1)
     log("memory known before the run: ", first);
@@ -122,7 +125,7 @@ class Run {
     }
     const RunShape shape{config_.model, config_.parallel, config_.train};
     if (leads()) {
-      require_memory(shape, *backend_);
+      require_memory(shape, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
       log_parameters(shape);
     }
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
@@ -405,12 +408,17 @@ bool Run::asked_to_end() {
   return false;
 }
 
-// Cores are shared by the ranks of this process; OMP_NUM_THREADS is what OpenMP would take by itself.
-int threads_of_a_rank(const PretrainConfig& config) {
+// OMP_NUM_THREADS is what OpenMP would take by itself.
+int threads_of_a_rank(const PretrainConfig& config, int share) {
   if (config.train.threads > 0) return config.train.threads;
   if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
     if (const auto threads = parse_int(chosen); threads && *threads > 0) return static_cast<int>(*threads);
-  return std::max(1, usable_cpus() / config.parallel.world);
+  return std::max(1, share);
+}
+
+void use_threads(int threads, int world) {
+  log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
+  set_cpu_threads(threads);
 }
 
 }  // namespace
@@ -421,21 +429,34 @@ PretrainResult train_rank(const RankInput& input) {
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
   const StopSignal stop;
-  const int threads = threads_of_a_rank(config);
-  log("using ", threads, threads == 1 ? " thread" : " threads", config.parallel.world > 1 ? " a rank" : "");
+  // The ranks of this process share its cores.
+  const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
+  use_threads(threads, config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
     return train_rank({config, data, tokenizer, stop, world});
   };
   if (config.parallel.world == 1) return run(*make_self_comm());
   PretrainResult result;
-  const ThreadCommOptions options{.timeout = std::chrono::minutes(config.parallel.timeout_minutes)};
-  run_thread_ranks(config.parallel.world, options, [&](Communicator& world) {
-    mute_this_thread(world.rank() > 0);
-    const PretrainResult mine = run(world);
-    if (world.rank() == 0) result = mine;
-  });
+  run_thread_ranks(config.parallel.world, {.timeout = config.parallel.peer_timeout()},
+                   [&](Communicator& world) {
+                     mute_this_thread(world.rank() > 0);
+                     const PretrainResult mine = run(world);
+                     if (world.rank() == 0) result = mine;
+                   });
   return result;
+}
+
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const ProcessRank& rank) {
+  const StopSignal stop;
+  const int threads = threads_of_a_rank(config, rank.cpu_share);
+  use_threads(threads, rank.world.size());
+  if (config.train.threads == 0 && threads < rank.cpu_share)
+    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
+         rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
+         rank.cpu_share);
+  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here});
 }
 
 }  // namespace megalith

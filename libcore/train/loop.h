@@ -33,6 +33,7 @@ struct RankInput {
   const Tokenizer* tokenizer;  // may be null when no sample text is asked for
   const StopSignal& stop;
   Communicator& world;
+  int ranks_here = 0;  // of `world`, on this machine; 0: all
 };
 
 /// Trains a model as the configuration says, from scratch or from the latest checkpoint of --load: steps,
@@ -43,8 +44,20 @@ struct RankInput {
 /// kData when loss or gradient stay not finite.
 PretrainResult train_rank(const RankInput&);
 
-/// The whole run: one rank in this thread, or --nproc ranks as threads of this process, each with its share
-/// of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
+/// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process, each
+/// with its share of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer);
+
+/// One rank of a run whose other ranks are processes, too.
+struct ProcessRank {
+  Communicator& world;
+  int ranks_here = 1;  // of `world`, on this machine
+  int cpu_share = 1;   // CPUs of this machine for each of them
+};
+
+/// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS says how
+/// many.
+PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
+                     const ProcessRank&);
 
 }  // namespace megalith

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// Complains about what this version cannot do (processes of a launcher, context and expert ranks, --fp16),
-/// about a layout of other than --nproc ranks, and about what training needs and was not given.
+/// Complains about what this version cannot do (context and expert ranks, --fp16, processes on GPUs), about a
+/// layout of other than the processes' or --nproc ranks, and about what training needs and was not given.
 void check_run(const PretrainConfig&, Problems&);
 
 /// kUsage, with every difference, when `args` (a checkpoint's; `from` names it) describe a model whose

@@ -44,6 +44,9 @@ class Trainer {
 
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
+  const Shards& shards() const { return *shards_; }
+  /// Of the last step, until the next one begins: as they were summed, before clipping.
+  const GradBuffer& grads() const { return *grads_; }
   Optimizer& optimizer() { return *optimizer_; }
   /// The whole model; only where there is one rank of the tensor and pipeline axes.
   const Stage& stage() const { return stages_.front(); }

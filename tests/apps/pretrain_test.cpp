@@ -6,16 +6,13 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
 #include "libcore/json/json.h"
-#include "tests/apps/pretrain_run.h"
+#include "tests/apps/pretrain_app.h"
 
 namespace megalith::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-class PretrainApp : public PretrainRun {};
 
 TEST_F(PretrainApp, ResumesBitForBit) {
   const CommandResult whole = train("--save whole --load whole --log-json whole.jsonl");
@@ -110,11 +107,6 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   refused("--vocab-size 40", "document", ErrorKind::kData);     // R16
   refused("--load none --exit-on-missing-checkpoint", "holds no checkpoint", ErrorKind::kNoInput);
   EXPECT_FALSE(fs::exists(dir_ / "none"));
-  const CommandResult ranks =
-      run_command("cd " + dir_.path().string() + " && WORLD_SIZE=8 " + app("pretrain") + " " + kModel);
-  EXPECT_EQ(ranks.code, 64);
-  EXPECT_NE(ranks.err.find("WORLD_SIZE=8 in the environment: a launcher started"), std::string::npos)
-      << ranks.err;
 }
 
 TEST_F(PretrainApp, RefusesAnotherModelsCheckpointWithEveryDifference) {

@@ -7,6 +7,7 @@
 
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
+#include "libcore/config/launch_config.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
@@ -110,7 +111,7 @@ TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
 TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
   EXPECT_EQ(
       complaint(small() +
-                "--DDP-impl local --distributed-backend nccl --num-workers 2 --no-masked-softmax-fusion "
+                "--DDP-impl local --num-workers 2 --no-masked-softmax-fusion "
                 "--use-flash-attn "
                 "--use-mcore-models --transformer-impl local --no-async-tensor-model-parallel-allreduce "
                 "--attention-softmax-in-fp32 --data-impl mmap --log-throughput --no-rope-fusion "
@@ -231,6 +232,12 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
             "ranks; nearest that work: 2, 4");
   EXPECT_EQ(given(small()).parallel.timeout_minutes, 10);
   EXPECT_EQ(given(small() + "--distributed-timeout-minutes 3").parallel.timeout_minutes, 3);
+  EXPECT_EQ(given(small() + "--distributed-timeout-minutes 3").parallel.peer_timeout(),
+            std::chrono::minutes(3));
+  const ParallelConfig both =
+      given(small() + "--distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 7").parallel;
+  EXPECT_EQ(both.meeting_timeout(), std::chrono::minutes(3));
+  EXPECT_EQ(both.peer_timeout(), std::chrono::seconds(7));
 }
 
 TEST(PretrainConfig, ReadsTheShardingInBothSpellings) {
@@ -351,13 +358,8 @@ TEST(PretrainConfig, IsTheSameFilledByHand) {
   EXPECT_TRUE(differences(by_hand, given(small())).empty());
 }
 
-TEST(PretrainConfig, DiffersFromACheckpointsArgs) {
-  PretrainConfig config;
-  Options options("pretrain", "Train.");
-  config.add_to(options);
-  ASSERT_FALSE(options.read(words(small() + "--hidden-size 192 --lr 2e-3")));
-  options.check();
-  const auto list = options.differences_from(to_json(given(small())), {"Model"});
+TEST(PretrainConfig, SaysInWhatModelsDiffer) {
+  const auto list = differences(given(small()).model, given(small() + "--hidden-size 192 --lr 2e-3").model);
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0].name, "hidden-size");
   EXPECT_EQ(list[0].theirs, "96");
@@ -417,9 +419,11 @@ TEST(PretrainConfig,
 // (tools/golden/megatron_options.py).
 TEST(PretrainConfig, KnowsMegatronsOptionsWithTheirDefaults) {
   PretrainConfig config;
-  const std::vector<Field> fields = fields_of(config);
+  LaunchConfig launch;
+  const std::vector<Field> fields = fields_of(config), launch_fields = fields_of(launch);
   OptionTable table;
-  for (const Field& field : fields) table.add(field);
+  for (const auto* group : {&fields, &launch_fields})
+    for (const Field& field : *group) table.add(field);
   for (const auto& [name, values] : ignored_megatron_options()) table.ignored.emplace(name, values);
   for (const auto& [name, remedy] : refused_megatron_options()) table.refused.emplace(name, remedy);
   int compared = 0;

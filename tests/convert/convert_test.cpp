@@ -21,6 +21,7 @@
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/tensor_copies.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -28,6 +29,7 @@ namespace {
 
 using test::convert_golden;
 using test::TempDir;
+using test::TensorCopies;
 namespace fs = std::filesystem;
 constexpr uint64_t kOneFile = UINT64_MAX;
 
@@ -189,12 +191,9 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   ModelConfig config = source.config();
   config.qkv_bias = false;
   CheckpointWriter writer(dir / "ours", 3);
-  for (const StoredTensor& tensor : source.tensors().tensors()) {
-    const Box box = Box::whole(tensor.name, tensor.shape());
-    if (tensor.name.ends_with("linear_qkv.bias")) continue;
-    writer.put(box, DType::kF32, tensor.shape(),
-               [&source](const Box& part, View out) { source.tensors().read(part, out); });
-  }
+  TensorCopies copies;
+  for (const StoredTensor& tensor : source.tensors().tensors())
+    if (!tensor.name.ends_with("linear_qkv.bias")) copies.put(writer, source.tensors(), tensor);
   const float moment = 1;
   writer.put(Box::whole("optim.m.x", {1}), {&moment, DType::kF32, {1}});
   std::ofstream(dir / "run.jsonl") << R"({"type": "start", "time": 1}
@@ -231,9 +230,8 @@ TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
   CheckpointWriter writer(dir / "ours", 2);
-  for (const StoredTensor& tensor : source.tensors().tensors())
-    writer.put(Box::whole(tensor.name, tensor.shape()), DType::kF32, tensor.shape(),
-               [&source](const Box& part, View out) { source.tensors().read(part, out); });
+  TensorCopies copies;
+  for (const StoredTensor& tensor : source.tensors().tensors()) copies.put(writer, source.tensors(), tensor);
   writer.put_json(kArgsFile, to_json(source.config()));
   writer.put_json(kStateFile, Json::object());
   LossHistory losses;

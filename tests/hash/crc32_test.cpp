@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/isa.h"
+
 namespace megalith {
 namespace {
 
@@ -36,8 +38,13 @@ TEST(Crc32, IsTheCheckValueOfTheCatalogue) {
 TEST(Crc32, EqualsTheDefinitionForEveryLengthAndAlignment) {
   const std::string all = bytes_of(1700);
   for (size_t begin = 0; begin < 17; ++begin)
-    for (size_t n = 0; begin + n <= all.size(); n += n < 300 ? 1 : 13)
-      ASSERT_EQ(crc32(0, all.data() + begin, n), naive(all.substr(begin, n))) << begin << ' ' << n;
+    for (size_t n = 0; begin + n <= all.size(); n += n < 300 ? 1 : 13) {
+      const uint32_t wanted = naive(all.substr(begin, n));
+      ASSERT_EQ(crc32(0, all.data() + begin, n), wanted) << begin << ' ' << n;
+      const auto* const at = reinterpret_cast<const unsigned char*>(all.data()) + begin;
+      for (const Isa isa : test::runnable_isas())
+        ASSERT_EQ(~crc32_kernel(isa)(~0U, at, n), wanted) << name(isa) << ' ' << begin << ' ' << n;
+    }
 }
 
 TEST(Crc32, GoesOnWhereItStopped) {

@@ -146,6 +146,20 @@ TEST_F(PlacedFilesTest, FailTheReaderWhenNothingMoreComes) {
   EXPECT_THROW(file.read_at(5, bytes.data(), bytes.size()), Error);
 }
 
+TEST_F(PlacedFilesTest, FillAFileThatAppearsLater) {
+  AtomicFile named(path(0));
+  {
+    PlacedFiles files(kMiB);
+    const size_t number = files.fill(named, contents_[0].size());
+    place(files, number, 0, contents_[0]);
+    files.finish();
+    EXPECT_EQ(files.find(ReadableFile(named.open_path()).descriptor()), number);
+  }
+  EXPECT_FALSE(file_exists(path(0)));
+  named.commit();
+  EXPECT_TRUE(read_file(path(0)) == contents_[0]);
+}
+
 TEST_F(PlacedFilesTest, RefuseANameThatIsTaken) {
   PlacedFiles files(kMiB);
   files.create(path(0), 100);

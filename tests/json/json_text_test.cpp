@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/isa.h"
 #include "libcore/base/text.h"
+#include "tests/support/isa.h"
 
 namespace megalith {
 namespace {
@@ -20,9 +20,8 @@ struct Kernel {
 
 /// Those that this processor runs.
 std::vector<Kernel> kernels() {
-  std::vector<Kernel> all{{"generic", kJsonTextGeneric}};
-  if (best_isa() >= Isa::kAvx2) all.push_back({"avx2", kJsonTextAvx2});
-  if (has_vbmi2(best_isa())) all.push_back({"avx512vbmi2", kJsonTextAvx512Vbmi2});
+  std::vector<Kernel> all;
+  for (const Isa isa : test::runnable_isas()) all.push_back({name(isa), json_text(isa)});
   return all;
 }
 

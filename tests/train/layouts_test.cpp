@@ -1,5 +1,8 @@
 // Every way of sharing the work trains as one rank does (docs/training.md, "Many ranks").
+#include "tests/train/layouts.h"
+
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -22,27 +25,13 @@
 namespace megalith {
 namespace {
 
+using test::Family;
+using test::kGpt2;
+using test::kLlama;
+using test::Layout;
+using test::layouts;
+using test::shared;
 using test::TempDir;
-
-/// How the ranks share the work.
-struct Layout {
-  const char* name;
-  int tensor = 1, pipeline = 1, data = 1;
-  bool sequence = false;
-  Sharding sharding = Sharding::kNone;
-  int layers_per_chunk = 0;                       // 0: not interleaved
-  std::vector<std::string> pipeline_layers = {};  // empty: even
-  Recompute recompute = Recompute::kNone;
-};
-void PrintTo(const Layout& layout, std::ostream* out) {
-  *out << layout.name;
-}
-
-struct Family {
-  const char* name;
-  bool llama;
-};
-constexpr Family kGpt2{"gpt2", false}, kLlama{"llama", true};
 
 /// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples of 9 tokens a step.
 PretrainConfig one_rank(const Family& family) {
@@ -51,13 +40,7 @@ PretrainConfig one_rank(const Family& family) {
   config.model.heads = 4;
   config.model.seq_length = config.model.max_positions = 12;  // cut over 2 and 4 tensor ranks
   config.model.vocab_size = 50257;
-  if (family.llama) {
-    config.model.position = PositionEmbedding::kRope;
-    config.model.norm = Normalization::kRmsNorm;
-    config.model.swiglu = config.model.untied_head = config.model.group_query = true;
-    config.model.query_groups = 4;
-    config.model.linear_bias = false;
-  }
+  test::set_family(config.model, family);
   config.train.micro_batch = 1;
   config.train.global_batch = 8;
   config.train.lr = 2e-3;
@@ -70,20 +53,7 @@ PretrainConfig one_rank(const Family& family) {
 }
 
 PretrainConfig config_of(const Family& family, const Layout& layout) {
-  PretrainConfig config = one_rank(family);
-  config.parallel = {};
-  config.parallel.tensor = layout.tensor;
-  config.parallel.pipeline = layout.pipeline;
-  config.parallel.data = layout.data;
-  config.parallel.sequence = layout.sequence;
-  config.parallel.sharding = layout.sharding;
-  config.parallel.bucket_size = 4000;  // several buckets
-  if (layout.layers_per_chunk > 0) config.parallel.layers_per_chunk = layout.layers_per_chunk;
-  config.parallel.pipeline_layers = layout.pipeline_layers;
-  config.train.recompute = layout.recompute;
-  if (layout.recompute == Recompute::kFull) config.train.recompute_method = "uniform";
-  config.finish();
-  return config;
+  return shared(one_rank(family), layout);
 }
 
 /// What a run says of itself: the lines of --log-json by iteration.
@@ -130,50 +100,8 @@ const Curve& reference(const Family& family) {
   return at->second;
 }
 
-const std::vector<Layout>& layouts() {
-  static const std::vector<Layout> kLayouts = {
-      {.name = "tp2", .tensor = 2},
-      {.name = "tp2_sp", .tensor = 2, .sequence = true},
-      {.name = "tp4_sp_full", .tensor = 4, .sequence = true, .recompute = Recompute::kFull},
-      {.name = "pp2", .pipeline = 2},
-      {.name = "pp4_selective", .pipeline = 4, .recompute = Recompute::kSelective},
-      {.name = "pp2_vpp2", .pipeline = 2, .layers_per_chunk = 1},
-      {.name = "pp2_uneven", .pipeline = 2, .pipeline_layers = {"1", "3"}},
-      {.name = "dp2", .data = 2},
-      {.name = "dp4_zero1", .data = 4, .sharding = Sharding::kOptimizer},
-      {.name = "dp2_zero2", .data = 2, .sharding = Sharding::kGradients},
-      {.name = "dp4_zero2_full", .data = 4, .sharding = Sharding::kGradients, .recompute = Recompute::kFull},
-      {.name = "tp2_dp2_zero1", .tensor = 2, .data = 2, .sharding = Sharding::kOptimizer},
-      {.name = "tp2_sp_pp2", .tensor = 2, .pipeline = 2, .sequence = true},
-      {.name = "pp2_dp2_zero1", .pipeline = 2, .data = 2, .sharding = Sharding::kOptimizer},
-      {.name = "tp2_sp_pp2_dp2_zero1",
-       .tensor = 2,
-       .pipeline = 2,
-       .data = 2,
-       .sequence = true,
-       .sharding = Sharding::kOptimizer},
-      {.name = "tp2_pp2_vpp2_dp2_zero1_full",
-       .tensor = 2,
-       .pipeline = 2,
-       .data = 2,
-       .sharding = Sharding::kOptimizer,
-       .layers_per_chunk = 1,
-       .recompute = Recompute::kFull},
-  };
-  return kLayouts;
-}
-
-class Layouts : public testing::TestWithParam<std::pair<Family, Layout>> {};
-
-std::vector<std::pair<Family, Layout>> cases() {
-  std::vector<std::pair<Family, Layout>> all;
-  for (const Family& family : {kGpt2, kLlama})
-    for (const Layout& layout : layouts()) all.push_back({family, layout});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(cases()), [](const auto& instance) {
-  return std::string(instance.param.first.name) + "_" + instance.param.second.name;
-});
+class Layouts : public testing::TestWithParam<test::FamilyLayout> {};
+INSTANTIATE_TEST_SUITE_P(All, Layouts, testing::ValuesIn(test::family_layouts()), test::name_of);
 
 // check_memory() runs at the end of each rank: every arena was as large as run_memory() said.
 TEST_P(Layouts, TrainAsOneRankDoes) {
@@ -204,6 +132,64 @@ TEST(Layouts, AreBitwiseTheSameFromRunToRun) {
   const Curve once = run(config_of(kGpt2, layout)), again = run(config_of(kGpt2, layout));
   EXPECT_EQ(once.loss, again.loss);
   EXPECT_EQ(once.grad_norm, again.grad_norm);
+}
+
+/// Every legal cut of up to 8 ranks, whether or not somebody would want it.
+std::vector<Layout> every_layout() {
+  std::vector<Layout> all;
+  for (const int tensor : {1, 2, 4})
+    for (const int pipeline : {1, 2, 4})
+      for (const int data : {1, 2, 4, 8})
+        for (const bool sequence : {false, true})
+          for (const int chunk : {0, 1})
+            for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients})
+              for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+                const bool interleaved = chunk > 0;
+                if (tensor * pipeline * data > 8 || tensor * pipeline * data == 1) continue;
+                if ((sequence && tensor == 1) || (interleaved && pipeline != 2)) continue;
+                if (sharding != Sharding::kNone && data == 1) continue;
+                if (sharding == Sharding::kGradients && pipeline > 1) continue;
+                all.push_back({.name = "one of all",
+                               .tensor = tensor,
+                               .pipeline = pipeline,
+                               .data = data,
+                               .sequence = sequence,
+                               .sharding = sharding,
+                               .layers_per_chunk = chunk,
+                               .recompute = recompute});
+              }
+  return all;
+}
+
+std::string text_of(const Layout& layout) {
+  return concat("tensor ", layout.tensor, ", pipeline ", layout.pipeline, ", data ", layout.data,
+                ", sequence ", layout.sequence, ", chunk ", layout.layers_per_chunk, ", sharding ",
+                enum_name(layout.sharding), ", recompute ", enum_name(layout.recompute));
+}
+
+// MEGALITH_LARGE_TESTS=1 ctest --preset dev -R Layouts.OfEveryKind: some minutes.
+TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
+  if (!std::getenv("MEGALITH_LARGE_TESTS")) GTEST_SKIP() << "set MEGALITH_LARGE_TESTS for the whole matrix";
+  for (const Family& family : {kGpt2, kLlama})
+    for (const Layout& layout : every_layout()) {
+      SCOPED_TRACE(std::string(family.name) + ": " + text_of(layout));
+      const Curve curve = run(config_of(family, layout)), &whole = reference(family);
+      expect_same(curve.loss, whole.loss, kLayoutTolerance, "loss");
+      expect_same(curve.valid, whole.valid, kLayoutTolerance, "validation loss");
+    }
+}
+
+// Gradients and masters are fp32 in a bf16 run too; only a rounded weight may turn out one step of bf16 off.
+TEST(Layouts, OfDataParallelRanksIn16BitsFollowOneRank) {
+  constexpr double kFewRoundings = 1e-4;
+  const auto in_16_bits = [](PretrainConfig config) {
+    config.train.bf16 = true;
+    return run(config);
+  };
+  const Curve whole = in_16_bits(one_rank(kGpt2));
+  for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients})
+    expect_same(in_16_bits(config_of(kGpt2, {.name = "dp2", .data = 2, .sharding = sharding})).loss,
+                whole.loss, kFewRoundings, "loss");
 }
 
 /// Ten iterations saved by one layout, ten more by another one.

@@ -18,6 +18,7 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/tensor_copies.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {
@@ -311,10 +312,9 @@ TEST_F(Loop, BeginsAtStepZeroFromAReleaseOfWeights) {
   train(config("run"), tiny_data(), nullptr);
   const CheckpointReader trained(checkpoint("run", 20));
   CheckpointWriter writer(dir_ / "weights", kRelease);
-  for (const IndexedTensor& tensor : trained.index().tensors)
-    if (!tensor.name.starts_with(kOptimizerPrefix))
-      writer.put(Box::whole(tensor.name, tensor.shape), DType::kF32, tensor.shape,
-                 [&](const Box& part, View out) { trained.read(part, out); });
+  test::TensorCopies copies;
+  for (const StoredTensor& tensor : trained.tensors())
+    if (!tensor.name.starts_with(kOptimizerPrefix)) copies.put(writer, trained, tensor);
   writer.commit();
   PretrainConfig c = config("next");
   c.checkpoint.load = dir_ / "weights";

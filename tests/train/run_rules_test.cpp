@@ -1,28 +1,17 @@
 #include "libcore/train/run_rules.h"
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "tests/support/environment.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {
 namespace {
 
-using test::Variable;
-
-/// Without what a launcher of the tests may have set.
 class CheckRun : public testing::Test {
  protected:
-  CheckRun() {
-    for (const char* name : {"WORLD_SIZE", "RANK", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS",
-                             "SLURM_STEP_ID", "PADDLE_TRAINERS_NUM", "RANK_SIZE"})
-      hidden_.push_back(std::make_unique<Variable>(name, ""));
-    config_.data.data_path = {"c"};
-  }
+  CheckRun() { config_.data.data_path = {"c"}; }
   PretrainConfig config_ = test::tiny_config();
 
   /// The complaints about config_ with these sizes, one a line.
@@ -35,9 +24,6 @@ class CheckRun : public testing::Test {
     for (const std::string& line : problems.list()) lines += (lines.empty() ? "" : "\n") + line;
     return lines;
   }
-
- private:
-  std::vector<std::unique_ptr<Variable>> hidden_;
 };
 
 TEST_F(CheckRun, TakesALayoutOfAsManyRanksAsThreads) {
@@ -72,34 +58,17 @@ TEST_F(CheckRun, RefusesThreadsAsRanksOnADevice) {
             "give --device cpu");
 }
 
-TEST_F(CheckRun, RefusesTheProcessesOfALauncher) {
-  const auto complains = [&](const char* name, const char* value) {
-    const Variable variable(name, value);
-    const std::string text = complaints();
-    if (text.empty()) return false;
-    EXPECT_TRUE(text.starts_with(std::string(name) + "=" + value + " in the environment: a launcher"))
-        << text;
-    return true;
-  };
-  for (const char* name :
-       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PADDLE_TRAINERS_NUM", "RANK_SIZE"}) {
-    EXPECT_TRUE(complains(name, "8")) << name;
-    EXPECT_FALSE(complains(name, "1")) << name;
-    EXPECT_FALSE(complains(name, "x")) << name;
-  }
-  EXPECT_TRUE(complains("RANK", "1"));
-  EXPECT_FALSE(complains("RANK", "0"));
-  EXPECT_FALSE(complains("SLURM_NTASKS", "4"));  // a batch script, which runs once
-  const Variable step("SLURM_STEP_ID", "0");
-  EXPECT_TRUE(complains("SLURM_NTASKS", "4"));
-}
-
-TEST_F(CheckRun, NamesALauncherOnce) {
-  const Variable world("WORLD_SIZE", "2"), rank("RANK", "1");
+TEST_F(CheckRun, TakesALayoutOfAsManyRanksAsProcesses) {
+  EXPECT_EQ(complaints({.tensor = 2, .pipeline = 2, .processes = 8}), "");
+  EXPECT_EQ(complaints({.local_world = 2, .processes = 4}), "");  // of which each machine has some
   EXPECT_EQ(
-      complaints({.nproc = 2}),
-      "WORLD_SIZE=2 in the environment: a launcher started several processes, but all ranks are threads "
-      "of one process; start one process without the launcher and give --nproc N");
+      complaints({.tensor = 2, .world = 4, .processes = 2}),
+      "the layout needs 4 ranks (tensor 2 * pipeline 1 * data 2) and 2 processes were started; start 4");
+  config_.train.device = "cuda";
+  EXPECT_EQ(complaints({.processes = 1}), "");
+  EXPECT_EQ(complaints({.processes = 2}),
+            "2 processes and --device cuda contradict each other: messages between processes are in host "
+            "memory; give --device cpu");
 }
 
 }  // namespace

@@ -287,52 +287,25 @@ void GgufMetadata::integers(std::string_view key, std::span<const int32_t> value
   for (const int32_t value : values) append(bytes_, value);
 }
 
-GgufWriter::GgufWriter(std::string path, const GgufMetadata& metadata, std::vector<GgufTensor> tensors)
-    : file_(std::move(path)), tensors_(std::move(tensors)) {
-  file_.write_back_early();
-  std::string header(kMagic);
-  append(header, kVersion);
-  append(header, static_cast<uint64_t>(tensors_.size()));
-  append(header, metadata.size());
-  header += metadata.bytes();
+GgufLayout::GgufLayout(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) : head(kMagic) {
+  append(head, kVersion);
+  append(head, static_cast<uint64_t>(tensors.size()));
+  append(head, metadata.size());
+  head += metadata.bytes();
   uint64_t at = 0;
-  for (const GgufTensor& tensor : tensors_) {
-    append_text(header, tensor.name);
-    append(header, static_cast<uint32_t>(tensor.shape.rank));
+  for (const GgufTensor& tensor : tensors) {
+    append_text(head, tensor.name);
+    append(head, static_cast<uint32_t>(tensor.shape.rank));
     for (int axis = tensor.shape.rank - 1; axis >= 0; --axis)
-      append(header, static_cast<uint64_t>(tensor.shape[axis]));
-    append(header, static_cast<uint32_t>(tensor.type));
-    append(header, at);
+      append(head, static_cast<uint64_t>(tensor.shape[axis]));
+    append(head, static_cast<uint32_t>(tensor.type));
+    append(head, at);
+    offsets.push_back(at);
     at += aligned(tensor.bytes());
   }
-  header.resize(aligned(header.size()));
-  file_.write(header);
-  skip_complete();
-}
-
-void GgufWriter::skip_complete() {
-  for (; next_ < tensors_.size() && written_ == tensors_[next_].bytes(); ++next_, written_ = 0)
-    file_.write(std::string(aligned(written_) - written_, '\0'));
-}
-
-void GgufWriter::write(const void* data, size_t bytes) {
-  if (bytes == 0) return;
-  if (next_ == tensors_.size() || bytes > tensors_[next_].bytes() - written_)
-    fail(ErrorKind::kInternal, file_.path(), ": ", bytes, " bytes out of order");
-  file_.write(data, bytes);
-  written_ += bytes;
-  skip_complete();
-}
-
-std::string GgufWriter::flushed_path() {
-  file_.flush();
-  return file_.open_path();
-}
-
-void GgufWriter::finish() {
-  if (next_ != tensors_.size())
-    fail(ErrorKind::kInternal, file_.path(), ": tensor ", quote(tensors_[next_].name), " was not written");
-  file_.commit();
+  head.resize(aligned(head.size()));
+  for (uint64_t& offset : offsets) offset += head.size();
+  size = head.size() + at;
 }
 
 GgufFile::GgufFile(std::string path) : file_(path), bytes_(std::move(path)) {

@@ -55,24 +55,13 @@ struct GgufTensor {
   uint64_t bytes() const { return gguf_bytes(type, shape.elements()); }
 };
 
-/// Writes a .gguf file; it appears in finish().
-class GgufWriter {
- public:
-  GgufWriter(std::string path, const GgufMetadata& metadata, std::vector<GgufTensor> tensors);
+/// How a .gguf file is laid out. What stands between tensors is zeros.
+struct GgufLayout {
+  GgufLayout(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors);
 
-  /// The next bytes of the tensors, in order, whole or in parts; kInternal when there are too many.
-  void write(const void* data, size_t bytes);
-  /// Where the complete file can be read before finish() gives it its name.
-  std::string flushed_path();
-  void finish();
-
- private:
-  void skip_complete();
-
-  AtomicFile file_;
-  std::vector<GgufTensor> tensors_;
-  size_t next_ = 0;
-  uint64_t written_ = 0;
+  std::string head;               // the bytes before the first tensor
+  std::vector<uint64_t> offsets;  // where each tensor begins in the file
+  uint64_t size;                  // of the file
 };
 
 /// A .gguf file, mapped. Checked before the first tensor is read: counts and lengths against the file's size,

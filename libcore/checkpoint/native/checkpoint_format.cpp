@@ -175,6 +175,12 @@ std::string iteration_folder(int64_t iteration) {
   return name;
 }
 
+std::string data_file(int rank) {
+  char name[32];
+  std::snprintf(name, sizeof name, "data_%05d.safetensors", rank);
+  return name;
+}
+
 void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where) {
   int64_t covered = 0;
   for (size_t i = 0; i < tensor.pieces.size(); ++i) {

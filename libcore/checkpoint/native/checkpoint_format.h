@@ -23,6 +23,8 @@ inline constexpr int64_t kRelease =
 
 /// "iter_0000100", or "release".
 std::string iteration_folder(int64_t iteration);
+/// "data_00000.safetensors": the tensors that a rank wrote.
+std::string data_file(int rank);
 
 /// A block of a tensor, and the bytes that hold it.
 struct Piece {

@@ -19,15 +19,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kStagingBytes = int64_t{4} << 20;
 constexpr std::string_view kTemporaryEnd = ".tmp";
 
-std::string numbered(const char* stem, int rank, const char* end) {
-  std::string digits = std::to_string(rank);
-  return stem + std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits + end;
-}
-std::string data_name(int rank) {
-  return numbered("data_", rank, ".safetensors");
-}
 std::string part_name(int rank) {
-  return numbered("part_", rank, ".json");
+  return concat("part_", rank, ".json");
 }
 
 // The data file's name of a block: the tensor's own for a whole tensor, so that other tools find it.
@@ -56,23 +49,17 @@ void remove_leftovers(const fs::path& root) {
   }
 }
 
-// Cuts a block into parts of at most `greatest` elements (but at least one step of the last axis that has to
-// be cut), in the order of its elements.
+// Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time; from a device through host
+// memory.
 template <class Take>
-void for_each_part(const Shape& block, int64_t greatest, const Take& take) {
-  int axis = 0;  // the outermost of which one step is small enough
-  int64_t step = block.elements() / block[0];
-  while (axis < block.rank - 1 && step > greatest) step /= block[++axis];
-  Shape at = Box::whole({}, block).offset, extent = block;
-  for (int outer = 0; outer < axis; ++outer) extent[outer] = 1;
-  for (;;) {
-    for (at[axis] = 0; at[axis] < block[axis]; at[axis] += extent[axis]) {
-      extent[axis] = std::min(std::max<int64_t>(1, greatest / step), block[axis] - at[axis]);
-      take(at, extent);
-    }
-    int outer = axis - 1;
-    while (outer >= 0 && ++at[outer] == block[outer]) at[outer--] = 0;
-    if (outer < 0) return;
+void each_part(ConstView value, Stream* stream, const Take& take) {
+  const int64_t elements = value.elements(),
+                step = kStagingBytes / static_cast<int64_t>(size_of(value.dtype));
+  std::vector<std::byte> staging(stream ? std::min<size_t>(kStagingBytes, value.bytes()) : 0);
+  for (int64_t at = 0; at < elements; at += step) {
+    const ConstView part = value.as_shape({elements}).rows(at, std::min(at + step, elements));
+    if (stream) stream->to_host(staging.data(), part);
+    take(stream ? staging.data() : part.data, part.bytes());
   }
 }
 
@@ -143,13 +130,7 @@ CheckpointWriter::CheckpointWriter(std::string root, int64_t iteration)
     : root_(std::move(root)), iteration_(iteration) {}
 
 void CheckpointWriter::put(const Box& box, ConstView value) {
-  if (value.elements() > 0)
-    blocks_.push_back({.box = box, .dtype = value.dtype, .extent = value.shape, .value = value});
-}
-
-void CheckpointWriter::put(const Box& box, DType dtype, const Shape& extent, FillPart fill) {
-  if (extent.elements() > 0)
-    blocks_.push_back({.box = box, .dtype = dtype, .extent = extent, .fill = std::move(fill)});
+  if (value.elements() > 0) blocks_.push_back({box, value});
 }
 
 void CheckpointWriter::put_text(const std::string& name, std::string contents) {
@@ -161,16 +142,25 @@ void CheckpointWriter::put_json(const std::string& name, const Json& value) {
 }
 
 void CheckpointWriter::commit(Communicator& comm, Stream& stream) {
-  commit_with(&comm, &stream, {});
+  commit_with({&comm, &stream},
+              [&](const std::string& folder) { return write_blocks(folder, comm.rank(), &stream); });
 }
-void CheckpointWriter::commit(const Look& look) {
-  commit_with(nullptr, nullptr, look);
+void CheckpointWriter::commit() {
+  commit_with({}, [&](const std::string& folder) { return write_blocks(folder, 0, nullptr); });
+}
+void CheckpointWriter::commit(const WriteTensors& write, const Look& look) {
+  const auto write_and_sync = [&](const std::string& folder) {
+    std::vector<IndexedTensor> tensors = write(folder);
+    sync_file(folder + "/" + data_file(0));
+    return tensors;
+  };
+  commit_with({}, write_and_sync, look);
 }
 
-void CheckpointWriter::commit_with(Communicator* comm, Stream* stream, const Look& look) {
-  Team team(comm, stream);
+void CheckpointWriter::commit_with(const Ranks& ranks, const WriteTensors& write, const Look& look) {
+  Team team(ranks.comm, ranks.stream);
   const std::string folder = concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);
-  Index own;
+  Index own{.iteration = iteration_, .tensors = {}, .files = {}};
   try {
     team.first([&] {
       make_root(root_);
@@ -178,7 +168,7 @@ void CheckpointWriter::commit_with(Communicator* comm, Stream* stream, const Loo
       make_directories(folder);
     });
     team.all([&] {
-      own = write_blocks(folder, team.rank(), stream);
+      own.tensors = write(folder);
       if (team.rank() > 0) write_file(folder + "/" + part_name(team.rank()), dump_index(own));
     });
     team.first([&] { publish(folder, team.size(), std::move(own), look); });
@@ -189,64 +179,39 @@ void CheckpointWriter::commit_with(Communicator* comm, Stream* stream, const Loo
   }
 }
 
-// Writes a block's bytes in order; returns their checksum.
-uint64_t CheckpointWriter::write_block(const Block& block,
-                                       const std::function<void(const void*, size_t)>& write,
-                                       Stream* stream) const {
-  const int64_t elements = block.extent.elements(), width = static_cast<int64_t>(size_of(block.dtype));
-  Xxh64 hash;
-  const auto take = [&](const void* bytes, size_t n) {
-    hash.update(bytes, n);
-    write(bytes, n);
-  };
-  std::vector<std::byte> staging;
-  if (block.fill) {
-    for_each_part(block.extent, kStagingBytes / width, [&](const Shape& at, const Shape& extent) {
-      staging.resize(static_cast<size_t>(extent.elements() * width));
-      Box part = block.box;
-      for (int axis = 0; axis < at.rank; ++axis) part.offset[axis] += at[axis];
-      block.fill(part, {staging.data(), block.dtype, extent});
-      take(staging.data(), staging.size());
-    });
-    return hash.digest();
-  }
-  const int64_t step = kStagingBytes / width;
-  if (stream) staging.resize(static_cast<size_t>(std::min(step, elements) * width));
-  for (int64_t at = 0; at < elements; at += step) {
-    const ConstView part = block.value.as_shape({elements}).rows(at, std::min(at + step, elements));
-    if (stream) stream->to_host(staging.data(), part);
-    take(stream ? staging.data() : part.data, part.bytes());
-  }
-  return hash.digest();
-}
-
-Index CheckpointWriter::write_blocks(const std::string& folder, int rank, Stream* stream) const {
+std::vector<IndexedTensor> CheckpointWriter::write_blocks(const std::string& folder, int rank,
+                                                          Stream* stream) const {
   if (blocks_.empty()) return {};
   std::map<std::string, const Block*> by_name;
   std::vector<TensorSpec> specs;
   for (const Block& block : blocks_) {
-    const std::string name = block_name(block.box, block.extent);
-    if (!fits(block.box.global, block.box.offset, block.extent) || !by_name.emplace(name, &block).second)
-      fail(ErrorKind::kInternal, "checkpoint block ", quote(name), " ", block.extent, " of ",
-           block.box.global, " is put twice, or does not lie in its tensor");
-    specs.push_back({name, block.dtype, block.extent});
+    const Shape& extent = block.value.shape;
+    const std::string name = block_name(block.box, extent);
+    if (!fits(block.box.global, block.box.offset, extent) || !by_name.emplace(name, &block).second)
+      fail(ErrorKind::kInternal, "checkpoint block ", quote(name), " ", extent, " of ", block.box.global,
+           " is put twice, or does not lie in its tensor");
+    specs.push_back({name, block.value.dtype, extent});
   }
-  SafetensorsWriter file(folder + "/" + data_name(rank), specs);
+  SafetensorsWriter file(folder + "/" + data_file(rank), specs);
   Tensors tensors;
   for (size_t i = 0; i < file.order().size(); ++i) {
     const TensorSpec& spec = file.order()[i];
-    const Block& block = *by_name.at(spec.name);
-    const auto write = [&](const void* data, size_t bytes) { file.write(spec.name, data, bytes); };
-    const Piece piece{.offset = block.box.offset,
-                      .extent = block.extent,
-                      .file = data_name(rank),
+    const auto& [box, value] = *by_name.at(spec.name);
+    Xxh64 hash;
+    each_part(value, stream, [&](const void* data, size_t bytes) {
+      hash.update(data, bytes);
+      file.write(spec.name, data, bytes);
+    });
+    const Piece piece{.offset = box.offset,
+                      .extent = value.shape,
+                      .file = data_file(rank),
                       .begin = file.offset(i),
                       .end = file.offset(i) + spec.bytes(),
-                      .checksum = write_block(block, write, stream)};
-    add_pieces(tensors, {.tensors = {{block.box.name, block.dtype, block.box.global, {piece}}}, .files = {}});
+                      .checksum = hash.digest()};
+    add_pieces(tensors, {.tensors = {{box.name, value.dtype, box.global, {piece}}}, .files = {}});
   }
   file.finish();
-  return {.iteration = iteration_, .tensors = in_order(tensors), .files = {}};
+  return in_order(tensors);
 }
 
 void CheckpointWriter::publish(const std::string& folder, int ranks, Index own, const Look& look) const {

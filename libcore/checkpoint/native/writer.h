@@ -30,10 +30,6 @@ class CheckpointWriter {
   /// returns. Each element of a tensor must be put by exactly one rank; a rank may put several blocks of a
   /// tensor.
   void put(const Box& box, ConstView value);
-  /// The same for a block that does not exist yet: within commit() `fill` is called for its parts, in order,
-  /// each of a few MiB where its axes can be cut so, and writes the part's elements to host memory.
-  using FillPart = std::function<void(const Box& part, View out)>;
-  void put(const Box& box, DType dtype, const Shape& extent, FillPart fill);
   /// Notes a small file, written by rank 0. `name` may have one folder: "tokenizer/vocab.json".
   void put_text(const std::string& name, std::string contents);
   void put_json(const std::string& name, const Json& value);
@@ -42,26 +38,29 @@ class CheckpointWriter {
   /// kIo when the disk fails (on one rank: on all); what was there before is then untouched. kInternal when
   /// the blocks do not cover a tensor exactly.
   void commit(Communicator& comm, Stream& stream);
-  /// By one process alone, from host memory. `look` is given the complete folder before it gets its name;
-  /// what it throws takes everything back.
-  void commit(const std::function<void(const std::string& folder)>& look = {});
+  /// By one process alone, from host memory.
+  void commit();
+  /// By one process alone, of tensors that were not put: `write` writes them into data_file(0) of the folder
+  /// and says what they are. `look` is given the complete folder before it gets its name. What either throws
+  /// takes everything back.
+  using WriteTensors = std::function<std::vector<IndexedTensor>(const std::string& folder)>;
+  using Look = std::function<void(const std::string& folder)>;
+  void commit(const WriteTensors& write, const Look& look);
 
  private:
   struct Block {
     Box box;
-    DType dtype{};
-    Shape extent;
-    ConstView value = {};  // either
-    FillPart fill = {};    // or
+    ConstView value;
   };
   struct SmallFile {
     std::string name, contents;
   };
-  using Look = std::function<void(const std::string& folder)>;
-  void commit_with(Communicator* comm, Stream* stream, const Look& look);
-  Index write_blocks(const std::string& folder, int rank, Stream* stream) const;
-  uint64_t write_block(const Block& block, const std::function<void(const void*, size_t)>& write,
-                       Stream* stream) const;
+  struct Ranks {
+    Communicator* comm = nullptr;  // null: one process alone
+    Stream* stream = nullptr;
+  };
+  void commit_with(const Ranks& ranks, const WriteTensors& write, const Look& look = {});
+  std::vector<IndexedTensor> write_blocks(const std::string& folder, int rank, Stream* stream) const;
   void publish(const std::string& folder, int ranks, Index own, const Look& look) const;
 
   std::string root_;

@@ -101,7 +101,9 @@ bool Unpickler::step(unsigned char op) {
       refuse("a frame of ", n, " bytes, but ", bytes_.size() - at_, " are left");
     return true;
   }
-  if (step_scalar(op) || step_text(op) || step_container(op) || step_memo(op) || step_object(op)) return true;
+  if (step_scalar(op) || step_text(op) || step_stack(op) || step_container(op) || step_memo(op) ||
+      step_object(op))
+    return true;
   for (const RefusedOp& refused : kRefusedOps)
     if (refused.op == op) refuse("opcode ", refused.name, ", which torch never writes, is refused");
   refuse("unknown opcode ", static_cast<int>(op));
@@ -199,7 +201,7 @@ bool Unpickler::step_text(unsigned char op) {
   }
 }
 
-bool Unpickler::step_container(unsigned char op) {
+bool Unpickler::step_stack(unsigned char op) {
   switch (op) {
     case kMark:
       marks_.push_back(stack_.size());
@@ -216,6 +218,13 @@ bool Unpickler::step_container(unsigned char op) {
     case kDup:
       stack_.push_back(top());
       return true;
+    default:
+      return false;
+  }
+}
+
+bool Unpickler::step_container(unsigned char op) {
+  switch (op) {
     case kEmptyList:
       push(Kind::kList, Items{});
       return true;

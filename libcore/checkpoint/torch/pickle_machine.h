@@ -106,6 +106,7 @@ class Unpickler {
   bool step(unsigned char op);
   bool step_scalar(unsigned char op);
   bool step_text(unsigned char op);
+  bool step_stack(unsigned char op);
   bool step_container(unsigned char op);
   bool step_memo(unsigned char op);
   bool step_object(unsigned char op);

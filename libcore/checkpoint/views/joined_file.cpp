@@ -7,6 +7,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/elements.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/views/rows.h"
 
 namespace megalith {
 namespace {
@@ -30,81 +31,33 @@ Shape on_axes(const JoinedPart& part, int64_t plane, int64_t row, int64_t column
   return out;
 }
 
-// What a part and a target share.
-struct Common {
-  int64_t row, rows, column, columns;
-};
-Common common_of(const JoinedPart& part, const Target& target) {
-  const int64_t row = std::max(part.row, target.row), column = std::max(part.column, target.column);
-  return {row, std::min(part.row + part.rows, target.row + target.out.shape[0]) - row, column,
-          std::min(part.column + part.columns, target.column + target.out.shape[1]) - column};
-}
-
 // Rows of the part from `row` (of ours) on that stand together there too.
 int64_t run_length(const JoinedPart& part, int64_t row, int64_t end) {
   if (part.order.head == 0) return end - row;
-  const int64_t first = part.order.theirs(row - part.row);
+  const int64_t first = part.order.theirs(row - part.ours.row);
   int64_t n = 1;
-  while (row + n < end && part.order.theirs(row + n - part.row) == first + n) ++n;
+  while (row + n < end && part.order.theirs(row + n - part.ours.row) == first + n) ++n;
   return n;
 }
 
 void copy_part(const JoinedPart& part, const Target& target) {
-  const Common common = common_of(part, target);
-  if (common.rows <= 0 || common.columns <= 0) return;
-  const View to{target.out.data, target.out.dtype,
-                on_axes(part, 1, target.out.shape[0], target.out.shape[1])};
-  const int64_t end = common.row + common.rows;
-  for (int64_t row = common.row, n = 0; row < end; row += n) {
-    n = run_length(part, row, end);
+  const auto& [out, at_row, at_column] = target;
+  const MatrixBlock wanted = common(part.ours, {at_row, out.shape[0], at_column, out.shape[1]});
+  if (wanted.rows == 0 || wanted.columns == 0) return;
+  const View to{out.data, out.dtype, on_axes(part, 1, out.shape[0], out.shape[1])};
+  for (int64_t row = wanted.row, n = 0; row < wanted.end(); row += n) {
+    n = run_length(part, row, wanted.end());
     copy_tensor(part.from,
-                on_axes(part, part.plane, part.from_row + part.order.theirs(row - part.row),
-                        part.from_column + common.column - part.column),
-                to, on_axes(part, 0, row - target.row, common.column - target.column),
-                on_axes(part, 1, n, common.columns));
+                on_axes(part, part.plane, part.from_row + part.order.theirs(row - part.ours.row),
+                        part.from_column + wanted.column - part.ours.column),
+                to, on_axes(part, 0, row - at_row, wanted.column - at_column),
+                on_axes(part, 1, n, wanted.columns));
   }
-}
-
-// Moves `at` to the next row of the block (all axes but the last); false after the last one.
-bool next_row(Shape& at, const Shape& extent) {
-  for (int axis = extent.rank - 2; axis >= 0; --axis) {
-    if (++at[axis] < extent[axis]) return true;
-    at[axis] = 0;
-  }
-  return false;
 }
 
 // Our matrix of a vector has one column, so that its last axis counts rows.
 bool is_vector(const JoinedTensor& tensor) {
   return tensor.columns == 1 && tensor.shape.back() != 1;
-}
-
-int64_t row_of(const Shape& global, const Shape& at, int axes) {
-  int64_t row = 0;
-  for (int axis = 0; axis < axes; ++axis) row = row * global[axis] + at[axis];
-  return row;
-}
-
-// Calls take(row of ours, rows, row of the block) for the rows of a block that stand together in both.
-template <class Take>
-void for_each_run(const JoinedTensor& tensor, const Box& box, const Shape& extent, Take take) {
-  const bool vector = is_vector(tensor);
-  const int axes = vector ? extent.rank : extent.rank - 1;  // those that count rows
-  int inner = axes;  // from here on the block takes the axes whole, and part of the one before
-  int64_t length = 1;
-  while (inner > 0 && extent[inner - 1] == box.global[inner - 1]) length *= extent[--inner];
-  if (inner > 0) length *= extent[--inner];
-  Shape at = box.offset, counted = extent;
-  for (int axis = inner; axis < extent.rank; ++axis) counted[axis] = 1;
-  for (int axis = 0; axis < at.rank; ++axis) at[axis] = 0;
-  int64_t done = 0;
-  counted.rank = at.rank = inner + 1;  // next_row leaves the last axis alone
-  do {
-    Shape first = box.offset;
-    for (int axis = 0; axis < inner; ++axis) first[axis] += at[axis];
-    take(row_of(box.global, first, axes), length, done);
-    done += length;
-  } while (next_row(at, counted));
 }
 
 void add_one(View out) {
@@ -123,7 +76,7 @@ bool is_within(const JoinedPart& part, int64_t columns) {
   const size_t axes = part.from.extents.size(), most = part.plane < 0 ? 2 : 3;
   if (axes > most || (columns > 1 && axes != most)) return false;
   const Shape first = on_axes(part, part.plane, part.from_row, part.from_column),
-              extent = on_axes(part, 1, part.rows, part.columns);
+              extent = on_axes(part, 1, part.ours.rows, part.ours.columns);
   return fits(part.from.shape(), first, extent);
 }
 
@@ -157,16 +110,17 @@ StoredTensor JoinedTensorFile::checked_stored(JoinedTensor& tensor) const {
       .name = tensor.name, .dtype = {}, .shape = {tensor.rows(), tensor.columns}, .pieces = {}};
   const JoinedPart& first = tensor.parts.front();
   for (JoinedPart& part : tensor.parts) {
-    if (tensor.padded) part.rows = std::min(part.rows, tensor.rows() - part.row);
-    if (part.rows > 0)
+    MatrixBlock& ours = part.ours;
+    if (tensor.padded) ours.rows = std::min(ours.rows, tensor.rows() - ours.row);
+    if (ours.rows > 0)
       cover.pieces.push_back(
-          {.offset = {part.row, part.column}, .extent = {part.rows, part.columns}, .file = {}});
+          {.offset = {ours.row, ours.column}, .extent = {ours.rows, ours.columns}, .file = {}});
     if (part.from.type != first.from.type)
       fail(ErrorKind::kData, place(part), ": tensor ", quote(tensor.name), " is ", part.from.type->name,
            ", in ", place(first), " ", first.from.type->name);
-    if (part.rows > 0 && !is_within(part, tensor.columns))
+    if (ours.rows > 0 && !is_within(part, tensor.columns))
       fail(ErrorKind::kData, place(part), ": tensor ", quote(tensor.name), " is ", part.from.shape(),
-           ", wanted ", part.rows, " rows of ", part.columns, " from row ", part.from_row, " on");
+           ", wanted ", ours.rows, " rows of ", ours.columns, " from row ", part.from_row, " on");
   }
   check_cover(cover, ErrorKind::kData, concat(path_, ": tensor ", quote(tensor.name)));
   if (!first.from.type->dtype)
@@ -189,8 +143,8 @@ void JoinedTensorFile::compare_copies(size_t at) const {
   const int64_t step = std::max<int64_t>(1, kComparedElements / std::max<int64_t>(tensor.columns, 1));
   std::vector<std::byte> ours, theirs;
   for (const JoinedPart& copy : tensor.copies) {
-    const int64_t end = std::min(copy.row + copy.rows, tensor.rows());
-    for (int64_t row = copy.row; row < end; row += step) {
+    const int64_t end = std::min(copy.ours.end(), tensor.rows());
+    for (int64_t row = copy.ours.row; row < end; row += step) {
       const Shape shape{std::min(step, end - row), tensor.columns};
       ours.resize(static_cast<size_t>(shape.elements()) * size_of(dtype));
       theirs.resize(ours.size());
@@ -214,10 +168,11 @@ void JoinedTensorFile::read(const Box& box, View out) const {
   const int64_t columns = vector ? 1 : out.shape.back(),
                 column = vector ? 0 : box.offset[box.offset.rank - 1];
   const View matrix = out.as_shape({out.elements() / columns, columns});
-  for_each_run(tensor, box, out.shape, [&](int64_t row, int64_t rows, int64_t done) {
-    for (const JoinedPart& part : tensor.parts)
-      copy_part(part, {matrix.rows(done, done + rows), row, column});
-  });
+  for_each_row_run({tensor.shape, vector}, box.offset, out.shape,
+                   [&](int64_t row, int64_t rows, int64_t done) {
+                     for (const JoinedPart& part : tensor.parts)
+                       copy_part(part, {matrix.rows(done, done + rows), row, column});
+                   });
   if (tensor.add_one) add_one(out);
 }
 

@@ -28,13 +28,12 @@ struct RowOrder {
 };
 
 /// A block of one of our tensors, taken as a matrix (its last axis is the columns; a bias or a norm is one
-/// column), and the tensor that holds it. That may be larger: padding.
+/// column), and where it stands in the tensor that holds it. That may be larger: padding.
 struct JoinedPart {
   TorchTensor from;
   int64_t plane = -1;  // index of its outermost axis, where it stacks layers
   int64_t from_row = 0, from_column = 0;
-  int64_t row = 0, column = 0;  // of the block, in ours
-  int64_t rows = 0, columns = 0;
+  MatrixBlock ours = {};
   RowOrder order = {};
 };
 

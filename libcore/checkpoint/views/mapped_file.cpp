@@ -77,10 +77,10 @@ void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
 
 // Their columns are our rows. All runs are read in one pass over their rows, with what stands between the
 // runs: a head's columns are few, and reading those of each head alone would read nearly everything for each.
-void MappedTensorFile::read_transposed(const TheirTensor& part, std::span<const Wanted> wanted,
+void MappedTensorFile::read_transposed(const TheirTensor& part, std::span<const RowRun> wanted,
                                        MatrixBlock block, View out) const {
   int64_t first = INT64_MAX, end = 0;
-  for (const Wanted& run : wanted) {
+  for (const RowRun& run : wanted) {
     first = std::min(first, run.theirs);
     end = std::max(end, run.theirs + run.rows);
   }
@@ -91,8 +91,8 @@ void MappedTensorFile::read_transposed(const TheirTensor& part, std::span<const 
   for (int64_t done = 0; done < block.columns; done += step) {
     const View slice{buffer.data(), out.dtype, {std::min(step, block.columns - done), columns}};
     theirs_->read({part.name, part.shape, {block.column + done, first}}, slice);
-    for (const Wanted& run : wanted)
-      transpose_rows(slice, out.rows(run.at, run.at + run.rows), done, run.theirs - first);
+    for (const RowRun& run : wanted)
+      transpose_rows(slice, out.rows(run.ours, run.ours + run.rows), done, run.theirs - first);
   }
 }
 
@@ -102,7 +102,7 @@ void MappedTensorFile::read_rows(const MappedTensor& mapped, MatrixBlock block, 
   for (size_t part = 0; part < mapped.theirs.size(); ++part) {
     const PartRows layout = part_rows(mapped, part);
     const TheirTensor& theirs = mapped.theirs[part];
-    std::vector<Wanted> wanted;
+    std::vector<RowRun> wanted;
     for (const RowRun& run : layout.runs) {
       const int64_t begin = std::max(run.ours, block.row),
                     end = std::min(run.ours + run.rows, block.row + block.rows);
@@ -112,8 +112,8 @@ void MappedTensorFile::read_rows(const MappedTensor& mapped, MatrixBlock block, 
       read_transposed(theirs, wanted, block, rows);
       continue;
     }
-    for (const Wanted& run : wanted) {
-      const View to = rows.rows(run.at, run.at + run.rows);
+    for (const RowRun& run : wanted) {
+      const View to = rows.rows(run.ours, run.ours + run.rows);
       if (theirs.shape.rank == 1)
         theirs_->read({theirs.name, theirs.shape, {run.theirs}}, to.as_shape({run.rows}));
       else

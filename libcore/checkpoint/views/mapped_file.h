@@ -26,11 +26,8 @@ class MappedTensorFile final : public TensorFile {
 
  private:
   void read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const;
-  /// Rows [at, at + rows) of a block, which are rows (transposed: columns) from `theirs` on there.
-  struct Wanted {
-    int64_t at, theirs, rows;
-  };
-  void read_transposed(const TheirTensor& part, std::span<const Wanted> wanted, MatrixBlock block,
+  /// `wanted`: rows of the block, and which columns they are there.
+  void read_transposed(const TheirTensor& part, std::span<const RowRun> wanted, MatrixBlock block,
                        View out) const;
   void refuse_unmapped(const NameMap& map) const;
 

@@ -1,10 +1,7 @@
 #include "libcore/checkpoint/views/rows.h"
 
 #include <algorithm>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include <cstring>
 
 #include "libcore/base/error.h"
 
@@ -23,32 +20,40 @@ int64_t rows_within(const MatrixForm& form, int axis) {
   return rows;
 }
 
-using TakeBox = std::function<void(const Shape& offset, const Shape& extent)>;
-
-// Cuts rows [begin, end) of what `offset` and `extent` select (extents of 1 before `axis`, whole ones after
-// it) into boxes: up to the next step of the axis, whole steps, the rest.
-void cut_rows(const MatrixForm& form, int axis, int64_t begin, int64_t end, Shape offset, Shape extent,
-              const TakeBox& take) {
-  if (begin >= end) return;
-  if (axis == row_axes(form)) return take(offset, extent);  // a tensor of one row
-  const int64_t step = rows_within(form, axis);
-  const int64_t first_whole = (begin + step - 1) / step, last_whole = end / step;
-  const auto part = [&](int64_t at, int64_t from, int64_t to) {
-    Shape o = offset, e = extent;
-    o[axis] = at;
-    e[axis] = 1;
-    cut_rows(form, axis + 1, from, to, o, e, take);
-  };
-  if (first_whole > last_whole) return part(last_whole, begin - last_whole * step, end - last_whole * step);
-  if (begin < first_whole * step) part(first_whole - 1, begin - (first_whole - 1) * step, step);
-  if (first_whole < last_whole) {
-    offset[axis] = first_whole;
-    extent[axis] = last_whole - first_whole;
-    take(offset, extent);
-    extent[axis] = 1;
+// Part of a tensor: extents of 1 before some axis, whole ones after it.
+struct Part {
+  Part step(int axis, int64_t at, int64_t steps = 1) const {
+    Part out = *this;
+    out.offset[axis] = at;
+    out.extent[axis] = steps;
+    return out;
   }
-  part(last_whole, 0, end - last_whole * step);
-}
+  Shape offset, extent;
+};
+
+// Cuts rows of a tensor into boxes, and gives them to `take` in order.
+struct RowCutter {
+  // Rows [begin, end) of `all`, from `axis` on: up to the next step of the axis, whole steps, the rest.
+  void cut(const Part& all, int axis, int64_t begin, int64_t end) const {
+    if (begin >= end) return;
+    if (axis == row_axes(form)) return take(all.offset, all.extent);  // a tensor of one row
+    const int64_t step = rows_within(form, axis);
+    const int64_t first_whole = (begin + step - 1) / step, last_whole = end / step;
+    const auto within = [&](int64_t at, int64_t from, int64_t to) {
+      cut(all.step(axis, at), axis + 1, from - at * step, to - at * step);
+    };
+    if (first_whole > last_whole) return within(last_whole, begin, end);
+    within(first_whole - 1, begin, first_whole * step);
+    if (first_whole < last_whole) {
+      const Part whole = all.step(axis, first_whole, last_whole - first_whole);
+      take(whole.offset, whole.extent);
+    }
+    within(last_whole, last_whole * step, end);
+  }
+
+  const MatrixForm& form;
+  const std::function<void(const Shape& offset, const Shape& extent)>& take;
+};
 
 constexpr int64_t kTransposedBytes = int64_t{1} << 18;
 
@@ -66,28 +71,25 @@ void transpose_block(Words<const Word> in, Words<Word> out, int64_t rows, int64_
 }
 
 constexpr int64_t kSquare = 8;
-#if defined(__SSE2__)
+typedef uint16_t Row8 __attribute__((vector_size(kSquare * sizeof(uint16_t))));
+
+// Row i and row i + 4 of `in` interleaved are rows 2 i and 2 i + 1 of `out`.
+void interleave(const Row8 (&in)[kSquare], Row8 (&out)[kSquare]) {
+  for (int i = 0; i < 4; ++i) {
+    out[2 * i] = __builtin_shufflevector(in[i], in[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+    out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+}
+
 // 8 x 8 words of two bytes, in three steps of interleaving.
 void transpose_square(Words<const uint16_t> in, Words<uint16_t> out) {
-  __m128i a[kSquare], b[kSquare];
-  for (int i = 0; i < kSquare; ++i)
-    a[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in.first + i * in.pitch));
-  for (int i = 0; i < 4; ++i) {
-    b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
-    b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    a[2 * i] = _mm_unpacklo_epi16(b[i], b[i + 4]);
-    a[2 * i + 1] = _mm_unpackhi_epi16(b[i], b[i + 4]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
-    b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
-  }
-  for (int i = 0; i < kSquare; ++i)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out.first + i * out.pitch), b[i]);
+  Row8 a[kSquare], b[kSquare];
+  for (int i = 0; i < kSquare; ++i) std::memcpy(&a[i], in.first + i * in.pitch, sizeof(Row8));
+  interleave(a, b);
+  interleave(b, a);
+  interleave(a, b);
+  for (int i = 0; i < kSquare; ++i) std::memcpy(out.first + i * out.pitch, &b[i], sizeof(Row8));
 }
-#endif
 template <class Word>
 void transpose_square(Words<const Word> in, Words<Word> out) {
   transpose_block(in, out, kSquare, kSquare);
@@ -125,11 +127,12 @@ void read_matrix(const TensorFile& file, const std::string& name, const MatrixFo
     extent[form.shape.rank - 1] = block.columns;
   }
   auto* to = out.as<std::byte>();
-  cut_rows(form, 0, block.row, block.row + block.rows, offset, extent, [&](const Shape& o, const Shape& e) {
+  const std::function<void(const Shape&, const Shape&)> take = [&](const Shape& o, const Shape& e) {
     const View view{to, out.dtype, e};
     file.read({name, form.shape, o}, view);
     to += view.bytes();
-  });
+  };
+  RowCutter{.form = form, .take = take}.cut({offset, extent}, 0, block.row, block.row + block.rows);
 }
 
 void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& extent,

@@ -17,11 +17,6 @@ struct MatrixForm {
   int64_t rows() const { return vector ? shape.elements() : shape.rows(); }
 };
 
-/// Consecutive rows of a matrix, or some consecutive columns of them.
-struct MatrixBlock {
-  int64_t row, rows, column, columns;
-};
-
 /// Fills `out` (as many elements as the block, row-major, converted to its type) with a block of tensor
 /// `name`. The tensor is read as at most 2 * rank - 1 boxes. Throws what TensorFile::read throws.
 void read_matrix(const TensorFile& file, const std::string& name, const MatrixForm& form, MatrixBlock block,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <future>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -12,6 +11,7 @@
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
 #include "libcore/model/attention.h"
+#include "libcore/threads/beside.h"
 
 namespace megalith {
 namespace {
@@ -68,7 +68,8 @@ class Forward {
   Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
   Matrix linear(const Matrix& x, const std::vector<Product>& products);
   void multiply(Matrix& y, const Matrix& x, const Product& product);
-  void multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product, RowSpan span);
+  void multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
+                     const MatrixBlock& block);
   void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
   void rotate(float* head, int64_t position) const;
   Matrix attention(Matrix qkv) const;
@@ -133,14 +134,13 @@ void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64
 
 // Stored rows of the weight. Those of a transposed one add to every result, into `all`; the others give
 // results that no other rows give.
-void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product, RowSpan span) {
-  const MatrixForm form{product.shape};
-  const int64_t columns = form.columns(), step = std::max<int64_t>(1, kCheckedElements / columns);
-  Floats weights(static_cast<size_t>(std::min(step, span.rows) * columns));
-  const int64_t end = span.row + span.rows;
-  for (int64_t row = span.row; row < end; row += step) {
-    const int64_t n = std::min(step, end - row);
-    read_matrix(*view_.file, product.weight, form, {row, n, 0, columns},
+void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
+                            const MatrixBlock& block) {
+  const int64_t step = std::max<int64_t>(1, kCheckedElements / block.columns);
+  Floats weights(static_cast<size_t>(std::min(step, block.rows) * block.columns));
+  for (int64_t row = block.row; row < block.end(); row += step) {
+    const int64_t n = std::min(step, block.end() - row), columns = block.columns;
+    read_matrix(*view_.file, product.weight, {product.shape}, {row, n, 0, columns},
                 {weights.data(), DType::kF32, {n, columns}});
     if (product.transposed) {
       add_products(all, x, row, {weights.data(), n, columns}, add_transposed_products);
@@ -157,14 +157,10 @@ void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
   const int64_t rows = form.rows(), share = (rows + run_.threads - 1) / run_.threads;
   std::vector<Matrix> sums(static_cast<size_t>(run_.threads),
                            {x.rows, product.transposed ? form.columns() : 1});
-  std::vector<std::future<void>> others;
-  for (int64_t i = 1; i * share < rows; ++i)
-    others.push_back(std::async(std::launch::async, [&, i] {
-      multiply_rows(y, sums[static_cast<size_t>(i)], x, product,
-                    {i * share, std::min(share, rows - i * share)});
-    }));
-  multiply_rows(y, sums[0], x, product, {0, std::min(share, rows)});
-  for (std::future<void>& other : others) other.get();
+  run_beside(static_cast<size_t>(rows == 0 ? 0 : (rows + share - 1) / share), [&](size_t i) {
+    const int64_t begin = static_cast<int64_t>(i) * share;
+    multiply_rows(y, sums[i], x, product, {begin, std::min(share, rows - begin), 0, form.columns()});
+  });
   if (!product.transposed) return;
   for (size_t i = 1; i < sums.size(); ++i) add(sums[0], sums[i]);
   place(y, sums[0], product, 0);

@@ -2,63 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/gguf/gguf.h"
-#include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
-#include "libcore/threads/pipeline.h"
 
 namespace megalith {
 
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kChunkBytes = int64_t{8} << 20;
-
-struct Chunk {
-  const OutputTensor* tensor = nullptr;
-  int64_t begin = 0, end = 0;  // rows of the recipe's result
-  std::vector<std::byte> bytes, encoded = {};
-};
-
-void fill(const TensorFile& source, Chunk& chunk) {
-  const Recipe& recipe = chunk.tensor->recipe;
-  const DType dtype = plain_type(chunk.tensor->storage);
-  const Shape shape{chunk.end - chunk.begin, recipe.result_columns()};
-  chunk.bytes.resize(static_cast<size_t>(shape.elements()) * size_of(dtype));
-  read_recipe(source, recipe, chunk.begin, chunk.end, {chunk.bytes.data(), dtype, shape});
-  if (chunk.tensor->storage != Storage::kQ8) return;
-  chunk.encoded.resize(stored_bytes(Storage::kQ8, shape.elements()));
-  quantize_q8_0(reinterpret_cast<const float*>(chunk.bytes.data()), shape.elements(), chunk.encoded.data());
-  chunk.bytes.swap(chunk.encoded);
-}
-
-// The chunks of a file, one after the other.
-class Chunks {
- public:
-  explicit Chunks(const OutputFile& file) : file_(file) {}
-  bool next(Chunk& chunk) {
-    while (tensor_ < file_.tensors.size() && row_ == file_.tensors[tensor_].recipe.result_rows()) {
-      ++tensor_;
-      row_ = 0;
-    }
-    if (tensor_ == file_.tensors.size()) return false;
-    const OutputTensor& tensor = file_.tensors[tensor_];
-    const auto row_bytes =
-        tensor.recipe.result_columns() * static_cast<int64_t>(size_of(plain_type(tensor.storage)));
-    chunk.tensor = &tensor;
-    chunk.begin = row_;
-    row_ = std::min(tensor.recipe.result_rows(), row_ + std::max<int64_t>(1, kChunkBytes / row_bytes));
-    chunk.end = row_;
-    return true;
-  }
-
- private:
-  const OutputFile& file_;
-  size_t tensor_ = 0;
-  int64_t row_ = 0;
-};
+constexpr int64_t kReadAtOnce = int64_t{8} << 20;  // bytes of a tensor
 
 }  // namespace
 
@@ -109,31 +64,20 @@ int64_t elements_of(const OutputPlan& plan) {
   return elements;
 }
 
-void stream_file(const TensorFile& source, const OutputFile& file, const WriteBytes& write) {
-  Progress progress("writing", static_cast<int64_t>(bytes_of({file})), "B");
-  int64_t done = 0;
-  Chunks chunks(file);
-  Pipeline<Chunk> pipeline({.workers = 2, .items = 3, .weight = SIZE_MAX},
-                           {.source =
-                                [&](size_t, Chunk& chunk, const auto&) {
-                                  if (!chunks.next(chunk)) return false;
-                                  fill(source, chunk);
-                                  return true;
-                                },
-                            .work = [](size_t, Chunk&) {},
-                            .sink =
-                                [&](Chunk& chunk) {
-                                  write(chunk.bytes.data(), chunk.bytes.size());
-                                  progress.advance_to(done += static_cast<int64_t>(chunk.bytes.size()));
-                                }});
-  pipeline.run();
-}
-
 std::vector<TensorSpec> specs_of(const OutputFile& file) {
   std::vector<TensorSpec> specs;
   for (const OutputTensor& tensor : file.tensors)
     specs.push_back({tensor.name, plain_type(tensor.storage), tensor.shape});
   return specs;
+}
+
+void put_in_safetensors_order(OutputFile& file) {
+  std::map<std::string, size_t> place;
+  const std::vector<TensorSpec> order = in_safetensors_order(specs_of(file));
+  for (size_t i = 0; i < order.size(); ++i) place[order[i].name] = i;
+  std::sort(file.tensors.begin(), file.tensors.end(), [&](const OutputTensor& a, const OutputTensor& b) {
+    return place.at(a.name) < place.at(b.name);
+  });
 }
 
 std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
@@ -155,11 +99,23 @@ int64_t row_bytes_of(const OutputTensor& tensor) {
 }
 
 // Rows of a result that are read together. Of a transposed one as many as fit: each piece of it reads a part
-// of all of the source's rows.
+// of all of the source's rows. What is to be quantized is read first, and larger.
 int64_t rows_at_once(const OutputTensor& tensor, size_t most) {
-  const auto limit = static_cast<int64_t>(most);
-  return std::max<int64_t>(
-      1, (tensor.recipe.transposed ? limit : std::min(kChunkBytes, limit)) / row_bytes_of(tensor));
+  const auto limit = static_cast<int64_t>(most),
+             width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
+  return std::max<int64_t>(1, (tensor.recipe.transposed ? limit : std::min(kReadAtOnce, limit)) /
+                                  (tensor.recipe.result_columns() * width));
+}
+
+// Fills `out` with rows [begin, end) of a tensor as the file holds them.
+void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t begin, int64_t end,
+                 std::byte* out) {
+  const Shape shape{end - begin, tensor.recipe.result_columns()};
+  if (tensor.storage != Storage::kQ8)
+    return read_recipe(source, tensor.recipe, begin, end, {out, plain_type(tensor.storage), shape});
+  std::vector<float> plain(static_cast<size_t>(shape.elements()));
+  read_recipe(source, tensor.recipe, begin, end, {plain.data(), DType::kF32, shape});
+  quantize_q8_0(plain.data(), shape.elements(), out);
 }
 
 // A tensor of a plan: its file, and its place there.
@@ -191,9 +147,7 @@ size_t memory_for(const OutputPlan& plan) {
 }
 
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
-                   PlacedFiles& files, TensorSums* sums) {
-  if (sums)
-    for (const OutputFile& file : plan) sums->emplace_back(file.tensors.size());
+                   PlacedFiles& files, const SeeBytes& see) {
   Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
   int64_t done = 0;
   for (const auto& [file, number] : by_depth(plan)) {
@@ -202,18 +156,14 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
     if (row_bytes == 0) continue;
     const int64_t step = rows_at_once(tensor, files.most());
     for (int64_t row = 0; row < rows; row += step) {
-      const int64_t end = std::min(rows, row + step), bytes = (end - row) * row_bytes;
+      const int64_t end = std::min(rows, row + step);
+      const auto bytes = static_cast<size_t>((end - row) * row_bytes);
       std::byte* const memory = files.begin(
-          placed[file].number, placed[file].offsets[number] + static_cast<uint64_t>(row * row_bytes),
-          static_cast<size_t>(bytes));
-      read_recipe(source, tensor.recipe, row, end,
-                  {memory, plain_type(tensor.storage), {end - row, tensor.recipe.result_columns()}});
-      if (sums) {
-        uint32_t& sum = (*sums)[file][number];
-        sum = crc32(sum, memory, static_cast<size_t>(bytes));
-      }
+          placed[file].number, placed[file].offsets[number] + static_cast<uint64_t>(row * row_bytes), bytes);
+      read_stored(source, tensor, row, end, memory);
+      if (see) see(file, number, {memory, bytes});
       files.end();
-      progress.advance_to(done += bytes);
+      progress.advance_to(done += static_cast<int64_t>(bytes));
     }
   }
   files.finish();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,21 +48,19 @@ struct PlacedFile {
   size_t number;
   std::vector<uint64_t> offsets;  // beside OutputFile::tensors
 };
-/// CRC-32 of each tensor of each file of a plan.
-using TensorSums = std::vector<std::vector<uint32_t>>;
-/// Reads all tensors of a plan, the least depth first, and hands them over to be written where `placed`
-/// (beside the plan) says. Returns when all are in the files. The sums are made only when they are asked for.
+/// Gets each tensor's bytes in order as they are written, for a checksum; `file` and `tensor` are indices of
+/// the plan.
+using SeeBytes = std::function<void(size_t file, size_t tensor, std::span<const std::byte>)>;
+/// The one way in which tensors are written, whatever the format: reads all tensors of a plan, the least
+/// depth first, converts them, and hands them over to be written where `placed` (beside the plan) says.
+/// Returns when all are in the files. Shows progress.
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
-                   PlacedFiles& files, TensorSums* sums = nullptr);
-
-/// Reads the tensors of a file chunk by chunk and hands each chunk's bytes to `write`, in order, from the
-/// caller's thread; meanwhile another thread reads on. Holds a few chunks of 8 MiB (of one row, where a row
-/// is more). Shows progress.
-using WriteBytes = std::function<void(const void* data, size_t bytes)>;
-void stream_file(const TensorFile& source, const OutputFile& file, const WriteBytes& write);
+                   PlacedFiles& files, const SeeBytes& see = {});
 
 /// The tensors of a file as a safetensors writer takes them.
 std::vector<TensorSpec> specs_of(const OutputFile& file);
+/// Brings a file's tensors into the order in which a .safetensors file holds them.
+void put_in_safetensors_order(OutputFile& file);
 /// Creates the files of a plan, below `folder`, as safetensors, all but their tensors, which stand in that
 /// format's order.
 std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,

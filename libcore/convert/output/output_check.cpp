@@ -11,12 +11,11 @@ namespace megalith {
 
 OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion) {
   if (wanted())
-    source_side_ =
-        std::async(std::launch::async, [this] { return checked_side(conversion_.view(), {.stop = &stop_}); });
+    source_run_.emplace([this] { source_side_ = checked_side(conversion_.view(), {.stop = &stop_}); });
 }
 
 OutputCheck::~OutputCheck() {
-  stop_ = true;  // and the futures wait
+  stop_ = true;  // and the members wait
   if (files_) files_->abandon();
 }
 
@@ -25,7 +24,8 @@ void OutputCheck::compare(const ModelView& written, bool rounded) {
 }
 
 void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
-  const Comparison found = compare_sides(source_side_.get(), written);
+  source_run_->wait();
+  const Comparison found = compare_sides(source_side_, written);
   log(text_of(found));
   if (!rounded && found.greatest > kSameModel * found.greatest_logit)
     fail(ErrorKind::kInternal, written.path, ": the written model computes other logits (by up to ",
@@ -37,14 +37,18 @@ void OutputCheck::follow(PlacedFiles& files, Follow side) {
   files_ = &files;
   // Made here, so that nothing is given away before the thread runs.
   auto reader = std::make_shared<PlacedFiles::Reader>(files);
-  written_side_ = std::async(std::launch::async, [this, side = std::move(side), reader]() mutable {
-    const auto ended = std::move(reader);
-    return side({.stop = &stop_});
-  });
+  written_run_.emplace(
+      [this, side = std::move(side), reader]() mutable {
+        const auto ended = std::move(reader);
+        written_side_ = side({.stop = &stop_});
+      },
+      Beside::Alone::kFail);  // it waits for what is written
 }
 
 void OutputCheck::compare_followed(bool rounded) {
-  if (wanted()) compare_with(written_side_.get(), rounded);
+  if (!wanted()) return;
+  written_run_->wait();
+  compare_with(written_side_, rounded);
 }
 
 }  // namespace megalith

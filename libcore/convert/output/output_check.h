@@ -2,11 +2,12 @@
 
 #include <atomic>
 #include <functional>
-#include <future>
+#include <optional>
 
 #include "libcore/convert/output/check.h"
 #include "libcore/convert/output/conversion.h"
 #include "libcore/io/placed_files.h"
+#include "libcore/threads/beside.h"
 
 namespace megalith {
 
@@ -37,7 +38,8 @@ class OutputCheck {
   const Conversion& conversion_;
   std::atomic<bool> stop_ = false;
   PlacedFiles* files_ = nullptr;
-  std::future<CheckedSide> source_side_, written_side_;
+  CheckedSide source_side_, written_side_;
+  std::optional<Beside> source_run_, written_run_;  // which fill them
 };
 
 }  // namespace megalith

@@ -9,19 +9,13 @@
 
 namespace megalith {
 
-/// Consecutive rows of a source tensor.
-struct RowSpan {
-  int64_t row, rows;
-};
-
-/// Where the elements of a tensor to be written come from: rows of one of our tensors taken as a matrix, in
-/// another order perhaps, fewer columns of them, transposed at the end.
+/// Where the elements of a tensor to be written come from: blocks of one of our tensors taken as a matrix,
+/// one below the other, transposed at the end perhaps.
 struct Recipe {
-  std::string source;  // our name; empty: zeros
-  MatrixForm form;     // of the whole source
-  std::vector<RowSpan> runs = {};
-  int64_t column = 0, columns = 1;
-  int64_t repeated = 0;     // more rows at the end, each like the last one of `runs` (a padded vocabulary)
+  std::string source;                    // our name; empty: zeros
+  MatrixForm form;                       // of the whole source
+  std::vector<MatrixBlock> blocks = {};  // at least one; all of the same columns
+  int64_t repeated = 0;  // more rows at the end, each like the last one of the blocks (a padded vocabulary)
   bool transposed = false;  // the result is [columns, rows]
   /// Not 0: the rows of each `head` rows are dealt out, one of the first half, one of the second (llama.cpp
   /// turns neighbours of a head by the rotary angle, Megatron and transformers its halves). Not transposed.
@@ -29,9 +23,10 @@ struct Recipe {
   std::string how = {};  // for people: "copy", "rows 0 to 63 of 128, transposed"
 
   int64_t rows() const;  // before the transposition
+  int64_t columns() const { return blocks.front().columns; }
   /// Outermost extent of the result, and elements of one step along it.
-  int64_t result_rows() const { return transposed ? columns : rows(); }
-  int64_t result_columns() const { return transposed ? rows() : columns; }
+  int64_t result_rows() const { return transposed ? columns() : rows(); }
+  int64_t result_columns() const { return transposed ? rows() : columns(); }
 };
 
 /// The whole of a tensor, row by row.

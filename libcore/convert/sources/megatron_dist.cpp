@@ -237,10 +237,10 @@ class DistReader {
       JoinedPart part{.from =
                           files_.open(entry.key, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
       const size_t axis = name.stacked ? 1 : 0;  // of the rows
-      part.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
-      part.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
-      part.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
-      part.columns = chunk.sizes.size() > axis + 1 ? chunk.sizes[axis + 1] : 1;
+      part.ours.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
+      part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
+      part.ours.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
+      part.ours.columns = chunk.sizes.size() > axis + 1 ? chunk.sizes[axis + 1] : 1;
       if (cut_of(name.ours, config.swiglu) == TensorCut::kQkv && order.head != 0)
         set_row_order(part, order, config);
       if (!name.stacked) {

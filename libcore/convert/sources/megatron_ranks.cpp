@@ -241,25 +241,25 @@ ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& gri
 
 JoinedPart whole_of(const TorchTensor& tensor) {
   JoinedPart part{.from = tensor};
-  part.rows = tensor.extents.empty() ? 1 : tensor.extents[0];
-  part.columns = tensor.extents.size() < 2 ? 1 : tensor.extents[1];
+  part.ours.rows = tensor.extents.empty() ? 1 : tensor.extents[0];
+  part.ours.columns = tensor.extents.size() < 2 ? 1 : tensor.extents[1];
   return part;
 }
 
 int64_t rows_of(const std::vector<Held>& ranks) {
   int64_t rows = 0;
-  for (const Held& rank : ranks) rows += whole_of(rank.tensor).rows;
+  for (const Held& rank : ranks) rows += whole_of(rank.tensor).ours.rows;
   return rows;
 }
 
 // Gates and ups of a rank: rows [gates; ups] there, all ranks' gates first here.
 void append_halves(std::vector<JoinedPart>& parts, const JoinedPart& whole, int64_t ups, int64_t at) {
-  const int64_t half = whole.rows / 2;
+  const int64_t half = whole.ours.rows / 2;
   for (const int64_t which : {0, 1}) {
     parts.push_back(whole);
     parts.back().from_row = which * half;
-    parts.back().rows = half;
-    parts.back().row = which * ups + at;
+    parts.back().ours.rows = half;
+    parts.back().ours.row = which * ups + at;
   }
 }
 
@@ -291,15 +291,15 @@ class Joiner {
           set_row_order(part, order_, config_);
           [[fallthrough]];
         case TensorCut::kRows:
-          part.row = std::exchange(at, at + part.rows);
+          part.ours.row = std::exchange(at, at + part.ours.rows);
           parts.push_back(part);
           break;
         case TensorCut::kColumns:
-          part.column = std::exchange(at, at + part.columns);
+          part.ours.column = std::exchange(at, at + part.ours.columns);
           parts.push_back(part);
           break;
         case TensorCut::kGateUp:
-          append_halves(parts, part, rows_of(ranks) / 2, std::exchange(at, at + part.rows / 2));
+          append_halves(parts, part, rows_of(ranks) / 2, std::exchange(at, at + part.ours.rows / 2));
           break;
       }
     }

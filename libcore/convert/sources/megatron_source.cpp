@@ -106,12 +106,12 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
 
 void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config) {
   const int64_t group = order.group_heads * config.kv_channels;
-  if (part.rows % group != 0 || part.row % group != 0)
+  if (part.ours.rows % group != 0 || part.ours.row % group != 0)
     refuse(part.from.bytes->file.path(),
-           concat("holds ", part.rows, " rows of a fused QKV from row ", part.row,
+           concat("holds ", part.ours.rows, " rows of a fused QKV from row ", part.ours.row,
                   " on, which are no whole groups of ", order.group_heads, " heads of ", config.kv_channels,
                   "; more tensor-parallel ranks than key/value groups are not supported"));
-  order.heads = part.rows / (3 * config.kv_channels);
+  order.heads = part.ours.rows / (3 * config.kv_channels);
   part.order = order;
 }
 
@@ -136,29 +136,39 @@ std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& con
   return std::make_unique<JoinedTensorFile>(where, std::move(out));
 }
 
+namespace {
+
+/// With the size that the user or else its args say, if they do, and the ids of its tokenizer.
+int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
+  const int64_t given = options.vocab_size;
+  const int64_t ids = make_tokenizer(tokenizer_in(options.tokenizer))->vocab_size();
+  if (given != 0 && given < ids)
+    fail(ErrorKind::kUsage, "--vocab-size ", given, " is less than the ", ids, " ids of the tokenizer in ",
+         options.tokenizer);
+  const Json* const said = options.beside ? args.find("vocab_size") : nullptr;
+  const bool known = given == 0 && said != nullptr && said->is_int() && said->as_int() <= rows;
+  return std::max(known ? said->as_int() : given, ids);
+}
+
+[[noreturn]] void refuse_unknown_vocabulary(int64_t rows, const Json& args, const std::string& where) {
+  std::string hint;
+  for (const char* key : {"vocab_size", "orig_vocab_size"})
+    if (const Json* said = args.find(key)) hint = concat(" (its args say ", key, ' ', said->dump(), ")");
+  refuse(where, concat("its embedding has ", rows,
+                       " rows, padding included, and only the tokenizer knows the "
+                       "true vocabulary; give --tokenizer DIR or --vocab-size N",
+                       hint));
+}
+
+}  // namespace
+
 int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
                         const std::string& where) {
   int64_t size = options.vocab_size;
-  if (!options.tokenizer.empty() && !(options.beside && size > 0)) {
-    const int64_t ids = make_tokenizer(tokenizer_in(options.tokenizer))->vocab_size();
-    if (size != 0 && size < ids)
-      fail(ErrorKind::kUsage, "--vocab-size ", size, " is less than the ", ids, " ids of the tokenizer in ",
-           options.tokenizer);
-    const Json* const said = args.find("vocab_size");
-    if (size == 0 && options.beside && said && said->is_int() && said->as_int() <= rows)
-      size = said->as_int();
-    size = std::max(size, ids);
-  }
+  if (!options.tokenizer.empty() && !(options.beside && size > 0))
+    size = vocabulary_of_tokenizer(options, rows, args);
   if (size == 0 && options.padded) return rows;
-  if (size == 0) {
-    std::string hint;
-    for (const char* key : {"vocab_size", "orig_vocab_size"})
-      if (const Json* said = args.find(key)) hint = concat(" (its args say ", key, ' ', said->dump(), ")");
-    refuse(where, concat("its embedding has ", rows,
-                         " rows, padding included, and only the tokenizer knows the "
-                         "true vocabulary; give --tokenizer DIR or --vocab-size N",
-                         hint));
-  }
+  if (size == 0) refuse_unknown_vocabulary(rows, args, where);
   if (size > rows)
     refuse(where, concat("its embedding has ", rows, " rows, fewer than the vocabulary of ", size,
                          "; give the tokenizer that it was trained with"));

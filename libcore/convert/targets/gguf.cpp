@@ -83,7 +83,7 @@ bool is_positions(const MappedTensor& mapped) {
 OutputTensor output_of(const Family& family, const MappedTensor& mapped, size_t part,
                        const Conversion& conversion, std::optional<Storage> type) {
   Recipe recipe = part_recipe(mapped, part);
-  const bool matrix = recipe.columns > 1;
+  const bool matrix = recipe.columns() > 1;
   recipe.transposed = false;  // as in Megatron: [out, in]
   const bool rotated = mapped.row->transform == Transform::kSplitQkv && part < 2;
   if (family.interleaved && rotated) {
@@ -98,9 +98,9 @@ OutputTensor output_of(const Family& family, const MappedTensor& mapped, size_t 
   if (matrix && !is_positions(mapped))
     storage = type.value_or(mapped.absent ? storage_of(conversion.main_dtype())
                                           : storage_of(*conversion.file().at(mapped.ours).dtype));
-  if (storage == Storage::kQ8 && recipe.columns % kQ8Block != 0)  // llama.cpp's rule
+  if (storage == Storage::kQ8 && recipe.columns() % kQ8Block != 0)  // llama.cpp's rule
     storage = Storage::kF16;
-  const Shape shape = matrix ? Shape{recipe.rows(), recipe.columns} : Shape{recipe.rows()};
+  const Shape shape = matrix ? Shape{recipe.rows(), recipe.columns()} : Shape{recipe.rows()};
   return {gguf_name(family, mapped, part), storage, shape, std::move(recipe)};
 }
 
@@ -207,16 +207,19 @@ void export_gguf(const Conversion& conversion, const std::string& output, std::o
   std::vector<GgufTensor> tensors;
   for (const OutputTensor& t : plan.front().tensors)
     tensors.push_back({t.name, gguf_type(t.storage), t.shape});
+  const GgufLayout layout(metadata, tensors);
   OutputCheck check(conversion);
-  GgufWriter writer(path.string(), metadata, std::move(tensors));
-  stream_file(conversion.file(), plan.front(),
-              [&](const void* data, size_t bytes) { writer.write(data, bytes); });
+  AtomicFile file(path.string());
+  PlacedFiles files(memory_for(plan));
+  const PlacedFile placed{.number = files.fill(file, layout.size), .offsets = layout.offsets};
+  files.put(placed.number, {{0, layout.head}});
+  write_tensors(conversion.file(), plan, {placed}, files);
   if (check.wanted()) {
-    const GgufFile written(writer.flushed_path());
+    const GgufFile written(file.open_path());
     const bool rounded = type && *type != Storage::kF32 && *type != storage_of(conversion.source.dtype());
     check.compare(gguf_view(written, config), rounded);
   }
-  writer.finish();
+  file.commit();
 }
 
 }  // namespace megalith

@@ -58,16 +58,6 @@ std::string shard_name(size_t shard, size_t shards) {
   return name;
 }
 
-// The tensors as they stand in a file.
-void put_in_order(OutputFile& file) {
-  std::map<std::string, size_t> place;
-  const std::vector<TensorSpec> order = in_safetensors_order(specs_of(file));
-  for (size_t i = 0; i < order.size(); ++i) place[order[i].name] = i;
-  std::sort(file.tensors.begin(), file.tensors.end(), [&](const OutputTensor& a, const OutputTensor& b) {
-    return place.at(a.name) < place.at(b.name);
-  });
-}
-
 Json index_of(const OutputPlan& plan) {
   std::map<std::string, std::string> files;
   for (const OutputFile& file : plan)
@@ -125,7 +115,7 @@ OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
   }
   for (size_t i = 0; i < plan.size(); ++i) {
     plan[i].name = shard_name(i, plan.size());
-    put_in_order(plan[i]);
+    put_in_safetensors_order(plan[i]);
   }
   return plan;
 }

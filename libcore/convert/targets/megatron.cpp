@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/stage_table.h"
@@ -101,16 +103,13 @@ Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   const ParamShare share = share_of(param);
   const int last = param.global.rank - 1;
   Recipe recipe{.source = share.box.name, .form = {share.box.global, vector}, .how = "copy"};
-  if (!vector) {
-    recipe.column = share.box.offset[last];
-    recipe.columns = share.extent[last];
-  }
+  const int64_t column = vector ? 0 : share.box.offset[last], columns = vector ? 1 : share.extent[last];
   if (share.extent.elements() > 0)
     for_each_row_run(recipe.form, share.box.offset, share.extent, [&](int64_t row, int64_t rows, int64_t) {
-      recipe.runs.push_back({row, rows});
+      recipe.blocks.push_back({row, rows, column, columns});
     });
   else  // beyond the true vocabulary
-    recipe.runs.push_back({recipe.form.rows(), 0});
+    recipe.blocks.push_back({recipe.form.rows(), 0, column, columns});
   recipe.repeated = rows_on_a_rank - recipe.rows();
   if (param.cut_axis != kWhole && share.extent != param.global)
     recipe.how = concat(param.cut_axis == last && !vector ? "columns " : "rows ", param.offset, " to ",
@@ -132,7 +131,7 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
                        const MegatronLayout& layout) {
   const bool vector = name.ends_with("bias") || param.global.rank == 1;
   Recipe recipe = recipe_of(param, vector, rows_on_a_rank(param, vector, conversion, layout));
-  const Shape shape = vector ? Shape{recipe.rows()} : Shape{recipe.rows(), recipe.columns};
+  const Shape shape = vector ? Shape{recipe.rows()} : Shape{recipe.rows(), recipe.columns()};
   const StoredTensor* stored = conversion.file().find(recipe.source);
   if (!stored && !is_qkv_bias(param.name))
     stored = &conversion.file().at(recipe.source);  // says what is there
@@ -372,8 +371,12 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
     const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
     check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
   }
-  TensorSums sums;
-  write_tensors(conversion.file(), plan, placed, files, &sums);
+  std::vector<std::vector<uint32_t>> sums;
+  for (const OutputFile& file : plan) sums.emplace_back(file.tensors.size());
+  write_tensors(conversion.file(), plan, placed, files,
+                [&](size_t file, size_t tensor, std::span<const std::byte> bytes) {
+                  sums[file][tensor] = crc32(sums[file][tensor], bytes.data(), bytes.size());
+                });
   for (size_t i = 0; i < plan.size(); ++i) files.put(placed[i].number, layouts[i].parts(sums[i]));
   folder.sync();
   check.compare_followed(conversion.rounds());

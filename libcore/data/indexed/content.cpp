@@ -20,8 +20,7 @@ ContentChecker::ContentChecker(std::string path, const std::vector<ContentPart>&
   if (!cover(parts, file_size))
     fail(ErrorKind::kData, path_, ": its ", file_size,
          " bytes are more or fewer than were written; the file changed or is damaged: run preprocess again, "
-         "or "
-         "restore it");
+         "or restore it");
 }
 
 void ContentChecker::update(const void* data, size_t bytes) {

@@ -54,7 +54,7 @@ DatasetPair::DatasetPair(std::string name, uint64_t kept)
 
 void DatasetPair::add_sidecar(const Sidecar& described) {
   sidecar = make_sidecar(prefix, described);
-  if (sidecar) sidecar->begin_end();
+  if (sidecar) sidecar->start_sync();
 }
 
 void DatasetPair::commit() {
@@ -64,14 +64,14 @@ void DatasetPair::commit() {
 
 void commit(std::span<DatasetPair* const> pairs) {
   for (DatasetPair* pair : pairs) {
-    pair->bin.begin_end();
-    pair->idx.begin_end();
+    pair->bin.start_sync();
+    pair->idx.start_sync();
   }
   for (DatasetPair* pair : pairs) {
     // While the thread of the .bin brings its end to the disk.
-    pair->idx.end();
-    if (pair->sidecar) pair->sidecar->end();
-    pair->bin.end();
+    pair->idx.finish_sync();
+    if (pair->sidecar) pair->sidecar->finish_sync();
+    pair->bin.finish_sync();
   }
   bool removed = false;
   for (DatasetPair* pair : pairs) {
@@ -79,11 +79,11 @@ void commit(std::span<DatasetPair* const> pairs) {
     removed |= remove_idx(pair->idx.path());
   }
   if (removed) sync_folders(pairs);
-  for (DatasetPair* pair : pairs) pair->bin.place();
+  for (DatasetPair* pair : pairs) pair->bin.publish();
   sync_folders(pairs);
   for (DatasetPair* pair : pairs) {
-    pair->idx.place();
-    if (pair->sidecar) pair->sidecar->place();
+    pair->idx.publish();
+    if (pair->sidecar) pair->sidecar->publish();
   }
   sync_folders(pairs);
 }

@@ -40,25 +40,16 @@ class IndexedDatasetWriter {
   /// lengths do not add up or the dtype is a floating-point one.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
 
-  /// The same in pieces, for a document too long to be held: any number of add_tokens() makes a sequence, any
-  /// number of sequences a document. kData when an id does not fit the dtype or a sequence has more than
-  /// 2^31-1 tokens.
-  void add_tokens(std::span<const int32_t> ids);
-  void end_sequence();
-  void end_document();
-  /// Takes back the tokens and sequences since the last end_document().
-  void abandon_document();
-
   /// Of a writer that can be interrupted, between documents: all so far is in its files.
   WriterMark save();
   /// Removes what finish() left of those files; not before the mark is forgotten.
   void remove_partial_files();
 
-  /// Many documents at once, their ids already in the dataset's type (see narrow_ids) and in any number of
-  /// parts: `sequences` holds each document's number of sequences, `lengths` each sequence's number of
-  /// tokens. kInternal when they do not add up.
-  void add_documents(std::span<const std::span<const char>> tokens, std::span<const int32_t> lengths,
-                     std::span<const int32_t> sequences);
+  /// Many documents in pieces: first any number of add_ids(), which takes ids in the dataset's type (see
+  /// narrow_ids), then end_documents(): `sequences` holds each document's number of sequences, `lengths` each
+  /// sequence's number of tokens. kInternal when they do not add up to what was added.
+  void add_ids(std::span<const char> bytes);
+  void end_documents(std::span<const int32_t> lengths, std::span<const int32_t> sequences);
 
   /// Puts both files in place, see DatasetPair::commit().
   void finish();

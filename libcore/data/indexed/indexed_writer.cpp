@@ -19,7 +19,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 16;  // tokens narrowed at a time
+constexpr size_t kPiece = size_t{1} << 16;  // bytes
 constexpr uint64_t kLargeIndex = uint64_t{4} << 20;
 constexpr size_t kPointers = 4096;  // of the .idx, made at a time: 32 KiB
 
@@ -103,7 +103,6 @@ struct IndexedDatasetWriter::State {
     if (documents == 0) boundaries.append(&sequences, sizeof sequences);
     bin.hash_kept(bytes_of(tokens));
     stream_to_disk();
-    mark_document();
   }
 
   void stream_to_disk() {
@@ -115,11 +114,6 @@ struct IndexedDatasetWriter::State {
     boundaries.append(&sequences, sizeof sequences);
     ++documents;
   }
-  void mark_document() {
-    document_tokens = tokens;
-    document_hash = bin.hash;
-    open_lengths.clear();
-  }
 
   DatasetPair files;
   const std::string& prefix;
@@ -127,11 +121,8 @@ struct IndexedDatasetWriter::State {
   HashedFile bin{files.bin}, idx{files.idx};
   ScratchFile lengths, boundaries;  // int32 a sequence; int64 a document, and the 0 before the first
   int64_t sequences = 0, documents = 0, tokens = 0;
-  int64_t open_tokens = 0;            // of the sequence that is not ended
-  std::vector<int32_t> open_lengths;  // of the sequences of the document that is not ended
-  int64_t document_tokens = 0;        // before that document
-  Xxh64 document_hash;                // of the .bin, likewise
-  ByteBuffer narrowed;                // some tokens in the file's type
+  uint64_t open_bytes = 0;  // of documents that are not ended
+  ByteBuffer narrowed;      // some tokens in the file's type
 };
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, IndexedDType dtype)
@@ -154,67 +145,46 @@ int64_t IndexedDatasetWriter::tokens() const {
 
 void IndexedDatasetWriter::add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths) {
   State& s = *state_;
-  int64_t sum = 0;
-  for (const int32_t n : lengths) {
-    if (n < 0) fail(ErrorKind::kInternal, s.prefix, ": a sequence of length ", n, " was added");
-    sum += n;
-  }
-  if (sum != static_cast<int64_t>(ids.size()) || s.open_tokens != 0)
-    fail(ErrorKind::kInternal, s.prefix, ": ", ids.size(), " ids of ", sum, " were added behind ",
-         s.open_tokens);
-  add_tokens(ids);
-  s.open_tokens = 0;
-  s.lengths.append(lengths.data(), lengths.size_bytes());
-  s.sequences += static_cast<int64_t>(lengths.size());
-  end_document();
-}
-
-void IndexedDatasetWriter::add_tokens(std::span<const int32_t> ids) {
-  State& s = *state_;
   if (is_floating(s.dtype))
     fail(ErrorKind::kInternal, s.prefix, ": token ids were added as ", name_of(s.dtype));
-  for (; !ids.empty(); ids = ids.subspan(std::min(ids.size(), kPiece))) {
-    const std::span<const int32_t> piece = ids.first(std::min(ids.size(), kPiece));
-    s.narrowed.clear();
-    if (const std::optional<int32_t> bad = narrow_ids(piece, s.dtype, s.narrowed))
-      fail(ErrorKind::kData, s.prefix, ": token id ", *bad, " of document ", documents(), " does not fit ",
-           name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
-    s.bin.write(s.narrowed.data(), s.narrowed.size());
-    s.tokens += static_cast<int64_t>(piece.size());
-    s.open_tokens += static_cast<int64_t>(piece.size());
+  for (const int32_t n : lengths)
+    if (n < 0) fail(ErrorKind::kInternal, s.prefix, ": a sequence of length ", n, " was added");
+  s.narrowed.clear();
+  if (const std::optional<int32_t> bad = narrow_ids(ids, s.dtype, s.narrowed))
+    fail(ErrorKind::kData, s.prefix, ": token id ", *bad, " of document ", documents(), " does not fit ",
+         name_of(s.dtype), "; the tokenizer's vocabulary is larger than it says");
+  add_ids({s.narrowed.data(), s.narrowed.size()});
+  const auto sequences = static_cast<int32_t>(lengths.size());
+  end_documents(lengths, {&sequences, 1});
+}
+
+void IndexedDatasetWriter::add_ids(std::span<const char> bytes) {
+  state_->bin.write(bytes.data(), bytes.size());
+  state_->open_bytes += bytes.size();
+}
+
+void IndexedDatasetWriter::end_documents(std::span<const int32_t> lengths,
+                                         std::span<const int32_t> sequences) {
+  State& s = *state_;
+  const auto sum = [](std::span<const int32_t> numbers) {
+    return std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
+  };
+  const int64_t added = sum(lengths);
+  if (s.bytes_of(added) != s.open_bytes || sum(sequences) != static_cast<int64_t>(lengths.size()))
+    fail(ErrorKind::kInternal, s.prefix, ": ", s.open_bytes, " bytes were added as ", lengths.size(),
+         " sequences of ", added, " tokens, ", sequences.size(), " documents");
+  s.open_bytes = 0;
+  s.tokens += added;
+  s.lengths.append(lengths.data(), lengths.size_bytes());
+  for (const int32_t n : sequences) {
+    s.sequences += n;
+    s.add_boundary();
   }
-}
-
-void IndexedDatasetWriter::end_sequence() {
-  State& s = *state_;
-  if (s.open_tokens > std::numeric_limits<int32_t>::max())
-    fail(ErrorKind::kData, s.prefix, ": document ", documents(), " has a text of ", s.open_tokens,
-         " tokens; a sequence holds at most 2,147,483,647: split the text");
-  s.open_lengths.push_back(static_cast<int32_t>(std::exchange(s.open_tokens, 0)));
-}
-
-void IndexedDatasetWriter::end_document() {
-  State& s = *state_;
-  if (s.open_tokens != 0) fail(ErrorKind::kInternal, s.prefix, ": a document ended inside a sequence");
-  s.lengths.append(s.open_lengths.data(), s.open_lengths.size() * sizeof(int32_t));
-  s.sequences += static_cast<int64_t>(s.open_lengths.size());
-  s.add_boundary();
-  s.mark_document();
-}
-
-void IndexedDatasetWriter::abandon_document() {
-  State& s = *state_;
-  s.bin.file.truncate(s.bytes_of(s.document_tokens));
-  s.bin.hash = s.document_hash;
-  s.tokens = s.document_tokens;
-  s.open_tokens = 0;
-  s.open_lengths.clear();
 }
 
 WriterMark IndexedDatasetWriter::save() {
   State& s = *state_;
-  if (s.tokens != s.document_tokens)
-    fail(ErrorKind::kInternal, s.prefix, ": a dataset was saved inside a document");
+  if (s.open_bytes != 0) fail(ErrorKind::kInternal, s.prefix, ": a dataset was saved inside a document");
   s.bin.file.sync();
   s.lengths.save();
   s.boundaries.save();
@@ -224,28 +194,6 @@ WriterMark IndexedDatasetWriter::save() {
 void IndexedDatasetWriter::remove_partial_files() {
   ::unlink(partial_lengths(state_->prefix).c_str());
   ::unlink(partial_documents(state_->prefix).c_str());
-}
-
-void IndexedDatasetWriter::add_documents(std::span<const std::span<const char>> tokens,
-                                         std::span<const int32_t> lengths,
-                                         std::span<const int32_t> sequences) {
-  State& s = *state_;
-  const auto sum = [](std::span<const int32_t> numbers) {
-    return static_cast<size_t>(std::accumulate(numbers.begin(), numbers.end(), int64_t{0}));
-  };
-  size_t bytes = 0;
-  for (const auto& part : tokens) bytes += part.size();
-  if (sum(lengths) * size_of(s.dtype) != bytes || sum(sequences) != lengths.size() || s.open_tokens != 0)
-    fail(ErrorKind::kInternal, s.prefix, ": ", bytes, " bytes were added as ", lengths.size(),
-         " sequences of ", sum(lengths), " tokens, ", sequences.size(), " documents");
-  for (const auto& part : tokens) s.bin.write(part.data(), part.size());
-  s.tokens += static_cast<int64_t>(sum(lengths));
-  s.lengths.append(lengths.data(), lengths.size_bytes());
-  for (const int32_t n : sequences) {
-    s.sequences += n;
-    s.add_boundary();
-  }
-  s.mark_document();
 }
 
 std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out) {
@@ -270,7 +218,7 @@ void IndexedDatasetWriter::finish() {
 }
 
 void IndexedDatasetWriter::begin_finish() {
-  state_->files.bin.begin_end();
+  state_->files.bin.start_sync();
 }
 
 DatasetPair& IndexedDatasetWriter::complete() {
@@ -284,7 +232,7 @@ DatasetPair& IndexedDatasetWriter::complete() {
   copy_scratch(s.lengths, s.idx);
   write_pointers(s.lengths, static_cast<int64_t>(size_of(s.dtype)), s.idx);
   copy_scratch(s.boundaries, s.idx);
-  s.files.idx.begin_end();
+  s.files.idx.start_sync();
   return s.files;
 }
 

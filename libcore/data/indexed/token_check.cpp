@@ -18,6 +18,7 @@
 #include "libcore/hash/sha256.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
+#include "libcore/threads/beside.h"
 
 namespace megalith {
 namespace {
@@ -123,11 +124,7 @@ TokenRange scan_tokens(const IndexedDataset& data) {
       if (worker == 0) progress.advance_to(end);
     }
   };
-  {
-    std::vector<std::jthread> threads;
-    for (size_t i = 1; i < workers; ++i) threads.emplace_back(work, i);
-    work(0);
-  }
+  run_beside(workers, work);
   TokenRange all;
   for (const TokenRange& range : ranges) all = joined(all, range);
   return all;

@@ -34,8 +34,7 @@ struct MergeConfig {
       "int32). Their tokenizers must still be the same where sidecars tell.");
     v("verify", verify,
       "Compare the content of each dataset with the hashes in its sidecar, which must be there. Structure "
-      "and "
-      "sizes are checked in any case.");
+      "and sizes are checked in any case.");
     v("multimodal", multimodal, "Refused: datasets with sequence modes are not supported.", unlisted());
   }
   void validate(Problems&) const;

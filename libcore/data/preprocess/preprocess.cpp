@@ -7,7 +7,6 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -21,8 +20,8 @@
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/threads/beside.h"
 #include "libcore/threads/pipeline.h"
-#include "libcore/threads/thread_spread.h"
 
 namespace megalith {
 namespace {
@@ -117,27 +116,6 @@ class Stages {
   Pipeline<DocumentChunk> pipeline_;
 };
 
-/// Work beside what its owner does, who waits for it at the end; at once where no thread can be had.
-class Aside {
- public:
-  explicit Aside(const std::function<void()>& work) {
-    try {
-      thread_ = std::thread(work);
-      begin_elsewhere(thread_, 1);
-    } catch (const std::system_error&) {
-      work();
-    }
-  }
-  ~Aside() {
-    if (thread_.joinable()) thread_.join();
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-
- private:
-  std::thread thread_;
-};
-
 /// What asks for a stop.
 struct Stop {
   const StopSignal* signal;
@@ -156,7 +134,7 @@ PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFil
     throw;
   }
   // Giving the memory back takes about as long as what the disk still has to do.
-  const Aside drop([&] {
+  const Beside drop([&] {
     stages.reset();
     std::this_thread::yield();  // to the thread that writes to the disk
     drop_tokenizer();
@@ -235,7 +213,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   tokenizer->expect(text_size(inputs));
   ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
-  std::optional<Aside> preparing;
+  std::optional<Beside> preparing;
   if (config.workers > 1) preparing.emplace([&] { prepare_quietly(*tokenizer); });
   const TextTools tools = text_tools(config, *tokenizer);
   const int64_t size = tokenizer->vocab_size();

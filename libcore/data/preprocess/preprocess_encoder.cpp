@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -25,6 +26,21 @@ int32_t greatest(const IdBuffer& ids) {
   return ids.width() == 2 ? greatest_of<uint16_t>(ids) : greatest_of<int32_t>(ids);
 }
 
+/// kData when a sequence is longer than a dataset can say.
+int32_t checked_length(int64_t length) {
+  if (length > INT32_MAX)
+    fail(ErrorKind::kData, "a text has ", length, " tokens; a sequence holds at most ", INT32_MAX,
+         ": split the text");
+  return static_cast<int32_t>(length);
+}
+
+/// Brings the ids from the `first` on to the disk.
+void put_aside(KeyTokens& out, size_t first) {
+  for (const std::span<const char> part : out.tokens.parts(first * out.tokens.width(), out.tokens.bytes()))
+    out.long_tokens->append(part.data(), part.size());
+  out.tokens.truncate(first);
+}
+
 }  // namespace
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& tokenizer) {
@@ -44,7 +60,6 @@ DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools
 void DocumentEncoder::encode(DocumentChunk& chunk) {
   while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_, memory_);
   for (KeyTokens& key : chunk.keys) key.clear();
-  chunk.long_document.reset();
   chunk.long_line.reset();
   chunk.hashes.clear();
   chunk.bad.clear();
@@ -53,7 +68,7 @@ void DocumentEncoder::encode(DocumentChunk& chunk) {
     encode_line(chunk, i);
     if (!chunk.bad.empty() && config_.on_error == OnError::kStrict) break;
   }
-  for (KeyTokens& key : chunk.keys) key.max_id = greatest(key.tokens);
+  for (KeyTokens& key : chunk.keys) key.max_id = std::max(key.max_id, greatest(key.tokens));
   take_memory(chunk);
 }
 
@@ -62,8 +77,7 @@ void DocumentEncoder::lend_memory(DocumentChunk& chunk) {
 }
 
 void DocumentEncoder::take_memory(DocumentChunk& chunk) {
-  const bool needed = !chunk.bad.empty() || chunk.long_document;
-  if (!needed && spare_.capacity() == 0 && chunk.lines.capacity() <= kKeptChunk)
+  if (chunk.bad.empty() && spare_.capacity() == 0 && chunk.lines.capacity() <= kKeptChunk)
     spare_ = chunk.lines.take_memory();
 }
 
@@ -123,31 +137,50 @@ std::string DocumentEncoder::keep_raw(DocumentChunk& chunk, size_t i) const {
 }
 
 void DocumentEncoder::encode_texts(DocumentChunk& chunk, size_t line_bytes) {
-  if (line_bytes > kLongLine) {
-    LongDocument& document = chunk.long_document.emplace();
-    for (size_t k = 0; k < keys_; ++k)
-      document.push_back({{parser_.texts(k).begin(), parser_.texts(k).end()}, parser_.is_list(k)});
-    return;
+  for (size_t k = 0; k < keys_; ++k) {
+    if (line_bytes > kLongLine)
+      chunk.keys[k].long_tokens =
+          std::make_unique<ScratchFile>(parent_or_here(config_.output_prefix).string());
+    encode_document(k, chunk.keys[k]);
   }
-  for (size_t k = 0; k < keys_; ++k) encode_document(k, chunk.keys[k]);
 }
 
 void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
-  const size_t first = out.lengths.size();
+  const size_t before = out.lengths.size(), first_id = out.tokens.size();
   const auto encode = [&](std::string_view text) {
-    const size_t before = out.tokens.size();
-    tools_.tokenizer.encode_to(text, out.tokens);
-    const size_t length = out.tokens.size() - before;
-    if (length > 0) out.lengths.push_back(static_cast<int32_t>(length));  // at most a long line's
+    const int64_t length = encode_sequence(text, out, first_id);
+    if (length > 0) out.lengths.push_back(checked_length(length));
   };
   for (const std::string_view text : parser_.texts(key))
     tools_.each_sequence(text, parser_.is_list(key), encode);
-  const size_t sequences = out.lengths.size() - first;
+  const size_t sequences = out.lengths.size() - before;
   if (eod_ && sequences > 0) {
     out.tokens.append({&*eod_, 1});
-    ++out.lengths.back();
+    out.lengths.back() = checked_length(int64_t{out.lengths.back()} + 1);
+  }
+  if (out.long_tokens) {
+    if (eod_ && sequences > 0) out.max_id = std::max(out.max_id, *eod_);
+    put_aside(out, first_id);
   }
   out.sequences.push_back(static_cast<int32_t>(sequences));
+}
+
+/// How many ids the text has. Those of a long line's document, whose first is the `first` of the chunk, go to
+/// the disk as they come.
+int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, size_t first) const {
+  if (!out.long_tokens) {
+    const size_t before = out.tokens.size();
+    tools_.tokenizer.encode_to(text, out.tokens);
+    return static_cast<int64_t>(out.tokens.size() - before);
+  }
+  int64_t length = 0;
+  tools_.tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+    for (const int32_t id : ids) out.max_id = std::max(out.max_id, id);
+    out.tokens.append(ids);
+    put_aside(out, first);
+    length += static_cast<int64_t>(ids.size());
+  });
+  return length;
 }
 
 bool DocumentEncoder::too_short() const {
@@ -173,6 +206,7 @@ void DocumentEncoder::take_back(DocumentChunk& chunk) const {
   for (size_t k = 0; k < keys_; ++k) {
     KeyTokens& key = chunk.keys[k];
     key.tokens.truncate(sizes_[k].tokens);
+    if (std::exchange(key.long_tokens, nullptr)) key.max_id = -1;  // its own: others' are not looked at yet
     key.lengths.resize(sizes_[k].lengths);
     key.sequences.resize(sizes_[k].sequences);
   }

@@ -79,11 +79,6 @@ std::string hashes_path(const PreprocessConfig& config) {
   return AtomicFile::partial_name(config.output_prefix + ".hashes");
 }
 
-template <class T>
-std::span<const T> part(std::span<const T> all, size_t& at, size_t n) {
-  return all.subspan(std::exchange(at, at + n), n);
-}
-
 }  // namespace
 
 /// One key's output.
@@ -94,7 +89,6 @@ class DocumentOutput::Key {
       : key_(key),
         prefix_(config.output_prefix + "_" + key + (tools.splitter ? "_sentence" : "_document")),
         tools_(tools),
-        eod_(eod_of(config, tools.tokenizer)),
         sidecar_{.tokenizer = tools.tokenizer.name(),
                  .tokenizer_hash = tools.tokenizer_hash,
                  .vocab_size = tools.tokenizer.vocab_size(),
@@ -107,37 +101,14 @@ class DocumentOutput::Key {
   /// The documents for which `wanted` holds a 1; all when it is empty.
   void add(const KeyTokens& chunk, std::span<const char> wanted) {
     max_id_ = std::max(max_id_, chunk.max_id);
-    if (wanted.empty()) return writer_.add_documents(chunk.tokens.parts(), chunk.lengths, chunk.sequences);
-    size_t token_at = 0, length_at = 0;
-    for (size_t begin = 0, end = 0; begin < chunk.sequences.size(); begin = end) {
-      while (end < chunk.sequences.size() && wanted[end] == wanted[begin]) ++end;
-      const std::span sequences = std::span(chunk.sequences).subspan(begin, end - begin);
-      size_t n = 0, bytes = 0;
-      for (const int32_t count : sequences) n += static_cast<size_t>(count);
-      const std::span lengths = part(std::span(chunk.lengths), length_at, n);
-      for (const int32_t length : lengths) bytes += static_cast<size_t>(length) * chunk.tokens.width();
-      const size_t token_begin = std::exchange(token_at, token_at + bytes);
-      if (wanted[begin]) writer_.add_documents(chunk.tokens.parts(token_begin, token_at), lengths, sequences);
+    const size_t documents = chunk.sequences.size();
+    Run run;
+    while (run.end < documents) {
+      const size_t begin = run.end++;
+      while (run.end < documents && (wanted.empty() || wanted[run.end] == wanted[begin])) ++run.end;
+      write(chunk, run, std::span(chunk.sequences).subspan(begin, run.end - begin),
+            wanted.empty() || wanted[begin]);
     }
-  }
-
-  /// A sequence is ended only when the next one has its first token, or the document ends: eod belongs to the
-  /// last. The document stays open.
-  void add_long(const LongTexts& document) {
-    bool open = false;
-    const auto add = [&](std::string_view text) {
-      bool begins = true;
-      tools_.tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
-        if (ids.empty()) return;
-        if (open && begins) writer_.end_sequence();
-        begins = false;
-        open = true;
-        add_tokens(ids);
-      });
-    };
-    for (const std::string_view text : document.texts) tools_.each_sequence(text, document.list, add);
-    if (open && eod_) add_tokens({&*eod_, 1});
-    if (open) writer_.end_sequence();
   }
 
   /// Everything but the files' names.
@@ -175,14 +146,32 @@ class DocumentOutput::Key {
     return IndexedDatasetWriter(prefix_, dtype, mark);
   }
 
-  void add_tokens(std::span<const int32_t> ids) {
-    writer_.add_tokens(ids);
-    for (const int32_t id : ids) max_id_ = std::max(max_id_, id);
+  /// Documents of a chunk that follow each other.
+  struct Run {
+    size_t end = 0;                 // the document after the last
+    size_t byte = 0, sequence = 0;  // of the chunk, where the first begins
+  };
+  /// Moves `run` over the documents of these numbers of sequences, and writes them unless they are not
+  /// wanted.
+  void write(const KeyTokens& chunk, Run& run, std::span<const int32_t> sequences, bool wanted) {
+    size_t n = 0, bytes = 0;
+    for (const int32_t count : sequences) n += static_cast<size_t>(count);
+    const std::span lengths =
+        std::span(chunk.lengths).subspan(std::exchange(run.sequence, run.sequence + n), n);
+    for (const int32_t length : lengths) bytes += static_cast<size_t>(length) * chunk.tokens.width();
+    const size_t begin = run.byte;
+    run.byte = std::min(begin + bytes, chunk.tokens.bytes());
+    if (!wanted) return;
+    for (const auto& part : chunk.tokens.parts(begin, run.byte)) writer_.add_ids(part);
+    if (run.end == chunk.sequences.size() && chunk.long_tokens)
+      chunk.long_tokens->read([&](std::span<const std::byte> block) {
+        writer_.add_ids({reinterpret_cast<const char*>(block.data()), block.size()});
+      });
+    writer_.end_documents(lengths, sequences);
   }
 
   std::string key_, prefix_;
   const TextTools& tools_;
-  std::optional<int32_t> eod_;
   Sidecar sidecar_;  // without what is known at the end
   IndexedDatasetWriter writer_;
   int32_t max_id_;
@@ -319,13 +308,11 @@ void DocumentOutput::take(DocumentChunk& chunk) {
 
 void DocumentOutput::add_documents(const DocumentChunk& chunk) {
   const size_t documents = chunk.keys[0].sequences.size();
-  const std::vector<char> wanted =
-      find_new(std::span(chunk.hashes).first(chunk.hashes.empty() ? 0 : documents));
+  const std::vector<char> wanted = find_new(chunk.hashes);
   for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(chunk.keys[k], wanted);
   const auto left_out = static_cast<int64_t>(std::count(wanted.begin(), wanted.end(), 0));
   summary_.duplicates += left_out;
   count_documents(static_cast<int64_t>(documents) - left_out);
-  if (chunk.long_document) add_long_document(chunk);
 }
 
 /// For each document whether it is the first with its texts; empty when all are, or nobody asked.
@@ -341,26 +328,6 @@ bool DocumentOutput::remember(const ContentHash& hash) {
   if (!contents_.insert(hash)) return false;
   if (saved_hashes_) saved_hashes_->append(&hash, sizeof hash);
   return true;
-}
-
-/// The chunk's last line. Refused by the tokenizer in the middle, it leaves nothing behind.
-void DocumentOutput::add_long_document(const DocumentChunk& chunk) {
-  const LongDocument& document = *chunk.long_document;
-  if (!chunk.hashes.empty() && contents_.has(chunk.hashes.back())) {
-    ++summary_.duplicates;
-    return;
-  }
-  try {
-    for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add_long(document[k]);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData) throw;
-    for (const auto& key : keys_) key->writer().abandon_document();
-    return take_bad_line(
-        chunk, {.line = chunk.lines.lines() - 1, .fault = DocumentFault::kRefused, .detail = error.what()});
-  }
-  for (const auto& key : keys_) key->writer().end_document();
-  if (!chunk.hashes.empty()) remember(chunk.hashes.back());
-  count_documents(1);
 }
 
 PreprocessSummary DocumentOutput::finish() {

@@ -32,9 +32,8 @@ struct DatasetPair;
 
 /// A chunk that has become larger by a long line does not keep its memory.
 constexpr size_t kKeptChunk = size_t{1} << 21;
-/// A longer line is tokenized by the writer, so that its ids are never together in memory.
+/// The ids of a longer line are never together in memory: they wait on the disk for the writer.
 constexpr size_t kLongLine = size_t{1} << 23;
-static_assert(kLongLine >= DocumentParser::kDecodedInPlace, "the texts must last as long as the chunk");
 
 struct InputFile {
   std::string path;
@@ -79,23 +78,18 @@ struct BadLine {
 struct alignas(64) KeyTokens {
   KeyTokens(IndexedDType dtype, BlockPool& memory) : tokens(size_of(dtype), &memory) {}
   IdBuffer tokens;
-  std::vector<int32_t> lengths;    // of each sequence
-  std::vector<int32_t> sequences;  // of each document
+  std::unique_ptr<ScratchFile> long_tokens;  // after them, those of the last document when its line is long
+  std::vector<int32_t> lengths;              // of each sequence
+  std::vector<int32_t> sequences;            // of each document
   int32_t max_id = -1;
   void clear() {
     tokens.clear();
+    long_tokens.reset();
     lengths.clear();
     sequences.clear();
     max_id = -1;
   }
 };
-
-/// Texts of a document that the worker leaves to the writer, for each key; they lie in the chunk's lines.
-struct LongTexts {
-  std::vector<std::string_view> texts;
-  bool list = false;
-};
-using LongDocument = std::vector<LongTexts>;
 
 /// Where in all inputs a run is.
 struct SourceMark {
@@ -112,10 +106,8 @@ struct DocumentChunk {
   uint64_t consumed = 0;        // bytes of all inputs then
   uint64_t decoder_memory = 0;  // of the decompressor
   std::vector<KeyTokens> keys;
-  // The chunk's last document, for its line is longer than a chunk.
-  std::optional<LongDocument> long_document;
-  std::unique_ptr<ScratchFile> long_line;  // its line as it was, when it may have to be rejected
-  std::vector<ContentHash> hashes;         // of each document, the long one included; empty: not wanted
+  std::unique_ptr<ScratchFile> long_line;  // the last line as it was, when it is long and may be rejected
+  std::vector<ContentHash> hashes;         // of each document; empty: not wanted
   size_t blank_lines = 0, short_documents = 0;
   size_t longest_line = 0;
   std::vector<BadLine> bad;
@@ -174,6 +166,7 @@ class alignas(64) DocumentEncoder {
   std::string keep_raw(DocumentChunk& chunk, size_t i) const;
   void encode_texts(DocumentChunk& chunk, size_t line_bytes);
   void encode_document(size_t key, KeyTokens& out);
+  int64_t encode_sequence(std::string_view text, KeyTokens& out, size_t first) const;
   bool too_short() const;
   ContentHash hash() const;
   void take_back(DocumentChunk& chunk) const;
@@ -229,7 +222,6 @@ class DocumentOutput {
  private:
   class Key;
   void add_documents(const DocumentChunk& chunk);
-  void add_long_document(const DocumentChunk& chunk);
   std::vector<char> find_new(std::span<const ContentHash> hashes);
   bool remember(const ContentHash& hash);
   void count_documents(int64_t more);

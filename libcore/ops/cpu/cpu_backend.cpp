@@ -26,18 +26,11 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 14;  // elements per piece of an element-wise op: tens of microseconds of work
 
-/// The table of chosen_isa(). Throws kUsage as that does.
-const Kernels& choose_kernels() {
-  switch (chosen_isa()) {
-    case Isa::kAvx512Bf16:
-      return kAvx512Bf16Kernels;
-    case Isa::kAvx512:
-      return kAvx512Kernels;
-    case Isa::kAvx2:
-      return kAvx2Kernels;
-    default:
-      return kGenericKernels;
-  }
+const Kernels& kernels(Isa isa) {
+  return *select<const Kernels*>(isa, {.generic = &kKernelsGeneric,
+                                       .avx2 = MEGALITH_IF_SIMD(&kKernelsAvx2),
+                                       .avx512 = MEGALITH_IF_SIMD(&kKernelsAvx512),
+                                       .avx512bf16 = MEGALITH_IF_SIMD(&kKernelsAvx512Bf16)});
 }
 
 /// Rows per piece of a row-wise op.
@@ -108,7 +101,7 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend() : kernels_(choose_kernels()), gemm_(kernels_, team_) {}
+  CpuBackend() : kernels_(kernels(chosen_isa())), gemm_(kernels_, team_) {}
   const char* name() const override { return "cpu"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override { return Stream(*this); }
@@ -181,7 +174,6 @@ class CpuBackend final : public Backend {
 };
 
 // ---- memory, streams
-// ----------------------------------------------------------------------------------------------------------------
 
 /// Large blocks ask for huge pages: attention walks rows that are pages apart.
 Memory CpuBackend::allocate(size_t bytes) {
@@ -287,7 +279,6 @@ void CpuBackend::fill_elements(const View& to, double value) const {
 }
 
 // ---- linear, norm, activation
-// ----------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const QuantizeRows& op) {
   const QuantizeArgs args{
@@ -406,7 +397,6 @@ void CpuBackend::run(Stream&, const Dropout& op) {
 }
 
 // ---- attention
-// -------------------------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const Rope& op) {
   const Heads heads(op.qkv.shape);
@@ -561,7 +551,6 @@ void CpuBackend::run(Stream&, const CachedAttention& op) {
 }
 
 // ---- embedding
-// -------------------------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const Embedding& op) {
   const int64_t h = op.y.shape.back(), rows = op.y.shape.rows(),
@@ -602,7 +591,6 @@ void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
 }
 
 // ---- loss, optimizer
-// -------------------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const SoftmaxStats& op) {
   const int64_t stride = op.logits.shape.back();

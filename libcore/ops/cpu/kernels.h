@@ -11,10 +11,10 @@
 /// A kernel works on one block of an op in the calling thread; cpu_backend.cpp cuts ops into blocks, the same
 /// blocks for any number of threads. Rows, columns and strides count elements.
 ///
-/// The kernels_ISA.cpp files are compiled with flags that this processor may lack. This header and all they
-/// include must not hold an inline function or a template instance with external linkage (so no C++ standard
-/// headers, and of libcore's only one that has no function either): the linker keeps one copy of such a
-/// function for the whole library, perhaps the one compiled for AVX-512.
+/// kernels.cpp and the kernels_ISA.cpp files include kernels.inc; the latter are compiled with flags that
+/// this processor may lack. This header and all they include must not hold an inline function or a template
+/// instance with external linkage (so no C++ standard headers, and of libcore's only one that has no function
+/// either): the linker keeps one copy of such a function for the whole library, perhaps that for AVX-512.
 namespace megalith::cpu {
 
 /// Index of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
@@ -193,6 +193,6 @@ struct Kernels {
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): constants, but not constexpr
-extern const Kernels kGenericKernels, kAvx2Kernels, kAvx512Kernels, kAvx512Bf16Kernels;
+extern const Kernels kKernelsGeneric, kKernelsAvx2, kKernelsAvx512, kKernelsAvx512Bf16;
 
 }  // namespace megalith::cpu

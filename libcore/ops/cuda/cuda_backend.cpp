@@ -19,7 +19,6 @@ void require_success(cudaError_t status, const char* what) {
 }
 
 // ---- queue
-// -------------------------------------------------------------------------------------------------
 
 void* allocate_device(size_t bytes) {
   constexpr size_t kLeast = 256;  // so that an empty tensor has an address too
@@ -91,7 +90,6 @@ void Queue::rethrow_error() const {
 }
 
 // ---- fields of ops as kernels want them
-// --------------------------------------------------------------------
 
 namespace {
 
@@ -193,7 +191,6 @@ void require_device(int device) {
 }
 
 // ---- the backend
-// -------------------------------------------------------------------------------------------
 
 /// Weights in a type of their own are for the CPU, which is bound by their bytes.
 [[noreturn]] void refuse_narrow(const char* op) {
@@ -271,7 +268,6 @@ Queue& CudaBackend::enter(const Stream& stream) const {
 }
 
 // ---- memory, streams
-// ---------------------------------------------------------------------------------------
 
 Memory CudaBackend::allocate(size_t bytes) {
   enter();
@@ -350,7 +346,6 @@ void CudaBackend::synchronize(Stream& stream) {
 }
 
 // ---- linear, norm, activation
-// ------------------------------------------------------------------------------
 
 void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
@@ -484,7 +479,6 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 }
 
 // ---- attention
-// ---------------------------------------------------------------------------------------------
 
 void CudaBackend::run(Stream& stream, const Rope& op) {
   const Shape& qkv = op.qkv.shape;
@@ -560,7 +554,6 @@ void CudaBackend::run(Stream& stream, const CachedAttention& op) {
 }
 
 // ---- embedding, loss, optimizer
-// ----------------------------------------------------------------------------
 
 /// Sequences per position.
 int64_t batch_of(const ConstView& rows) {

@@ -74,7 +74,6 @@ MEGALITH_HD Half narrow<Half>(float value) {
 }
 
 // ---- activations
-// -------------------------------------------------------------------------------------------
 
 /// 1 / (1 + e^-x).
 MEGALITH_HD float sigmoid(float x) {
@@ -114,7 +113,6 @@ MEGALITH_HD float silu_slope(float x) {
 }
 
 // ---- dropout
-// -----------------------------------------------------------------------------------------------
 
 struct Words {
   uint32_t word[4];
@@ -158,7 +156,6 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
 }
 
 // ---- optimizer
-// ---------------------------------------------------------------------------------------------
 
 struct AdamElement {
   float master, m, v;

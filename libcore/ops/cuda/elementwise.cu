@@ -6,7 +6,6 @@ namespace megalith::cuda {
 namespace {
 
 // ---- maps: to[i] = f(from[i]...)
-// ---------------------------------------------------------------------------
 
 template <class... T>
 constexpr size_t greatest_size() {
@@ -73,7 +72,6 @@ struct GeluErfGrad {
 };
 
 // ---- others
-// ------------------------------------------------------------------------------------------------
 
 template <class Bits>
 __global__ void fill_bits(int64_t n, Bits* to, Bits bits) {

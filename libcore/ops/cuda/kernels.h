@@ -15,7 +15,6 @@ namespace megalith::cuda {
 enum class Storage { kF32, kBf16, kF16 };
 
 // ---- elementwise.cu
-// ----------------------------------------------------------------------------------------
 
 void launch_copy(cudaStream_t, void* to, Storage to_storage, const void* from, Storage from_storage,
                  int64_t n);
@@ -79,7 +78,6 @@ void launch_adamw(cudaStream_t, const AdamArgs&);
 void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
 
 // ---- rows.cu: one block of threads per row
-// -----------------------------------------------------------------
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -122,7 +120,6 @@ struct CrossEntropyArgs {
 void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
 // ---- reduce.cu
-// ---------------------------------------------------------------------------------------------
 
 /// Sums down the columns of dy [rows, columns], added to: `plain` of dy, `normed` of dy (x - mean) rstd.
 /// Either may be null; x, mean (null: 0) and rstd are read for `normed` only.
@@ -166,7 +163,6 @@ struct EmbeddingGradArgs {
 void launch_embedding_grad(cudaStream_t, Storage, const EmbeddingGradArgs&);
 
 // ---- attention.cu
-// ------------------------------------------------------------------------------------------
 
 constexpr int64_t kWidestHead = 256;
 

@@ -7,7 +7,6 @@ namespace megalith::cuda {
 namespace {
 
 // ---- sums down columns
-// -------------------------------------------------------------------------------------
 
 constexpr int kColumnsPerBlock = 32, kRowsAtOnce = kThreads / kColumnsPerBlock;
 constexpr int64_t kMostRowBlocks = 64, kLeastRows = 64;
@@ -72,7 +71,6 @@ __global__ void add_partial_sums(ColumnSums a, int64_t row_blocks, const float* 
 }
 
 // ---- sums of a whole tensor
-// ----------------------------------------------------------------------------------------
 
 constexpr int64_t kMostSumBlocks = 1024, kLeastElements = 16 * kThreads;
 
@@ -106,7 +104,6 @@ __global__ void add_total(double* out, const double* partial, int64_t blocks, do
 }
 
 // ---- embedding
-// ---------------------------------------------------------------------------------------------
 
 template <class T>
 __global__ void embedding(EmbeddingArgs a) {

@@ -8,7 +8,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/huge_pages.h"
-#include "libcore/base/isa.h"
 #include "libcore/text/unicode/unicode.h"
 
 namespace megalith {
@@ -103,7 +102,7 @@ BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Array
     : byte_ids_(byte_ids),
       arrays_(std::move(arrays)),
       shift_(64 - std::countr_zero(arrays_.buckets.size())),
-      merge_pieces_(chosen_isa() >= Isa::kAvx2 ? merge_pieces_avx2 : merge_pieces_generic),
+      merge_pieces_(merge_pieces(chosen_isa())),
       lazy_(std::make_unique<Lazy>()) {}
 
 bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {

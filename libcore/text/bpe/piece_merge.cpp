@@ -18,4 +18,9 @@ void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> k
   PieceMerger<Scalar>(tables, keys.data(), keys.size(), out).run();
 }
 
+MergePieces merge_pieces(Isa isa) {
+  return select<MergePieces>(isa,
+                             {.generic = merge_pieces_generic, .avx2 = MEGALITH_IF_SIMD(merge_pieces_avx2)});
+}
+
 }  // namespace megalith

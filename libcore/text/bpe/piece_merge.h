@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "libcore/base/isa.h"
 #include "libcore/text/bpe/piece_key.h"
 
 namespace megalith {
@@ -60,5 +61,7 @@ struct MergedPiece {
 using MergePieces = void (*)(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
 void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
+/// The fastest of them for `isa`.
+MergePieces merge_pieces(Isa isa);
 
 }  // namespace megalith

@@ -1,3 +1,5 @@
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 #include <immintrin.h>
 
 #include "libcore/text/bpe/piece_merge_inl.h"
@@ -41,3 +43,4 @@ void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys
 }
 
 }  // namespace megalith
+#endif

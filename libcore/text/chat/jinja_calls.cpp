@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <map>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -42,29 +43,52 @@ std::optional<int64_t> Renderer::integer_argument(const Expr& expr, size_t i) {
 }
 
 Value Renderer::filter(const Expr& expr) {
-  const std::string& f = expr.text;
+  using Filter = Value (*)(Renderer&, const Expr&, const Value&);
+  constexpr Filter kDefault = [](Renderer& r, const Expr& e, const Value& v) { return r.default_of(e, v); };
+  constexpr Filter kLength = [](Renderer& r, const Expr& e, const Value& v) -> Value {
+    return Json(r.length(v, e.line));
+  };
+  constexpr Filter kEnd = [](Renderer& r, const Expr& e, const Value& v) { return r.end_of(e, v); };
+  static const std::map<std::string_view, Filter> kFilters = {
+      {"count", kLength},
+      {"d", kDefault},
+      {"default", kDefault},
+      {"first", kEnd},
+      {"int", [](Renderer& r, const Expr& e, const Value& v) { return r.to_integer(e, v); }},
+      {"items", [](Renderer& r, const Expr& e,
+                   const Value& v) { return is_undefined(v) ? Value(Json::array()) : r.items(v, e.line); }},
+      {"join",
+       [](Renderer& r, const Expr& e, const Value& v) {
+         const Json::Array all = r.entries(v, e.line);
+         return r.join(all, r.printed(r.argument(e, 1).value_or(Json("")), e.line), e.line);
+       }},
+      {"last", kEnd},
+      {"length", kLength},
+      {"list",
+       [](Renderer& r, const Expr& e, const Value& v) -> Value { return Json(r.entries(v, e.line)); }},
+      {"string",
+       [](Renderer& r, const Expr& e, const Value& v) -> Value { return Json(r.printed(v, e.line)); }},
+      {"tojson", [](Renderer& r, const Expr& e, const Value& v) { return r.to_json(e, v); }},
+  };
   const Value value = eval(expr.children[0]);
-  if (f == "default" || f == "d") {
-    const auto as_false = argument(expr, 2);
-    const bool replaced = is_undefined(value) || (as_false && truth(*as_false) && !truth(value));
-    return replaced ? argument(expr, 1).value_or(Json("")) : value;
-  }
-  if (f == "tojson") return to_json(expr, value);
-  if (f == "length" || f == "count") return Json(length(value, expr.line));
-  if (f == "string") return Json(printed(value, expr.line));
-  if (f == "list") return Json(entries(value, expr.line));
-  if (f == "items") return is_undefined(value) ? Value(Json::array()) : items(value, expr.line);
-  if (f == "first" || f == "last") {
-    if (is_text(value)) return item(value, Json(f == "first" ? 0 : -1), expr.line);
-    const Json::Array all = entries(value, expr.line);
-    if (all.empty()) return Undefined{};
-    return f == "first" ? all.front() : all.back();
-  }
-  if (f == "join")
-    return join(entries(value, expr.line), printed(argument(expr, 1).value_or(Json("")), expr.line),
-                expr.line);
-  if (f == "int") return to_integer(expr, value);
+  const auto found = kFilters.find(expr.text);
+  if (found != kFilters.end()) return found->second(*this, expr, value);
   return text_operation(expr, Json(printed(value, expr.line)));
+}
+
+Value Renderer::default_of(const Expr& expr, const Value& value) {
+  const auto as_false = argument(expr, 2);
+  const bool replaced = is_undefined(value) || (as_false && truth(*as_false) && !truth(value));
+  return replaced ? argument(expr, 1).value_or(Json("")) : value;
+}
+
+/// The filters "first" and "last".
+Value Renderer::end_of(const Expr& expr, const Value& value) {
+  const bool first = expr.text == "first";
+  if (is_text(value)) return item(value, Json(first ? 0 : -1), expr.line);
+  const Json::Array all = entries(value, expr.line);
+  if (all.empty()) return Undefined{};
+  return first ? all.front() : all.back();
 }
 
 Value Renderer::to_json(const Expr& expr, const Value& value) {
@@ -86,26 +110,30 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
   return Json(dump_json(*json, style));  // eval() refuses what is cut
 }
 
+/// What int() or else float() reads in a text, if either does and it is a number.
+std::optional<Json> Renderer::number_in(const std::string& given, int line) const {
+  std::string text = strip(given, std::nullopt, Side::kBoth);
+  if (!is_ascii(text) || text.find('_') != std::string::npos)
+    refuse(line, concat("\"int\" of ", quote(text), " is not supported"));
+  if (text.starts_with('+') && !text.starts_with("+-")) text.erase(0, 1);
+  if (const auto integer = parse_int(text)) return Json(*integer);
+  const std::optional<double> number = parse_double(text);
+  if (!number || std::isnan(*number)) return std::nullopt;
+  return Json(*number);
+}
+
 /// int(), int(float()), or else the argument.
 Value Renderer::to_integer(const Expr& expr, const Value& value) {
   const Json* json = json_of(value);
   if (json == nullptr) refuse(expr.line, concat("\"int\" of ", kind_of(value)));
-  if (json->is_int()) return *json;
   if (json->is_bool()) return Json(int64_t{json->as_bool()});
-  std::optional<double> number;
-  if (json->is_number()) number = json->as_double();
-  if (json->is_string()) {
-    std::string text = strip(json->as_string(), std::nullopt, Side::kBoth);
-    if (!is_ascii(text) || text.find('_') != std::string::npos)
-      refuse(expr.line, concat("\"int\" of ", quote(text), " is not supported"));
-    if (text.starts_with('+') && !text.starts_with("+-")) text.erase(0, 1);
-    if (const auto integer = parse_int(text)) return Json(*integer);
-    number = parse_double(text);
-  }
-  if (number && std::isnan(*number) && json->is_string()) number.reset();  // as int("nan")
+  std::optional<Json> number;
+  if (json->is_number()) number = *json;
+  if (json->is_string()) number = number_in(json->as_string(), expr.line);
   if (!number) return argument(expr, 1).value_or(Json(0));
-  if (!(std::fabs(*number) < 0x1p63)) refuse(expr.line, "\"int\" of a number too large");
-  return Json(static_cast<int64_t>(*number));
+  if (number->is_int()) return *number;
+  if (!(std::fabs(number->as_double()) < 0x1p63)) refuse(expr.line, "\"int\" of a number too large");
+  return Json(static_cast<int64_t>(number->as_double()));
 }
 
 int64_t Renderer::length(const Value& value, int line) {
@@ -114,10 +142,9 @@ int64_t Renderer::length(const Value& value, int line) {
 }
 
 Value Renderer::items(const Value& value, int line) const {
-  const Json* json = json_of(value);
-  if (json == nullptr || !json->is_object()) refuse(line, concat("\"items\" of ", kind_of(value)));
   Json out = Json::array();
-  for (const auto& [key, member] : json->as_object()) out.push_back(Json::Array{key, member});
+  for (const auto& [key, member] : object_of(value, line, "\"items\""))
+    out.push_back(Json::Array{key, member});
   return out;
 }
 
@@ -159,43 +186,60 @@ Value Renderer::replace_text(const Expr& expr, const std::string& text) {
 }
 
 bool Renderer::test(const Expr& expr) {
+  using Test = bool (*)(const Json&);
+  constexpr Test kIterable = [](const Json& x) { return x.is_array() || x.is_string() || x.is_object(); };
+  static const std::map<std::string_view, Test> kTests = {
+      {"boolean", [](const Json& x) { return x.is_bool(); }},
+      {"false", [](const Json& x) { return x.is_bool() && !x.as_bool(); }},
+      {"integer", [](const Json& x) { return x.is_int(); }},
+      {"iterable", kIterable},
+      {"mapping", [](const Json& x) { return x.is_object(); }},
+      {"none", [](const Json& x) { return x.is_null(); }},
+      {"number", [](const Json& x) { return x.is_number() || x.is_bool(); }},
+      {"sequence", kIterable},
+      {"string", [](const Json& x) { return x.is_string(); }},
+      {"true", [](const Json& x) { return x.is_bool() && x.as_bool(); }},
+  };
   const std::string& t = expr.text;
   const Value value = eval(expr.children[0]);
   if (t == "odd" || t == "even")
     return (integer_of(value, expr.line, concat("the test ", quote(t))) % 2 != 0) == (t == "odd");
-  const Json* json = json_of(value);
   if (t == "defined") return !is_undefined(value);
   if (t == "undefined") return is_undefined(value);
-  if (is_undefined(value)) return t == "iterable" || t == "sequence";  // it has nothing in it
-  if (json == nullptr) return false;
-  if (t == "none") return json->is_null();
-  if (t == "string") return json->is_string();
-  if (t == "mapping") return json->is_object();
-  if (t == "iterable" || t == "sequence") return json->is_array() || json->is_string() || json->is_object();
-  if (t == "number") return json->is_number() || json->is_bool();
-  if (t == "integer") return json->is_int();
-  if (t == "boolean") return json->is_bool();
-  return json->is_bool() && json->as_bool() == (t == "true");
+  const Test is = kTests.at(t);                     // the parser knows the same names
+  if (is_undefined(value)) return is == kIterable;  // it has nothing in it
+  const Json* json = json_of(value);
+  return json != nullptr && is(*json);
+}
+
+const Json::Object& Renderer::object_of(const Value& value, int line, const std::string& what) const {
+  const Json* json = json_of(value);
+  if (json == nullptr || !json->is_object()) refuse(line, concat(what, " of ", kind_of(value)));
+  return json->as_object();
 }
 
 Value Renderer::method(const Expr& expr) {
   const std::string& m = expr.text;
   const Value value = eval(expr.children[0]);
-  const Json* json = json_of(value);
   if (m == "get") {
-    if (json == nullptr || !json->is_object()) refuse(expr.line, concat("\".get\" of ", kind_of(value)));
-    const Json* found = json->find(text_of(*argument(expr, 1), expr.line, "\".get\": the key"));
+    object_of(value, expr.line, "\".get\"");
+    const Json* found = json_of(value)->find(text_of(*argument(expr, 1), expr.line, "\".get\": the key"));
     return found ? Value(*found) : argument(expr, 2).value_or(Json());
   }
   if (m == "items") return items(value, expr.line);
   if (m == "keys" || m == "values") {
-    if (json == nullptr || !json->is_object()) refuse(expr.line, concat(quote(m), " of ", kind_of(value)));
     Json out = Json::array();
-    for (const auto& [key, member] : json->as_object()) out.push_back(m == "keys" ? Json(key) : member);
+    for (const auto& [key, member] : object_of(value, expr.line, quote(m)))
+      out.push_back(m == "keys" ? Json(key) : member);
     return out;
   }
-  const std::string& text = text_of(value, expr.line, concat("the method ", quote(m)));
-  count_characters(*json, expr.line);
+  text_of(value, expr.line, concat("the method ", quote(m)));
+  return text_method(expr, *json_of(value));
+}
+
+Value Renderer::text_method(const Expr& expr, const Json& value) {
+  const std::string &m = expr.text, &text = value.as_string();
+  count_characters(value, expr.line);
   if (m == "startswith" || m == "endswith") {
     const std::string part = text_of(*argument(expr, 1), expr.line, concat(quote(m), ": its argument"));
     return Json(m == "endswith" ? text.ends_with(part) : text.starts_with(part));
@@ -210,7 +254,7 @@ Value Renderer::method(const Expr& expr) {
     for (const Json& entry : all) text_of(entry, expr.line, "\".join\"");
     return join(all, text, expr.line);
   }
-  return text_operation(expr, *json);
+  return text_operation(expr, value);
 }
 
 Value Renderer::call(const Expr& expr) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -8,6 +9,13 @@
 #include "libcore/text/chat/jinja_text.h"
 
 namespace megalith::jinja {
+namespace {
+
+bool are_numbers(const Json* x, const Json* y) {
+  return x != nullptr && y != nullptr && x->is_number() && y->is_number();
+}
+
+}  // namespace
 
 Value Renderer::look_up(const std::string& name) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
@@ -67,53 +75,57 @@ std::vector<uint32_t> Renderer::begins_of(const Json& text, int line) {
   return character_begins(text.as_string());
 }
 
-Value Renderer::item(const Value& value, const Value& index, int line) {
-  if (is_text(index)) return member(value, json_of(index)->as_string(), Access::kMember, line);
+Renderer::Sequence Renderer::sequence_of(const Value& value, int line, const char* what) {
   const Json* json = json_of(value);
   if (json == nullptr || !(json->is_array() || json->is_string()))
-    refuse(line, concat("an item of ", kind_of(value)));
-  std::vector<uint32_t> begins;
-  if (json->is_string()) begins = begins_of(*json, line);
-  const size_t size = json->is_string() ? begins.size() - 1 : json->as_array().size();
-  int64_t given = integer_of(index, line, "the index");
-  if (given < 0) given += static_cast<int64_t>(size);
-  const auto at = static_cast<size_t>(given);  // below 0: beyond any size
-  if (at >= size) return Undefined{};
-  if (json->is_array()) return json->as_array()[at];
-  return Json(json->as_string().substr(begins[at], begins[at + 1] - begins[at]));
+    refuse(line, concat(what, " of ", kind_of(value)));
+  Sequence out{.json = *json, .begins = {}, .size = 0};
+  if (json->is_string()) out.begins = begins_of(*json, line);
+  out.size = static_cast<int64_t>(json->is_string() ? out.begins.size() - 1 : json->as_array().size());
+  return out;
+}
+
+Value Renderer::item(const Value& value, const Value& index, int line) {
+  if (is_text(index)) return member(value, json_of(index)->as_string(), Access::kMember, line);
+  const Sequence all = sequence_of(value, line, "an item");
+  const int64_t given = integer_of(index, line, "the index");
+  const int64_t at = given < 0 ? given + all.size : given;
+  if (at < 0 || at >= all.size) return Undefined{};
+  if (all.json.is_array()) return all.json.as_array()[static_cast<size_t>(at)];
+  return Json(std::string(all.character(at)));
+}
+
+/// The places that a slice of `size` entries takes: each `step` from `begin` on, before `end`.
+Renderer::Places Renderer::places_of(const Expr& slice, int64_t size) {
+  const auto part = [&](size_t i) -> std::optional<int64_t> {
+    if (slice.children[i].kind == Expr::kAbsent) return std::nullopt;
+    return integer_of(eval(slice.children[i]), slice.line, "the bound");
+  };
+  // A step beyond the end is as good as any other, and does not overflow.
+  const int64_t step = std::clamp(part(3).value_or(1), -size - 1, size + 1);
+  if (step == 0) refuse(slice.line, "a slice of step 0");
+  const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
+  const auto bound = [&](std::optional<int64_t> given, int64_t otherwise) {
+    if (!given) return otherwise;
+    return std::clamp(*given < 0 ? *given + size : *given, least, most);
+  };
+  const int64_t begin = bound(part(1), step > 0 ? least : most);
+  return {.begin = begin, .end = bound(part(2), step > 0 ? most : least), .step = step};
 }
 
 Value Renderer::slice(const Expr& expr) {
   const Value value = eval(expr.children[0]);
-  const Json* json = json_of(value);
-  if (json == nullptr || !(json->is_array() || json->is_string()))
-    refuse(expr.line, concat("a slice of ", kind_of(value)));
-  std::vector<uint32_t> begins;
-  if (json->is_string()) begins = begins_of(*json, expr.line);
-  const auto size = static_cast<int64_t>(json->is_string() ? begins.size() - 1 : json->as_array().size());
-  const auto part = [&](size_t i) -> std::optional<int64_t> {
-    if (expr.children[i].kind == Expr::kAbsent) return std::nullopt;
-    return integer_of(eval(expr.children[i]), expr.line, "the bound");
-  };
-  // A step beyond the end is as good as any other, and does not overflow.
-  const int64_t step = std::clamp(part(3).value_or(1), -size - 1, size + 1);
-  if (step == 0) refuse(expr.line, "a slice of step 0");
-  const auto bound = [&](std::optional<int64_t> given, int64_t otherwise) {
-    if (!given) return otherwise;
-    const int64_t at = *given < 0 ? *given + size : *given;
-    return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
-  };
-  const int64_t begin = bound(part(1), step > 0 ? 0 : size - 1), end = bound(part(2), step > 0 ? size : -1);
+  const Sequence all = sequence_of(value, expr.line, "a slice");
+  const Places places = places_of(expr, all.size);
   Json::Array entries;
   std::string text;
-  for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) {
-    const auto at = static_cast<size_t>(i);
-    if (json->is_array())
-      entries.push_back(json->as_array()[at]);
+  for (int64_t at = places.begin; places.step > 0 ? at < places.end : at > places.end; at += places.step) {
+    if (all.json.is_array())
+      entries.push_back(all.json.as_array()[static_cast<size_t>(at)]);
     else
-      text.append(json->as_string(), begins[at], begins[at + 1] - begins[at]);
+      text += all.character(at);
   }
-  return json->is_array() ? Json(std::move(entries)) : Json(std::move(text));
+  return all.json.is_array() ? Json(std::move(entries)) : Json(std::move(text));
 }
 
 Value Renderer::eval(const Expr& expr) {
@@ -227,21 +239,23 @@ bool Renderer::comparison(const Expr& expr) {
   return true;
 }
 
+bool Renderer::is_less(const std::string& sign, const Value& left, const Value& right, int line) const {
+  const Json *x = json_of(left), *y = json_of(right);
+  if (is_text(left) && is_text(right)) return x->as_string() < y->as_string();
+  if (!are_numbers(x, y)) refuse_operands(sign, left, right, line);
+  return x->is_int() && y->is_int() ? x->as_int() < y->as_int() : x->as_double() < y->as_double();
+}
+
 bool Renderer::holds(const std::string& sign, const Value& left, const Value& right, int line) {
   if (sign == "==") return equal(left, right);
   if (sign == "!=") return !equal(left, right);
   if (sign == "in") return contains(right, left, line);
   if (sign == "not in") return !contains(right, left, line);
-  const Json *x = json_of(left), *y = json_of(right);
-  const bool numbers = x && y && x->is_number() && y->is_number();
-  if (!numbers && !(is_text(left) && is_text(right))) refuse_operands(sign, left, right, line);
-  const bool integers = numbers && x->is_int() && y->is_int();
-  const bool less = integers  ? x->as_int() < y->as_int()
-                    : numbers ? x->as_double() < y->as_double()
-                              : x->as_string() < y->as_string();
+  const bool less = is_less(sign, left, right, line);
   if (sign == "<") return less;
   if (sign == ">=") return !less;
-  return sign == ">" ? !less && !equal(left, right) : less || equal(left, right);
+  const bool less_or_equal = less || equal(left, right);
+  return sign == ">" ? !less_or_equal : less_or_equal;
 }
 
 Value Renderer::binary(const Expr& expr) {
@@ -249,14 +263,13 @@ Value Renderer::binary(const Expr& expr) {
   const Value left = eval(expr.children[0]), right = eval(expr.children[1]);
   if (sign == "~") return Json(printed(left, expr.line) + printed(right, expr.line));
   const Json *x = json_of(left), *y = json_of(right);
-  const bool numbers = x && y && x->is_number() && y->is_number();
   if (sign == "+" && is_text(left) && is_text(right)) return Json(x->as_string() + y->as_string());
   if (sign == "+" && x && y && x->is_array() && y->is_array()) {
     Json::Array all = x->as_array();
     all.insert(all.end(), y->as_array().begin(), y->as_array().end());
     return Json(std::move(all));
   }
-  if (!numbers) refuse_operands(sign, left, right, expr.line);
+  if (!are_numbers(x, y)) refuse_operands(sign, left, right, expr.line);
   return arithmetic(expr, *x, *y);
 }
 
@@ -265,28 +278,53 @@ void Renderer::refuse_operands(const std::string& sign, const Value& left, const
   refuse(line, concat(quote(sign), " of ", kind_of(left), " and ", kind_of(right)));
 }
 
+namespace {
+
+/// What a sign makes of two integers (false: the result is too large; null: it makes no integer of them), and
+/// of other numbers.
+struct Operation {
+  std::string_view sign;
+  bool (*integers)(int64_t a, int64_t b, int64_t& out);
+  double (*numbers)(double a, double b);
+  bool divides = false;
+};
+
+// Python rounds quotients down. The least number has no negative, hence no division by -1.
+bool floor_quotient(int64_t a, int64_t b, int64_t& out) {
+  if (b == -1) return false;
+  out = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
+  return true;
+}
+bool floor_remainder(int64_t a, int64_t b, int64_t& out) {
+  if (b == -1) return false;
+  out = a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0);
+  return true;
+}
+
+constexpr Operation kOperations[] = {
+    {"+", [](int64_t a, int64_t b, int64_t& out) { return !__builtin_add_overflow(a, b, &out); },
+     [](double a, double b) { return a + b; }},
+    {"-", [](int64_t a, int64_t b, int64_t& out) { return !__builtin_sub_overflow(a, b, &out); },
+     [](double a, double b) { return a - b; }},
+    {"*", [](int64_t a, int64_t b, int64_t& out) { return !__builtin_mul_overflow(a, b, &out); },
+     [](double a, double b) { return a * b; }},
+    {"/", nullptr, [](double a, double b) { return a / b; }, true},
+    {"//", floor_quotient, [](double a, double b) { return std::floor(a / b); }, true},
+    {"%", floor_remainder, [](double a, double b) { return a - b * std::floor(a / b); }, true},
+};
+
+}  // namespace
+
 Value Renderer::arithmetic(const Expr& expr, const Json& x, const Json& y) const {
-  const char sign = expr.text[0];
-  const bool floor = expr.text == "//";
-  if ((sign == '/' || sign == '%') && y.as_double() == 0) refuse(expr.line, "a division by zero");
-  if (x.is_int() && y.is_int() && (sign != '/' || floor)) {
-    const int64_t a = x.as_int(), b = y.as_int();
-    int64_t out = 0;
-    bool overflow = (sign == '/' || sign == '%') && b == -1;  // the least number has no negative
-    if (sign == '+') overflow = __builtin_add_overflow(a, b, &out);
-    if (sign == '-') overflow = __builtin_sub_overflow(a, b, &out);
-    if (sign == '*') overflow = __builtin_mul_overflow(a, b, &out);
-    if (overflow) refuse(expr.line, "a number too large");
-    if (sign == '/') out = a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
-    if (sign == '%') out = a % b + (a % b != 0 && (a % b < 0) != (b < 0) ? b : 0);
-    return Json(out);
-  }
-  const double a = x.as_double(), b = y.as_double();
-  if (sign == '+') return Json(a + b);
-  if (sign == '-') return Json(a - b);
-  if (sign == '*') return Json(a * b);
-  if (sign == '/') return Json(floor ? std::floor(a / b) : a / b);
-  return Json(a - b * std::floor(a / b));
+  const auto* const operation = std::find_if(std::begin(kOperations), std::end(kOperations),
+                                             [&](const Operation& o) { return o.sign == expr.text; });
+  if (operation == std::end(kOperations)) fail(ErrorKind::kInternal, "no arithmetic by ", quote(expr.text));
+  if (operation->divides && y.as_double() == 0) refuse(expr.line, "a division by zero");
+  if (operation->integers == nullptr || !x.is_int() || !y.is_int())
+    return Json(operation->numbers(x.as_double(), y.as_double()));
+  int64_t out = 0;
+  if (!operation->integers(x.as_int(), y.as_int(), out)) refuse(expr.line, "a number too large");
+  return Json(out);
 }
 
 }  // namespace megalith::jinja

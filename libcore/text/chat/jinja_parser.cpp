@@ -131,16 +131,23 @@ class Lexer {
     const char c = source_[at_];
     if (c == '"' || c == '\'') return add_string(c);
     if (std::isdigit(static_cast<unsigned char>(c))) return add_number();
-    if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') {
-      const size_t begin = at_;
-      while (std::isalnum(static_cast<unsigned char>(peek(at_))) || peek(at_) == '_') ++at_;
-      return add(Token::kName, source_.substr(begin, at_ - begin));
-    }
+    if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') return add_name();
+    add_sign(depth);
+  }
+
+  void add_name() {
+    const size_t begin = at_;
+    while (std::isalnum(static_cast<unsigned char>(peek(at_))) || peek(at_) == '_') ++at_;
+    add(Token::kName, source_.substr(begin, at_ - begin));
+  }
+
+  void add_sign(int& depth) {
     for (const std::string_view sign : {"==", "!=", "<=", ">=", "//", "**"})
       if (source_.substr(at_, 2) == sign) {
         at_ += 2;
         return add(Token::kSign, sign);
       }
+    const char c = source_[at_];
     if (std::string_view("+-*/%~<>=()[]{},.:|").find(c) == std::string_view::npos)
       refuse(name_, line_, concat("the character ", quote(std::string(1, c)), " in a tag"));
     if (c == '(' || c == '[' || c == '{') ++depth;

@@ -60,6 +60,21 @@ class Renderer {
   enum class Access { kAttribute, kMember };
   Value member(const Value& value, const std::string& key, Access access, int line) const;
   Value item(const Value& value, const Value& index, int line);
+  /// A list, or a text by its characters. It refers to the value that it is of.
+  struct Sequence {
+    std::string_view character(int64_t at) const {
+      const auto i = static_cast<size_t>(at);
+      return std::string_view(json.as_string()).substr(begins[i], begins[i + 1] - begins[i]);
+    }
+    const Json& json;
+    std::vector<uint32_t> begins;  // of characters; of a text alone
+    int64_t size;
+  };
+  Sequence sequence_of(const Value& value, int line, const char* what);
+  struct Places {
+    int64_t begin, end, step;
+  };
+  Places places_of(const Expr& slice, int64_t size);
   /// Python's slices.
   Value slice(const Expr& expr);
   /// Refuses values that are too large, so that whatever is done with one is bounded.
@@ -71,6 +86,7 @@ class Renderer {
   Value negative(const Expr& expr);
   bool contains(const Value& all, const Value& one, int line);
   bool comparison(const Expr& expr);
+  bool is_less(const std::string& sign, const Value& left, const Value& right, int line) const;
   bool holds(const std::string& sign, const Value& left, const Value& right, int line);
   Value binary(const Expr& expr);
   [[noreturn]] void refuse_operands(const std::string& sign, const Value& left, const Value& right,
@@ -84,8 +100,11 @@ class Renderer {
   std::optional<std::string> text_argument(const Expr& expr, size_t i);
   std::optional<int64_t> integer_argument(const Expr& expr, size_t i);
   Value filter(const Expr& expr);
+  Value default_of(const Expr& expr, const Value& value);
   Value to_json(const Expr& expr, const Value& value);
+  std::optional<Json> number_in(const std::string& text, int line) const;
   Value to_integer(const Expr& expr, const Value& value);
+  Value end_of(const Expr& expr, const Value& value);
   int64_t length(const Value& value, int line);
   Value items(const Value& value, int line) const;
   Value join(const Json::Array& all, const std::string& separator, int line) const;
@@ -93,7 +112,9 @@ class Renderer {
   Value text_operation(const Expr& expr, const Json& value);
   Value replace_text(const Expr& expr, const std::string& text);
   bool test(const Expr& expr);
+  const Json::Object& object_of(const Value& value, int line, const std::string& what) const;
   Value method(const Expr& expr);
+  Value text_method(const Expr& expr, const Json& value);
   Value call(const Expr& expr);
   Value now(const Expr& expr, const std::string& format) const;
   Value range(const Expr& expr);

@@ -39,9 +39,8 @@ bool equal(const Json::Object& x, const Json& y) {
 
 /// True is 1, 1 is 1.0, and the order of members does not matter.
 bool equal(const Json& x, const Json& y) {
-  const auto number = [](const Json& json) { return json.is_bool() ? Json(int{json.as_bool()}) : json; };
-  if (x.is_bool() || y.is_bool())
-    return (x.is_bool() || x.is_number()) && (y.is_bool() || y.is_number()) && equal(number(x), number(y));
+  if (x.is_bool()) return equal(Json(int{x.as_bool()}), y);
+  if (y.is_bool()) return equal(x, Json(int{y.as_bool()}));
   if (x.is_int() && y.is_int()) return x.as_int() == y.as_int();
   if (x.is_number() && y.is_number()) return x.as_double() == y.as_double();
   if (x.is_array() && y.is_array())

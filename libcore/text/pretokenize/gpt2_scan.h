@@ -1,5 +1,6 @@
 #pragma once
 
+#include "libcore/base/isa.h"
 #include "libcore/text/pretokenize/block_scan.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 
@@ -10,5 +11,8 @@ namespace megalith {
 size_t find_gpt2_generic(std::string_view utf8, std::span<uint32_t> ends);
 size_t find_gpt2_avx2(std::string_view utf8, std::span<uint32_t> ends);
 size_t find_gpt2_avx512vbmi2(std::string_view utf8, std::span<uint32_t> ends);
+/// The fastest of them for `isa`.
+using FindGpt2 = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
+FindGpt2 find_gpt2(Isa isa);
 
 }  // namespace megalith

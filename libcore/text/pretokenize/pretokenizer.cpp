@@ -78,20 +78,10 @@ size_t gpt2_pretoken(std::string_view utf8) {
   return static_cast<size_t>(stop - begin);
 }
 
-namespace {
-
-FindPretokens gpt2_pretokenizer() {
-  const Isa isa = chosen_isa();
-  if (has_vbmi2(isa)) return find_gpt2_avx512vbmi2;
-  return isa >= Isa::kAvx2 ? find_gpt2_avx2 : find_gpt2_generic;
-}
-
-}  // namespace
-
 FindPretokens pretokenizer(PretokenPattern pattern) {
   switch (pattern) {
     case PretokenPattern::kGpt2:
-      return gpt2_pretokenizer();
+      return find_gpt2(chosen_isa());
   }
   fail(ErrorKind::kInternal, "no pretokenizer for pattern ", static_cast<int>(pattern));
 }

@@ -84,13 +84,11 @@ struct Rules {
 const char* contraction_end(const char* at, const Window& text) {
   if (!text.has(at) || *at != '\'' || !text.has(at + 1)) return at;
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  const char first = lower(at[1]);
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
-  if (!text.has(at + 2)) return at;
-  if (at[1] == '\xC5' && at[2] == '\xBF') return at + 3;
-  const char second = lower(at[2]);
-  const bool is = ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l');
-  return is ? at + 3 : at;
+  const char letters[] = {lower(at[1]), text.has(at + 2) ? lower(at[2]) : '\0'};
+  if (std::string_view("stmd").find(letters[0]) != std::string_view::npos) return at + 2;
+  for (const char* const two : {"re", "ve", "ll", "\xC5\xBF"})
+    if (letters[0] == two[0] && letters[1] == two[1]) return at + 3;
+  return at;
 }
 
 /// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
@@ -259,7 +257,7 @@ FindPretokens find_gpt2() {
 
 template <const Rules& kRules, WordPattern kPattern>
 FindPretokens find_in_blocks() {
-  return find_words(kPattern, find_one_by_one<first_pretoken<kRules>>);
+  return find_words(kPattern, chosen_isa(), find_one_by_one<first_pretoken<kRules>>);
 }
 
 template <const Rules& kRules>
@@ -398,6 +396,15 @@ const char* spaces_at_end(const char* at, const Window& text) {
   return text.has(end) ? line : end;
 }
 
+/// How often a set may match: once, "+" or "{1,3}"; nothing when `repeat` says something else.
+std::optional<size_t> most_of(std::string_view repeat) {
+  if (repeat.empty()) return 1;
+  if (repeat == "+") return SIZE_MAX;
+  const bool bounded = repeat.size() == 5 && repeat.starts_with("{1,") && repeat.ends_with('}');
+  if (!bounded || repeat[3] < '1' || repeat[3] > '9') return std::nullopt;
+  return static_cast<size_t>(repeat[3] - '0');
+}
+
 /// One set of characters, perhaps with a space before it: \s?[…]+
 std::optional<SplitPattern> set_pattern(std::string_view regex) {
   const std::string name(regex);
@@ -405,22 +412,13 @@ std::optional<SplitPattern> set_pattern(std::string_view regex) {
     return SplitPattern{.name = name, .match = spaces_at_end, .skip = skip_to([](const Char& c) {
                                                                 return kSpaces.has(c.kind());
                                                               })};
-  bool may_lead = false;
-  if (regex.starts_with("\\s?")) {
-    may_lead = true;
-    regex.remove_prefix(3);
-  }
+  const bool may_lead = regex.starts_with("\\s?");
+  if (may_lead) regex.remove_prefix(3);
   CharSet set;
   if (!set.take(regex)) return std::nullopt;
-  size_t most = 1;
-  if (regex == "+")
-    most = SIZE_MAX;
-  else if (regex.size() == 5 && regex.starts_with("{1,") && regex[3] >= '1' && regex[3] <= '9' &&
-           regex[4] == '}')
-    most = static_cast<size_t>(regex[3] - '0');
-  else if (!regex.empty())
-    return std::nullopt;
-  const auto match = [=](const char* at, const Window& text) {
+  const std::optional<size_t> repeat = most_of(regex);
+  if (!repeat) return std::nullopt;
+  const auto match = [=, most = *repeat](const char* at, const Window& text) {
     const auto joins = [&](const Char& c) { return set.has(c); };
     const Char first = char_at(at, text);
     if (may_lead && kSpaces.has(first.kind())) {

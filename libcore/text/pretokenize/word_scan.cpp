@@ -1,7 +1,5 @@
 #include "libcore/text/pretokenize/word_scan.h"
 
-#include "libcore/base/isa.h"
-
 namespace megalith {
 
 const BlockClasses& word_classes(WordPattern pattern) {
@@ -19,10 +17,12 @@ const BlockClasses& word_classes(WordPattern pattern) {
   }
 }
 
-FindWords find_words(WordPattern pattern, FindWords generic) {
-  const Isa isa = chosen_isa();
-  if (has_vbmi2(isa)) return find_words_avx512vbmi2(pattern);
-  return isa >= Isa::kAvx2 ? find_words_avx2(pattern) : generic;
+FindWords find_words(WordPattern pattern, Isa isa, FindWords generic) {
+  using OfPattern = FindWords (*)(WordPattern);
+  const OfPattern found = select<OfPattern>(isa, {.generic = nullptr,
+                                                  .avx2 = MEGALITH_IF_SIMD(find_words_avx2),
+                                                  .avx512vbmi2 = MEGALITH_IF_SIMD(find_words_avx512vbmi2)});
+  return found != nullptr ? found(pattern) : generic;
 }
 
 }  // namespace megalith

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "libcore/base/isa.h"
 #include "libcore/text/pretokenize/block_scan.h"
 #include "libcore/text/pretokenize/pretokenizer.h"
 
@@ -27,13 +28,12 @@ const BlockClasses& word_classes(WordPattern pattern);
 using FindWords = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
 FindWords find_words_avx2(WordPattern pattern);
 FindWords find_words_avx512vbmi2(WordPattern pattern);
+/// The fastest of them for `isa`, or `generic`.
+FindWords find_words(WordPattern pattern, Isa isa, FindWords generic);
 
 /// Bytes of the first pretoken of `utf8` by a cased pattern, found character by character: the kernels ask
 /// where neighbours do not tell. kInternal for a pattern that is not cased.
 using FirstPretoken = size_t (*)(std::string_view utf8);
 FirstPretoken first_cased_pretoken(WordPattern pattern);
-
-/// The best of them on this processor (see MEGALITH_ISA in base/isa.h), or `generic`.
-FindWords find_words(WordPattern pattern, FindWords generic);
 
 }  // namespace megalith

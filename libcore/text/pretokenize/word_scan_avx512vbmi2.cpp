@@ -1,3 +1,5 @@
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 #include "libcore/text/pretokenize/block_scan_avx512vbmi2_inl.h"
 #include "libcore/text/pretokenize/word_scan_inl.h"
 
@@ -8,3 +10,4 @@ FindWords find_words_avx512vbmi2(WordPattern pattern) {
 }
 
 }  // namespace megalith
+#endif

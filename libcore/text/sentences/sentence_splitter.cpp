@@ -302,14 +302,15 @@ class Judge {
       if (starts_sentence(next_) == Starts::kYes) return true;
       if (next_.first().is_upper() && parameters_.sentence_starters.contains(next)) return true;
     }
-    if (initial || type == kNumber) {
-      const Starts starts = starts_sentence(next_);
-      if (starts == Starts::kNo) return false;
-      if (starts == Starts::kUnknown && initial && next_.first().is_upper() &&
-          !(context_of(next) & kSeenLower))
-        return false;
-    }
+    if ((initial || type == kNumber) && goes_on(initial, next)) return false;
     return word_.ends_sentence;
+  }
+
+  /// Whether the next word, whose type is `next`, does not begin a sentence behind an initial or a number.
+  bool goes_on(bool initial, std::string_view next) {
+    const Starts starts = starts_sentence(next_);
+    if (starts != Starts::kUnknown) return starts == Starts::kNo;
+    return initial && next_.first().is_upper() && !(context_of(next) & kSeenLower);
   }
 
   bool is_collocation(std::string_view first, std::string_view second) {

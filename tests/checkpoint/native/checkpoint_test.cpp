@@ -1,5 +1,6 @@
 #include <cstring>
 #include <fstream>
+#include <list>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -88,18 +89,17 @@ TEST(Checkpoint, ReadsAnyBlockFromAnyPieces) {
     const Shape shape{pick(1, 7), pick(1, 6), pick(1, 5)};
     const int64_t rows = pick(1, shape[0]), columns = pick(1, shape[2]);
     CheckpointWriter writer(dir / "s", 1);
+    std::list<std::vector<float>> pieces;
     for (int64_t r = 0; r < shape[0]; r += rows)
       for (int64_t c = 0; c < shape[2]; c += columns) {
         const Shape offset{r, 0, c},
             extent{std::min(rows, shape[0] - r), shape[1], std::min(columns, shape[2] - c)};
-        writer.put({"t", shape, offset}, DType::kF32, extent, [](const Box& part, View out) {
-          float* at = out.as<float>();
-          for (int64_t i = 0; i < out.shape[0]; ++i)
-            for (int64_t j = 0; j < out.shape[1]; ++j)
-              for (int64_t k = 0; k < out.shape[2]; ++k)
-                *at++ = static_cast<float>((part.offset[0] + i) * 100 + (part.offset[1] + j) * 10 +
-                                           part.offset[2] + k);
-        });
+        std::vector<float>& values = pieces.emplace_back();
+        for (int64_t i = 0; i < extent[0]; ++i)
+          for (int64_t j = 0; j < extent[1]; ++j)
+            for (int64_t k = 0; k < extent[2]; ++k)
+              values.push_back(static_cast<float>((r + i) * 100 + j * 10 + c + k));
+        writer.put({"t", shape, offset}, {values.data(), DType::kF32, extent});
       }
     writer.commit();
     const CheckpointReader reader(dir / "s");

@@ -1,5 +1,6 @@
 #include "libcore/convert/output/check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -150,13 +151,23 @@ TEST(Check, FindsTensorsThatAreWrittenInEachOthersPlace) {
 TEST(Check, SeesEveryTargetAsTheSameModel) {
   for (const char* model : {"gpt2", "llama"}) {
     const TempDir dir;
+    const LogLines log;
     const ModelSource source(convert_golden(model));
     const Conversion conversion{.source = source, .check = true};  // throws when the logits differ
-    EXPECT_NO_THROW(export_hf(conversion, dir / "hf", 20'000));
-    EXPECT_NO_THROW(export_checkpoint(conversion, dir / "ours"));
-    EXPECT_NO_THROW(export_gguf(conversion, dir / "model.gguf", {}));
-    EXPECT_NO_THROW(export_megatron(conversion, dir / "megatron", {.tensor = 1, .pipeline = 1}));
-    EXPECT_NO_THROW(export_gguf(conversion, dir / "q8.gguf", Storage::kQ8));
+    export_hf(conversion, dir / "hf", 20'000);
+    export_checkpoint(conversion, dir / "ours");
+    export_megatron(conversion, dir / "megatron", {.tensor = 1, .pipeline = 1});
+    export_gguf(conversion, dir / "model.gguf", {});
+    export_gguf(conversion, dir / "q8.gguf", Storage::kQ8);
+    EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(),
+                            [](const std::string& line) { return line.starts_with("check: "); }),
+              5);
+    // Where the check found the same model, the same numbers stand.
+    const auto wanted = values_of(source.tensors());
+    for (const char* folder : {"hf", "ours", "megatron"}) {
+      const ModelSource written(dir / folder, {.vocab_size = source.config().vocab_size});
+      EXPECT_EQ(values_of(written.tensors()), wanted) << folder;
+    }
   }
 }
 

@@ -220,28 +220,7 @@ TEST(IndexedDatasetWriter, WritesTheBytesOfTheTable) {
   EXPECT_EQ(writer.tokens(), 6);
 }
 
-TEST(IndexedDatasetWriter, TakesDocumentsInPieces) {
-  const test::TempDir dir;
-  IndexedDatasetWriter whole(dir / "whole", IndexedDType::kU16), pieces(dir / "pieces", IndexedDType::kU16);
-  const std::vector<int32_t> ids = {1, 2, 3, 4, 5}, lengths = {2, 0, 3};
-  whole.add_document(ids, lengths);
-  whole.add_document({}, {});
-  pieces.add_tokens(std::span(ids).first(1));
-  pieces.add_tokens(std::span(ids).subspan(1, 1));
-  pieces.end_sequence();
-  pieces.end_sequence();
-  pieces.add_tokens(std::span(ids).last(3));
-  EXPECT_THROW(pieces.end_document(), Error);  // inside a sequence
-  pieces.end_sequence();
-  pieces.end_document();
-  pieces.end_document();
-  whole.finish();
-  pieces.finish();
-  EXPECT_EQ(read_file(dir / "pieces.bin"), read_file(dir / "whole.bin"));
-  EXPECT_EQ(read_file(dir / "pieces.idx"), read_file(dir / "whole.idx"));
-}
-
-TEST(IndexedDatasetWriter, TakesManyDocumentsAtOnce) {
+TEST(IndexedDatasetWriter, TakesManyDocumentsInPieces) {
   const test::TempDir dir;
   for (const IndexedDType dtype :
        {IndexedDType::kU16, IndexedDType::kI32, IndexedDType::kU8, IndexedDType::kI64}) {
@@ -252,12 +231,14 @@ TEST(IndexedDatasetWriter, TakesManyDocumentsAtOnce) {
     one.add_document(std::span(ids).last(2), std::span(lengths).last(1));
     ByteBuffer tokens;
     ASSERT_FALSE(narrow_ids(ids, dtype, tokens));
-    using Part = std::span<const char>;
-    const Part all(tokens.data(), tokens.size());
-    const std::vector<Part> parts = {all.first(1), {}, all.subspan(1)}, fewer = {all.first(all.size() - 1)};
-    many.add_documents(parts, lengths, sequences);
-    EXPECT_THROW(many.add_documents(fewer, lengths, sequences), Error);
-    EXPECT_THROW(many.add_documents(parts, lengths, lengths), Error);
+    const std::span<const char> all(tokens.data(), tokens.size());
+    many.add_ids(all.first(1));
+    many.add_ids({});
+    EXPECT_THROW(many.end_documents(lengths, sequences), Error);  // too few
+    many.add_ids(all.subspan(1));
+    EXPECT_THROW(many.end_documents(lengths, lengths), Error);  // other sequences
+    many.end_documents(lengths, sequences);
+    EXPECT_THROW(many.end_documents(lengths, sequences), Error);  // nothing was added
     one.finish();
     many.finish();
     EXPECT_EQ(read_file(dir / "many.bin"), read_file(dir / "one.bin"));

@@ -193,7 +193,7 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndChunks) {
   }
 }
 
-// Above 8 MiB the writer tokenizes piece by piece.
+// Above 8 MiB ids come piece by piece and wait on the disk.
 TEST_F(PreprocessTest, MakesTheSameOfVeryLongDocuments) {
   const std::string a(9'000'000, 'a'), b(3'000'000, 'b');
   const std::string small = "{\"text\":\"s\"}\n";

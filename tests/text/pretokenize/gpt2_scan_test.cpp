@@ -1,6 +1,6 @@
 #include "libcore/text/pretokenize/gpt2_scan.h"
 
-#include "libcore/base/isa.h"
+#include "tests/support/isa.h"
 #include "tests/text/pretokenize/scan_check.h"
 
 namespace megalith {
@@ -8,14 +8,16 @@ namespace {
 
 struct Kernel {
   const char* name;
-  FindPretokens find;
+  FindGpt2 find;
 };
 
 /// Those that this processor runs.
 std::vector<Kernel> kernels() {
-  std::vector<Kernel> out = {{"generic", find_gpt2_generic}};
-  if (best_isa() >= Isa::kAvx2) out.push_back({"avx2", find_gpt2_avx2});
-  if (has_vbmi2(best_isa())) out.push_back({"avx512vbmi2", find_gpt2_avx512vbmi2});
+  std::vector<Kernel> out;
+  for (const Isa isa : test::runnable_isas()) {
+    const FindGpt2 find = find_gpt2(isa);
+    if (out.empty() || out.back().find != find) out.push_back({name(isa), find});
+  }
   return out;
 }
 

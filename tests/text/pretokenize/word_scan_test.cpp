@@ -1,8 +1,8 @@
 #include "libcore/text/pretokenize/word_scan.h"
 
 #include "libcore/base/error.h"
-#include "libcore/base/isa.h"
 #include "libcore/text/pretokenize/split_pattern.h"
+#include "tests/support/isa.h"
 #include "tests/text/pretokenize/scan_check.h"
 
 namespace megalith {
@@ -37,11 +37,13 @@ const std::vector<Pattern>& patterns() {
   return all;
 }
 
-/// Those that this processor runs.
+/// Those by blocks that this processor runs.
 std::vector<std::pair<const char*, FindWords>> kernels(WordPattern pattern) {
   std::vector<std::pair<const char*, FindWords>> out;
-  if (best_isa() >= Isa::kAvx2) out.emplace_back("avx2", find_words_avx2(pattern));
-  if (has_vbmi2(best_isa())) out.emplace_back("avx512vbmi2", find_words_avx512vbmi2(pattern));
+  for (const Isa isa : test::runnable_isas()) {
+    const FindWords find = find_words(pattern, isa, nullptr);
+    if (find != nullptr && (out.empty() || out.back().second != find)) out.emplace_back(name(isa), find);
+  }
   return out;
 }
 

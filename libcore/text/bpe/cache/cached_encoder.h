@@ -76,7 +76,7 @@ class CachedEncoder {
   PieceMemory& memory_;
   PieceReaders::Reader& reader_;
   PieceKeeper keeper_;
-  PieceLookup lookup_ = piece_lookup();
+  PieceLookup lookup_ = piece_lookup(chosen_isa());
   std::vector<int32_t> one_;  // ids of one pretoken
 
   // The batch: pieces end to end.

@@ -1,7 +1,5 @@
 #include "libcore/text/bpe/cache/piece_cutter.h"
 
-#include "libcore/base/isa.h"
-
 namespace megalith {
 
 uint32_t* cut_pieces_generic(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out) {
@@ -16,8 +14,13 @@ uint32_t* cut_pieces_generic(const MergeBorders& borders, const PretokenEnds& pr
   return out;
 }
 
+CutPieces cut_pieces(Isa isa) {
+  return select<CutPieces>(
+      isa, {.generic = cut_pieces_generic, .avx512vbmi2 = MEGALITH_IF_SIMD(cut_pieces_avx512vbmi2)});
+}
+
 PieceCutter::PieceCutter(const MergeBorders& borders)
-    : borders_(borders), cut_pieces_(has_vbmi2(chosen_isa()) ? cut_pieces_avx512vbmi2 : cut_pieces_generic) {}
+    : borders_(borders), cut_pieces_(cut_pieces(chosen_isa())) {}
 
 std::span<const uint32_t> PieceCutter::cut(const PretokenEnds& pretokens) {
   const size_t most = pretokens.ends.size() + pretokens.ends.back() + kSpareEnds;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libcore/base/isa.h"
 #include "libcore/text/bpe/merge_borders.h"
 #include "libcore/text/bpe/piece_key.h"
 
@@ -23,6 +24,8 @@ using CutPieces = uint32_t* (*)(const MergeBorders& borders, const PretokenEnds&
 constexpr size_t kSpareEnds = 64;
 uint32_t* cut_pieces_generic(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out);
 uint32_t* cut_pieces_avx512vbmi2(const MergeBorders& borders, const PretokenEnds& pretokens, uint32_t* out);
+/// The fastest of them for `isa`.
+CutPieces cut_pieces(Isa isa);
 
 /// Cuts long pretokens into pieces that merging keeps apart. A run of Chinese hardly ever comes again, but
 /// its characters do.

@@ -1,3 +1,5 @@
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 // GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
 // fewer than 32 bits into memory and read four bytes of it back, at -O1: here none becomes a number.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -155,3 +157,4 @@ uint32_t* cut_pieces_avx512vbmi2(const MergeBorders& borders, const PretokenEnds
 }
 
 }  // namespace megalith
+#endif

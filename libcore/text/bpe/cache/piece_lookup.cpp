@@ -1,7 +1,5 @@
 #include "libcore/text/bpe/cache/piece_lookup.h"
 
-#include "libcore/base/isa.h"
-
 namespace megalith {
 
 /// Without a branch that depends on what is found.
@@ -18,12 +16,15 @@ size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& ans
   return unknown;
 }
 
-PieceLookup piece_lookup() {
+PieceLookup piece_lookup(Isa isa) {
 #ifdef __SANITIZE_THREAD__  // which does not know that a vector load is one (see PieceTable)
-  return {chosen_isa() >= Isa::kAvx512 ? take_keys_avx512 : nullptr, find_entries_generic};
+  const FindEntries find_entries = find_entries_generic;
+#else
+  const auto find_entries = select<FindEntries>(
+      isa, {.generic = find_entries_generic, .avx512 = MEGALITH_IF_SIMD(find_entries_avx512)});
 #endif
-  if (chosen_isa() >= Isa::kAvx512) return {take_keys_avx512, find_entries_avx512};
-  return {nullptr, find_entries_generic};
+  return {select<TakeKeys>(isa, {.generic = nullptr, .avx512 = MEGALITH_IF_SIMD(take_keys_avx512)}),
+          find_entries};
 }
 
 }  // namespace megalith

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "libcore/base/isa.h"
 #include "libcore/text/bpe/cache/piece_cache.h"
 #include "libcore/text/bpe/piece_key.h"
 
@@ -56,7 +57,7 @@ struct PieceLookup {
   TakeKeys take_keys;  // null where none is faster than one at a time
   FindEntries find_entries;
 };
-/// Those for the chosen instruction set (see chosen_isa()).
-PieceLookup piece_lookup();
+/// Those for `isa`.
+PieceLookup piece_lookup(Isa isa);
 
 }  // namespace megalith

@@ -1,3 +1,5 @@
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 // GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
 // eight bits into memory by kmovb and read four bytes of it back, at -O1: here no such mask becomes a number,
 // those that must are made by movemask.
@@ -122,3 +124,4 @@ size_t find_entries_avx512(const PieceQueries& queries, const PieceAnswers& answ
 }
 
 }  // namespace megalith
+#endif

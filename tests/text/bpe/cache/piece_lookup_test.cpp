@@ -27,8 +27,9 @@ CutText random_text(std::mt19937& random, size_t pieces) {
   return cut;
 }
 
-TEST(TakeKeysAvx512, GivesTheKeysAndLinesOfShortPieces) {
-  if (best_isa() < Isa::kAvx512) GTEST_SKIP() << "this processor has no AVX-512";
+TEST(TakeKeys, GivesTheKeysAndLinesOfShortPieces) {
+  const TakeKeys take_keys = piece_lookup(best_isa()).take_keys;
+  if (take_keys == nullptr) GTEST_SKIP() << "this processor has no AVX-512";
   const PieceTable table(9, false);
   std::mt19937 random(1);
   size_t all = 0;
@@ -41,7 +42,7 @@ TEST(TakeKeysAvx512, GivesTheKeysAndLinesOfShortPieces) {
     std::vector<PieceKey> keys(ends.size());
     std::vector<const PieceTable::Line*> lines(ends.size());
     const size_t taken =
-        take_keys_avx512(table, {cut.text, begin, ends}, {begins.data(), keys.data(), lines.data()});
+        take_keys(table, {cut.text, begin, ends}, {begins.data(), keys.data(), lines.data()});
     uint32_t at = begin;
     for (size_t i = 0; i < taken; ++i) {
       const std::string_view piece = std::string_view(cut.text).substr(at, ends[i] - at);
@@ -61,8 +62,8 @@ TEST(TakeKeysAvx512, GivesTheKeysAndLinesOfShortPieces) {
   EXPECT_GT(all, 10'000U);
 }
 
-TEST(FindEntriesAvx512, FindsWhatTheGenericOneFinds) {
-  if (best_isa() < Isa::kAvx512) GTEST_SKIP() << "this processor has no AVX-512";
+TEST(FindEntries, FindsWhatThereIs) {
+  const FindEntries find_entries = piece_lookup(best_isa()).find_entries;
   PieceTable table(7, false);  // 256 entries
   std::mt19937 random(2);
   const auto piece = [&] { return PieceKey::of("piece " + std::to_string(random() % 400)); };
@@ -79,8 +80,7 @@ TEST(FindEntriesAvx512, FindsWhatTheGenericOneFinds) {
     const auto first = static_cast<uint16_t>(random() % 1000);
     std::vector<const PieceTable::Entry*> entries(count);
     std::vector<uint16_t> unknown(count + kTogether), wanted;
-    unknown.resize(
-        find_entries_avx512({keys.data(), lines.data(), count}, {entries.data(), unknown.data(), first}));
+    unknown.resize(find_entries({keys.data(), lines.data(), count}, {entries.data(), unknown.data(), first}));
     for (size_t i = 0; i < count; ++i) {
       const auto& both = lines[i]->entries;
       const auto found =

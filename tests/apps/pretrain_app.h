@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,9 +14,9 @@
 namespace megalith::test {
 
 /// A folder with a dataset, c.bin and c.idx, of 40 documents of noisy counting.
-class PretrainRun : public testing::Test {
+class PretrainApp : public testing::Test {
  protected:
-  PretrainRun() {
+  PretrainApp() {
     constexpr int kVocab = 61;
     IndexedDatasetWriter writer(dir_ / "c", optimal_dtype(kVocab));
     uint64_t noise = 1;
