@@ -56,8 +56,8 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
                                              {"log-interval", 10},
                                              {"eval-interval", 10},
                                              {"save-interval", 10}}));
-  const CommandResult run = run_command(
-      concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH bash -x script.sh"));
+  const CommandResult run = run_command(concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR,
+                                               "/bin:$PATH OMP_NUM_THREADS=1 bash -x script.sh"));
   ASSERT_EQ(run.code, 0) << run.err;
 
   const CommandResult shown =
