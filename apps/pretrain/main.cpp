@@ -4,6 +4,7 @@
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/samples/sample_order.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
@@ -25,7 +26,13 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
+std::string after_stop(const PretrainResult& result, bool saves) {
+  if (result.saved) return "saved; run the same command to go on";
+  return saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
+}
+
 int run_training(int argc, char** argv) {
+  const StopSignal stop;
   PretrainConfig config;
   Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
   config.add_to(options);
@@ -37,10 +44,10 @@ int run_training(int argc, char** argv) {
     if (const auto saved = saved_args(config.checkpoint.load))
       options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
   options.check();
-  const PretrainResult result = pretrain(std::move(config));
+  const bool saves = !config.checkpoint.save.empty();
+  const PretrainResult result = pretrain(std::move(config), stop);
   if (result.stopped_by.empty()) return 0;
-  log("pretrain: stopped by ", result.stopped_by,
-      result.saved ? "; saved; run the same command to go on" : "; nothing saved: there is no --save");
+  log("pretrain: stopped by ", result.stopped_by, "; ", after_stop(result, saves));
   return kTryAgain;
 }
 

@@ -43,6 +43,12 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
 void require(int value, const char* option, Problems& problems) {
   if (value == 0) problems.add("--", option, " is missing");
 }
+
+// What is kept is divided by 1 - p.
+void require_below_one(double probability, const char* option, Problems& problems) {
+  if (probability >= 1)
+    problems.add("--", option, " is ", probability, ", wanted less than 1: nothing would be left");
+}
 }  // namespace
 
 void ModelConfig::validate(Problems& problems) const {
@@ -50,6 +56,8 @@ void ModelConfig::validate(Problems& problems) const {
   require(hidden, "hidden-size", problems);
   require(heads, "num-attention-heads", problems);
   require(seq_length, "seq-length", problems);
+  require_below_one(attention_dropout, "attention-dropout", problems);
+  require_below_one(hidden_dropout, "hidden-dropout", problems);
   if (heads > 0 && hidden > 0 && kv_channels == hidden / heads && hidden % heads != 0)
     problems.add("--hidden-size ", hidden, " is not a multiple of --num-attention-heads ", heads,
                  nearest_multiples(hidden, heads), "; or give --kv-channels");

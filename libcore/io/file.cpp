@@ -261,7 +261,8 @@ AtomicFile::AtomicFile(std::string path, uint64_t kept)
     : path_(std::move(path)), temporary_(partial_name(path_)), kept_(true), size_(kept) {
   if (takes_back(path_, kept) && ::rename(path_.c_str(), temporary_.c_str()) != 0)
     fail_write("rename", path_);
-  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  // A link of that name was planted, and a pipe would be waited for.
+  fd_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd_ < 0) fail_write("create", temporary_);
   try {
     go_on_behind(fd_, kept, temporary_);

@@ -118,7 +118,7 @@ class Run {
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
     if (!config_.checkpoint.save.empty() && leads()) {
       make_directories(config_.checkpoint.save);  // or fail now, not at the first save
-      lock_.emplace((std::filesystem::path(config_.checkpoint.save) / "").parent_path().string());
+      lock_.emplace(config_.checkpoint.save);
     }
     const RunShape shape{config_.model, config_.parallel, config_.train};
     if (leads()) {
@@ -419,8 +419,8 @@ PretrainResult train_rank(const RankInput& input) {
   return Run(input).go();
 }
 
-PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
-  const StopSignal stop;
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const StopSignal& stop) {
   const int threads = threads_of_a_rank(config);
   log("using ", threads, threads == 1 ? " thread" : " threads", config.parallel.world > 1 ? " a rank" : "");
   const auto run = [&](Communicator& world) {

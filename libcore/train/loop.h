@@ -45,6 +45,7 @@ PretrainResult train_rank(const RankInput&);
 
 /// The whole run: one rank in this thread, or --nproc ranks as threads of this process, each with its share
 /// of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
-PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer);
+PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
+                     const StopSignal& stop = StopSignal());
 
 }  // namespace megalith

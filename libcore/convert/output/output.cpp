@@ -8,6 +8,7 @@
 #include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
 #include "libcore/threads/pipeline.h"
+#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 
@@ -123,6 +124,7 @@ void stream_file(const TensorFile& source, const OutputFile& file, const WriteBy
                             .work = [](size_t, Chunk&) {},
                             .sink =
                                 [&](Chunk& chunk) {
+                                  stop_if_asked();
                                   write(chunk.bytes.data(), chunk.bytes.size());
                                   progress.advance_to(done += static_cast<int64_t>(chunk.bytes.size()));
                                 }});
@@ -202,6 +204,7 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
     if (row_bytes == 0) continue;
     const int64_t step = rows_at_once(tensor, files.most());
     for (int64_t row = 0; row < rows; row += step) {
+      stop_if_asked();
       const int64_t end = std::min(rows, row + step), bytes = (end - row) * row_bytes;
       std::byte* const memory = files.begin(
           placed[file].number, placed[file].offsets[number] + static_cast<uint64_t>(row * row_bytes),

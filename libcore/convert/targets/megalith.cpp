@@ -1,5 +1,8 @@
 #include "libcore/convert/targets/megalith.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -7,6 +10,7 @@
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 
@@ -21,9 +25,9 @@ OutputPlan plan_checkpoint(const Conversion& conversion) {
   return {std::move(file)};
 }
 
-void export_checkpoint(const Conversion& conversion, const std::string& root) {
-  if (latest_checkpoint(root))
-    fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
+namespace {
+
+void write_checkpoint(const Conversion& conversion, const std::string& root) {
   const ModelSource& source = conversion.source;
   const std::string& tokenizer_folder = conversion.tokenizer_folder;
   OutputCheck check(conversion);
@@ -34,6 +38,7 @@ void export_checkpoint(const Conversion& conversion, const std::string& root) {
     if (tensor.name.starts_with(kOptimizerPrefix)) continue;
     writer.put(Box::whole(tensor.name, tensor.shape()), conversion.dtype_of(tensor), tensor.shape(),
                [&](const Box& part, View out) {
+                 stop_if_asked();
                  conversion.file().read(part, out);
                  progress.advance_to(done += static_cast<int64_t>(out.bytes()));
                });
@@ -55,6 +60,20 @@ void export_checkpoint(const Conversion& conversion, const std::string& root) {
     const ModelSource written(folder);
     check.compare(written.view(), conversion.rounds());
   });
+}
+
+}  // namespace
+
+void export_checkpoint(const Conversion& conversion, const std::string& root) {
+  if (latest_checkpoint(root))
+    fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
+  try {
+    write_checkpoint(conversion, root);
+  } catch (...) {  // training leaves what it began to its next save; here there is none
+    std::error_code ignored;
+    std::filesystem::remove_all(concat(root, "/.", iteration_folder(kRelease), ".tmp"), ignored);
+    throw;
+  }
 }
 
 }  // namespace megalith
