@@ -1,8 +1,10 @@
 #include <iostream>
 
 #include "apps/app.h"
+#include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/convert/convert.h"
+#include "libcore/io/stop_signal.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
@@ -16,7 +18,12 @@ int main(int argc, char** argv) {
         "megalith-convert codeparrot-small --to gguf --dtype q8_0 --output codeparrot.gguf\n"
         "megalith-convert inspect checkpoints\n");
     if (!parse_options(options, argc, argv)) return 0;
-    std::cout << run_convert(config);
+    try {
+      std::cout << run_convert(config);
+    } catch (const Stopped& stopped) {
+      log("convert: stopped by ", stopped.name, "; nothing was written");
+      return 128 + stopped.signal;
+    }
     return 0;
   });
 }

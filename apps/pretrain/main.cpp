@@ -9,6 +9,7 @@
 #include "libcore/config/cli.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/io/file.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
@@ -43,14 +44,19 @@ void keep_log(const std::string& folder, int rank) {
   });
 }
 
-int exit_code_of(const PretrainResult& result) {
+std::string after_stop(const PretrainResult& result, bool saves) {
+  if (result.saved) return "saved; run the same command to go on";
+  return saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
+}
+
+int exit_code_of(const PretrainResult& result, bool saves) {
   if (result.stopped_by.empty()) return 0;
-  log("pretrain: stopped by ", result.stopped_by,
-      result.saved ? "; saved; run the same command to go on" : "; nothing saved: there is no --save");
+  log("pretrain: stopped by ", result.stopped_by, "; ", after_stop(result, saves));
   return kTryAgain;
 }
 
 int run_training(int argc, char** argv) {
+  const StopSignal stop;
   PretrainConfig config;
   LaunchConfig launch;
   Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
@@ -73,9 +79,10 @@ int run_training(int argc, char** argv) {
   if (launch.log_dir) keep_log(*launch.log_dir, rank);
   if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
-  if (!plan.rank) return exit_code_of(pretrain(std::move(config)));
+  const bool saves = !config.checkpoint.save.empty();
+  if (!plan.rank) return exit_code_of(pretrain(std::move(config), stop), saves);
   const LaunchedRank launched{.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
-  return exit_code_of(pretrain(std::move(config), launched));
+  return exit_code_of(pretrain(std::move(config), stop, launched), saves);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -8,6 +9,9 @@
 #include "libcore/base/text.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/problems.h"
+#include "libcore/config/thread_limit.h"
+#include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 #include "libcore/text/bpe/train/bpe_trainer.h"
 #include "libcore/text/bpe/train/training_corpus.h"
 #include "libcore/text/formats/tokenizer_files.h"
@@ -51,6 +55,7 @@ struct TokenizerAppConfig {
   }
   void validate(Problems& problems) const {
     constexpr int kLeast = 257;
+    require_possible_threads(workers, "workers", problems);
     if (command == "train") {
       if (input.empty()) problems.add("train needs --input FILE");
       if (output.empty()) problems.add("train needs --output DIR");
@@ -64,6 +69,8 @@ struct TokenizerAppConfig {
 };
 
 void train(const TokenizerAppConfig& config) {
+  make_directories(parent_or_here((std::filesystem::path(config.output) / "").parent_path()));
+  const LockFile lock(config.output);
   TrainingCorpus corpus{
       .files = config.input, .json_keys = {}, .workers = static_cast<size_t>(config.workers)};
   if (!config.text) corpus.json_keys = config.json_keys;

@@ -68,6 +68,12 @@ void check_positions(const ModelConfig& m, Problems& problems) {
     problems.add("--kv-channels ", m.kv_channels, " times --rotary-percent ", m.rotary_percent, " gives ",
                  m.rotary_channels(), " rotated channels; wanted an even number");
 }
+
+// What is kept is divided by 1 - p.
+void require_below_one(double probability, const char* option, Problems& problems) {
+  if (probability >= 1)
+    problems.add("--", option, " is ", probability, ", wanted less than 1: nothing would be left");
+}
 }  // namespace
 
 void ModelConfig::validate(Problems& problems) const {
@@ -77,6 +83,8 @@ void ModelConfig::validate(Problems& problems) const {
   require(seq_length, "seq-length", problems);
   check_widths(*this, problems);
   check_positions(*this, problems);
+  require_below_one(attention_dropout, "attention-dropout", problems);
+  require_below_one(hidden_dropout, "hidden-dropout", problems);
   if (swiglu && openai_gelu)
     problems.add("--swiglu and --openai-gelu contradict each other; give one of them");
   refuse_unsupported(*this, problems);

@@ -5,6 +5,7 @@
 
 #include "libcore/config/model_config.h"
 #include "libcore/config/parallel_config.h"
+#include "libcore/config/thread_limit.h"
 
 namespace megalith {
 
@@ -60,6 +61,7 @@ void validate_recompute(const TrainConfig& t, Problems& problems) {
 
 void TrainConfig::validate(Problems& problems) const {
   if (micro_batch == 0) problems.add("--micro-batch-size is missing");
+  require_possible_threads(threads, "threads", problems);
   validate_length(*this, problems);
   validate_schedule(*this, problems);
   if (fp16 && bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");

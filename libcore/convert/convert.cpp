@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include <unistd.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -16,6 +18,8 @@
 #include "libcore/convert/targets/megalith.h"
 #include "libcore/convert/targets/megatron.h"
 #include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
+#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 
@@ -75,7 +79,15 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
 std::string finish(const ConvertConfig& config, const Target& target) {
   if (config.dry_run) return text_of(target.plan(), config);
   const std::string output = config.output.empty() ? default_output(config) : config.output;
-  target.write(output);
+  make_directories(parent_or_here((fs::path(output) / "").parent_path()));
+  const StopSignal stop;
+  const LockFile lock(output);
+  try {
+    target.write(output);
+  } catch (...) {
+    ::rmdir(output.c_str());  // if nothing is in it: a checkpoint's folder is made before what it holds
+    throw;
+  }
   log("wrote ", output);
   return {};
 }

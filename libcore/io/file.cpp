@@ -173,7 +173,8 @@ AtomicFile::Begun AtomicFile::go_on(std::string path, uint64_t size) {
   Begun file{.temporary = partial_name(path), .kept = true, .size = size};
   if (takes_back(path, size) && ::rename(path.c_str(), file.temporary.c_str()) != 0)
     fail_write("rename", path);
-  file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  // A link of that name was planted, and a pipe would be waited for.
+  file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file.fd < 0) fail_write("create", file.temporary);
   try {
     go_on_behind(file.fd, size, file.temporary);

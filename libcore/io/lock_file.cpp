@@ -2,8 +2,14 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -17,6 +23,21 @@
 namespace megalith {
 namespace {
 
+namespace fs = std::filesystem;
+
+/// "out/" is "out", and a link to a folder is that folder.
+fs::path real_output(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (!error && fs::is_directory(real, error)) return real;
+  return (fs::path(path) / "").parent_path();
+}
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0 ? name.data() : "this machine";
+}
+
 std::string user_name(uid_t id) {
   std::array<char, 4096> buffer{};
   passwd entry{}, *found = nullptr;
@@ -28,15 +49,17 @@ std::string user_name(uid_t id) {
 }  // namespace
 
 LockFile::LockFile(const std::string& path) {
-  const std::filesystem::path output(path);
+  const fs::path output = real_output(path);
   path_ = (output.parent_path() / ("." + output.filename().string() + ".lock")).string();
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
+  write_owner();
 }
 
 /// One that another user left behind may often be read only, which is enough to lock it (but on NFS).
 int LockFile::open_file() const {
-  const auto open = [&](int flags) { return ::open(path_.c_str(), flags | O_CLOEXEC, 0666); };
+  constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or a FIFO is none of ours
+  const auto open = [&](int flags) { return ::open(path_.c_str(), flags | kPlain, 0666); };
   int fd = open(O_RDWR | O_CREAT);
   if (fd < 0 && errno == EACCES) fd = open(O_RDONLY);
   if (fd < 0 && errno == ENOENT) fd = open(O_RDWR | O_CREAT);  // removed between the two
@@ -55,17 +78,49 @@ bool LockFile::try_lock(const std::string& output) {
     errno = EACCES;
   }
   if (fd_ < 0) fail(ErrorKind::kIo, path_, ": cannot create: ", std::strerror(errno));
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(fd_);
-    fail(ErrorKind::kIo, output, ": another process is writing it; wait for its end, or give another name");
-  }
   struct stat locked {
   }, named{};
-  if (::fstat(fd_, &locked) == 0 && ::stat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
-      locked.st_dev == named.st_dev)
+  if (::fstat(fd_, &locked) != 0 || !S_ISREG(locked.st_mode)) {
+    ::close(fd_);
+    fail(ErrorKind::kIo, path_, ": is no regular file; remove it, or give another name");
+  }
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const std::string owner = read_owner();
+    ::close(fd_);
+    fail(ErrorKind::kComm, output, ": another process is writing it", owner,
+         "; wait for its end, or give another name");
+  }
+  if (::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
     return true;
   ::close(fd_);
   return false;
+}
+
+/// One that may only be read keeps the words of its last owner: read_owner() asks whether that one lives.
+void LockFile::write_owner() const {
+  struct stat file {};
+  if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file
+  const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
+  if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
+    return;  // on a full disk: the lock holds, only its owner is not told
+}
+
+/// Of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot be told.
+std::string LockFile::read_owner() const {
+  std::array<char, 256> text{};
+  ssize_t size = 0;
+  for (int tries = 50; size <= 0 && tries > 0; --tries) {  // it has the lock a moment before it writes
+    size = ::pread(fd_, text.data(), text.size(), 0);
+    if (size <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (size <= 0) return {};
+  const std::vector<std::string> words =
+      split(trim(std::string_view(text.data(), static_cast<size_t>(size))), ' ');
+  const auto process = words.size() == 2 ? parse_int(words[0]) : std::nullopt;
+  if (!process || *process <= 0) return {};
+  const bool gone =
+      words[1] == machine_name() && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH;
+  return gone ? std::string() : concat(": process ", *process, " on ", words[1]);
 }
 
 LockFile::~LockFile() {

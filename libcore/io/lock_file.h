@@ -7,11 +7,12 @@ namespace megalith {
 /// Keeps other processes from writing the same output. The lock is the kernel's (flock), so a killed process
 /// holds none; the file that carries it, .NAME.lock beside `path`, is removed at the end, and one that was
 /// left behind is taken over, another user's too where it may be read. Where the file system knows no locks,
-/// there is none.
+/// there is none. Two paths of one folder, links followed, have one lock.
 class LockFile {
  public:
-  /// Takes the lock of the output `path`. kIo when another process has it, or the file cannot be made or is
-  /// another user's that cannot be read (whose name is then told).
+  /// Takes the lock of the output `path`. kComm, which says to try again, when another process has it, whose
+  /// number and machine are then told; kIo when the file cannot be made, is no regular file (a link, too), or
+  /// is another user's that cannot be read (whose name is then told).
   explicit LockFile(const std::string& path);
   ~LockFile();
   LockFile(const LockFile&) = delete;
@@ -20,6 +21,8 @@ class LockFile {
  private:
   int open_file() const;
   bool try_lock(const std::string& output);
+  void write_owner() const;
+  std::string read_owner() const;
 
   std::string path_;
   int fd_ = -1;

@@ -48,7 +48,7 @@ void ScratchFile::append(const void* data, size_t bytes) {
 
 ScratchFile::ScratchFile(std::string path, uint64_t kept)
     : folder_(std::move(path)), written_(kept / kBlock * kBlock) {
-  descriptor_ = ::open(folder_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  descriptor_ = ::open(folder_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor_ < 0) fail(ErrorKind::kIo, folder_, ": cannot open: ", std::strerror(errno));
   try {
     buffer_.resize(static_cast<size_t>(kept - written_));

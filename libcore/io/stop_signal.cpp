@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 const Interrupt* waker = nullptr;
 
@@ -18,6 +18,21 @@ void on_signal(int number) {
   if (waker) waker->set();  // a write(2), which a handler may do
 }
 
+std::string_view name_of_received() {
+  switch (received) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 StopSignal::StopSignal(const Interrupt* wake) {
@@ -27,12 +42,17 @@ StopSignal::StopSignal(const Interrupt* wake) {
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // reads and writes of the step go on
-  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], &action, &before_[i]);
+    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN)  // nohup
+      sigaction(SIGHUP, &before_[i], nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
   for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   waker = nullptr;
+  received = 0;
 }
 
 int StopSignal::number() const {
@@ -44,16 +64,11 @@ bool StopSignal::asked() const {
 }
 
 std::string_view StopSignal::name() const {
-  switch (received) {
-    case SIGTERM:
-      return "SIGTERM";
-    case SIGINT:
-      return "SIGINT";
-    case SIGUSR1:
-      return "SIGUSR1";
-    default:
-      return "";
-  }
+  return name_of_received();
+}
+
+void stop_if_asked() {
+  if (received != 0) throw Stopped{received, name_of_received()};
 }
 
 }  // namespace megalith

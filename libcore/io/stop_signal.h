@@ -7,9 +7,10 @@
 
 namespace megalith {
 
-/// While it lives, SIGTERM, SIGINT and SIGUSR1 (Slurm's and Kubernetes' notices of preemption, and Ctrl-C)
-/// only ask for a stop, which the loop grants at the end of a step; `wake` is set then, for who waits for a
-/// pipe. A second SIGINT ends the process at once. One object at a time.
+/// While it lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP (Slurm's and Kubernetes' notices of preemption,
+/// Ctrl-C, and a terminal that closes, unless nohup says to go on) only ask for a stop, which the loop grants
+/// at the end of a step; `wake` is set then, for who waits for a pipe. A second SIGINT ends the process at
+/// once. One object at a time.
 class StopSignal {
  public:
   explicit StopSignal(const Interrupt* wake = nullptr);
@@ -22,7 +23,15 @@ class StopSignal {
   std::string_view name() const;  // "SIGTERM"; empty when none came
 
  private:
-  struct sigaction before_[3];
+  struct sigaction before_[4];
 };
+
+/// What ends work that leaves nothing when a stop is asked for; no Error, for nothing went wrong.
+struct Stopped {
+  int signal;
+  std::string_view name;
+};
+/// Throws Stopped when the StopSignal that lives now, if one does, is asked for a stop. By any thread.
+void stop_if_asked();
 
 }  // namespace megalith

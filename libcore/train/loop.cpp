@@ -121,7 +121,7 @@ class Run {
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
     if (!config_.checkpoint.save.empty() && leads()) {
       make_directories(config_.checkpoint.save);  // or fail now, not at the first save
-      lock_.emplace((std::filesystem::path(config_.checkpoint.save) / "").parent_path().string());
+      lock_.emplace(config_.checkpoint.save);
     }
     const RunShape shape{config_.model, config_.parallel, config_.train};
     if (leads()) {
@@ -427,8 +427,8 @@ PretrainResult train_rank(const RankInput& input) {
   return Run(input).go();
 }
 
-PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
-  const StopSignal stop;
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const StopSignal& stop) {
   // The ranks of this process share its cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   use_threads(threads, config.parallel.world);
@@ -448,8 +448,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const ProcessRank& rank) {
-  const StopSignal stop;
+                     const StopSignal& stop, const ProcessRank& rank) {
   const int threads = threads_of_a_rank(config, rank.cpu_share);
   use_threads(threads, rank.world.size());
   if (config.train.threads == 0 && threads < rank.cpu_share)

@@ -46,7 +46,8 @@ PretrainResult train_rank(const RankInput&);
 
 /// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process, each
 /// with its share of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
-PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer);
+PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
+                     const StopSignal& stop = StopSignal());
 
 /// One rank of a run whose other ranks are processes, too.
 struct ProcessRank {
@@ -58,6 +59,6 @@ struct ProcessRank {
 /// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS says how
 /// many.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
-                     const ProcessRank&);
+                     const StopSignal&, const ProcessRank&);
 
 }  // namespace megalith

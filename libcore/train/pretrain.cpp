@@ -2,7 +2,9 @@
 
 #include <exception>
 #include <memory>
+#include <span>
 #include <utility>
+#include <variant>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -39,18 +41,47 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   return tokenizer;
 }
 
-DataSet data_set_of(const std::optional<TrainingDataset>& data) {
+/// The dataset that a sample is from, and its number there: "corpus: sample 7 of split train".
+std::string origin_of(const TrainingDataset& data, int64_t index) {
+  const GptDataset* from = std::get_if<GptDataset>(&data.source());
+  if (const auto* blend = std::get_if<BlendedDataset>(&data.source())) {
+    const auto at = static_cast<size_t>(index);
+    from = &blend->datasets()[static_cast<size_t>(blend->index().dataset[at])];
+    index = blend->index().sample[at];
+  }
+  return concat(from->data().prefix(), ": sample ", index, " of split ", from->spec().name);
+}
+
+/// What was checked at the start is the sidecar or an earlier scan; the .bin may have been changed since.
+void require_known_ids(const TrainingDataset& data, int64_t index, const SampleView& sample,
+                       int64_t vocab_size) {
+  for (const std::span<const int32_t> ids : {sample.tokens, sample.labels})
+    for (const int32_t id : ids)
+      if (id < 0 || id >= vocab_size)
+        fail(ErrorKind::kData, origin_of(data, index), " holds the id ", id, ", the vocabulary has ",
+             vocab_size, " (0 to ", vocab_size - 1,
+             "); the .bin was changed after it was written: compare it with megalith-data verify");
+}
+
+DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_size) {
   if (!data) return {};
-  return {.read = [&data](int64_t index, const SampleView& out) { data->get(index, out); },
+  return {.read =
+              [&data, vocab_size](int64_t index, const SampleView& out) {
+                data->get(index, out);
+                require_known_ids(*data, index, out, vocab_size);
+              },
           .size = data->size()};
 }
 
+/// Throws Stopped when a stop is asked for: tokens that nobody counted yet may be many.
 TrainingDatasets open_data(const PretrainConfig& config) {
   log("> building train, validation, and test datasets for GPT ...");
   const TrainConfig& train = config.train;
   const OpenBlend blend = open_blend(config.data.data_path);
-  for (const IndexedDataset& data : blend.datasets)
+  for (const IndexedDataset& data : blend.datasets) {
     check_token_ids(data, config.model.vocab_size, config.data.cache);
+    stop_if_asked();
+  }
   const auto [train_samples, valid_samples, test_samples] =
       requested_samples({.train_iters = *train.iters,
                          .global_batch = train.global_batch,
@@ -76,10 +107,12 @@ PretrainResult with_data(PretrainConfig config, const Run& run) {
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
   const TrainingDatasets data = open_data(config);
-  return run(
-      config,
-      DataSets{.train = data_set_of(data[0]), .valid = data_set_of(data[1]), .test = data_set_of(data[2])},
-      tokenizer.get());
+  const int64_t vocab = config.model.vocab_size;
+  return run(config,
+             DataSets{.train = data_set_of(data[0], vocab),
+                      .valid = data_set_of(data[1], vocab),
+                      .test = data_set_of(data[2], vocab)},
+             tokenizer.get());
 }
 
 /// What all ranks have to be given alike: not where a rank writes, nor how many cores its machine has.
@@ -101,7 +134,7 @@ void log_ranks(const RankWorld& ranks, const Topology& topology, const std::stri
   }
 }
 
-PretrainResult pretrain_rank(const PretrainConfig& config, const Launch& launch) {
+PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& stop, const Launch& launch) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
                                             .options = agreed_options(config),
                                             .meeting = config.parallel.meeting_timeout(),
@@ -109,10 +142,14 @@ PretrainResult pretrain_rank(const PretrainConfig& config, const Launch& launch)
   log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
   try {
     return with_data(config, [&](const auto&... run) {
-      return train(run..., ProcessRank{.world = *ranks.comm,
-                                       .ranks_here = ranks_beside(ranks.places, launch.rank),
-                                       .cpu_share = cpu_share(ranks.places, launch.rank)});
+      return train(run..., stop,
+                   ProcessRank{.world = *ranks.comm,
+                               .ranks_here = ranks_beside(ranks.places, launch.rank),
+                               .cpu_share = cpu_share(ranks.places, launch.rank)});
     });
+  } catch (const Stopped& stopped) {
+    ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
+    throw;
   } catch (const std::exception& error) {
     ranks.comm->abort(error.what());
     throw;
@@ -121,16 +158,19 @@ PretrainResult pretrain_rank(const PretrainConfig& config, const Launch& launch)
 
 }  // namespace
 
-PretrainResult pretrain(PretrainConfig config, const std::optional<LaunchedRank>& rank) {
+PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
+                        const std::optional<LaunchedRank>& rank) try {
   if (!rank || rank->launch.world == 1)
-    return with_data(std::move(config), [](const auto&... run) { return train(run...); });
+    return with_data(std::move(config), [&](const auto&... run) { return train(run..., stop); });
   mute_this_thread(!rank->logs);
   try {
-    return pretrain_rank(config, rank->launch);
+    return pretrain_rank(config, stop, rank->launch);
   } catch (const Error& error) {
     mute_this_thread(false);
     throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));
   }
+} catch (const Stopped& stopped) {
+  return {.stopped_by = std::string(stopped.name)};
 }
 
 }  // namespace megalith

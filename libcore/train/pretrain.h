@@ -15,7 +15,9 @@ struct LaunchedRank {
 
 /// The whole of apps/pretrain: meets the other ranks if there are any, reads the tokenizer, opens and checks
 /// the data, trains. `config` is complete but for the vocabulary's size, which comes from the tokenizer. A
-/// rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
-PretrainResult pretrain(PretrainConfig config, const std::optional<LaunchedRank>& rank = {});
+/// stop that is asked for before the first step ends one rank alone between two data sets, or else after that
+/// step. A rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
+PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
+                        const std::optional<LaunchedRank>& rank = {});
 
 }  // namespace megalith

@@ -103,7 +103,7 @@ TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
       "echo $?; (preprocess --output-prefix other); echo $?; kill -CONT $pid";
   const CommandResult both = run(during("--workers 2 --resume", second));
   EXPECT_EQ(both.code, 0) << both.err;
-  EXPECT_EQ(both.out, "74\n74\n0\n") << both.err;
+  EXPECT_EQ(both.out, "75\n75\n0\n") << both.err;
   EXPECT_NE(both.err.find("out.resume.json: another process is writing it"), std::string::npos) << both.err;
   EXPECT_NE(both.err.find("out_text_document: another process is writing it"), std::string::npos) << both.err;
   for (const char* dataset : {"text", "title"})

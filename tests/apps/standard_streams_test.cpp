@@ -20,12 +20,13 @@ class StandardStreams : public testing::Test {
   StandardStreams() {
     fs::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
     fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+    fs::create_directory(dir_ / "sets");
     for (const char* end : {".bin", ".idx"})
-      fs::copy_file(test_data("data/goldens/mixed") + end, dir_ / (std::string("set") + end));
+      for (const char* prefix : {"set", "sets/a"})
+        fs::copy_file(test_data("data/goldens/mixed") + end, dir_ / (std::string(prefix) + end));
     write_file(dir_ / "line", "Hello\n");
     write_file(dir_ / "ids", "1 2 3\n");
     write_file(dir_ / "lines.jsonl", "{\"text\": \"1 2 3\"}\n{\"text\": \"4 5\"}\n");
-    write_file(dir_ / "vocabulary", "{}\n");
   }
   CommandResult run(const std::string& command) const {
     return run_command("PATH=" + fs::path(app("data")).parent_path().string() + ":$PATH; cd " +
@@ -56,7 +57,7 @@ class StandardStreams : public testing::Test {
       "megalith-convert model --to gguf --dry-run",
       "megalith-generate --model model --prompt a --max-new-tokens 2 --temperature 0",
       "megalith-generate --model model --prompt a --max-new-tokens 2 --temperature 0 --json",
-      "megalith-pretrain --dump-sample-order --data-path set --seq-length 8 --train-samples 8 --split 1,0,0",
+      "megalith-pretrain --dump-sample-order --data-path set --seq-length 8 --samples 8 0 0 --split 1,0,0",
   };
   TempDir dir_;
 };
@@ -114,14 +115,14 @@ TEST_F(StandardStreams, ThatAreClosedGiveTheirNumbersToNoFile) {
       {"megalith-convert model --to hf --output OUT/hf", {"hf/model.safetensors", "hf/config.json"}},
       {"megalith-convert model --to megatron --output OUT/meg",
        {"meg/release/mp_rank_00/model_optim_rng.pt", "meg/latest_checkpointed_iteration.txt"}},
-      {"megalith-convert model --to megalith --output OUT/own", {"own/release/model.safetensors"}},
-      {"megalith-merge --input . --output-prefix OUT/all", {"all.bin", "all.idx"}},
+      {"megalith-convert model --to megalith --output OUT/own", {"own/release/data_00000.safetensors"}},
+      {"megalith-merge --input sets --output-prefix OUT/all", {"all.bin", "all.idx"}},
       {"megalith-preprocess --input lines.jsonl --output-prefix OUT/made --tokenizer-type NullTokenizer "
        "--vocab-size 9",
        {"made_text_document.bin", "made_text_document.idx"}},
       {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output OUT/tok",
        {"tok/tokenizer.json", "tok/merges.txt"}},
-      {train + "--save OUT/run", {"run/iter_0000003/model.safetensors"}},
+      {train + "--save OUT/run", {"run/iter_0000003/data_00000.safetensors"}},
   };
   const auto at = [](std::string text, const std::string& folder) {
     return text.replace(text.find("OUT"), 3, folder);

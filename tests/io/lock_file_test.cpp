@@ -25,7 +25,7 @@ bool can_lock(const std::string& path) {
     const LockFile lock(path);
     return true;
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_EQ(error.kind(), ErrorKind::kComm);
     EXPECT_NE(std::string(error.what()).find(path + ": another process is writing it"), std::string::npos);
     return false;
   }

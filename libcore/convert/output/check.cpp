@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/output/kernels_products.h"
 #include "libcore/convert/output/recipe.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/model/attention.h"
 #include "libcore/threads/beside.h"
 
@@ -256,6 +257,7 @@ void Forward::layer(Matrix& x, const LayerView& names) {
 Floats Forward::logits(std::span<const int32_t> tokens) {
   Matrix x = embed(tokens);
   for (const LayerView& names : view_.layers) {
+    stop_if_asked();
     if (run_.stop && *run_.stop) return {};
     layer(x, names);
   }

@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/io/file.h"
+#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 
@@ -156,6 +157,7 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
     if (row_bytes == 0) continue;
     const int64_t step = rows_at_once(tensor, files.most());
     for (int64_t row = 0; row < rows; row += step) {
+      stop_if_asked();
       const int64_t end = std::min(rows, row + step);
       const auto bytes = static_cast<size_t>((end - row) * row_bytes);
       std::byte* const memory = files.begin(

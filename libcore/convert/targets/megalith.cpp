@@ -1,6 +1,8 @@
 #include "libcore/convert/targets/megalith.h"
 
+#include <filesystem>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -58,11 +60,7 @@ std::vector<IndexedTensor> write_data(const Conversion& conversion, const std::s
   return tensors;
 }
 
-}  // namespace
-
-void export_checkpoint(const Conversion& conversion, const std::string& root) {
-  if (latest_checkpoint(root))
-    fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
+void write_checkpoint(const Conversion& conversion, const std::string& root) {
   const ModelSource& source = conversion.source;
   const std::string& tokenizer_folder = conversion.tokenizer_folder;
   OutputCheck check(conversion);
@@ -85,6 +83,20 @@ void export_checkpoint(const Conversion& conversion, const std::string& root) {
                   const ModelSource written(folder);
                   check.compare(written.view(), conversion.rounds());
                 });
+}
+
+}  // namespace
+
+void export_checkpoint(const Conversion& conversion, const std::string& root) {
+  if (latest_checkpoint(root))
+    fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
+  try {
+    write_checkpoint(conversion, root);
+  } catch (...) {  // training leaves what it began to its next save; here there is none
+    std::error_code ignored;
+    std::filesystem::remove_all(concat(root, "/.", iteration_folder(kRelease), ".tmp"), ignored);
+    throw;
+  }
 }
 
 }  // namespace megalith

@@ -12,6 +12,7 @@
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/content.h"
 #include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/indexed/token_check.h"
 #include "libcore/io/file.h"
 
 namespace megalith {
@@ -224,6 +225,9 @@ Verified verify_dataset(const std::string& prefix) {
   if (!sidecar || sidecar->idx_hash.empty()) return Verified::kStructure;
   verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
   verify_content(data.bin().path(), sidecar->bin_parts);
+  if (const int64_t greatest = scan_tokens(data).greatest; greatest != sidecar->max_token_id)
+    fail(ErrorKind::kData, sidecar_path(prefix), ": tells of the greatest token id ", sidecar->max_token_id,
+         ", the dataset's is ", greatest, "; remove the file to go on without it");
   return Verified::kContent;
 }
 

@@ -16,6 +16,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/config/thread_limit.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/stop_signal.h"
@@ -181,6 +182,7 @@ void PreprocessConfig::finish() {
 }
 
 void PreprocessConfig::validate(Problems& problems) const {
+  require_possible_threads(workers, "workers", problems);
   if (!rejects.empty() && on_error == OnError::kStrict) problems.add("--rejects needs --on-error skip");
   if (!rejects.empty() && std::count(inputs.begin(), inputs.end(), rejects) > 0)
     problems.add("--rejects ", quote(rejects), " is also an input; it would be replaced");

@@ -200,6 +200,11 @@ int64_t GptDataset::copy_ids(int64_t sample, std::span<Id> out) const {
     const int64_t to = at == last ? end + extra : data_.sequence_length(sequence);
     const TokenSpan ids = data_.sequence(sequence, from, to - from);
     ids.copy_to(out.data() + done);
+    const auto copied = out.subspan(static_cast<size_t>(done), static_cast<size_t>(ids.size()));
+    if (const auto negative = std::find_if(copied.begin(), copied.end(), [](Id id) { return id < 0; });
+        negative != copied.end())  // else it would pass for padding
+      fail(ErrorKind::kData, data_.prefix(), ": sample ", sample, " of split ", spec_.name, ", sequence ",
+           sequence, ", holds the id ", *negative, "; ids are not negative: the .bin is damaged");
     done += ids.size();
   }
   std::fill(out.begin() + done, out.end(), static_cast<Id>(pad_));

@@ -61,6 +61,29 @@ TEST(DatasetTool, FindsAFlippedBitAnywhere) {
   EXPECT_EQ(verify_dataset(dir / "c"), Verified::kStructure);
 }
 
+TEST(DatasetTool, CountsTheGreatestIdAgain) {
+  const TempDir dir;
+  write_dataset(dir / "c");
+  Sidecar sidecar = *read_sidecar(dir / "c");
+  sidecar.max_token_id = 8;
+  make_sidecar(dir / "c", sidecar)->commit();
+  EXPECT_NE(refusal(dir / "c").find("c.json: tells of the greatest token id 8, the dataset's is 9"),
+            std::string::npos);
+}
+
+// One byte at a time, but for the beginning, which makes it a sidecar.
+TEST(DatasetTool, FindsAChangeOfTheSidecarAnywhere) {
+  const TempDir dir;
+  write_dataset(dir / "c");
+  const std::string whole = read_file(dir / "c.json");
+  for (size_t i = whole.find("version"); i < whole.find(",\n  \"checksum\""); ++i) {
+    std::string changed = whole;
+    changed[i] = changed[i] == '7' ? '8' : '7';
+    std::ofstream(dir / "c.json", std::ios::binary | std::ios::trunc) << changed;
+    EXPECT_NE(refusal(dir / "c").find("c.json: its checksum is"), std::string::npos) << i;
+  }
+}
+
 TEST(DatasetTool, VerifiesAMergedDataset) {
   const TempDir dir;
   write_dataset(dir / "in/a");

@@ -1,0 +1,239 @@
+// What every program does when another one writes the same output, when a signal comes early, and when an
+// option is out of all bounds.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with a model, "model", and a dataset, "set".
+class Faults : public testing::Test {
+ protected:
+  Faults() {
+    fs::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
+    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+    fs::create_directory(dir_ / "sets");
+    for (const char* end : {".bin", ".idx"})
+      for (const char* prefix : {"set", "sets/a"})
+        fs::copy_file(test_data("data/goldens/mixed") + end, dir_ / (std::string(prefix) + end));
+    write_file(dir_ / "lines.jsonl", "{\"text\": \"1 2 3\"}\n{\"text\": \"4 5\"}\n");
+  }
+  CommandResult run(const std::string& script) const {
+    return run_command("PATH=" + fs::path(app("data")).parent_path().string() + ":$PATH; cd " +
+                       dir_.path().string() + " || exit 9\n" + script);
+  }
+  std::vector<std::string> hidden() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(dir_.path()))
+      if (entry.path().filename().string().starts_with(".")) names.push_back(entry.path().filename());
+    return names;
+  }
+
+  static std::string replaced(std::string text, const std::string& what, const std::string& with) {
+    return text.replace(text.find(what), what.size(), with);
+  }
+
+  const std::string kTrain =
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 3 --lr 0.01 --lr-decay-style constant "
+      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --threads 1 ";
+  const std::string kPreprocess =
+      "megalith-preprocess --input lines.jsonl --tokenizer-type NullTokenizer --vocab-size 9 "
+      "--output-prefix ";
+  TempDir dir_;
+};
+
+TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {
+  struct Case {
+    std::string command, output, lock;
+  };
+  const std::vector<Case> cases = {
+      {"megalith-convert model --to megalith --output out", "out", ".out.lock"},
+      {"megalith-convert model --to megalith --output ./out/", "out", ".out.lock"},
+      {"megalith-convert model --to hf --output out", "out", ".out.lock"},
+      {"megalith-convert model --to megatron --output out", "out", ".out.lock"},
+      {"megalith-convert model --to gguf --output out.gguf", "out.gguf", ".out.gguf.lock"},
+      {"megalith-merge --input sets --output-prefix out", "out.bin", ".out.lock"},
+      {kPreprocess + "out", "out_text_document.bin", ".out_text_document.lock"},
+      {kPreprocess + "out --resume", "out_text_document.bin", ".out.resume.json.lock"},
+      {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out", "out", ".out.lock"},
+      {kTrain + "--save out", "out/iter_0000003", ".out.lock"},
+  };
+  for (const auto& [command, output, lock] : cases) {
+    // The first is another program with the kernel's lock, which has written what ours write.
+    const CommandResult second = run(
+        concat("flock ", lock, " sh -c 'echo $$ $(hostname) > ", lock, "; echo $$; ", command, "; exit $?'"));
+    EXPECT_EQ(second.code, 75) << command << ": " << second.err;
+    EXPECT_NE(second.err.find(concat("another process is writing it: process ", trim(second.out), " on ")),
+              std::string::npos)
+        << command << ": " << second.err;
+    EXPECT_FALSE(file_exists(dir_ / output)) << command;
+    const CommandResult alone = run(command);
+    EXPECT_EQ(alone.code, 0) << command << ": " << alone.err;
+    EXPECT_TRUE(file_exists(dir_ / output)) << command;
+    EXPECT_TRUE(hidden().empty()) << command;
+    for (const auto& entry : fs::directory_iterator(dir_.path()))
+      if (entry.path().filename().string().starts_with("out")) fs::remove_all(entry.path());
+  }
+}
+
+TEST_F(Faults, ALinkToTheFolderHasItsLock) {
+  fs::create_directory(dir_ / "out");
+  fs::create_symlink("out", dir_ / "link");
+  EXPECT_EQ(run("flock .out.lock " + kTrain + "--save link").code, 75);
+}
+
+TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
+  ASSERT_EQ(run("megalith-convert model --to megalith --output whole").code, 0);
+  const std::string whole = read_file(dir_ / "whole/release/data_00000.safetensors");
+  for (int turn = 0; turn < 10; ++turn) {
+    const CommandResult both =
+        run("megalith-convert model --to megalith --output out & first=$!\n"
+            "megalith-convert model --to megalith --output out; second=$?; wait $first; echo $? $second");
+    // The loser comes while the winner writes (75), or after it (64: holds checkpoints already).
+    EXPECT_TRUE(both.out == "0 75\n" || both.out == "75 0\n" || both.out == "0 64\n" || both.out == "64 0\n")
+        << both.out << both.err;
+    EXPECT_TRUE(read_file(dir_ / "out/release/data_00000.safetensors") == whole);
+    EXPECT_EQ(read_file(dir_ / "out/latest_checkpointed_iteration.txt"), "release");
+    EXPECT_TRUE(hidden().empty());
+    fs::remove_all(dir_ / "out");
+  }
+}
+
+// The program waits for its options in a pipe when the signal comes.
+TEST_F(Faults, ASignalBeforeTheFirstStepGives75) {
+  for (const char* const signal : {"TERM", "INT", "USR1", "HUP"}) {
+    for (const char* const save : {"", "--save run"}) {
+      const CommandResult stopped =
+          run(concat("mkfifo options.yaml; ", kTrain, save, " --config options.yaml & pid=$!\n",
+                     "until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$pid/status; do sleep 0.005; done\n",
+                     "kill -", signal,
+                     " $pid; echo 'log-interval: 1' > options.yaml; wait $pid; code=$?; "
+                     "rm options.yaml; exit $code"));
+      EXPECT_EQ(stopped.code, 75) << signal << ": " << stopped.err;
+      EXPECT_NE(stopped.err.find(concat("stopped by SIG", signal)), std::string::npos) << stopped.err;
+      EXPECT_EQ(stopped.err.find("training ..."), std::string::npos) << stopped.err;
+      EXPECT_TRUE(hidden().empty());
+    }
+  }
+}
+
+TEST_F(Faults, AConversionThatASignalEndsLeavesNothing) {
+  const std::string large =
+      "megalith-pretrain --num-layers 1 --hidden-size 64 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 1 --train-iters 1 --lr 0.01 --lr-decay-style constant "
+      "--data-path set --vocab-size 200000 --split 1,0,0 --eval-iters 0 --no-save-optim --save large";
+  ASSERT_EQ(run(large).code, 0);
+  int ended = 0;
+  for (const std::string target : {"hf", "megatron", "megalith", "gguf"}) {
+    ASSERT_EQ(run("rm -rf whole; megalith-convert large --to " + target + " --output whole").code, 0);
+    for (const auto& [signal, number] : {std::pair{"TERM", 15}, {"INT", 2}, {"HUP", 1}})
+      for (const int milliseconds : {0, 5, 20}) {
+        // Begun when the folder that will become the output is there, or the lock at least.
+        const CommandResult stopped =
+            run(concat("megalith-convert large --to ", target, " --output out & pid=$!\n",
+                       "until ls -A | grep -q '^[.]out' || ! kill -0 $pid 2>/dev/null; do :; done; sleep ",
+                       format_fixed(milliseconds / 1000.0, 3), "; kill -", signal, " $pid; wait $pid"));
+        EXPECT_TRUE(stopped.code == 0 || stopped.code == 128 + number) << stopped.code << stopped.err;
+        if (stopped.code == 0 || file_exists(dir_ / "out")) {  // it may come when all is done
+          EXPECT_EQ(run("diff -r --exclude=README.md whole out").out, "") << target << " " << signal;
+        }
+        EXPECT_TRUE(hidden().empty()) << target << " " << signal << ": " << hidden().front();
+        ended += file_exists(dir_ / "out") ? 0 : 1;
+        fs::remove_all(dir_ / "out");
+      }
+  }
+  EXPECT_GT(ended, 0) << "no signal came in time";
+}
+
+TEST_F(Faults, NumbersBeyondAllBoundsAreUsageErrors) {
+  for (const std::string& command :
+       {kTrain + "--threads 2147483647", kTrain + "--attention-dropout 1", kTrain + "--hidden-dropout 1",
+        std::string("megalith-generate --model model --prompt a --threads 2147483647"),
+        kPreprocess + "out --workers 2147483647",
+        std::string("megalith-tokenizer train --input lines.jsonl --output out --workers 2147483647")}) {
+    const CommandResult refused = run(command);
+    EXPECT_EQ(refused.code, 64) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find("wanted"), std::string::npos) << command << ": " << refused.err;
+    EXPECT_FALSE(file_exists(dir_ / "out"));
+  }
+}
+
+// The sidecar was made for other bytes of the same length.
+TEST_F(Faults, IdsOutsideTheVocabularyAreNotTrainedOn) {
+  std::string lines;
+  for (int i = 0; i < 50; ++i) lines += "{\"text\": \"1 2 3 4 5 6 7 8\"}\n";
+  write_file(dir_ / "lines.jsonl", lines);
+  ASSERT_EQ(run(kPreprocess + "made && " + kPreprocess + "other").code, 0);
+  const std::string name = "made_text_document";
+  const auto train_on = [&](const std::string& data) {
+    return run(replaced(kTrain, "set --vocab-size 100000", data + " --vocab-size 9"));
+  };
+  EXPECT_EQ(train_on(name).code, 0);
+  std::string ids = read_file(dir_ / (name + ".bin"));
+  for (size_t i = 0; i < ids.size(); i += 2) ids[i] = 9;  // the least that is outside
+  write_file(dir_ / (name + ".bin"), ids);
+  for (const std::string& data : {name, "0.5 other_text_document 0.5 " + name}) {
+    const CommandResult refused = train_on(data);
+    EXPECT_EQ(refused.code, 65) << refused.err;
+    EXPECT_NE(refused.err.find("made_text_document: sample "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("holds the id 9, the vocabulary has 9"), std::string::npos) << refused.err;
+  }
+}
+
+// What stands under the names of temporary files was put there by somebody else.
+TEST_F(Faults, PlantedLinksAreNotFollowed) {
+  write_file(dir_ / "precious", "keep me");
+  for (const std::string planted : {".out_text_document.lock", ".out.resume.json.lock",
+                                    "out_text_document.bin.partial", "out.resume.json"}) {
+    fs::create_symlink("precious", dir_ / planted);
+    const CommandResult result = run(kPreprocess + "out --resume");
+    EXPECT_NE(result.code, 0) << planted;
+    EXPECT_NE(result.err.find(planted), std::string::npos) << planted << ": " << result.err;
+    EXPECT_EQ(read_file(dir_ / "precious"), "keep me") << planted;
+    EXPECT_EQ(run("rm -f out* .out*").code, 0);
+  }
+  for (const std::string command :
+       {"convert model --to hf --output out", "convert model --to megalith --output out",
+        "merge --input sets --output-prefix out",
+        "tokenizer train --input lines.jsonl --vocab-size 260 --output out"}) {
+    fs::create_symlink("precious", dir_ / ".out.lock");
+    EXPECT_EQ(run("megalith-" + command).code, 74) << command;
+    EXPECT_EQ(read_file(dir_ / "precious"), "keep me") << command;
+    EXPECT_EQ(run("rm -rf out* .out*").code, 0);
+  }
+}
+
+// A file that grows beyond the limit is a failed write, for every program that writes.
+TEST_F(Faults, AFileTooLargeExits74) {
+  std::string lines;
+  for (int i = 0; i < 3000; ++i) lines += "{\"text\": \"1 2 3 4 5 6 7 8\"}\n";
+  write_file(dir_ / "lines.jsonl", lines);
+  for (const std::string& command :
+       {std::string("megalith-convert model --to hf --output out"),
+        std::string("megalith-convert model --to megatron --output out"),
+        std::string("megalith-convert model --to megalith --output out"),
+        std::string("megalith-convert model --to gguf --output out"),
+        std::string("megalith-merge --input sets --output-prefix out"), kPreprocess + "out",
+        std::string("megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out"),
+        kTrain + "--save out"}) {
+    const CommandResult full = run("ulimit -f 4; " + command);
+    EXPECT_EQ(full.code, 74) << command << ": " << full.err;
+    EXPECT_NE(full.err.find("File too large"), std::string::npos) << command << ": " << full.err;
+    EXPECT_TRUE(hidden().empty()) << command << ": " << hidden().front();
+    fs::remove_all(dir_ / "out");
+  }
+}
+
+}  // namespace
+}  // namespace megalith::test
