@@ -1,22 +1,35 @@
 #include "apps/app.h"
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/standard_streams.h"
 
 namespace megalith {
+namespace {
+
+/// What the process needs before anything is opened or written.
+void prepare_process() {
+  open_standard_descriptors();
+  // A write to a pipe without a reader, or beyond `ulimit -f`, fails: with a message, an exit code, and
+  // without what is half written left behind.
+  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+  check_cout();
+}
+
+}  // namespace
 
 int run_app(const char* name, const std::function<int()>& body) {
-  std::signal(SIGPIPE,
-              SIG_IGN);  // a closed reader shows as a failed write, which has a message and an exit code
   try {
+    prepare_process();
     const int code = body();
-    if (std::fflush(stdout) != 0) fail(ErrorKind::kIo, "stdout: cannot write");
+    finish_stdout();
     return code;
+  } catch (const ReaderGone&) {
+    return 0;
   } catch (const Error& error) {
     log(name, ": error: ", error.what());
     return exit_code(error.kind());
@@ -31,7 +44,7 @@ int run_app(const char* name, const std::function<int()>& body) {
 
 bool read_options(Options& options, int argc, const char* const* argv) {
   const auto text = options.read({argv + (argc > 0 ? 1 : 0), argv + argc});
-  if (text) std::fputs(text->c_str(), stdout);
+  if (text) write_stdout(*text);
   return !text;
 }
 

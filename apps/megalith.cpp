@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/standard_streams.h"
 #include "libcore/base/text.h"
 
 /// `megalith APP …` runs megalith-APP, which lies beside this program, as git runs its commands.
@@ -62,7 +65,7 @@ std::string read_line(FILE* file) {
   return file && std::fgets(buffer, sizeof buffer, file) ? std::string(trim(buffer)) : std::string();
 }
 
-void print_help(const fs::path& folder) {
+std::string help(const fs::path& folder) {
   const std::vector<std::string> apps = find_apps(folder);
   std::vector<Pipe> answers;  // all asked first, so that they start side by side
   for (const std::string& app : apps) answers.push_back(ask_purpose(folder / (kPrefix + app)));
@@ -73,18 +76,20 @@ void print_help(const fs::path& folder) {
     out += line + read_line(answers[i].get()) + '\n';
   }
   out += "\nmegalith APP --help lists the options of an app; megalith-APP is the same program.\n";
-  std::fputs(out.c_str(), stdout);
+  return out;
 }
 
 /// Completes the apps' names, and after one of them calls that app's own completion, which the app itself
 /// prints.
-void print_bash_completion(const fs::path& folder) {
+std::string bash_completion(const fs::path& folder) {
   const std::string apps = join(find_apps(folder), " ");
-  std::printf(
+  return concat(
       "# bash completion for megalith; source it, or install it in bash-completion's folder\n"
       "_megalith() {\n"
       "  if ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W '%s --help --version' -- \"${COMP_WORDS[1]}\"))\n"
+      "    COMPREPLY=($(compgen -W '",
+      apps,
+      " --help --version' -- \"${COMP_WORDS[1]}\"))\n"
       "    return\n"
       "  fi\n"
       "  local complete_app=_megalith_${COMP_WORDS[1]}\n"
@@ -95,11 +100,10 @@ void print_bash_completion(const fs::path& folder) {
       "  COMP_CWORD=$((COMP_CWORD - 1))\n"
       "  \"$complete_app\"\n"
       "}\n"
-      "complete -F _megalith megalith\n",
-      apps.c_str());
+      "complete -F _megalith megalith\n");
 }
 
-void print_man(const fs::path& folder) {
+std::string man(const fs::path& folder) {
   std::string out = ".TH MEGALITH 1 \"\" \"megalith " MEGALITH_VERSION
                     "\" \"Megalith\"\n"
                     ".SH NAME\nmegalith \\- train and run transformer language models\n"
@@ -108,7 +112,7 @@ void print_man(const fs::path& folder) {
                     "a manual page of its own.\n"
                     ".SH SEE ALSO\n";
   for (const std::string& app : find_apps(folder)) out += ".BR megalith\\-" + app + " (1)\n";
-  std::fputs(out.c_str(), stdout);
+  return out;
 }
 
 [[noreturn]] void run_app_beside(const fs::path& folder, const std::string& app, char** argv) {
@@ -124,26 +128,29 @@ void print_man(const fs::path& folder) {
   fail(ErrorKind::kIo, program, ": ", std::strerror(errno));
 }
 
+/// What an option of this program's own prints; nothing for an app to run.
+std::optional<std::string> answer(const fs::path& folder, const std::string& word, int words) {
+  if (word == "--help" || word == "-h" || (word == "help" && words == 1)) return help(folder);
+  if (word == "--version") return "megalith " MEGALITH_VERSION "\n";
+  if (word == "--help-bash-completion") return bash_completion(folder);
+  if (word == "--help-man") return man(folder);
+  return std::nullopt;
+}
+
 int run(int argc, char** argv) {
+  open_standard_descriptors();
   const fs::path folder = own_folder();
   const std::string word = argc > 1 ? argv[1] : "--help";
-  if (word == "--help" || word == "-h" || (word == "help" && argc == 2)) {
-    print_help(folder);
-  } else if (word == "--version") {
-    std::puts("megalith " MEGALITH_VERSION);
-  } else if (word == "--help-bash-completion") {
-    print_bash_completion(folder);
-  } else if (word == "--help-man") {
-    print_man(folder);
-  } else if (word == "help") {
-    std::string help = "--help";
-    char* arguments[] = {argv[0], help.data(), nullptr};
-    run_app_beside(folder, argv[2], arguments);
-  } else {
-    run_app_beside(folder, word, argv + 1);
+  if (const auto text = answer(folder, word, argc - 1)) {
+    std::signal(SIGPIPE, SIG_IGN);  // shows as ReaderGone
+    write_stdout(*text);
+    finish_stdout();
+    return 0;
   }
-  if (std::fflush(stdout) != 0) fail(ErrorKind::kIo, "stdout: ", std::strerror(errno));
-  return 0;
+  if (word != "help") run_app_beside(folder, word, argv + 1);
+  std::string help = "--help";
+  char* arguments[] = {argv[0], help.data(), nullptr};
+  run_app_beside(folder, argv[2], arguments);
 }
 
 }  // namespace
@@ -152,6 +159,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return megalith::run(argc, argv);
+  } catch (const megalith::ReaderGone&) {
+    return 0;
   } catch (const megalith::Error& error) {
     std::fprintf(stderr, "megalith: error: %s\n", error.what());
     return megalith::exit_code(error.kind());

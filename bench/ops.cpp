@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
 
@@ -55,6 +55,8 @@ class Bench {
     }
     return view;
   }
+
+  Stream& stream() { return stream_; }
 
   template <class Op>
   void time(const std::string& what, const Op& op) {
@@ -176,16 +178,17 @@ void optimizer(Bench& bench, const std::string& what, DType t, const Model& m) {
   const Shape flat{12 * m.h * m.h * 4};  // four layers
   const View p = bench.tensor(DType::kF32, flat), g = bench.tensor(DType::kF32, flat);
   const View first = bench.tensor(DType::kF32, flat), second = bench.tensor(DType::kF32, flat, 1);
+  const View scalars = bench.tensor(DType::kF64, {StepScalar::kCount}, 0.5);
+  bench.stream().fill(step_scalar(scalars, StepScalar::kSkip), 0);
   AdamW op{.master = p,
            .m = first,
            .v = second,
            .grad = g,
-           .lr = 1e-4,
+           .scalars = scalars,
            .beta1 = 0.9,
            .beta2 = 0.95,
            .eps = 1e-8,
-           .weight_decay = 0.1,
-           .step = 10};
+           .weight_decay = 0.1};
   if (t == DType::kBf16) op.value = bench.tensor(t, flat);
   bench.time(what, op);
   bench.time(what, SumSquares{.out = bench.tensor(DType::kF64, {1}, 1), .x = g});

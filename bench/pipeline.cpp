@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/document_json.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/isa.h"
-#include "libcore/base/json.h"
-#include "libcore/base/line_reader.h"
 #include "libcore/base/process.h"
-#include "libcore/data/preprocess.h"
+#include "libcore/data/preprocess/preprocess.h"
+#include "libcore/io/file.h"
+#include "libcore/io/line_reader.h"
+#include "libcore/json/document_json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

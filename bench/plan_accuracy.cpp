@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "libcore/plan/memory_bill.h"
 #include "libcore/plan/time_model.h"
 

@@ -12,14 +12,14 @@
 #include <thread>
 #include <vector>
 
-#include "libcore/base/document_json.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/isa.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
-#include "libcore/text/pretokenizer.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/io/file.h"
+#include "libcore/json/document_json.h"
+#include "libcore/json/json.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/pretokenize/pretokenizer.h"
 
 namespace megalith {
 namespace {

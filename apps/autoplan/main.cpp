@@ -1,4 +1,4 @@
-#include <cstdio>
+#include <iostream>
 
 #include "apps/app.h"
 #include "libcore/plan/plan_options.h"
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     if (!read_options(options, argc, argv)) return 0;
     command.check(options);
     const PlanAnswer plans = answer(command, plan_request(command, options));
-    std::fputs(plans.text.c_str(), stdout);
+    std::cout << plans.text;
     return plans.found ? 0 : exit_code(ErrorKind::kUsage);
   });
 }

@@ -10,9 +10,9 @@
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/tokenizer_config.h"
-#include "libcore/data/dataset_tool.h"
-#include "libcore/data/sidecar.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/inspect/dataset_tool.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -83,12 +83,14 @@ std::string verified_text(const std::string& prefix, Verified what, bool as_json
 int verify(const DataToolConfig& config) {
   int code = 0;
   for (const std::string& prefix : config.prefixes) {
+    std::string line;
     try {
-      std::cout << verified_text(prefix, verify_dataset(prefix), config.json) << '\n';
+      line = verified_text(prefix, verify_dataset(prefix), config.json) + '\n';
     } catch (const Error& error) {
       log("data: error: ", error.what());
       if (code == 0) code = exit_code(error.kind());
     }
+    std::cout << line;
   }
   return code;
 }

@@ -1,6 +1,6 @@
 #include "apps/app.h"
 #include "apps/generate/mindformers.h"
-#include "apps/generate/run_generate.h"
+#include "libcore/generate/run_generate.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "apps/generate/run_generate.h"
 #include "libcore/config/cli.h"
+#include "libcore/generate/run_generate.h"
 
 namespace megalith {
 

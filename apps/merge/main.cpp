@@ -1,6 +1,6 @@
 #include "apps/app.h"
 #include "libcore/config/cli.h"
-#include "libcore/data/merge.h"
+#include "libcore/data/merge/merge.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines

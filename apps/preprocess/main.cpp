@@ -1,6 +1,6 @@
 #include "apps/app.h"
 #include "libcore/config/cli.h"
-#include "libcore/data/preprocess.h"
+#include "libcore/data/preprocess/preprocess.h"
 
 namespace {
 

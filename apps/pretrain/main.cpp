@@ -1,9 +1,15 @@
+#include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <memory>
+#include <string>
 
 #include "apps/app.h"
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
-#include "libcore/data/sample_order.h"
+#include "libcore/data/samples/sample_order.h"
+#include "libcore/io/file.h"
+#include "libcore/launch/launch_plan.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
@@ -25,10 +31,31 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
+/// The rank's lines go to workerlog.N of `folder`, those of rank 0 to stderr, too.
+void keep_log(const std::string& folder, int rank) {
+  make_directories(folder);
+  const std::string path = concat(folder, "/workerlog.", rank);
+  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
+  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
+  set_log_sink([file, rank](const std::string& line) {
+    *file << line << std::endl;
+    if (rank == 0) std::cerr << line << std::endl;
+  });
+}
+
+int exit_code_of(const PretrainResult& result) {
+  if (result.stopped_by.empty()) return 0;
+  log("pretrain: stopped by ", result.stopped_by,
+      result.saved ? "; saved; run the same command to go on" : "; nothing saved: there is no --save");
+  return kTryAgain;
+}
+
 int run_training(int argc, char** argv) {
   PretrainConfig config;
+  LaunchConfig launch;
   Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
   config.add_to(options);
+  options.add("Processes", launch);
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
           "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
@@ -36,12 +63,19 @@ int run_training(int argc, char** argv) {
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
       options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
+  const LaunchPlan plan =
+      plan_launch(launch, config.parallel.nproc, [](const char* name) { return std::getenv(name); });
+  config.parallel.processes = plan.world();
+  if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
   options.check();
-  const PretrainResult result = pretrain(std::move(config));
-  if (result.stopped_by.empty()) return 0;
-  log("pretrain: stopped by ", result.stopped_by,
-      result.saved ? "; saved; run the same command to go on" : "; nothing saved: there is no --save");
-  return kTryAgain;
+  if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc});
+  const int rank = plan.rank ? plan.rank->rank : 0;
+  if (launch.log_dir) keep_log(*launch.log_dir, rank);
+  if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
+    log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
+  if (!plan.rank) return exit_code_of(pretrain(std::move(config)));
+  const LaunchedRank launched{.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
+  return exit_code_of(pretrain(std::move(config), launched));
 }
 
 }  // namespace

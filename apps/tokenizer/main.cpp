@@ -8,11 +8,11 @@
 #include "libcore/base/text.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/problems.h"
-#include "libcore/data/tokenizer_files.h"
-#include "libcore/text/bpe_trainer.h"
+#include "libcore/text/bpe/train/bpe_trainer.h"
+#include "libcore/text/bpe/train/training_corpus.h"
+#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/text/formats/tokenizer_writer.h"
 #include "libcore/text/tokenizer_lines.h"
-#include "libcore/text/tokenizer_writer.h"
-#include "libcore/text/training_corpus.h"
 
 namespace megalith {
 namespace {

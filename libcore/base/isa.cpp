@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <string>
 
+#if defined(MEGALITH_SIMD)
 #include <sys/platform/x86.h>
+#endif
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -20,16 +22,31 @@ const char* name(Isa isa) {
   return kNames[static_cast<size_t>(isa)];
 }
 
+#if defined(MEGALITH_SIMD)
 // The C library looked at the processor when the process began. Asking anew (__builtin_cpu_supports) takes a
 // dozen cpuid instructions, of which each leaves a virtual machine for some microseconds.
 Isa best_isa() {
   const bool avx2 = CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) && CPU_FEATURE_ACTIVE(F16C) &&
-                    CPU_FEATURE_ACTIVE(BMI1) && CPU_FEATURE_ACTIVE(BMI2);
+                    CPU_FEATURE_ACTIVE(BMI1) && CPU_FEATURE_ACTIVE(BMI2) && CPU_FEATURE_ACTIVE(PCLMULQDQ);
   const bool avx512 = avx2 && CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) &&
                       CPU_FEATURE_ACTIVE(AVX512DQ) && CPU_FEATURE_ACTIVE(AVX512VL);
   const bool bf16 = avx512 && CPU_FEATURE_ACTIVE(AVX512_BF16);
   return bf16 ? Isa::kAvx512Bf16 : avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kGeneric;
 }
+
+bool has_vbmi2(Isa isa) {
+  return isa >= Isa::kAvx512 && CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512_VBMI2) &&
+         CPU_FEATURE_ACTIVE(VPCLMULQDQ);
+}
+#else
+Isa best_isa() {
+  return Isa::kGeneric;
+}
+
+bool has_vbmi2(Isa) {
+  return false;
+}
+#endif
 
 Isa chosen_isa() {
   const Isa best = best_isa();
@@ -41,10 +58,6 @@ Isa chosen_isa() {
     known += concat(i > 0 ? ", " : "", kNames[i]);
   }
   fail(ErrorKind::kUsage, "MEGALITH_ISA is ", quote(wanted), "; this processor runs ", known);
-}
-
-bool has_vbmi2(Isa isa) {
-  return isa >= Isa::kAvx512 && CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512_VBMI2);
 }
 
 }  // namespace megalith

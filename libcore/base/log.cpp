@@ -25,6 +25,8 @@ LogState& state() {
   return *kState;
 }
 
+thread_local bool muted = false;
+
 void clear_drawn_line(LogState& s) {
   if (!std::exchange(s.line_drawn, false)) return;
   std::fputs("\r\x1b[K", stderr);
@@ -38,7 +40,12 @@ LogSink set_log_sink(LogSink sink) {
   return std::exchange(s.sink, std::move(sink));
 }
 
+void mute_this_thread(bool mute) {
+  muted = mute;
+}
+
 void log_line(const std::string& line) {
+  if (muted) return;
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.sink) {
@@ -62,7 +69,7 @@ bool quiet() {
 }
 
 bool progress_visible() {
-  return !quiet() && ::isatty(STDERR_FILENO) == 1;
+  return !muted && !quiet() && ::isatty(STDERR_FILENO) == 1;
 }
 
 Progress::Progress(std::string label, int64_t total, std::string unit)
@@ -89,27 +96,26 @@ void Progress::advance_to(int64_t done, const std::string& note) {
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_ < std::chrono::milliseconds(100) && done != total_) return;
   drawn_ = now;
-  const std::string line = render(label_, done, total_, unit_, seconds(), note);
+  const std::string text = line(done, note);
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
-  std::fputs(("\r" + line + "\x1b[K").c_str(), stderr);
+  std::fputs(("\r" + text + "\x1b[K").c_str(), stderr);
   s.line_drawn = true;
 }
 
-std::string Progress::render(const std::string& label, int64_t done, int64_t total, const std::string& unit,
-                             double seconds, const std::string& note) {
-  const auto amount = [&](double n) {
-    return unit == "B" ? format_bytes(n) : format_count(static_cast<int64_t>(n)) + ' ' + unit;
+std::string Progress::line(int64_t done, const std::string& note) const {
+  const bool bytes = unit_ == "B", bounded = total_ > 0;
+  const auto amount = [&](int64_t n) {
+    return bytes ? format_bytes(static_cast<double>(n)) : format_count(n) + ' ' + unit_;
   };
-  std::string line = label;
-  if (total > 0) line += "  " + std::to_string(100 * done / total) + "%";
-  line += "  " + (total > 0 && unit != "B" ? format_count(done) + "/" + amount(static_cast<double>(total))
-                                           : amount(static_cast<double>(done)));
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  line += "  " + (unit == "B" ? format_bytes(rate) : format_fixed(rate, 1) + ' ' + unit) + "/s";
-  if (total > 0 && rate > 0) line += "  ETA " + format_duration(static_cast<double>(total - done) / rate);
-  if (!note.empty()) line += "  " + note;
-  return line;
+  std::string out = label_;
+  if (bounded) out += "  " + std::to_string(100 * done / total_) + "%";
+  out += "  " + (bounded && !bytes ? format_count(done) + "/" + amount(total_) : amount(done));
+  const double so_far = seconds(), rate = so_far > 0 ? static_cast<double>(done) / so_far : 0;
+  out += "  " + (bytes ? format_bytes(rate) : format_fixed(rate, 1) + ' ' + unit_) + "/s";
+  if (bounded && rate > 0) out += "  ETA " + format_duration(static_cast<double>(total_ - done) / rate);
+  if (!note.empty()) out += "  " + note;
+  return out;
 }
 
 }  // namespace megalith

@@ -15,6 +15,9 @@ using LogSink = std::function<void(const std::string&)>;
 LogSink set_log_sink(LogSink sink);
 void log_line(const std::string& line);
 
+/// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all.
+void mute_this_thread(bool muted);
+
 /// One line to the log.
 template <class... Parts>
 void log(const Parts&... parts) {
@@ -45,11 +48,10 @@ class Progress {
   void advance_to(int64_t done, const std::string& note = {});
   double seconds() const;
 
-  /// The text of a line, for tests: "label  42% 420/1,000 docs  35.0 docs/s  ETA 16.6 s  note".
-  static std::string render(const std::string& label, int64_t done, int64_t total, const std::string& unit,
-                            double seconds, const std::string& note);
-
  private:
+  /// "label  42%  420/1,000 docs  35.0 docs/s  ETA 16.6 s  note".
+  std::string line(int64_t done, const std::string& note) const;
+
   std::string label_, unit_;
   int64_t total_;
   bool visible_;

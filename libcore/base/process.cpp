@@ -1,5 +1,9 @@
 #include "libcore/base/process.h"
 
+#include <algorithm>
+#include <thread>
+
+#include <sched.h>
 #include <sys/resource.h>
 
 namespace megalith {
@@ -12,6 +16,12 @@ uint64_t peak_memory() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);  // cannot fail for itself
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+int usable_cpus() {
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));  // more CPUs than a mask has
 }
 
 }  // namespace megalith

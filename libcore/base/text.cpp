@@ -1,6 +1,7 @@
 #include "libcore/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -162,27 +163,41 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
 }
 
 namespace {
-/// Bytes of the sequence that starts at `bytes[0]`, or 0 when it is no valid UTF-8. Table 3-7 of the Unicode
-/// standard.
+/// A row of table 3-7 of the Unicode standard: first bytes of well-formed sequences, their length, and what
+/// the second byte may be; the others are 0x80 to 0xBF.
+struct Utf8Row {
+  unsigned char lead_low, lead_high;
+  size_t bytes;
+  unsigned char second_low = 0x80, second_high = 0xBF;
+};
+constexpr Utf8Row kUtf8Rows[] = {
+    {0x00, 0x7F, 1},
+    {0xC2, 0xDF, 2},
+    {0xE0, 0xE0, 3, 0xA0, 0xBF},
+    {0xE1, 0xEC, 3},
+    {0xED, 0xED, 3, 0x80, 0x9F},
+    {0xEE, 0xEF, 3},
+    {0xF0, 0xF0, 4, 0x90, 0xBF},
+    {0xF1, 0xF3, 4},
+    {0xF4, 0xF4, 4, 0x80, 0x8F},
+};
+/// The row of each first byte, or one of no bytes.
+constexpr auto kUtf8RowOf = [] {
+  std::array<Utf8Row, 256> rows{};
+  for (const Utf8Row& row : kUtf8Rows)
+    for (size_t lead = row.lead_low; lead <= row.lead_high; ++lead) rows[lead] = row;
+  return rows;
+}();
+
+/// Bytes of the sequence that starts at `bytes[0]`, or 0 when it is no valid UTF-8.
 size_t utf8_sequence(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const auto tail = [&](size_t i) { return i < bytes.size() && (at(i) & 0xC0) == 0x80; };
-  const unsigned lead = at(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    if (!tail(1) || !tail(2)) return 0;
-    if (lead == 0xE0 && at(1) < 0xA0) return 0;
-    if (lead == 0xED && at(1) > 0x9F) return 0;
-    return 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if (lead == 0xF0 && at(1) < 0x90) return 0;
-    if (lead == 0xF4 && at(1) > 0x8F) return 0;
-    return 4;
-  }
-  return 0;
+  const Utf8Row& row = kUtf8RowOf[at(0)];
+  if (row.bytes <= 1) return row.bytes;
+  if (row.bytes > bytes.size() || at(1) < row.second_low || at(1) > row.second_high) return 0;
+  for (size_t i = 2; i < row.bytes; ++i)
+    if ((at(i) & 0xC0) != 0x80) return 0;
+  return row.bytes;
 }
 }  // namespace
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "libcore/base/error.h"
-#include "libcore/checkpoint/kernels_elements.h"
+#include "libcore/tensor/kernels_elements.h"
 
 namespace megalith {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "libcore/base/chart.h"
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 

@@ -161,6 +161,12 @@ void read_block(const FileBlock& from, const Shape& from_at, View to, const Shap
   } while (next_step(at, j.extent, last - 1));
 }
 
+MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b) {
+  const int64_t row = std::max(a.row, b.row), column = std::max(a.column, b.column);
+  const int64_t end = std::min(a.end(), b.end()), last = std::min(a.column + a.columns, b.column + b.columns);
+  return {row, std::max<int64_t>(end - row, 0), column, std::max<int64_t>(last - column, 0)};
+}
+
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b) {
   Overlap common{offset_a, extent_a};
   for (int axis = 0; axis < offset_a.rank; ++axis) {
@@ -170,6 +176,42 @@ Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offse
     common.extent[axis] = std::max<int64_t>(end - begin, 0);
   }
   return common;
+}
+
+namespace {
+
+/// Adds the blocks of a range of the part of `shape` that begins at axis `axis`; `at` holds the place of that
+/// part on the axes before.
+void add_blocks(const Shape& shape, int axis, Shape at, int64_t begin, int64_t end,
+                std::vector<Overlap>& blocks) {
+  int64_t row = 1;
+  for (int inner = axis + 1; inner < shape.rank; ++inner) row *= shape[inner];
+  const auto add_rows = [&](int64_t first, int64_t last) {
+    if (first >= last) return;
+    Overlap block{at, shape};
+    for (int outer = 0; outer < axis; ++outer) block.extent[outer] = 1;
+    block.offset[axis] = first;
+    block.extent[axis] = last - first;
+    blocks.push_back(block);
+  };
+  const auto add_part_of_row = [&](int64_t from, int64_t to) {
+    at[axis] = from / row;
+    add_blocks(shape, axis + 1, at, from - at[axis] * row, to - at[axis] * row, blocks);
+    at[axis] = 0;
+  };
+  const int64_t first = (begin + row - 1) / row, last = end / row;  // whole rows
+  if (first > last) return add_part_of_row(begin, end);             // within one row
+  if (begin < first * row) add_part_of_row(begin, first * row);
+  add_rows(first, last);
+  if (last * row < end) add_part_of_row(last * row, end);
+}
+
+}  // namespace
+
+std::vector<Overlap> blocks_of_range(const Shape& shape, int64_t begin, int64_t end) {
+  std::vector<Overlap> blocks;
+  if (begin < end) add_blocks(shape, 0, Box::whole({}, shape).offset, begin, end, blocks);
+  return blocks;
 }
 
 }  // namespace megalith

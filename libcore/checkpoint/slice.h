@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "libcore/tensor/view.h"
 
 namespace megalith {
@@ -18,6 +19,16 @@ struct Box {
   /// The whole tensor.
   static Box whole(std::string name, Shape global);
 };
+
+/// A block of a matrix: consecutive rows, and consecutive columns of them. (Which tensors are matrices, and
+/// how a block of one is read: checkpoint/views/rows.h.)
+struct MatrixBlock {
+  int64_t row = 0, rows = 0, column = 0, columns = 1;
+
+  int64_t end() const { return row + rows; }  // the row after the last
+};
+/// What two blocks of one matrix have in common; no rows or no columns where they do not meet.
+MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b);
 
 /// Whether a block of `extent` at `offset` lies within `global` (all of one rank, no negative numbers).
 bool fits(const Shape& global, const Shape& offset, const Shape& extent);
@@ -44,5 +55,9 @@ struct Overlap {
   Shape offset, extent;
 };
 Overlap overlap(const Shape& offset_a, const Shape& extent_a, const Shape& offset_b, const Shape& extent_b);
+
+/// Elements [begin, end) of a dense tensor in the order of its memory, as blocks whose elements are
+/// neighbours in it: at most a part of a row, whole rows and a part of a row for each axis. In that order.
+std::vector<Overlap> blocks_of_range(const Shape& shape, int64_t begin, int64_t end);
 
 }  // namespace megalith

@@ -63,10 +63,10 @@ struct Options::State {
   bool in(const Entry& entry, const std::vector<std::string>& names) const {
     return !is_general(entry) && among(groups[entry.group].name, names);
   }
-  std::vector<Field> fields(const std::vector<std::string>& names) const {
+  std::vector<Field> fields() const {
     std::vector<Field> list;
     for (const Entry& entry : entries)
-      if (in(entry, names)) list.push_back(entry.field);
+      if (!is_general(entry)) list.push_back(entry.field);
     return list;
   }
   const Entry& entry(const std::string& option) const {
@@ -255,12 +255,7 @@ bool Options::on_command_line(const std::string& option) const {
 }
 
 Json Options::to_json() const {
-  return megalith::to_json(state_->fields({}));
-}
-
-std::vector<Difference> Options::differences_from(const Json& args,
-                                                  const std::vector<std::string>& groups) const {
-  return differences(state_->fields(groups), args);
+  return megalith::to_json(state_->fields());
 }
 
 std::vector<std::string> Options::describe() const {

@@ -90,10 +90,6 @@ class Options {
   bool on_command_line(const std::string& option) const;
   /// All options as JSON, for a checkpoint's args.
   Json to_json() const;
-  /// What differs between a checkpoint's args and these options, of the groups named (empty: all). Options
-  /// that `args` lacks do not differ.
-  std::vector<Difference> differences_from(const Json& args,
-                                           const std::vector<std::string>& groups = {}) const;
   /// One line an option with its value and source, for the log at start.
   std::vector<std::string> describe() const;
 

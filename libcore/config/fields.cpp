@@ -27,9 +27,6 @@ Trait at_least(double least) {
                     .number = [=](double x) { return x >= least; },
                     .obvious = least == 0 || least == 1});
 }
-Trait at_most(double most) {
-  return constrain({.text = "at most " + format_double(most), .number = [=](double x) { return x <= most; }});
-}
 Trait between(double least, double most) {
   constexpr double kEndless =
       1024;  // a greater bound only keeps products of several options within their type
@@ -43,6 +40,9 @@ Trait positive() {
 Trait one_of(std::vector<std::string> words) {
   std::string text = "one of " + join(words, ", ");
   return constrain({.text = std::move(text), .words = std::move(words)});
+}
+Trait word_value(std::string word, int64_t value) {
+  return [entry = std::pair(std::move(word), value)](Field& f) { f.word_values.push_back(entry); };
 }
 Trait alias(std::vector<std::string> names) {
   return
@@ -129,8 +129,16 @@ bool convert(const Field&, const std::string& text, bool& out, const Report& rep
   return true;
 }
 bool convert(const Field& field, const std::string& text, int64_t& out, const Report& report) {
+  std::string wanted = "an integer";
+  for (const auto& [word, value] : field.word_values) {
+    if (text == word) {
+      out = value;
+      return true;
+    }
+    wanted += " or " + word;
+  }
   const auto value = parse_int(text);
-  if (!value) return report.refuse(quote(text), "an integer");
+  if (!value) return report.refuse(quote(text), wanted);
   if (!satisfies(field, static_cast<double>(*value), report)) return false;
   out = *value;
   return true;

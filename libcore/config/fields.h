@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "libcore/base/json.h"
 #include "libcore/config/problems.h"
+#include "libcore/json/json.h"
 
 /// Options are declared once, as the fields of a struct:
 ///
@@ -75,6 +75,7 @@ struct Field {
   std::vector<std::string> aliases = {};
   std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
   std::vector<Constraint> constraints = {};
+  std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for one
   std::string metavar = {};       // what the value is called in --help; empty: by type
   std::string default_text = {};  // said in --help in place of the value; for values that finish() fills
   bool required = false, positional = false, unlisted = false;
@@ -83,13 +84,13 @@ struct Field {
 /// What may follow the help text in fields().
 using Trait = std::function<void(Field&)>;
 Trait at_least(double least);
-Trait at_most(double most);
 Trait between(double least, double most);  // both included
 Trait positive();                          // > 0
 Trait one_of(std::vector<std::string> words);
-Trait alias(std::vector<std::string> names);     // other spellings of the option
-Trait opposite(std::vector<std::string> names);  // other spellings of --no-NAME
-Trait metavar(std::string name);                 // FILE and DIR also choose what the shell completes
+Trait word_value(std::string word, int64_t value);  // of an integer: the word is taken, too; no rule binds it
+Trait alias(std::vector<std::string> names);        // other spellings of the option
+Trait opposite(std::vector<std::string> names);     // other spellings of --no-NAME
+Trait metavar(std::string name);                    // FILE and DIR also choose what the shell completes
 Trait default_text(std::string text);
 Trait required();    // complained about when it is not given anywhere
 Trait positional();  // taken from the words that are no options; in the order of declaration

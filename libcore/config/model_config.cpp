@@ -43,6 +43,31 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
 void require(int value, const char* option, Problems& problems) {
   if (value == 0) problems.add("--", option, " is missing");
 }
+
+void check_widths(const ModelConfig& m, Problems& problems) {
+  if (m.heads > 0 && m.hidden > 0 && m.kv_channels == m.hidden / m.heads && m.hidden % m.heads != 0)
+    problems.add("--hidden-size ", m.hidden, " is not a multiple of --num-attention-heads ", m.heads,
+                 nearest_multiples(m.hidden, m.heads), "; or give --kv-channels");
+  if (m.group_query && m.heads % m.query_groups != 0)
+    problems.add("--num-attention-heads ", m.heads, " is not a multiple of --num-query-groups ",
+                 m.query_groups, nearest_multiples(m.heads, m.query_groups));
+  if (m.swiglu && m.hidden > 0 && m.ffn_hidden == 0)
+    problems.add(
+        "--swiglu with --hidden-size ", m.hidden,
+        " gives a feed-forward width of 0: 8/3 of it, cut to a multiple of 64; give --ffn-hidden-size");
+}
+
+void check_positions(const ModelConfig& m, Problems& problems) {
+  if (m.max_positions < m.seq_length)
+    problems.add("--max-position-embeddings ", m.max_positions, " is less than --seq-length ", m.seq_length,
+                 "; raise the first or lower the second");
+  if (m.rope_scaling && m.rope_high_freq <= m.rope_low_freq)
+    problems.add("--rope-scaling-high-freq-factor ", m.rope_high_freq,
+                 " is not above --rope-scaling-low-freq-factor ", m.rope_low_freq);
+  if (m.position == PositionEmbedding::kRope && m.rotary_channels() % 2 != 0)
+    problems.add("--kv-channels ", m.kv_channels, " times --rotary-percent ", m.rotary_percent, " gives ",
+                 m.rotary_channels(), " rotated channels; wanted an even number");
+}
 }  // namespace
 
 void ModelConfig::validate(Problems& problems) const {
@@ -50,25 +75,8 @@ void ModelConfig::validate(Problems& problems) const {
   require(hidden, "hidden-size", problems);
   require(heads, "num-attention-heads", problems);
   require(seq_length, "seq-length", problems);
-  if (heads > 0 && hidden > 0 && kv_channels == hidden / heads && hidden % heads != 0)
-    problems.add("--hidden-size ", hidden, " is not a multiple of --num-attention-heads ", heads,
-                 nearest_multiples(hidden, heads), "; or give --kv-channels");
-  if (group_query && heads % query_groups != 0)
-    problems.add("--num-attention-heads ", heads, " is not a multiple of --num-query-groups ", query_groups,
-                 nearest_multiples(heads, query_groups));
-  if (swiglu && hidden > 0 && ffn_hidden == 0)
-    problems.add(
-        "--swiglu with --hidden-size ", hidden,
-        " gives a feed-forward width of 0: 8/3 of it, cut to a multiple of 64; give --ffn-hidden-size");
-  if (max_positions < seq_length)
-    problems.add("--max-position-embeddings ", max_positions, " is less than --seq-length ", seq_length,
-                 "; raise the first or lower the second");
-  if (rope_scaling && rope_high_freq <= rope_low_freq)
-    problems.add("--rope-scaling-high-freq-factor ", rope_high_freq,
-                 " is not above --rope-scaling-low-freq-factor ", rope_low_freq);
-  if (position == PositionEmbedding::kRope && rotary_channels() % 2 != 0)
-    problems.add("--kv-channels ", kv_channels, " times --rotary-percent ", rotary_percent, " gives ",
-                 rotary_channels(), " rotated channels; wanted an even number");
+  check_widths(*this, problems);
+  check_positions(*this, problems);
   if (swiglu && openai_gelu)
     problems.add("--swiglu and --openai-gelu contradict each other; give one of them");
   refuse_unsupported(*this, problems);

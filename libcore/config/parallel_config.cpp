@@ -1,22 +1,136 @@
 #include "libcore/config/parallel_config.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string_view>
 
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
 #include "libcore/config/model_config.h"
 
 namespace megalith {
+namespace {
+
+constexpr const char* kTensor = "--tensor-model-parallel-size";
+constexpr const char* kPipeline = "--pipeline-model-parallel-size";
+constexpr const char* kFirstLayers = "--decoder-first-pipeline-num-layers";
+constexpr const char* kLastLayers = "--decoder-last-pipeline-num-layers";
+constexpr const char* kChunkLayers = "--num-layers-per-virtual-pipeline-stage";
+
+/// The words between the commas of --pipeline-layers, which may be several words of the command line, too.
+std::vector<std::string> list_entries(const ParallelConfig& config) {
+  std::vector<std::string> entries;
+  for (const std::string& word : config.pipeline_layers)
+    for (const std::string& entry : split(word, ',')) entries.push_back(entry);
+  return entries;
+}
+
+/// Nothing, and a complaint, when an entry is no number of layers.
+std::vector<int> parse_entries(const ParallelConfig& config, Problems& problems) {
+  std::vector<int> counts;
+  for (const std::string& entry : list_entries(config)) {
+    const auto count = parse_int(trim(entry));
+    if (!count || *count < 1 || *count > std::numeric_limits<int>::max()) {
+      problems.add("--pipeline-layers ", quote(join(config.pipeline_layers, " ")), ": ", quote(entry),
+                   " is no number of layers; wanted at least 1 for each part, such as 10,12,12,10");
+      return {};
+    }
+    counts.push_back(static_cast<int>(*count));
+  }
+  return counts;
+}
+
+std::vector<int> listed_layers(const ParallelConfig& config, int layers, Problems& problems) {
+  const size_t before = problems.list().size();
+  const std::string option = "--pipeline-layers " + join(config.pipeline_layers, " ");
+  for (const auto& [name, given] : {std::pair{kFirstLayers, config.first_layers.has_value()},
+                                    {kLastLayers, config.last_layers.has_value()},
+                                    {kChunkLayers, config.layers_per_chunk.has_value()}})
+    if (given) problems.add(option, " and ", name, " contradict each other; give one of them");
+  std::vector<int> counts = parse_entries(config, problems);
+  const auto parts = static_cast<int64_t>(counts.size());
+  const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (parts % config.pipeline != 0)
+    problems.add(option, " has ", parts, " parts, not a multiple of ", kPipeline, ' ', config.pipeline,
+                 nearest_multiples(parts, config.pipeline));
+  else if (config.pipeline == 1 && parts > 1)
+    problems.add(option, " needs ", kPipeline, " > 1");
+  if (!counts.empty() && sum != layers)
+    problems.add(option, " adds up to ", sum, " layers, not to --num-layers ", layers, "; ",
+                 sum < layers ? "give the parts " : "take from the parts ",
+                 sum < layers ? layers - sum : sum - layers, sum < layers ? " more" : "");
+  if (problems.list().size() > before) counts.clear();
+  return counts;
+}
+
+/// The first and the last rank's layers as given, the others' evenly.
+std::vector<int> uneven_layers(const ParallelConfig& config, int layers, Problems& problems) {
+  std::string given;
+  for (const auto& [name, value] :
+       {std::pair{kFirstLayers, config.first_layers}, {kLastLayers, config.last_layers}})
+    if (value) given += concat(given.empty() ? "" : " and ", name, ' ', *value);
+  if (config.pipeline == 1) {
+    problems.add(given, config.first_layers && config.last_layers ? " need " : " needs ", kPipeline, " > 1");
+    return {};
+  }
+  if (config.layers_per_chunk) {
+    problems.add(given, " cannot be had with ", kChunkLayers, "; give --pipeline-layers instead");
+    return {};
+  }
+  const int64_t rest = int64_t{layers} - config.first_layers.value_or(0) - config.last_layers.value_or(0);
+  const int others = config.pipeline - (config.first_layers ? 1 : 0) - (config.last_layers ? 1 : 0);
+  if (others == 0 ? rest != 0 : rest < others || rest % others != 0) {
+    if (others == 0)
+      problems.add(given, " add up to ", layers - rest, " layers, not to --num-layers ", layers,
+                   "; leave one of them out");
+    else
+      problems.add(given, " of --num-layers ", layers, ": ", std::max<int64_t>(rest, 0),
+                   " layers are left for the ", others, " other pipeline ranks, not a multiple of ", others,
+                   nearest_multiples(std::max<int64_t>(rest, 0), others));
+    return {};
+  }
+  std::vector<int> counts(static_cast<size_t>(config.pipeline),
+                          others == 0 ? 0 : static_cast<int>(rest / others));
+  if (config.first_layers) counts.front() = *config.first_layers;
+  if (config.last_layers) counts.back() = *config.last_layers;
+  return counts;
+}
+
+std::vector<int> even_layers(const ParallelConfig& config, int layers, Problems& problems) {
+  const int ranks = config.pipeline;
+  if (layers % ranks != 0) {
+    problems.add("--num-layers ", layers, " is not a multiple of ", kPipeline, ' ', ranks,
+                 nearest_multiples(layers, ranks), layers > ranks ? "; or give --pipeline-layers" : "");
+    return {};
+  }
+  const int share = layers / ranks, per_chunk = config.layers_per_chunk.value_or(share);
+  if (share % per_chunk != 0) {
+    problems.add("--num-layers ", layers, " gives ", share, " layers to each of ", ranks,
+                 " pipeline ranks, not a multiple of ", kChunkLayers, ' ', per_chunk);
+    return {};
+  }
+  return std::vector<int>(static_cast<size_t>(layers / per_chunk), per_chunk);
+}
+
+}  // namespace
 
 void ParallelConfig::finish() {
+  if (nproc == kAutoRanks) nproc = usable_cpus();
+  if (world == 0 && processes > 0) world = processes;
+  if (world == 0 && nproc > 0) world = nproc;
   if (world == 0)
     world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMostRanks}));
   if (local_world == 0) local_world = world;
   if (data == 0) data = std::max(world / model_ranks(), 1);
   if (tensor == 1) sequence = false;  // nothing to cut, as in Megatron
+  if (distributed_optimizer && !sharded()) sharding = Sharding::kOptimizer;
+  distributed_optimizer = sharded();
 }
 
 void ParallelConfig::validate(Problems& problems) const {
   const std::string product =
-      concat("--tensor-model-parallel-size ", tensor, " * --pipeline-model-parallel-size ", pipeline,
+      concat(kTensor, ' ', tensor, " * ", kPipeline, ' ', pipeline,
              context > 1 ? concat(" * --context-parallel-size ", context) : std::string());
   if (world % model_ranks() != 0)
     problems.add(product, " = ", model_ranks(), " does not divide the ", world, " ranks",
@@ -29,32 +143,45 @@ void ParallelConfig::validate(Problems& problems) const {
     problems.add("--world-size ", world, " is not a multiple of --local-world-size ", local_world,
                  nearest_multiples(world, local_world));
   if (layers_per_chunk && pipeline == 1)
-    problems.add("--num-layers-per-virtual-pipeline-stage ", *layers_per_chunk,
-                 " needs --pipeline-model-parallel-size > 1");
+    problems.add(kChunkLayers, ' ', *layers_per_chunk, " needs ", kPipeline, " > 1");
+  if (sharding == Sharding::kGradients && pipeline > 1)
+    problems.add("--sharding stage2 needs ", kPipeline, " 1, not ", pipeline,
+                 ": each micro-batch's gradients are cut as soon as it is done; give --sharding stage1");
+  if (sharding == Sharding::kParameters)
+    problems.add(
+        "--sharding stage3 is not supported: parameters are not cut over the data-parallel ranks; give "
+        "--sharding stage2 or stage1, or cut them with ",
+        kTensor);
 }
 
 void ParallelConfig::validate(const ModelConfig& model, Problems& problems) const {
-  const auto divides = [&](const char* what, int64_t value, const char* by, int64_t divisor) {
+  const auto divides = [&](const char* what, int64_t value, const std::string& by, int64_t divisor) {
     if (value > 0 && value % divisor != 0)
       problems.add(what, ' ', value, " is not a multiple of ", by, ' ', divisor,
                    nearest_multiples(value, divisor));
   };
-  constexpr const char* kTensor = "--tensor-model-parallel-size";
   divides("--num-attention-heads", model.heads, kTensor, tensor);
   if (model.group_query) divides("--num-query-groups", model.query_groups, kTensor, tensor);
   divides("--ffn-hidden-size", model.ffn_hidden, kTensor, tensor);
   if (sequence)
-    divides("--seq-length", model.seq_length, "--tensor-model-parallel-size * --context-parallel-size",
-            int64_t{tensor} * context);
+    divides("--seq-length", model.seq_length,
+            context > 1 ? concat(kTensor, " * --context-parallel-size") : kTensor, int64_t{tensor} * context);
   if (context > 1)
     divides("--seq-length", model.seq_length, "2 * --context-parallel-size", int64_t{2} * context);
-  divides("--num-layers", model.layers, "--pipeline-model-parallel-size", pipeline);
-  if (layers_per_chunk && model.layers % pipeline == 0 && model.layers / pipeline % *layers_per_chunk != 0)
-    problems.add("--num-layers ", model.layers, " gives ", model.layers / pipeline, " layers to each of ",
-                 pipeline, " pipeline ranks, not a multiple of --num-layers-per-virtual-pipeline-stage ",
-                 *layers_per_chunk);
+  if (model.layers > 0) layer_counts(model.layers, problems);
   if (expert > 1 && !model.experts)
     problems.add("--expert-model-parallel-size ", expert, " needs --num-experts");
+}
+
+int ParallelConfig::chunks(int layers) const {
+  if (!pipeline_layers.empty()) return std::max(1, static_cast<int>(list_entries(*this).size()) / pipeline);
+  return layers_per_chunk ? std::max(1, layers / pipeline / *layers_per_chunk) : 1;
+}
+
+std::vector<int> ParallelConfig::layer_counts(int layers, Problems& problems) const {
+  if (!pipeline_layers.empty()) return listed_layers(*this, layers, problems);
+  return first_layers || last_layers ? uneven_layers(*this, layers, problems)
+                                     : even_layers(*this, layers, problems);
 }
 
 }  // namespace megalith

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "libcore/config/fields.h"
 
@@ -8,15 +12,39 @@ namespace megalith {
 
 struct ModelConfig;
 
+/// What is cut over the data-parallel ranks instead of being kept whole by each (ZeRO's stages).
+enum class Sharding {
+  kNone,
+  kOptimizer,   // ZeRO-1: the optimizer's state
+  kGradients,   // ZeRO-2: and the gradients
+  kParameters,  // ZeRO-3: represented so that it can be refused by name
+};
+inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
+  return {{"none", Sharding::kNone},
+          {"stage1", Sharding::kOptimizer},
+          {"stage2", Sharding::kGradients},
+          {"stage3", Sharding::kParameters}};
+}
+
 /// How the ranks share the work. Names and defaults are Megatron's.
 struct ParallelConfig {
   static constexpr int kMostRanks = 1 << 20;
+  static constexpr int kMostThreadRanks = 1024;
+  static constexpr int kAutoRanks = -1;  // of nproc, until finish()
   int tensor = 1, pipeline = 1, context = 1, expert = 1;
-  int data = 0;                         // derived: world / (tensor * pipeline * context)
-  std::optional<int> layers_per_chunk;  // interleaved pipeline: layers of one of a rank's chunks
-  bool sequence = false;                // norms and dropout cut along the sequence
-  bool distributed_optimizer = false;   // optimizer state cut over the data-parallel ranks
-  int world = 0, local_world = 0;       // derived: from the launcher's environment, else 1
+  int data = 0;                              // derived: world / (tensor * pipeline * context)
+  std::optional<int> layers_per_chunk = {};  // interleaved pipeline: layers of one of a rank's chunks
+  std::optional<int> first_layers = {}, last_layers = {};  // of the first and the last pipeline rank
+  std::vector<std::string> pipeline_layers = {};  // of every chunk, in order of depth; see layer_counts()
+  bool sequence = false;                          // norms and dropout cut along the sequence
+  bool distributed_optimizer = false;             // derived: sharded(); by itself it says kOptimizer
+  Sharding sharding = Sharding::kNone;
+  std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/layout)
+  int nproc = 0;                            // ranks that are threads of this process; 0: not given
+  int world = 0, local_world = 0;           // derived: nproc, else what the other sizes need
+  int processes = 0;         // ranks that a launcher started, no option; 0: there is no launcher
+  int timeout_minutes = 10;  // of a wait for another rank
+  std::optional<int> timeout_seconds = {};  // the same once all ranks are there; unset: timeout_minutes
 
   template <class V>
   void fields(V&& v) {
@@ -26,6 +54,14 @@ struct ParallelConfig {
       alias({"pipeline-parallel-degree"}));
     v("num-layers-per-virtual-pipeline-stage", layers_per_chunk,
       "Interleave the pipeline in chunks of this many layers.", at_least(1));
+    v("decoder-first-pipeline-num-layers", first_layers,
+      "Layers of the first pipeline rank; the others share the rest evenly.", at_least(1));
+    v("decoder-last-pipeline-num-layers", last_layers,
+      "Layers of the last pipeline rank; the others share the rest evenly.", at_least(1));
+    v("pipeline-layers", pipeline_layers,
+      "Layers of every part of the pipeline in order of depth, such as 10,12,12,10; with several parts for "
+      "each rank it is interleaved.",
+      metavar("N,N"));
     v("context-parallel-size", context, "Ranks that share a sequence.", between(1, 1024));
     v("expert-model-parallel-size", expert, "Ranks that share the experts.", between(1, 1024));
     v("data-parallel-size", data,
@@ -34,17 +70,43 @@ struct ParallelConfig {
     v("sequence-parallel", sequence,
       "Cut norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
     v("use-distributed-optimizer", distributed_optimizer,
-      "Cut the optimizer state over the data-parallel ranks.");
+      "Cut the optimizer state over the data-parallel ranks (--sharding stage1).");
+    v("sharding", sharding,
+      "What is cut over the data-parallel ranks: stage1 the optimizer state (ZeRO-1), stage2 the gradients "
+      "too "
+      "(needs pipeline-model-parallel-size 1); stage3 is refused.");
+    v("ddp-bucket-size", bucket_size,
+      "Parameters whose gradients are reduced over the data-parallel ranks in one call.", at_least(1),
+      default_text("max(40 million, 1 million * data-parallel ranks); with --sharding stage2 one layer's"));
+    v("nproc", nproc, "Ranks, as threads of one process; auto: one for each CPU that the process may use.",
+      between(0, kMostThreadRanks), word_value("auto", kAutoRanks), metavar("N|auto"),
+      alias({"nproc-per-node"}));
     v("world-size", world, "Ranks in all.", between(0, kMostRanks),
-      default_text("from the launcher, else one per model"));
+      default_text("nproc, else tensor * pipeline * context * data"));
     v("local-world-size", local_world, "Ranks of one machine.", between(0, kMostRanks),
-      default_text("from the launcher"));
+      default_text("world-size; of a plan at most 8"));
+    v("distributed-timeout-minutes", timeout_minutes,
+      "Longest wait for another rank before the run ends with its name.", between(1, 1 << 20));
+    v("distributed-timeout-seconds-after-init", timeout_seconds,
+      "The same once all ranks have come together.", between(1, 1 << 20),
+      default_text("--distributed-timeout-minutes"));
   }
   void finish();
   void validate(Problems&) const;
   void validate(const ModelConfig&, Problems&) const;  // whether the model can be cut so
 
   int model_ranks() const { return tensor * pipeline * context; }
+  std::chrono::milliseconds meeting_timeout() const { return std::chrono::minutes(timeout_minutes); }
+  std::chrono::milliseconds peer_timeout() const {
+    return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : meeting_timeout();
+  }
+  bool sharded() const { return sharding != Sharding::kNone; }
+  /// Chunks of the depth that each pipeline rank holds; more than one: the pipeline is interleaved.
+  int chunks(int layers) const;
+  /// Layers of each of the pipeline * chunks(layers) parts of the depth, in order of depth:
+  /// --pipeline-layers, else --decoder-first/last-pipeline-num-layers, else evenly. Empty, and complained
+  /// about, when `layers` cannot be cut so.
+  std::vector<int> layer_counts(int layers, Problems&) const;
 };
 
 }  // namespace megalith

@@ -6,9 +6,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 

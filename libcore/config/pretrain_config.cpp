@@ -1,15 +1,27 @@
 #include "libcore/config/pretrain_config.h"
 
 namespace megalith {
+namespace {
+
+/// An interleaved pipeline takes its micro-batches in groups of as many as it has ranks (plan_pipeline).
+void check_interleaving(const PretrainConfig& config, Problems& problems) {
+  const ParallelConfig& parallel = config.parallel;
+  const int64_t step = int64_t{config.train.micro_batch} * parallel.data;
+  const int64_t batch = config.train.global_batch;
+  if (step == 0 || batch % step != 0 || parallel.chunks(config.model.layers) == 1) return;
+  if (batch / step % parallel.pipeline != 0)
+    problems.add("--global-batch-size ", batch, " gives each rank ", batch / step,
+                 " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,
+                 ", as an interleaved pipeline wants", nearest_multiples(batch, step * parallel.pipeline));
+}
+
+}  // namespace
 
 void PretrainConfig::add_to(Options& options) {
   options.add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Tokenizer", tokenizer).add("Checkpoints", checkpoint);
   options.derive([this] { train.finish(parallel); });
-  options.rule([this](Problems& problems) {
-    parallel.validate(model, problems);
-    train.validate(parallel, problems);
-  });
+  options.rule([this](Problems& problems) { validate_together(problems); });
   options.ignore(ignored_megatron_options()).refuse(refused_megatron_options());
 }
 
@@ -27,8 +39,13 @@ void PretrainConfig::validate(Problems& problems) const {
   data.validate(problems);
   tokenizer.validate(problems);
   checkpoint.validate(problems);
+  validate_together(problems);
+}
+
+void PretrainConfig::validate_together(Problems& problems) const {
   parallel.validate(model, problems);
   train.validate(parallel, problems);
+  check_interleaving(*this, problems);
 }
 
 }  // namespace megalith

@@ -34,6 +34,9 @@ struct PretrainConfig {
   /// The same for a config that was filled by hand.
   void finish();
   void validate(Problems&) const;
+
+ private:
+  void validate_together(Problems&) const;  // the rules between the groups
 };
 
 }  // namespace megalith

@@ -32,16 +32,18 @@ std::string value_spelling(const OptionDoc& doc, const Field& field) {
   return takes_several(field) ? one + " ..." : one;
 }
 
+/// What is said of the default; empty: nothing. A number that is 0 is one that was not given.
+std::string default_note(const Field& field, const std::string& default_value) {
+  if (!field.default_text.empty()) return "default: " + field.default_text;
+  if (is_flag(field)) return holds<bool>(field) && default_value == "true" ? "default: on" : "";
+  const bool absent = holds<int, int64_t, double>(field) && default_value == "0";
+  return field.required || default_value.empty() || absent ? "" : "default: " + default_value;
+}
+
 std::string note_of(const Field& field, const OptionDoc& doc, const std::string& default_value) {
   std::vector<std::string> notes;
   if (field.required) notes.emplace_back("required");
-  if (!field.default_text.empty())
-    notes.push_back("default: " + field.default_text);
-  else if (holds<bool>(field) && default_value == "true")
-    notes.emplace_back("default: on");
-  else if (!is_flag(field) && !default_value.empty() && !field.required &&
-           !(holds<int, int64_t, double>(field) && default_value == "0"))
-    notes.push_back("default: " + default_value);
+  if (std::string note = default_note(field, default_value); !note.empty()) notes.push_back(std::move(note));
   if (doc.words.empty())
     for (const Constraint& c : field.constraints)
       if (!c.obvious) notes.push_back(c.text);

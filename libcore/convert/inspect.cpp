@@ -1,15 +1,17 @@
+#include "libcore/convert/inspect.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/gguf.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/torch_file.h"
-#include "libcore/checkpoint/weights_folder.h"
-#include "libcore/convert/convert.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

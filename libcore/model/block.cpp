@@ -61,14 +61,16 @@ void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) co
     const ConstView inside = ctx.tp.enter(ctx.compute, ctx.scratch, saved.n2);
     const View dn = ctx.scratch.make(d.dtype, inside.shape, "norm gradient");
     mlp_.backward(ctx, dn, dy, inside, saved.mlp);
-    norm2_.backward(ctx, d, ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn), saved.h, saved.norm2, true);
+    const ConstView dn2 = ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn);
+    norm2_.backward(ctx, {.dx = d, .dy = dn2, .x = saved.h, .add = d}, saved.norm2);
   }
   const ArenaScope scope(ctx.scratch);
   const ConstView dy = into_branch(ctx, d, kAttentionOutput);
   const ConstView inside = ctx.tp.enter(ctx.compute, ctx.scratch, saved.n1);
   const View dn = ctx.scratch.make(d.dtype, inside.shape, "norm gradient");
   attention_.backward(ctx, dn, dy, inside, saved.attention);
-  norm1_.backward(ctx, d, ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn), x, saved.norm1, true);
+  const ConstView dn1 = ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn);
+  norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = d}, saved.norm1);
 }
 
 void Block::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading, size_t local_layer) const {

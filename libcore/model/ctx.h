@@ -15,13 +15,23 @@ struct RandomKey {
   ConstView samples = {};  // [b] i64
 };
 
+/// Told during a backward pass which gradients it is done with, so that their reduction can begin.
+class GradSink {
+ public:
+  virtual ~GradSink() = default;
+  /// The work enqueued on `compute` so far has finished the gradients of this unit's parameters, for the
+  /// present microbatch (see ParamTable::begin_unit). Units come in descending order within a stage.
+  virtual void unit_done(Stream& compute, int unit) = 0;
+};
+
 /// What a layer may reach; handed down, never stored. Layers leave `scratch` as they found it.
 struct Ctx {
   Stream& compute;
   const Region& tp;
   Arena& scratch;
   RandomKey key = {};
-  bool training = true;  // false: no dropout, nothing is kept for a backward pass
+  bool training = true;       // false: no dropout, nothing is kept for a backward pass
+  GradSink* grads = nullptr;  // may be null: nobody waits for single units
 };
 
 /// Gives back what was made in an arena since this object's birth.

@@ -42,7 +42,7 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
 }
 
 void Head::backward(const Ctx& ctx, View dx, const Saved& saved) const {
-  norm_.backward(ctx, dx, saved.dnormed, saved.x, saved.norm, false);
+  norm_.backward(ctx, {.dx = dx, .dy = saved.dnormed, .x = saved.x}, saved.norm);
 }
 
 void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
@@ -66,7 +66,8 @@ Head::Chunk Head::Chunk::rows(int64_t begin, int64_t end) const {
 
 int64_t Head::chunk_rows(int64_t n, DType dtype) const {
   const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
-  return std::clamp<int64_t>(kLogitsBytes / row, 1, n);
+  const int64_t most = std::clamp<int64_t>(kLogitsBytes / row, 1, n), chunks = (n + most - 1) / most;
+  return (n + chunks - 1) / chunks;
 }
 
 void Head::chunk(const Ctx& ctx, const Chunk& part, float grad_scale) const {

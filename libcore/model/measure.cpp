@@ -8,24 +8,36 @@
 namespace megalith {
 namespace {
 
-/// Stands for a tensor group of a given size and moves nothing.
+/// Stands for a tensor group of a given size: moves nothing, and counts the bytes of the whole tensors that
+/// are reduced, gathered and scattered.
 class SilentComm final : public Communicator {
  public:
   SilentComm(int rank, int size) : rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void all_reduce(Stream&, View, Reduce) override {}
-  void all_gather(Stream&, View, ConstView) override {}
-  void reduce_scatter(Stream&, View, ConstView, Reduce) override {}
-  void all_to_all(Stream&, View, ConstView) override {}
-  void send(Stream&, ConstView, int) override {}
-  void recv(Stream&, View, int) override {}
-  void broadcast(Stream&, View, int) override {}
-  std::unique_ptr<Communicator> split(int, int) override { return make_self_comm(); }
+  const std::string& name() const override { return name_; }
+  size_t bytes() const { return bytes_; }
+
+  void all_reduce(Stream&, View view, Reduce) override { bytes_ += view.bytes(); }
+  void all_gather(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
+  void reduce_scatter(Stream&, View, ConstView in, Reduce) override { bytes_ += in.bytes(); }
+  void all_to_all(Stream&, View out, ConstView) override { bytes_ += out.bytes(); }
+  void broadcast(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  void set_send_slots(View, int) override {}
+  void send(Stream&, ConstView view, int) override { bytes_ += view.bytes(); }
+  void recv(Stream&, View view, int) override { bytes_ += view.bytes(); }
+  std::vector<std::string> exchange(std::string_view mine) override {
+    return std::vector<std::string>(static_cast<size_t>(size_), std::string(mine));
+  }
+  std::unique_ptr<Communicator> split(const std::string& name, int, int) override {
+    return make_self_comm(name);
+  }
   void abort(const std::string&) override {}
 
  private:
   int rank_, size_;
+  std::string name_ = "tensor";
+  size_t bytes_ = 0;
 };
 
 Cost total(const Trace& trace) {
@@ -65,7 +77,7 @@ StageCost measure(const MeasureInput& input) {
   forward.clear();
   stage.forward({.compute = forward_stream, .tp = region, .scratch = scratch}, microbatch, in, tape);
   stage.backward({.compute = backward_stream, .tp = region, .scratch = scratch}, microbatch, dout, tape);
-  const size_t tape_peak = tape.arena.peak();
+  const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes();
 
   Stream silent(*dry);
   Arena evaluation_scratch = Arena::counting("scratch");
@@ -77,6 +89,7 @@ StageCost measure(const MeasureInput& input) {
           .evaluation_scratch = evaluation_scratch.peak(),
           .values = store.values().bytes(),
           .grads = store.grads().bytes(),
+          .tensor_bytes = tensor_bytes,
           .parameters = store.parameters(),
           .forward = total(forward),
           .backward = total(backward)};

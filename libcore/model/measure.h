@@ -19,8 +19,9 @@ struct StageCost {
   size_t scratch = 0;             // greatest need of forward and backward
   size_t evaluation_scratch = 0;  // of a forward pass that keeps nothing for a backward pass
   size_t values = 0, grads = 0;
-  int64_t parameters = 0;  // on this rank, tied ones once
-  Cost forward, backward;  // all ops of one microbatch
+  size_t tensor_bytes = 0;  // that the tensor group reduces, gathers and scatters: whole tensors' bytes
+  int64_t parameters = 0;   // on this rank, tied ones once
+  Cost forward, backward;   // all ops of one microbatch
 };
 
 /// Runs the real Stage forward and backward on the dry backend with counting arenas: there is no second

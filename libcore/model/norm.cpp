@@ -42,26 +42,24 @@ void Norm::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) cons
                              .eps = eps_});
 }
 
-void Norm::backward(const Ctx& ctx, View d, ConstView dy, ConstView x, const Saved& saved,
-                    bool residual) const {
-  const ConstView add = residual ? ConstView(d) : ConstView{};
+void Norm::backward(const Ctx& ctx, const Grad& g, const Saved& saved) const {
   if (rms_)
-    return run(ctx.compute, RmsNormGrad{.dx = d,
+    return run(ctx.compute, RmsNormGrad{.dx = g.dx,
                                         .dw = weight_->grad,
-                                        .dy = dy,
-                                        .x = x,
+                                        .dy = g.dy,
+                                        .x = g.x,
                                         .w = weight_->value,
                                         .rstd = saved.rstd,
-                                        .add = add});
-  run(ctx.compute, LayerNormGrad{.dx = d,
+                                        .add = g.add});
+  run(ctx.compute, LayerNormGrad{.dx = g.dx,
                                  .dw = weight_->grad,
                                  .db = bias_->grad,
-                                 .dy = dy,
-                                 .x = x,
+                                 .dy = g.dy,
+                                 .x = g.x,
                                  .w = weight_->value,
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
-                                 .add = add});
+                                 .add = g.add});
 }
 
 }  // namespace megalith

@@ -22,9 +22,12 @@ class Norm {
 
   /// y may not be x's memory. An empty Saved keeps nothing.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
-  /// d: [n, h] gradient that reaches x past the norm; on return the gradient of x. Empty memory for it (false
-  /// in `residual`) is overwritten.
-  void backward(const Ctx&, View d, ConstView dy, ConstView x, const Saved&, bool residual) const;
+  struct Grad {
+    View dx;             // [n, h], overwritten
+    ConstView dy, x;     // [n, h]
+    ConstView add = {};  // [n, h] that reaches x past the norm and is added; may be dx's memory
+  };
+  void backward(const Ctx&, const Grad&, const Saved&) const;
 
  private:
   bool rms_;

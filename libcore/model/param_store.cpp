@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <numbers>
 #include <span>
 #include <vector>
@@ -14,8 +15,8 @@
 namespace megalith {
 namespace {
 
-int64_t aligned(int64_t elements) {
-  return (elements + ParamStore::kAlign - 1) / ParamStore::kAlign * ParamStore::kAlign;
+int64_t aligned(int64_t elements, int64_t step) {
+  return (elements + step - 1) / step * step;
 }
 
 /// The parameter that holds `param`'s values in this table: itself, unless it is tied to one that is here.
@@ -26,6 +27,51 @@ Param& holder(ParamTable& table, Param& param) {
 
 View part_of(View flat, int64_t offset, const Shape& shape) {
   return flat.rows(offset, offset + shape.elements()).as_shape(shape);
+}
+
+/// The parameters [first, end) of one bucket, among those that hold memory of their own.
+struct BucketRange {
+  size_t first, end;
+  bool alone;
+};
+
+/// In the order of a backward pass. A bucket is closed where a unit begins, so that it is complete as soon as
+/// its last unit is.
+std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const StoreOptions& options) {
+  std::vector<BucketRange> ranges;
+  size_t end = own.size();
+  int64_t elements = 0;
+  const auto close = [&](size_t first, bool alone) {
+    if (first < end) ranges.push_back({first, end, alone});
+    end = first;
+    elements = 0;
+  };
+  for (size_t i = own.size(); i-- > 0;) {
+    if (!options.alone.empty() && (own[i]->name == options.alone || own[i]->tie == options.alone)) {
+      close(i + 1, false);
+      close(i, true);
+      continue;
+    }
+    elements += aligned(own[i]->local.elements(), ParamStore::kAlign);
+    if ((i == 0 || own[i - 1]->unit != own[i]->unit) && elements >= options.bucket) close(i, false);
+  }
+  close(0, false);
+  return ranges;
+}
+
+/// Places the gradients of the buckets, in the order of a backward pass, in two windows that take turns;
+/// returns the elements of the whole memory.
+int64_t share_windows(std::vector<Bucket>& buckets) {
+  int64_t window = 0;
+  for (const Bucket& bucket : buckets)
+    if (!bucket.alone) window = std::max(window, bucket.elements());
+  int64_t end = 2 * window;
+  int turn = 0;
+  for (Bucket& bucket : buckets) {
+    if (bucket.alone) end += bucket.elements();
+    bucket.grads = bucket.alone ? end - bucket.elements() : (turn++ % 2) * window;
+  }
+  return end;
 }
 
 /// FNV-1a.
@@ -105,27 +151,53 @@ void upload(Stream& stream, View to, const std::vector<float>& values) {
 }  // namespace
 
 ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& options) {
-  std::vector<int64_t> offsets;
-  for (Param& param : table.all()) {
-    offsets.push_back(elements_);
-    if (&holder(table, param) != &param) continue;
-    elements_ += aligned(param.local.elements());
-    parameters_ += param.local.elements();
-  }
-  const auto make_flat = [&](const char* name, DType dtype) {
-    Arena& arena = arenas_.emplace_back(
-        make_arena(stream.backend(), name, static_cast<size_t>(elements_) * size_of(dtype) + 256));
-    View flat = arena.make(dtype, {elements_}, name);
+  place(table, options);
+  const auto make_flat = [&](const char* name, DType dtype, int64_t elements) {
+    Arena& arena =
+        arenas_.emplace_back(make_arena(stream.backend(), name, Arena::bytes_of(dtype, {elements})));
+    View flat = arena.make(dtype, {elements}, name);
     stream.fill(flat, 0);
     return flat;
   };
-  arenas_.reserve(3);
-  values_ = make_flat("values", options.dtype);
-  if (options.grads) grads_ = make_flat("gradients", DType::kF32);
+  values_ = make_flat("values", options.dtype, elements_);
+  arenas_.push_back(place_constants(table, stream));
+  value_bytes_ = arenas_.front().peak() + arenas_.back().peak();
+  if (options.grads) {
+    grads_ = make_flat("gradients", DType::kF32, grad_elements_);
+    grad_bytes_ = arenas_.back().peak();
+  }
+  give_views(table);
+}
 
+void ParamStore::place(ParamTable& table, const StoreOptions& options) {
+  std::vector<Param*> own;
+  for (Param& param : table.all()) {
+    if (&holder(table, param) != &param) continue;
+    own.push_back(&param);
+    parameters_ += param.local.elements();
+  }
+  const std::vector<BucketRange> ranges = bucket_ranges(own, options);
+  std::map<const Param*, int64_t> places;
+  for (size_t i = ranges.size(); i-- > 0;) {  // memory is in the table's order
+    const BucketRange& range = ranges[i];
+    Bucket bucket{.begin = elements_, .first_unit = own[range.first]->unit, .alone = range.alone};
+    bucket.units = own[range.end - 1]->unit - bucket.first_unit + 1;
+    for (size_t k = range.first; k < range.end; ++k) {
+      places[own[k]] = elements_;
+      elements_ += aligned(own[k]->local.elements(), kAlign);
+    }
+    bucket.end = elements_ = bucket.begin + aligned(elements_ - bucket.begin, kAlign * options.shards);
+    bucket.grads = bucket.begin;
+    buckets_.insert(buckets_.begin(), bucket);
+  }
+  for (Param& param : table.all()) offsets_.push_back(places[&holder(table, param)]);
+  grad_elements_ = options.windows ? share_windows(buckets_) : elements_;
+}
+
+void ParamStore::give_views(ParamTable& table) {
   size_t i = 0;
   for (Param& param : table.all()) {
-    const int64_t at = offsets[i++];
+    const int64_t at = offsets_[i++];
     const Param& from = holder(table, param);
     if (&from != &param) {  // declared earlier: the embedding stands before the head
       param.value = from.value;
@@ -133,16 +205,16 @@ ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& op
       continue;
     }
     param.value = part_of(values_, at, param.local);
-    if (grads_ && param.trainable) param.grad = part_of(grads_, at, param.local);
+    if (!grads_ || !param.trainable) continue;
+    const auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
+                                     [&](const Bucket& b) { return b.begin <= at && at < b.end; });
+    param.grad = part_of(grads_, bucket->grads + at - bucket->begin, param.local);
   }
-
-  arenas_.push_back(place_constants(table, stream));
 }
 
 Arena place_constants(ParamTable& table, Stream& stream) {
   size_t bytes = 0;
-  for (const Constant& constant : table.constants())
-    bytes += static_cast<size_t>(constant.shape.elements()) * sizeof(float) + 256;
+  for (const Constant& constant : table.constants()) bytes += Arena::bytes_of(DType::kF32, constant.shape);
   Arena constants = make_arena(stream.backend(), "constants", bytes);
   for (Constant& constant : table.constants()) {
     constant.view = constants.make(DType::kF32, constant.shape, constant.name);
@@ -156,10 +228,6 @@ int64_t ParamStore::offset(const Param& param) const {
   const auto bytes =
       reinterpret_cast<uintptr_t>(param.value.data) - reinterpret_cast<uintptr_t>(values_.data);
   return static_cast<int64_t>(bytes / size_of(values_.dtype));
-}
-
-void ParamStore::zero_grads(Stream& stream) const {
-  stream.fill(grads_, 0);
 }
 
 void initialize(ParamTable& table, Stream& stream, uint64_t seed) {

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include "libcore/model/params.h"
 #include "libcore/tensor/arena.h"
@@ -10,6 +13,23 @@ namespace megalith {
 struct StoreOptions {
   DType dtype = DType::kF32;  // of the values
   bool grads = true;          // false: inference, every Param::grad stays empty
+  int shards = 1;             // equal parts that each bucket can be cut into: the data-parallel ranks
+  int64_t bucket = std::numeric_limits<int64_t>::max();  // elements from which on a bucket is full
+  std::string alone = {};  // a parameter of this name, or tied to it, is a bucket of its own
+  /// Gradients of one bucket take the memory of those of the second next: they are used up (ZeRO-2) before
+  /// the backward pass comes to that one. Buckets with a parameter alone keep their own.
+  bool windows = false;
+};
+
+/// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. Whole units
+/// (ParamTable::begin_unit), but for a parameter that is alone.
+struct Bucket {
+  int64_t begin = 0, end = 0;  // elements of the flat tensor of values; a multiple of shards * kAlign
+  int64_t grads = 0;           // element of the gradients' memory where its gradients begin
+  int first_unit = 0, units = 0;
+  bool alone = false;
+
+  int64_t elements() const { return end - begin; }
 };
 
 /// The memory of a rank's parameters: one flat tensor of values and one of gradients, in the table's order,
@@ -23,16 +43,30 @@ class ParamStore {
   ParamStore(ParamTable&, Stream&, const StoreOptions& = {});
 
   View values() const { return values_; }  // [elements()]
-  /// [elements()] f32; empty without grads. Frozen parameters have a place here too, which stays zero.
+  /// [elements()] f32, beside the values; empty without grads, and smaller with windows. Frozen parameters
+  /// have a place here too, which stays zero.
   View grads() const { return grads_; }
+  View grads(const Bucket& bucket) const {
+    return grads_.rows(bucket.grads, bucket.grads + bucket.elements());
+  }
+  /// In the order of a backward pass: the table's last parameters come first.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
   int64_t elements() const { return elements_; }      // with gaps
   int64_t parameters() const { return parameters_; }  // without them, tied ones once
-  /// Place of a parameter in both flat tensors, in elements.
+  /// Place of a parameter in the flat tensor of values, in elements.
   int64_t offset(const Param&) const;
-  void zero_grads(Stream&) const;
+  /// Bytes of the arenas: values with the constants, and gradients.
+  size_t value_bytes() const { return value_bytes_; }
+  size_t grad_bytes() const { return grad_bytes_; }
 
  private:
-  int64_t elements_ = 0, parameters_ = 0;
+  void place(ParamTable&, const StoreOptions&);
+  void give_views(ParamTable&);
+
+  int64_t elements_ = 0, parameters_ = 0, grad_elements_ = 0;
+  size_t value_bytes_ = 0, grad_bytes_ = 0;
+  std::vector<Bucket> buckets_;
+  std::vector<int64_t> offsets_;  // of each parameter in the values, beside ParamTable::all()
   View values_, grads_;
   std::vector<Arena> arenas_;
 };

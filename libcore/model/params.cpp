@@ -23,6 +23,7 @@ Param cut(Param param, int axis, const TensorSplit& split, int64_t share) {
 Param& ParamTable::add(Param param) {
   if (find(param.name)) fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is declared twice");
   if (param.local.rank == 0) param.local = param.global;
+  param.unit = std::max(0, units_ - 1);
   return params_.emplace_back(std::move(param));
 }
 

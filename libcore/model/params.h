@@ -46,6 +46,7 @@ struct Param {
   std::string tie = {};  // name of the Param it equals (tied word embeddings): saved, loaded, counted once,
                          // under that name
   bool grad_summed_over_tp = false;  // replicated over the tensor group, gradient a partial sum
+  int unit = 0;                      // of ParamTable::begin_unit(); set by add()
   View value = {};                   // placed by ParamStore, in the model's dtype; or by WeightStore
   View scales = {};                  // of an i8 value: [rows] f32; see Project
   View grad = {};                    // f32; empty while nobody trains (inference, frozen)
@@ -68,6 +69,10 @@ class ParamTable {
  public:
   /// Adds a parameter; kInternal when the name is taken.
   Param& add(Param);
+  /// The parameters added from now on form a unit: a backward pass is done with all of their gradients at one
+  /// moment (see GradSink). Returns its number; units are numbered from 0 in the model's order of depth.
+  int begin_unit() { return ++units_ - 1; }
+  int units() const { return units_; }
   Param* find(std::string_view name);
   /// Adds a constant, or finds the one of this name.
   Constant& constant(const std::string& name, Shape, std::function<std::vector<float>()> make);
@@ -80,6 +85,7 @@ class ParamTable {
  private:
   std::deque<Param> params_;
   std::deque<Constant> constants_;
+  int units_ = 0;
 };
 
 }  // namespace megalith

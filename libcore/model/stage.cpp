@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,10 +19,20 @@ Stage::Stage(const ModelConfig& config, const Layers& layers, const TensorSplit&
              const RecomputePlan& recompute)
     : config_(config), layers_(layers), keep_core_(recompute.granularity != Recompute::kSelective) {
   plan_segments(recompute);
-  if (layers.embedding) embedding_.emplace(table, split, config);
+  first_unit_ = table.units();
+  if (layers.embedding) {
+    table.begin_unit();
+    embedding_.emplace(table, split, config);
+  }
   blocks_.reserve(static_cast<size_t>(layers.count));
-  for (int i = 0; i < layers.count; ++i) blocks_.emplace_back(table, split, config, layers.first + i);
-  if (layers.head) head_.emplace(table, split, config);
+  for (int i = 0; i < layers.count; ++i) {
+    table.begin_unit();
+    blocks_.emplace_back(table, split, config, layers.first + i);
+  }
+  if (layers.head) {
+    table.begin_unit();
+    head_.emplace(table, split, config);
+  }
   for (const Param& param : table.all())
     if (witness_ == nullptr || param.global.rank == 1) witness_ = &param;
 }
@@ -100,19 +109,28 @@ View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, 
   Ctx ctx = outer;
   ctx.key.samples = microbatch.samples;
   View d = dout;
+  const int first_block = first_unit_ + (embedding_ ? 1 : 0);
   if (head_) {
     d = tape.head->dnormed;
     head_->backward(ctx, d, *tape.head);
+    done(ctx, first_block + layers_.count);
   }
   for (size_t i = segments_.size(); i-- > 0;) {
     const ArenaScope scope(ctx.scratch);
     if (segments_[i].again) run_again(ctx, segments_[i], tape);
-    for (size_t block = segments_[i].end; block-- > segments_[i].begin;)
+    for (size_t block = segments_[i].end; block-- > segments_[i].begin;) {
       blocks_[block].backward(ctx, d, tape.inputs[block], tape.blocks[block]);
+      done(ctx, first_block + static_cast<int>(block));
+    }
   }
   if (!embedding_) return d;
   embedding_->backward(ctx, d, microbatch.tokens);
+  done(ctx, first_unit_);
   return {};
+}
+
+void Stage::done(const Ctx& ctx, int unit) {
+  if (ctx.grads) ctx.grads->unit_done(ctx.compute, unit);
 }
 
 void Stage::run_again(const Ctx& ctx, const Segment& segment, Tape& tape) const {
@@ -158,13 +176,6 @@ View Stage::logits(const Ctx& ctx, ConstView tokens, int64_t rows, const Reading
   }
   head_->logits(ctx, out, x[0].rows(t - rows, t));
   return out;
-}
-
-double sum_on_host(Stream& stream, ConstView values) {
-  std::vector<float> host(static_cast<size_t>(values.elements()), 0.0f);
-  stream.to_host(host.data(), values);
-  stream.synchronize();
-  return std::accumulate(host.begin(), host.end(), 0.0);
 }
 
 }  // namespace megalith

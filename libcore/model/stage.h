@@ -56,7 +56,7 @@ class Stage {
 
   /// in: [s', b, h] from the stage before, s' = s (s/tp with sequence parallelism); empty on the first. It
   /// must stay until the backward pass. Returns [s', b, h]; with a head the loss of each token, [s, b] f32 in
-  /// nats, 0 where masked, not scaled (sum it with sum_on_host). The result lies in the tape.
+  /// nats, 0 where masked, not scaled (sum it with ScaledSum). The result lies in the tape.
   /// With ctx.training the head also computes its own gradients here (logits never stand whole: they are made
   /// in chunks of rows, and a chunk's gradient is used at once), so a forward in training must be followed by
   /// its backward. Without, the tape holds only the result.
@@ -84,6 +84,8 @@ class Stage {
     size_t begin, end;  // blocks of this stage
     bool again;         // run again in the backward pass
   };
+  /// Tells ctx.grads that a unit's gradients are complete.
+  static void done(const Ctx&, int unit);
   void plan_segments(const RecomputePlan&);
   /// Both run a segment forward; its output lies in the tape. keep() also keeps what the backward pass needs.
   View keep(const Ctx&, const Segment&, ConstView in, Tape&) const;
@@ -97,13 +99,11 @@ class Stage {
   Layers layers_;
   bool keep_core_;
   const Param* witness_ = nullptr;  // any of the stage's own parameters
+  int first_unit_ = 0;              // embedding (if any), then one unit a block, then the head (if any)
   std::vector<Segment> segments_;
   std::optional<TokenEmbedding> embedding_;
   std::vector<Block> blocks_;
   std::optional<Head> head_;
 };
-
-/// Sum in fp64 of a f32 tensor; waits for the stream.
-double sum_on_host(Stream&, ConstView);
 
 }  // namespace megalith

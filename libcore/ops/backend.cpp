@@ -1,5 +1,7 @@
 #include "libcore/ops/backend.h"
 
+#include <utility>
+
 namespace megalith {
 namespace {
 
@@ -41,6 +43,10 @@ void Stream::add(View to, ConstView from) {
          [&] { backend_->add(*this, to, from); });
 }
 
+void Stream::enqueue(std::function<void()> work, std::function<void()> give_up) {
+  backend_->enqueue(*this, std::move(work), std::move(give_up));
+}
+
 Event Stream::record() {
   return backend_->record(*this);
 }
@@ -49,6 +55,9 @@ void Stream::wait(const Event& event) {
 }
 void Stream::synchronize() {
   backend_->synchronize(*this);
+}
+void Stream::finish(bool drop) noexcept {
+  backend_->finish(*this, drop);
 }
 
 }  // namespace megalith

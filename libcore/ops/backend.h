@@ -12,6 +12,7 @@
 #include "libcore/ops/norm.h"
 #include "libcore/ops/optimizer.h"
 #include "libcore/ops/project.h"
+#include "libcore/ops/step.h"
 
 namespace megalith {
 
@@ -24,15 +25,23 @@ class Backend {
 
   virtual Memory allocate(size_t bytes) = 0;  // kDevice when there is not as much
   virtual Stream make_stream() = 0;
+  /// A stream beside the compute streams, for copies and communication: it moves memory, adds and does host
+  /// work, in order, with one thread of its own on the CPU, which ends with the backend. Ops are refused
+  /// there.
+  virtual Stream make_queue_stream() = 0;
 
   virtual void copy(Stream&, View to, ConstView from) = 0;
   virtual void to_host(Stream&, void* to, ConstView from) = 0;
   virtual void from_host(Stream&, View to, const void* from) = 0;
   virtual void fill(Stream&, View to, double value) = 0;
   virtual void add(Stream&, View to, ConstView from) = 0;
+  virtual void enqueue(Stream&, std::function<void()> work, std::function<void()> give_up) = 0;
   virtual Event record(Stream&) = 0;
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
+  virtual void finish(Stream&, bool drop) noexcept = 0;
+  /// Whether this stream does no ops: a queue stream where that is no stream like the others.
+  virtual bool refuses_ops(const Stream&) const { return false; }
 
   virtual void run(Stream&, const Gemm&) = 0;
   virtual void run(Stream&, const Project&) = 0;
@@ -57,6 +66,8 @@ class Backend {
   virtual void run(Stream&, const SoftmaxRescale&) = 0;
   virtual void run(Stream&, const CrossEntropy&) = 0;
   virtual void run(Stream&, const SumSquares&) = 0;
+  virtual void run(Stream&, const ScaledSum&) = 0;
+  virtual void run(Stream&, const DecideStep&) = 0;
   virtual void run(Stream&, const AdamW&) = 0;
 };
 
@@ -74,6 +85,8 @@ std::unique_ptr<Backend> make_dry_backend();
 template <class Op>
 void run(Stream& stream, const Op& op) {
   op.check();
+  if (stream.backend().refuses_ops(stream))
+    fail(ErrorKind::kInternal, Op::kName, ": a queue stream moves memory and does no ops");
   if (Trace* trace = stream.trace()) {
     const auto start = std::chrono::steady_clock::now();
     stream.backend().run(stream, op);

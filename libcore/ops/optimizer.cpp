@@ -19,7 +19,7 @@ void AdamW::check() const {
   want_vector(kName, "m [n]", m, n, DType::kF32);
   want_vector(kName, "v [n]", v, n, DType::kF32);
   want_vector(kName, "grad [n]", grad, n, DType::kF32);
-  require(step >= 1, kName, "steps counted from 1", step, 1);
+  want_vector(kName, "scalars [StepScalar::kCount]", scalars, StepScalar::kCount, DType::kF64);
   if (!value) return;
   require(value.elements() == n, kName, "value [n]", value.shape, master.shape);
   require(value.dtype == DType::kBf16 || value.dtype == DType::kF16, kName, "value bf16 or fp16",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "libcore/ops/op.h"
+#include "libcore/ops/step_scalars.h"
 
 namespace megalith {
 
@@ -14,17 +15,17 @@ struct SumSquares {
   Cost cost() const;
 };
 
-/// AdamW (Loshchilov & Hutter) on a flat range, as torch.optim.AdamW computes it: decoupled decay first, bias
-/// corrections in fp64 on the host. `grad` is multiplied by grad_scale first (clipping, 1/loss scale,
-/// 1/microbatches).
+/// AdamW (Loshchilov & Hutter) on a flat range, as torch.optim.AdamW computes it: decoupled decay first,
+/// rates in fp64. `grad` is multiplied by the scalars' grad scale first; when they say skip, nothing is
+/// touched. Reads the scalars in the stream's order: whatever wrote them, DecideStep included, may still be
+/// under way.
 struct AdamW {
-  View master;      // [n] f32, updated
-  View m, v;        // [n] f32, updated
-  ConstView grad;   // [n] f32
-  View value = {};  // [n] bf16|f16: master rounded; empty: the model uses master itself
-  double lr, beta1, beta2, eps, weight_decay;
-  int64_t step;  // from 1 on
-  float grad_scale = 1;
+  View master;        // [n] f32, updated
+  View m, v;          // [n] f32, updated
+  ConstView grad;     // [n] f32
+  View value = {};    // [n] bf16|f16: master rounded; empty: the model uses master itself
+  ConstView scalars;  // [StepScalar::kCount] f64: learning rate, bias corrections, grad scale, skip
+  double beta1, beta2, eps, weight_decay;
   static constexpr const char* kName = "adamw";
   void check() const;
   Cost cost() const;

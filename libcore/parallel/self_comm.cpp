@@ -1,3 +1,6 @@
+#include <utility>
+
+#include "libcore/base/error.h"
 #include "libcore/parallel/communicator.h"
 
 namespace megalith {
@@ -5,33 +8,42 @@ namespace {
 
 class SelfComm final : public Communicator {
  public:
+  explicit SelfComm(std::string name) : name_(std::move(name)) {}
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  const std::string& name() const override { return name_; }
+
   void all_reduce(Stream&, View, Reduce) override {}
   void all_gather(Stream& stream, View out, ConstView mine) override { copy_if_apart(stream, out, mine); }
   void reduce_scatter(Stream& stream, View mine, ConstView in, Reduce) override {
     copy_if_apart(stream, mine, in);
   }
   void all_to_all(Stream& stream, View out, ConstView in) override { copy_if_apart(stream, out, in); }
+  void broadcast(Stream&, View, int) override {}
+  void set_send_slots(View, int) override {}  // nobody to send to
   void send(Stream&, ConstView, int peer) override { refuse("send to", peer); }
   void recv(Stream&, View, int peer) override { refuse("receive from", peer); }
-  void broadcast(Stream&, View, int) override {}
-  std::unique_ptr<Communicator> split(int, int) override { return make_self_comm(); }
+  std::vector<std::string> exchange(std::string_view mine) override { return {std::string(mine)}; }
+  std::unique_ptr<Communicator> split(const std::string& name, int, int) override {
+    return make_self_comm(name);
+  }
   void abort(const std::string&) override {}
 
  private:
   static void copy_if_apart(Stream& stream, View to, ConstView from) {
     if (to.data != from.data) stream.copy(to, from);
   }
-  [[noreturn]] static void refuse(const char* call, int peer) {
-    fail(ErrorKind::kInternal, "a group of one cannot ", call, " rank ", peer);
+  [[noreturn]] void refuse(const char* call, int peer) const {
+    fail(ErrorKind::kInternal, name_, ": a group of one cannot ", call, " rank ", peer);
   }
+
+  std::string name_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_self_comm() {
-  return std::make_unique<SelfComm>();
+std::unique_ptr<Communicator> make_self_comm(std::string name) {
+  return std::make_unique<SelfComm>(std::move(name));
 }
 
 }  // namespace megalith

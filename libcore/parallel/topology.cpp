@@ -60,12 +60,4 @@ std::vector<int> Topology::group(int rank, const std::vector<Axis>& axes) const 
   return ranks;
 }
 
-LayerRange Topology::stage_layers(int layers, int pipeline, int chunk, int chunks) const {
-  if (layers % (pipeline_ * chunks) != 0)
-    fail(ErrorKind::kUsage, layers, " layers cannot be cut evenly over ", pipeline_, " pipeline ranks with ",
-         chunks, " chunks each");
-  const int count = layers / (pipeline_ * chunks);
-  return {(chunk * pipeline_ + pipeline) * count, count};
-}
-
 }  // namespace megalith

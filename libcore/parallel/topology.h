@@ -16,12 +16,6 @@ struct Coord {
   bool operator==(const Coord&) const = default;
 };
 
-/// Consecutive global layer numbers.
-struct LayerRange {
-  int first = 0, count = 0;
-  bool operator==(const LayerRange&) const = default;
-};
-
 /// Who works with whom: pure arithmetic over the sizes, so that tests and the planner use it without a
 /// network.
 class Topology {
@@ -36,10 +30,6 @@ class Topology {
 
   /// The ranks that differ from `rank` in these axes only, itself included, ascending.
   std::vector<int> group(int rank, const std::vector<Axis>& axes) const;
-
-  /// Layers of pipeline rank `pipeline`'s chunk number `chunk` of `chunks`: chunk c of rank p stands at place
-  /// c * ranks + p of the depth. kUsage when the layers cannot be cut evenly.
-  LayerRange stage_layers(int layers, int pipeline, int chunk = 0, int chunks = 1) const;
 
  private:
   int tensor_, context_, data_, pipeline_;

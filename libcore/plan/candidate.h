@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "libcore/config/model_config.h"
+#include "libcore/config/parallel_config.h"
 #include "libcore/plan/coefficients.h"
 #include "libcore/plan/machine.h"
 #include "libcore/plan/software.h"
 
 namespace megalith {
-
-/// What the data-parallel ranks do not all hold: ZeRO's stages 0 to 3. kParameters is FSDP.
-enum class Sharding : uint8_t { kNone, kOptimizer, kGradients, kParameters };
 
 /// What is run again in the backward pass.
 enum class Recomputed : uint8_t {

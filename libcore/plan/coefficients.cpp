@@ -1,8 +1,8 @@
 #include "libcore/plan/coefficients.h"
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {
@@ -21,7 +21,14 @@ std::string layout_words(const PlanProblem& p, const Candidate& c) {
   return out;
 }
 
-void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& c) {
+/// As our trainer takes it: "7,8,8,7".
+std::string layer_list(const PlanProblem& p, const Candidate& c) {
+  std::string out;
+  for (int stage = 0; stage < c.pipeline; ++stage) out += concat(stage ? "," : "", stage_layers(p, c, stage));
+  return out;
+}
+
+void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& c, bool ours) {
   const int layers = p.model.layers;
   if (c.chunks > 1) {
     const bool accounted = layers % c.pipeline != 0;
@@ -40,6 +47,8 @@ void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& 
   if (middle_even && c.pipeline > 2)
     out << " --decoder-first-pipeline-num-layers " << stage_layers(p, c, 0)
         << " --decoder-last-pipeline-num-layers " << stage_layers(p, c, c.pipeline - 1);
+  else if (ours)
+    out << " --pipeline-layers " << layer_list(p, c);
   else
     out << " --pipeline-model-parallel-layout '" << layout_words(p, c) << '\'';
 }
@@ -67,7 +76,7 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
 
 std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
   return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model), ' ',
-                launch_options(p, c));
+                launch_options(p, c, ours));
 }
 
 /// X2: collectives beside products need one queue before Blackwell, FSDP's several.
@@ -171,11 +180,11 @@ std::string model_options(const ModelConfig& m) {
   return out.str();
 }
 
-std::string launch_options(const PlanProblem& p, const Candidate& c) {
+std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) {
   std::ostringstream out;
   out << "--tensor-model-parallel-size " << c.tensor << " --pipeline-model-parallel-size " << c.pipeline;
   if (c.context > 1) out << " --context-parallel-size " << c.context;
-  pipeline_options(out, p, c);
+  pipeline_options(out, p, c, ours);
   out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
   if (c.sequence) out << " --sequence-parallel";
   if (c.sequence && p.software.overlap_tensor) out << " --tp-comm-overlap";
@@ -183,9 +192,11 @@ std::string launch_options(const PlanProblem& p, const Candidate& c) {
   if (c.data > 1 && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
     out << " --overlap-param-gather";
   if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
-  if (c.sharding == Sharding::kGradients)
+  if (ours && c.sharding > Sharding::kOptimizer)
+    out << " --sharding stage" << static_cast<int>(c.sharding);
+  else if (c.sharding == Sharding::kGradients)
     out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads";
-  if (c.sharding == Sharding::kParameters)
+  else if (c.sharding == Sharding::kParameters)
     out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params";
   recompute_options(out, p, c);
   if (p.precision == Precision::kFp8) out << " --bf16 --fp8-format hybrid";

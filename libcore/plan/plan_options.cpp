@@ -4,16 +4,16 @@
 #include <cstdlib>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
-#include "libcore/convert/hf_config.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "libcore/io/file.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/run_log.h"
 #include "libcore/plan/timeline.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -59,9 +59,11 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
     machine.device.memory = *gb * 1e9;
   if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
+  ParallelConfig sizes = command.parallel;
+  if (sizes.world == 0 && sizes.nproc != 0) sizes.finish();
   const bool world = given.world, here = given.local;
-  machine.world = world ? std::max(command.parallel.world, 1)
-                        : environment_number("WORLD_SIZE", std::max(command.parallel.world, 1));
+  machine.world =
+      world ? std::max(sizes.world, 1) : environment_number("WORLD_SIZE", std::max(sizes.world, 1));
   const int domain = std::min(machine.device.link_domain, machine.world);
   machine.local_world = here    ? command.parallel.local_world
                         : world ? domain
@@ -82,7 +84,7 @@ Precision precision_of(const PlanCommand& command) {
 
 /// A cluster's file. What the command line gives goes first.
 GivenWorld take_cluster(PlanCommand& command, const Options& given) {
-  GivenWorld sizes{given.given("world-size"), given.given("local-world-size")};
+  GivenWorld sizes{given.given("world-size") || given.given("nproc"), given.given("local-world-size")};
   if (command.plan.cluster.empty()) return sizes;
   for (const FileOption& option : read_config_file(command.plan.cluster)) {
     const auto value = option.words.size() == 1 ? parse_double(option.words.front()) : std::nullopt;
@@ -118,19 +120,32 @@ GivenWorld take_cluster(PlanCommand& command, const Options& given) {
   return sizes;
 }
 
+void check_pipeline_options(const PlanCommand& command) {
+  const ParallelConfig& parallel = command.parallel;
+  if (!parallel.pipeline_layers.empty() && (parallel.first_layers || parallel.last_layers ||
+                                            command.plan.account_embedding || command.plan.account_loss))
+    fail(ErrorKind::kUsage,
+         "--pipeline-layers names every stage; leave out the options for the first and the last");
+}
+
 void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
   const PlanOptions& plan = command.plan;
   Fixed& fixed = request.fixed;
-  fixed.first_layers = plan.first_layers;
-  fixed.last_layers = plan.last_layers;
-  for (const std::string& word : plan.stage_layers) {
+  fixed.first_layers = command.parallel.first_layers;
+  fixed.last_layers = command.parallel.last_layers;
+  for (const std::string& word : command.parallel.pipeline_layers) {
     const auto layers = parse_int(word);
     if (!layers || *layers < 1)
-      fail(ErrorKind::kUsage, "--stage-layers: ", quote(word), " is no number of layers");
+      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers");
     request.problem.stage_layers.push_back(static_cast<int>(*layers));
   }
-  if (!request.problem.stage_layers.empty())
-    fixed.pipeline = static_cast<int>(request.problem.stage_layers.size());
+  if (const auto stages = static_cast<int>(request.problem.stage_layers.size()); stages > 0) {
+    if (fixed.pipeline && *fixed.pipeline != stages)
+      fail(ErrorKind::kUsage, "--pipeline-layers has ", stages, " stages, --pipeline-model-parallel-size is ",
+           *fixed.pipeline, "; tables of interleaved stages are not planned");
+    fixed.pipeline = stages;
+  }
+  check_pipeline_options(command);
   const int layers = command.model.layers + plan.account_embedding + plan.account_loss;
   if (plan.account_embedding || plan.account_loss) {
     if (!fixed.pipeline)
@@ -174,7 +189,7 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
   if (given.given("sequence-parallel")) fixed.sequence = command.parallel.sequence;
   if (given.given("use-distributed-optimizer"))
     fixed.sharding = command.parallel.distributed_optimizer ? Sharding::kOptimizer : Sharding::kNone;
-  if (command.plan.zero_stage) fixed.sharding = static_cast<Sharding>(*command.plan.zero_stage);
+  if (given.given("sharding")) fixed.sharding = command.parallel.sharding;
   fix_recompute(command, given, fixed);
   return fixed;
 }
@@ -211,11 +226,9 @@ void PlanOptions::validate(Problems& problems) const {
   if (json && emit != JobKind::kNone) problems.add("--json and --emit both want stdout; give one");
   if (optimizer_instances > 1)
     problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
-                 " is not planned; leave it out, or give --zero-stage");
+                 " is not planned; leave it out, or give --sharding");
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
-  if (!stage_layers.empty() && (first_layers || last_layers || account_embedding || account_loss))
-    problems.add("--stage-layers names every stage; leave out the options for the first and the last");
 }
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {

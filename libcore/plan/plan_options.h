@@ -37,8 +37,6 @@ struct PlanOptions {
   int top = 10;
   SearchMode search = SearchMode::kBounded;
   AttentionKernel attention = AttentionKernel::kFused;
-  std::optional<int> zero_stage, first_layers, last_layers;
-  std::vector<std::string> stage_layers;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
@@ -70,13 +68,6 @@ struct PlanOptions {
     v("search", search,
       "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
-    v("zero-stage", zero_stage, "Plans with this stage of ZeRO only; 3 is FSDP.", between(0, 3),
-      default_text("searched; 1 with --use-distributed-optimizer"));
-    v("decoder-first-pipeline-num-layers", first_layers, "Layers of the first pipeline stage.", at_least(1),
-      default_text("searched"));
-    v("decoder-last-pipeline-num-layers", last_layers, "Layers of the last pipeline stage.", at_least(1),
-      default_text("searched"));
-    v("stage-layers", stage_layers, "Layers of every pipeline stage.", metavar("N"));
     v("account-for-embedding-in-pipeline-split", account_embedding,
       "Count the embedding as a layer of the first stage.");
     v("account-for-loss-in-pipeline-split", account_loss, "Count the head as a layer of the last stage.");

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json.h"
 #include "libcore/plan/launch.h"
 
 namespace megalith {

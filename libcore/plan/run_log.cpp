@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

@@ -12,11 +12,9 @@ namespace {
 /// What the trainer has no option for; empty: nothing.
 std::string without_option(const PlanProblem& p, const Candidate& c) {
   if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
-  if (c.sharding > Sharding::kOptimizer) return "ZeRO-2 and ZeRO-3";
   if (c.recompute == Recomputed::kNormAct || c.recompute == Recomputed::kProducts)
     return "this kind of recomputation";
-  if (p.model.layers % c.pipeline != 0 || c.first_layers > 0 || c.last_layers > 0 || !p.stage_layers.empty())
-    return "uneven pipelines";
+  if (c.chunks > 1 && p.model.layers % (c.pipeline * c.chunks) != 0) return "uneven interleaved pipelines";
   return {};
 }
 
@@ -26,7 +24,7 @@ MemoryBill bill_of(const RunMemory& run) {
           .gradients = bytes(run.grads),
           .optimizer = bytes(run.optimizer),
           .activations = bytes(run.activations()),
-          .transient = bytes(run.links + run.scratch + run.batch)};
+          .transient = bytes(run.links + run.scratch + run.batch + run.host + run.scalars)};
 }
 
 PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
@@ -38,9 +36,13 @@ PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
   parallel.context = c.context;
   parallel.data = c.data;
   parallel.world = p.machine.world;
-  parallel.local_world = p.machine.local_world;
+  parallel.local_world = p.machine.world;  // how the ranks are spread over machines is the launcher's
   parallel.sequence = c.sequence;
-  parallel.distributed_optimizer = c.sharding == Sharding::kOptimizer;
+  parallel.sharding = c.sharding;
+  parallel.nproc = p.machine.world;
+  if (c.chunks == 1 && c.pipeline > 1)
+    for (int stage = 0; stage < c.pipeline; ++stage)
+      parallel.pipeline_layers.push_back(std::to_string(stage_layers(p, c, stage)));
   if (c.chunks > 1) parallel.layers_per_chunk = p.model.layers / c.pipeline / c.chunks;
   TrainConfig& train = config.train;
   train.micro_batch = c.micro_batch;
@@ -81,8 +83,9 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     return answer;
   }
   try {
+    const RunShape run{config.model, config.parallel, config.train};
     for (int stage = 0; stage < c.pipeline; ++stage) {
-      const MemoryBill bill = bill_of(run_memory(config.model, config.parallel, config.train, stage));
+      const MemoryBill bill = bill_of(run_memory(run, {.pipeline = stage}));
       if (!answer.rank || bill.needed() > answer.rank->bill.needed()) answer.rank = WorstStage{stage, bill};
     }
   } catch (const Error& e) {

@@ -5,13 +5,11 @@
 
 namespace megalith {
 namespace {
-constexpr size_t kAlignment = 256;
 constexpr uintptr_t kCountingBase = 4096;  // never read: counting views only have to be non-null
 }  // namespace
 
 View Arena::make(DType dtype, Shape shape, std::string_view label) {
-  const size_t wanted = static_cast<size_t>(shape.elements()) * size_of(dtype);
-  const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t rounded = bytes_of(dtype, shape);
   if (!counting_ && rounded > block_.bytes - top_)
     fail(ErrorKind::kInternal, "arena ", name_, ": ", label, " ", shape, " needs ", rounded, " bytes, ",
          block_.bytes - top_, " of ", block_.bytes, " are left");

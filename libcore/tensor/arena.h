@@ -13,6 +13,13 @@ namespace megalith {
 /// DryBackend takes them, and it has no limit.
 class Arena {
  public:
+  static constexpr size_t kAlignment = 256;
+  /// What a tensor takes of an arena, in bytes.
+  static size_t bytes_of(DType dtype, const Shape& shape) {
+    const size_t bytes = static_cast<size_t>(shape.elements()) * size_of(dtype);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
   /// Takes the block; throws kInternal from make() when it is too small, with the label and both sizes.
   Arena(std::string name, Memory block) : name_(std::move(name)), block_(std::move(block)) {}
   static Arena counting(std::string name) { return Arena(std::move(name)); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 
@@ -18,13 +19,15 @@ struct Memory {
   size_t bytes = 0;
 };
 
-/// A place in a stream's order of work; valid as long as its stream.
+/// A place in a stream's order of work; valid as long as its stream. Without `native`: nothing to wait for,
+/// as where work is done at once.
 struct Event {
   std::shared_ptr<void> native;
 };
 
-/// A queue of work of one device. On the CPU work runs at once, in the calling thread (with OpenMP inside);
-/// on CUDA it is a stream and a View's contents may be read by the host only after synchronize(). A small
+/// A queue of work of one device. On the CPU work of a compute stream runs at once, in the calling thread
+/// (with OpenMP inside), and that of a queue stream on a worker thread; on CUDA it is a stream. After work on
+/// another thread or a device a View's contents may be read by the host only after synchronize(). A small
 /// handle: copy it freely. The member functions forward to Backend; they are defined in ops/backend.cpp,
 /// since tensor/ does not know Backend.
 class Stream {
@@ -45,14 +48,42 @@ class Stream {
   /// to += from, rounding once.
   void add(View to, ConstView from);
 
+  /// Host work in the stream's order: done at once on a CPU's compute stream, by the worker of a queue
+  /// stream, by the driver's thread on CUDA (where it may not call CUDA); dropped by the dry backend.
+  /// `give_up` makes work that waits for somebody else return or throw soon; it is called, from another
+  /// thread, by a finish() that drops. An error of work that is not done at
+  /// once is kept: the stream does nothing more, and each later enqueue(), wait() and synchronize() on it
+  /// throws the error.
+  void enqueue(std::function<void()> work, std::function<void()> give_up = {});
+
   Event record();
+  /// Work from here on begins after that of the event, which is of a stream of the same backend. A CPU's
+  /// compute stream waits in this call and throws what the event's stream failed with.
   void wait(const Event&);
   void synchronize();
+  /// Ends the use of memory by work: waits until all of it is done, and throws nothing. `drop`: on a CPU's
+  /// queue stream waits for the work under way only, which is told to give up; the rest is never done, and
+  /// later calls throw.
+  void finish(bool drop) noexcept;
 
  private:
   Backend* backend_;
   void* native_;
   Trace* trace_;
+};
+
+/// Finishes a stream at the end of a scope, whose memory its work uses: declare it behind that memory. When
+/// an exception ends the scope, work is dropped: it may wait for a peer who waits for the one that fails.
+class Drain {
+ public:
+  explicit Drain(const Stream& stream) : stream_(stream) {}
+  ~Drain() { stream_.finish(std::uncaught_exceptions() > exceptions_); }
+  Drain(const Drain&) = delete;
+  Drain& operator=(const Drain&) = delete;
+
+ private:
+  Stream stream_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace megalith

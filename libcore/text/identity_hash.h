@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "libcore/base/sha256.h"
+#include "libcore/hash/sha256.h"
 
 namespace megalith {
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +18,8 @@ class Tokenizer {
 
   /// Number of ids, special tokens included, before any padding: every id is in [0, vocab_size).
   virtual int vocab_size() const = 0;
-  /// The id put after a document by --append-eod.
+  /// The id put after a document by --append-eod, in [0, vocab_size). Throws kData when the tokenizer has
+  /// none.
   virtual int eod() const = 0;
   /// Appends the ids of `utf8` (valid UTF-8; the caller checks) to `ids`. Throws kData only where a text may
   /// not be any text (NullTokenizer).
@@ -47,23 +47,5 @@ class Tokenizer {
   /// one tokenizer may be written (vocab.json with merges.txt, or tokenizer.json). For a dataset's sidecar.
   virtual std::string hash() const = 0;
 };
-
-/// Where a tokenizer comes from; filled from the options --tokenizer-type, --vocab-file, --merge-file,
-/// --tokenizer-model.
-struct TokenizerFiles {
-  std::string type;               // "GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer", …
-  std::string vocab;              // vocab.json (GPT2BPETokenizer)
-  std::string merges;             // merges.txt (GPT2BPETokenizer)
-  std::string model;              // tokenizer.json or its folder, a SentencePiece model, tiktoken's ranks
-  int vocab_size = 0;             // --vocab-size: NullTokenizer; TikTokenizer, where 0 is Megatron's 131072
-  bool hf_special_tokens = true;  // HuggingFaceTokenizer: what the post-processor adds, such as <s>
-  std::string tiktoken_pattern = "v2";
-  int tiktoken_special_tokens = 1000;
-  std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
-};
-
-/// Reads the files and makes the tokenizer. Throws kUsage for an unknown type (with the nearest known one) or
-/// a missing option, kNoInput for a missing file, kData for a malformed one.
-std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles&);
 
 }  // namespace megalith

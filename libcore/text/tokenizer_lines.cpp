@@ -4,9 +4,9 @@
 #include <ostream>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
-#include "libcore/base/line_reader.h"
 #include "libcore/base/text.h"
+#include "libcore/io/line_reader.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

@@ -1,79 +1,174 @@
 #include "libcore/train/batch.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <numeric>
 
-#include "libcore/data/sampler.h"
+#include "libcore/data/samples/batch_sampler.h"
+#include "libcore/train/prefetch.h"
 
 namespace megalith {
+namespace {
 
-struct Batch::Host {
-  Host(size_t s, size_t b)
-      : sample_tokens(s),
-        sample_labels(s),
-        sample_mask(s),
-        tokens(s * b),
-        labels(s * b),
-        mask(s * b),
-        numbers(b) {}
-  std::vector<int32_t> sample_tokens, sample_labels;
-  std::vector<float> sample_mask;
-  std::vector<int32_t> tokens, labels;
-  std::vector<float> mask;
-  std::vector<int64_t> numbers;
-};
+constexpr size_t kAlignment = 256;
+constexpr int64_t kNothing = -1;
 
-Batch::Batch(Arena& arena, const BatchShape& shape) : shape_(shape) {
-  const Shape rows{shape.seq_length, shape.micro_batch};
-  for (int i = 0; i < shape.microbatches; ++i) {
-    places_.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
-                       .labels = arena.make(DType::kI32, rows, "labels"),
-                       .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
-                       .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers")});
-    microbatches_.push_back({.tokens = places_.back().tokens,
-                             .labels = places_.back().labels,
-                             .samples = places_.back().samples});
+Memory host_memory(size_t bytes) {
+  void* const block = std::aligned_alloc(kAlignment, bytes);  // an arena's sizes are multiples of it
+  if (!block) throw std::bad_alloc();
+  return {.data = {block, [](void* p) { std::free(p); }}, .bytes = bytes};
+}
+
+template <class T>
+std::span<T> elements(View view) {
+  return {view.as<T>(), static_cast<size_t>(view.elements())};
+}
+
+BatchSampler sampler_of(const BatchShape& shape, int64_t consumed) {
+  return BatchSampler({.size = consumed + shape.samples(),
+                       .consumed = consumed,
+                       .micro_batch = shape.micro_batch,
+                       .rank = shape.data_rank,
+                       .ranks = shape.data_size});
+}
+
+}  // namespace
+
+/// Samples of some microbatches on the host as the model wants them, [s, b], and one sample as it is read,
+/// [s].
+class Batch::Staging {
+ public:
+  Staging(Arena& arena, const BatchShape& shape, int microbatches)
+      : parts_(make_places(arena, shape, microbatches)),
+        counted_(parts_.size()),
+        sample_{.tokens = arena.make(DType::kI32, {shape.seq_length}, "one sample's tokens"),
+                .labels = arena.make(DType::kI32, {shape.seq_length}, "one sample's labels"),
+                .loss_mask = arena.make(DType::kF32, {shape.seq_length}, "one sample's loss mask"),
+                .samples = {}} {}
+
+  /// Reads the next microbatch's samples into part `i`; false when there is none.
+  bool read(BatchSampler& sampler, const SampleReader& read, int i) {
+    const Place& part = parts_[static_cast<size_t>(i)];
+    const std::span<int64_t> numbers = elements<int64_t>(part.samples);
+    if (!sampler.next(numbers)) return false;
+    for (size_t j = 0; j < numbers.size(); ++j) {
+      read(numbers[j], {.tokens = elements<int32_t>(sample_.tokens),
+                        .labels = elements<int32_t>(sample_.labels),
+                        .loss_mask = elements<float>(sample_.loss_mask)});
+      put_column<int32_t>(part.tokens, j, sample_.tokens);
+      put_column<int32_t>(part.labels, j, sample_.labels);
+      put_column<float>(part.loss_mask, j, sample_.loss_mask);
+    }
+    const std::span<float> mask = elements<float>(part.loss_mask);
+    counted_[static_cast<size_t>(i)] = {
+        .all = std::all_of(mask.begin(), mask.end(), [](float x) { return x == 1.0f; }),
+        .sum = std::accumulate(mask.begin(), mask.end(), 0.0)};
+    return true;
   }
-}
 
-void Batch::load(Stream& stream, const SampleReader& read, int64_t consumed) {
-  Host host(static_cast<size_t>(shape_.seq_length), static_cast<size_t>(shape_.micro_batch));
-  Sampler sampler({.size = consumed + shape_.samples(),
-                   .consumed = consumed,
-                   .micro_batch = shape_.micro_batch,
-                   .rank = shape_.data_rank,
-                   .ranks = shape_.data_size});
-  for (int m = 0; sampler.next(host.numbers); ++m) load_one(stream, read, m, host);
-}
+  struct Counted {
+    bool all = false;  // every token counts in the loss
+    double sum = 0;    // of the loss mask
+  };
+  const Place& part(int i) const { return parts_[static_cast<size_t>(i)]; }
+  const Counted& counted(int i) const { return counted_[static_cast<size_t>(i)]; }
 
-void Batch::load_one(Stream& stream, const SampleReader& read, int microbatch, Host& host) {
-  const size_t s = host.sample_tokens.size(), b = host.numbers.size();
-  for (size_t j = 0; j < b; ++j) {
-    read(host.numbers[j],
-         {.tokens = host.sample_tokens, .labels = host.sample_labels, .loss_mask = host.sample_mask});
-    for (size_t i = 0; i < s; ++i) {
-      host.tokens[i * b + j] = host.sample_tokens[i];
-      host.labels[i * b + j] = host.sample_labels[i];
-      host.mask[i * b + j] = host.sample_mask[i];
+ private:
+  template <class T>
+  static void put_column(View matrix, size_t j, View column) {
+    const auto width = static_cast<size_t>(matrix.shape[1]);
+    T* to = matrix.as<T>() + j;
+    for (const T x : elements<T>(column)) {
+      *to = x;
+      to += width;
     }
   }
+
+  std::vector<Place> parts_;
+  std::vector<Counted> counted_;
+  Place sample_;
+};
+
+struct Batch::Host {
+  explicit Host(const BatchShape& shape)
+      : arena("batch staging", host_memory(host_bytes(shape))),
+        step(arena, shape, shape.microbatches),
+        microbatch(arena, shape, 1) {}
+  Arena arena;
+  Staging step;              // filled ahead
+  Staging microbatch;        // of load_now()
+  int64_t ahead = kNothing;  // of which step `step` is, or will be when `prefetch` is done
+  Prefetch prefetch;         // the last member: its thread ends before the memory goes
+};
+
+std::vector<Batch::Place> Batch::make_places(Arena& arena, const BatchShape& shape, int microbatches) {
+  const Shape rows{shape.seq_length, shape.micro_batch};
+  std::vector<Place> places;
+  for (int i = 0; i < microbatches; ++i)
+    places.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
+                      .labels = arena.make(DType::kI32, rows, "labels"),
+                      .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
+                      .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers")});
+  return places;
+}
+
+Batch::Batch(Arena& arena, const BatchShape& shape)
+    : shape_(shape),
+      places_(make_places(arena, shape, shape.microbatches)),
+      host_(std::make_unique<Host>(shape)) {
+  for (const Place& place : places_)
+    microbatches_.push_back({.tokens = place.tokens, .labels = place.labels, .samples = place.samples});
+}
+
+Batch::~Batch() = default;
+Batch::Batch(Batch&&) noexcept = default;
+
+void Batch::load(Stream& stream, const SampleReader& read, int64_t consumed) {
+  if (host_->ahead != consumed) read_ahead(read, consumed);
+  host_->ahead = kNothing;
+  host_->prefetch.finish();
+  for (int m = 0; m < shape_.microbatches; ++m) put(stream, host_->step, m, m);
+  read_ahead(read, consumed + shape_.samples());
+}
+
+void Batch::read_ahead(const SampleReader& read, int64_t consumed) {
+  host_->prefetch.start([&step = host_->step, shape = shape_, read, consumed](const auto& cancelled) {
+    BatchSampler sampler = sampler_of(shape, consumed);
+    for (int m = 0; m < shape.microbatches && !cancelled; ++m) step.read(sampler, read, m);
+  });
+  host_->ahead = consumed;
+}
+
+void Batch::load_now(Stream& stream, const SampleReader& read, int64_t consumed) {
+  BatchSampler sampler = sampler_of(shape_, consumed);
+  for (int m = 0; host_->microbatch.read(sampler, read, 0); ++m) put(stream, host_->microbatch, 0, m);
+}
+
+void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch) {
+  const Place& from = staging.part(part);
   const Place& place = places_[static_cast<size_t>(microbatch)];
-  stream.from_host(place.tokens, host.tokens.data());
-  stream.from_host(place.labels, host.labels.data());
-  stream.from_host(place.loss_mask, host.mask.data());
-  stream.from_host(place.samples, host.numbers.data());
+  stream.from_host(place.tokens, from.tokens.data);
+  stream.from_host(place.labels, from.labels.data);
+  stream.from_host(place.loss_mask, from.loss_mask.data);
+  stream.from_host(place.samples, from.samples.data);
 
   Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
-  const bool all_count = std::all_of(host.mask.begin(), host.mask.end(), [](float x) { return x == 1.0f; });
-  target.loss_mask = all_count ? View{} : place.loss_mask;
-  const double counted = std::accumulate(host.mask.begin(), host.mask.end(), 0.0);
+  const auto [all, sum] = staging.counted(part);
+  target.loss_mask = all ? View{} : place.loss_mask;
   const double microbatches = static_cast<double>(shape_.microbatches) * shape_.data_size;
-  target.grad_scale = static_cast<float>(1.0 / (microbatches * std::max(counted, 1.0)));
+  target.grad_scale = static_cast<float>(1.0 / (microbatches * std::max(sum, 1.0)));
 }
 
 size_t Batch::bytes(const BatchShape& shape) {
   Arena counting = Arena::counting("batch");
-  const Batch batch(counting, shape);
+  make_places(counting, shape, shape.microbatches);
+  return counting.peak();
+}
+
+size_t Batch::host_bytes(const BatchShape& shape) {
+  Arena counting = Arena::counting("batch staging");
+  const Staging step(counting, shape, shape.microbatches), microbatch(counting, shape, 1);
   return counting.peak();
 }
 

@@ -2,16 +2,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "libcore/data/gpt_dataset.h"
+#include "libcore/data/samples/gpt_dataset.h"
 #include "libcore/model/stage.h"
 #include "libcore/tensor/arena.h"
 
 namespace megalith {
 
-/// Writes sample number `index` of a data set (GptDataset::get, BlendedDataset::get).
+/// Writes sample number `index` of a data set (GptDataset::get, BlendedDataset::get); throws when there is
+/// none of that number. Called from several threads at a time.
 using SampleReader = std::function<void(int64_t index, const SampleView&)>;
 
 /// How one optimizer step's samples are dealt out: Megatron's MegatronPretrainingSampler. Samples go in order
@@ -30,28 +32,42 @@ struct BatchShape {
 /// tokens, labels its last; all of them count in the loss.
 class Batch {
  public:
-  /// Makes its tensors in `arena`, which must outlive it.
+  /// Makes its tensors in `arena`, which must outlive it, and takes host_bytes() of the host's memory.
   Batch(Arena& arena, const BatchShape&);
-  /// Reads the samples of the step that begins when `consumed` samples are done.
-  void load(Stream&, const SampleReader&, int64_t consumed);
+  ~Batch();
+  Batch(Batch&&) noexcept;
+  Batch& operator=(Batch&&) = delete;
+
+  /// Takes the samples of the step that begins when `consumed` samples are done, and has a thread of its own
+  /// read those of the step behind it, with a copy of `read`: the next call, for that step and with the same
+  /// reader, only copies. What `read` refers to outlives this object. Throws what the reader threw for one of
+  /// this step's samples.
+  void load(Stream&, const SampleReader& read, int64_t consumed);
+  /// The same without reading ahead, and without touching what is read ahead: for evaluation.
+  void load_now(Stream&, const SampleReader& read, int64_t consumed);
   /// Each with grad_scale = 1 / (microbatches over all ranks * its tokens that count): loss and gradient of
   /// the step are the mean over its microbatches of each one's mean, as in Megatron.
   std::span<const Microbatch> microbatches() const { return microbatches_; }
   const BatchShape& shape() const { return shape_; }
 
   static size_t bytes(const BatchShape&);
+  /// Of the host's memory, in which samples are read before they are copied; taken once.
+  static size_t host_bytes(const BatchShape&);
 
  private:
   struct Place {
     View tokens, labels, loss_mask, samples;
   };
-  /// Samples of one microbatch on the host, [b, s] as they are read and [s, b] as the model wants them.
+  class Staging;
   struct Host;
-  void load_one(Stream&, const SampleReader&, int microbatch, Host&);
+  static std::vector<Place> make_places(Arena&, const BatchShape&, int microbatches);
+  void read_ahead(const SampleReader&, int64_t consumed);
+  void put(Stream&, const Staging&, int part, int microbatch);
 
   BatchShape shape_;
   std::vector<Place> places_;
   std::vector<Microbatch> microbatches_;
+  std::unique_ptr<Host> host_;
 };
 
 }  // namespace megalith

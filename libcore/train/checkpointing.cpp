@@ -1,13 +1,15 @@
 #include "libcore/train/checkpointing.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/writer.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/checkpoint/slice.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -15,32 +17,78 @@ namespace {
 /// One of the optimizer's tensors of a parameter.
 struct Moment {
   const char* name;
-  View (Optimizer::*view)(const Param&) const;
+  View (Optimizer::*view)(const OwnedPart&) const;
 };
 constexpr Moment kMoments[] = {{"m.", &Optimizer::m}, {"v.", &Optimizer::v}};
 constexpr Moment kMaster = {"master.", &Optimizer::master};
 
-std::vector<Moment> moments_of(const Trainer& trainer) {
+std::vector<Moment> moments_of(const Optimizer& optimizer) {
   std::vector<Moment> moments(std::begin(kMoments), std::end(kMoments));
-  if (trainer.store().values().dtype != DType::kF32) moments.push_back(kMaster);
+  if (optimizer.has_masters()) moments.push_back(kMaster);
   return moments;
 }
 
-Box optimizer_box(const ParamShare& share, const Moment& moment) {
-  Box box = share.box;
-  box.name = concat(kOptimizerPrefix, moment.name, share.box.name);
+/// A block of a tensor of the optimizer, and the elements [first, first + extent) of its flat state.
+struct StateBlock {
+  Box box;  // of the whole tensor, under the parameter's name
+  Shape extent;
+  int64_t first = 0;  // element of OwnedPart's stretch
+};
+
+/// The blocks that make up a stretch of a parameter, less a padded vocabulary's rows beyond the tensor.
+std::vector<StateBlock> state_blocks(const OwnedPart& part) {
+  const ParamShare share = share_of(*part.param);
+  const Shape& local = part.param->local;
+  if (share.extent != local && part.param->cut_axis != 0)
+    fail(ErrorKind::kInternal, "parameter ", quote(part.param->name), " is padded on axis ",
+         part.param->cut_axis);
+  const int64_t row = local.elements() / local[0];
+  const int64_t end = std::min(part.first + part.elements, share.extent[0] * row);
+  std::vector<StateBlock> blocks;
+  int64_t first = 0;
+  for (const Overlap& block : blocks_of_range(local, part.first, end)) {
+    StateBlock state{.box = share.box, .extent = block.extent, .first = first};
+    for (int axis = 0; axis < local.rank; ++axis) state.box.offset[axis] += block.offset[axis];
+    first += block.extent.elements();
+    blocks.push_back(std::move(state));
+  }
+  return blocks;
+}
+
+/// The tensor of a moment, and the memory of one of its blocks.
+Box moment_box(const StateBlock& block, const Moment& moment) {
+  Box box = block.box;
+  box.name = concat(kOptimizerPrefix, moment.name, block.box.name);
   return box;
 }
-
-// What has a state of its own: trained, and not the second name of another parameter.
-bool has_state(const Param& param) {
-  return param.trainable && param.tie.empty();
+/// The tensor of a moment in a checkpoint. One of an fp32 model has no masters: its values are.
+Box saved_box(const CheckpointReader& reader, const StateBlock& block, const Moment& moment) {
+  Box box = moment_box(block, moment);
+  return moment.view == kMaster.view && !reader.find(box.name) ? block.box : box;
 }
 
-// The true rows of a parameter-shaped tensor: a padded vocabulary's end is not saved. (Only whole parameters
-// and vocabularies, whose axis is the outermost, come here until there are tensor groups.)
-View true_part(View whole, const ParamShare& share) {
-  return whole.shape == share.extent ? whole : whole.rows(0, share.extent[0]);
+View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateBlock& block,
+                 const Moment& moment) {
+  const int64_t elements = block.extent.elements();
+  return (optimizer.*moment.view)(part).rows(block.first, block.first + elements).as_shape(block.extent);
+}
+
+/// Of what several ranks hold alike one writes: of parameters that the tensor group holds whole its first
+/// rank, of a tied table the first pipeline stage.
+bool writes(const Param& param, const Coord& at) {
+  return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
+}
+
+void put_optimizer(CheckpointWriter& writer, Trainer& trainer) {
+  const Optimizer& optimizer = trainer.optimizer();
+  const Coord& at = trainer.groups().at;
+  if (!trainer.shape().parallel.sharded() && at.data > 0) return;
+  for (const OwnedPart& part : optimizer.parts()) {
+    if (!writes(*part.param, at)) continue;
+    for (const StateBlock& block : state_blocks(part))
+      for (const Moment& moment : moments_of(optimizer))
+        writer.put(moment_box(block, moment), moment_view(optimizer, part, block, moment));
+  }
 }
 
 Json schedule_json(const LrSchedule& schedule) {
@@ -88,14 +136,9 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config
 std::string save_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
                             const CheckpointExtras& extras) {
   CheckpointWriter writer(root, state.iteration);
-  for (const Param& param : trainer.params().all()) {
-    if (!param.tie.empty()) continue;
-    const ParamShare share = share_of(param);
-    writer.put(share.box, true_part(param.value, share));
-    if (!extras.optimizer || !has_state(param)) continue;
-    for (const Moment& moment : moments_of(trainer))
-      writer.put(optimizer_box(share, moment), true_part((trainer.optimizer().*moment.view)(param), share));
-  }
+  const Groups& groups = trainer.groups();
+  if (groups.at.data == 0) put_params(writer, trainer.params(), tensor_split(trainer.shape(), groups.at));
+  if (extras.optimizer) put_optimizer(writer, trainer);
   Json json = state.to_json();
   json.set("scheduler", schedule_json(extras.schedule));
   if (extras.optimizer) json.set("optimizer_steps", trainer.optimizer().steps());
@@ -104,7 +147,7 @@ std::string save_checkpoint(const std::string& root, const TrainState& state, Tr
   writer.put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
   for (const auto& [name, contents] : extras.tokenizer_files)
     writer.put_text(concat(kTokenizerFolder, "/", name), contents);
-  writer.commit(*make_self_comm(), trainer.stream());
+  writer.commit(groups.world, trainer.stream());
   return concat(root, "/", iteration_folder(state.iteration));
 }
 
@@ -114,13 +157,15 @@ void load_optimizer(const CheckpointReader& reader, Trainer& trainer) {
   if (!steps)
     fail(ErrorKind::kData, reader.path(),
          ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
-  for (const Param& param : trainer.params().all()) {
-    if (!has_state(param)) continue;
-    const ParamShare share = share_of(param);
-    std::vector<float> host(static_cast<size_t>(share.extent.elements()));
-    for (const Moment& moment : moments_of(trainer)) {
-      reader.read(optimizer_box(share, moment), View{host.data(), DType::kF32, share.extent});
-      trainer.stream().from_host(true_part((trainer.optimizer().*moment.view)(param), share), host.data());
+  const Optimizer& optimizer = trainer.optimizer();
+  std::vector<float> host;
+  for (const OwnedPart& part : optimizer.parts()) {
+    for (const StateBlock& block : state_blocks(part)) {
+      host.resize(static_cast<size_t>(block.extent.elements()));
+      for (const Moment& moment : moments_of(optimizer)) {
+        reader.read(saved_box(reader, block, moment), View{host.data(), DType::kF32, block.extent});
+        trainer.stream().from_host(moment_view(optimizer, part, block, moment), host.data());
+      }
     }
   }
   trainer.stream().synchronize();

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "libcore/base/json.h"
 #include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/reader.h"
+#include "libcore/checkpoint/native/reader.h"
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/json/json.h"
 #include "libcore/train/lr.h"
 #include "libcore/train/trainer.h"
 

@@ -8,69 +8,68 @@
 #include "libcore/ops/backend.h"
 
 namespace megalith {
-namespace {
 
-size_t bytes_of(Shape shape, DType dtype) {
-  constexpr size_t kArenaAlign = 256;
-  const size_t bytes = static_cast<size_t>(shape.elements()) * size_of(dtype);
-  return (bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
-}
-
-}  // namespace
-
-size_t Executor::boundary_bytes(const PipelinePlace& place, const ExecutorSize& size) {
-  // One input for each tape, which stays until its backward pass, and one gradient.
-  return place.ranks == 1 ? 0 : static_cast<size_t>(size.tapes + 1) * bytes_of(size.boundary, size.dtype);
+// Each tape has an input, which stays until its backward pass; beside them one gradient, and for each of the
+// two links the messages that are on their way.
+size_t Executor::link_bytes(const PipelinePlace& place, const ExecutorSize& size) {
+  if (place.ranks == 1) return 0;
+  const int boundaries = size.tapes + 1 + 2 * size.messages;
+  return static_cast<size_t>(boundaries) * Arena::bytes_of(size.dtype, size.boundary);
 }
 
 Executor::Executor(std::span<const Stage> chunks, const PipelinePlace& place, const ExecutorSize& size,
-                   Backend& backend)
-    : chunks_(chunks),
-      place_(place),
-      boundary_(make_arena(backend, "pipeline links", boundary_bytes(place, size))) {
+                   Arena& links, Backend& backend)
+    : chunks_(chunks), place_(place) {
   if (place.ranks == 1 && chunks.size() > 1)
     fail(ErrorKind::kInternal, "executor: ", chunks.size(), " chunks on one pipeline rank");
   for (int i = 0; i < size.tapes; ++i) {
     slots_.push_back(std::make_unique<Slot>(make_arena(backend, concat("tape ", i), size.tape)));
-    if (place.ranks > 1) slots_.back()->in = boundary_.make(size.dtype, size.boundary, "stage input");
+    if (place.ranks > 1) slots_.back()->in = links.make(size.dtype, size.boundary, "stage input");
   }
-  if (place.ranks > 1) gradient_ = boundary_.make(size.dtype, size.boundary, "stage gradient");
+  if (place.ranks == 1) return;
+  gradient_ = links.make(size.dtype, size.boundary, "stage gradient");
+  // Each message begins where a tensor of an arena would.
+  const int64_t message = static_cast<int64_t>(Arena::bytes_of(size.dtype, size.boundary));
+  for (Communicator* const link : {place.forward, place.backward})
+    link->set_send_slots(links.make(DType::kU8, {size.messages, message}, "messages"), size.messages);
 }
 
-double Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches) {
-  double loss = 0;
+void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,
+                   View loss, GradBuffer* grads) {
+  std::vector<size_t> to_come(chunks_.size(), 0);  // backward passes of each chunk
+  for (const Step& step : plan) to_come[static_cast<size_t>(step.chunk)] += step.kind == Step::kBackward;
+  Ctx inner = ctx;
+  inner.grads = grads;
   for (const Step& step : plan) {
     const Microbatch& microbatch = microbatches[static_cast<size_t>(step.microbatch)];
-    if (step.kind == Step::kForward)
-      loss += forward(ctx, step, microbatch);
-    else
-      backward(ctx, step, microbatch);
+    if (step.kind == Step::kForward) {
+      forward(inner, step, microbatch, loss);
+      continue;
+    }
+    if (grads) grads->begin_backward(inner.compute, --to_come[static_cast<size_t>(step.chunk)] == 0);
+    backward(inner, step, microbatch);
   }
-  return loss;
 }
 
-double Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
+void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch, View loss) {
   Slot& slot = free_slot(step);
-  const int last = static_cast<int>(chunks_.size()) * place_.ranks - 1;
   if (depth(step) > 0)
     place_.forward->recv(ctx.compute, slot.in, (place_.rank + place_.ranks - 1) % place_.ranks);
   const View out = chunks_[static_cast<size_t>(step.chunk)].forward(
       ctx, microbatch, depth(step) > 0 ? slot.in : View{}, slot.tape);
-  double loss = 0;
-  if (depth(step) < last)
+  if (depth(step) < last_depth())
     place_.forward->send(ctx.compute, out, (place_.rank + 1) % place_.ranks);
   else
-    loss = static_cast<double>(microbatch.grad_scale) * sum_on_host(ctx.compute, out);
+    megalith::run(ctx.compute, ScaledSum{.out = loss, .x = out, .scale = microbatch.grad_scale});
   if (!ctx.training) release(slot);
-  return loss;
 }
 
 void Executor::backward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
   Slot& slot = slot_of(step);
-  const int last = static_cast<int>(chunks_.size()) * place_.ranks - 1;
-  if (depth(step) < last) place_.backward->recv(ctx.compute, gradient_, (place_.rank + 1) % place_.ranks);
+  if (depth(step) < last_depth())
+    place_.backward->recv(ctx.compute, gradient_, (place_.rank + 1) % place_.ranks);
   const View out = chunks_[static_cast<size_t>(step.chunk)].backward(
-      ctx, microbatch, depth(step) < last ? gradient_ : View{}, slot.tape);
+      ctx, microbatch, depth(step) < last_depth() ? gradient_ : View{}, slot.tape);
   if (depth(step) > 0)
     place_.backward->send(ctx.compute, out, (place_.rank + place_.ranks - 1) % place_.ranks);
   release(slot);

@@ -7,6 +7,7 @@
 
 #include "libcore/model/stage.h"
 #include "libcore/parallel/communicator.h"
+#include "libcore/train/grad_buffer.h"
 #include "libcore/train/schedule.h"
 
 namespace megalith {
@@ -22,26 +23,31 @@ struct PipelinePlace {
 
 /// What the executor makes its memory from.
 struct ExecutorSize {
-  size_t tape = 0;      // bytes of one microbatch's saved activations (the largest of the chunks)
-  int tapes = 1;        // microbatch-chunks in flight: tapes_in_flight(plan)
+  size_t tape = 0;  // bytes of one microbatch's saved activations (the largest of the chunks)
+  int tapes = 1;    // microbatch-chunks in flight: tapes_in_flight(plan)
+  /// Messages on their way on one link: the most microbatch-chunks in flight on any rank. Whatever waits on a
+  /// link is in flight on the rank before it, so in training no send waits, and no cycle of ranks can.
+  int messages = 1;
   Shape boundary = {};  // [s', b, h] between stages
   DType dtype = DType::kF32;
 };
 
 /// Walks a plan: for each step receives what the step needs, runs the stage, sends what the neighbour needs.
-/// One rank without a pipeline is gradient accumulation. The stages must outlive it.
+/// One rank without a pipeline is gradient accumulation. The stages must outlive it, and `links`, an arena of
+/// link_bytes(), must outlive the communicators too: their messages lie in it.
 class Executor {
  public:
-  Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Backend&);
+  Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Arena& links, Backend&);
 
   /// Runs the plan over microbatches[0..]. With ctx.training the gradients add up in the parameters' gradient
-  /// views; without, the plan holds forward steps only. Returns, on the last pipeline rank, the sum over the
-  /// microbatches of grad_scale * (sum of token losses): the mean loss when grad_scale is 1 / (microbatches *
-  /// tokens); 0 on the other ranks.
-  double run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>);
+  /// views; without, the plan holds forward steps only. On the last pipeline rank the sum over the
+  /// microbatches of grad_scale * (sum of token losses), the mean loss when grad_scale is 1 / (microbatches *
+  /// tokens), is added to `loss` [1] f64. `grads`, which may be null, is told of each backward pass and unit.
+  void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss,
+           GradBuffer* grads = nullptr);
 
-  /// Bytes that it allocates beside the tapes.
-  static size_t boundary_bytes(const PipelinePlace&, const ExecutorSize&);
+  /// Bytes of the stages' inputs, one gradient and messages on their way.
+  static size_t link_bytes(const PipelinePlace&, const ExecutorSize&);
   /// Greatest use of any tape so far, in bytes.
   size_t tape_peak() const;
 
@@ -56,14 +62,14 @@ class Executor {
   void release(Slot&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);
-  double forward(const Ctx&, const Step&, const Microbatch&);
+  void forward(const Ctx&, const Step&, const Microbatch&, View loss);
   void backward(const Ctx&, const Step&, const Microbatch&);
+  int last_depth() const { return static_cast<int>(chunks_.size()) * place_.ranks - 1; }
   int depth(const Step& step) const { return step.chunk * place_.ranks + place_.rank; }
 
   std::span<const Stage> chunks_;
   PipelinePlace place_;
-  Arena boundary_;
-  View gradient_;  // d(result) that came from the stage behind
+  View gradient_;  // d(result) that came from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -3,21 +3,26 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
-#include "libcore/base/stop_signal.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/generate/generate.h"
+#include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
+#include "libcore/io/stop_signal.h"
+#include "libcore/ops/backend.h"
 #include "libcore/ops/cuda_plugin.h"
+#include "libcore/parallel/thread_comm.h"
 #include "libcore/train/checkpointing.h"
-#include "libcore/train/generate.h"
 #include "libcore/train/metrics.h"
 #include "libcore/train/report.h"
 #include "libcore/train/run_rules.h"
@@ -69,14 +74,32 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, con
 }
 
 /// A device of its own refuses by itself what it has no memory for.
-void require_memory(const RunMemory& bill, const Backend& backend) {
-  log("memory known before the run: ", bill.text());
+void require_memory(const RunShape& run, const Backend& backend, int ranks_here) {
+  const RunMemory own = run_memory(run);
+  const std::string first = own.text();
+  // Of several machines each checks what it holds, as if its ranks were like the first.
+  const size_t all = ranks_here == run.parallel.world ? memory_of_all_ranks(run)
+                                                      : own.total() * static_cast<size_t>(ranks_here);
+  const auto bytes = [](size_t n) { return format_bytes(static_cast<double>(n)); };
+  if (run.parallel.world == 1)
+    log("memory known before the run: ", first);
+  else
+    log("memory known before the run: rank 0: ", first, "; all ", run.parallel.world, " ranks: ", bytes(all));
   const auto available = backend.name() == std::string_view("cpu") ? available_memory() : std::nullopt;
-  if (available && bill.total() > *available)
-    fail(ErrorKind::kUsage, "the run needs ", format_bytes(static_cast<double>(bill.total())), " of memory (",
-         bill.text(), "), this machine has ", format_bytes(static_cast<double>(*available)),
+  if (available && all > *available)
+    fail(ErrorKind::kUsage, "the run needs ", bytes(all), " of memory (",
+         run.parallel.world == 1 ? first : concat(run.parallel.world, " ranks, the first one ", first),
+         "), this machine has ", bytes(*available),
          " left; lower --micro-batch-size, give --recompute-granularity full --recompute-method uniform, or "
          "take a smaller model");
+}
+
+/// As Megatron logs it, for each rank of the model.
+void log_parameters(const RunShape& run) {
+  for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
+    for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
+      log(" > number of parameters on (tensor, pipeline) model parallel rank (", tensor, ", ", pipeline,
+          "): ", run_memory(run, {.tensor = tensor, .pipeline = pipeline}).parameters);
 }
 
 /// Where the figures are kept: the report is drawn from them, so with one they must be somewhere.
@@ -84,21 +107,33 @@ std::string metrics_path(const TrainConfig& train) {
   return train.log_json.empty() && !train.report.empty() ? train.report + ".jsonl" : train.log_json;
 }
 
-/// One call of train().
+/// One call of train_rank().
 class Run {
  public:
-  Run(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer)
-      : config_(config), data_(data), tokenizer_(tokenizer), backend_(make_backend(config.train.device)) {
-    const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config.checkpoint);
+  explicit Run(const RankInput& in)
+      : config_(in.config),
+        data_(in.data),
+        tokenizer_(in.tokenizer),
+        stop_(in.stop),
+        world_(in.world),
+        backend_(make_backend(in.config.train.device)) {
+    const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config_.checkpoint);
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
-    if (!config.checkpoint.save.empty())
-      make_directories(config.checkpoint.save);  // or fail now, not at the first save
-    require_memory(run_memory(config_.model, config_.parallel, config_.train), *backend_);
-    trainer_ = std::make_unique<Trainer>(config_.model, config_.parallel, config_.train, *backend_);
-    log(" > number of parameters on (tensor, pipeline) model parallel rank (0, 0): ",
-        trainer_->bill().parameters);
+    if (!config_.checkpoint.save.empty() && leads()) {
+      make_directories(config_.checkpoint.save);  // or fail now, not at the first save
+      lock_.emplace((std::filesystem::path(config_.checkpoint.save) / "").parent_path().string());
+    }
+    const RunShape shape{config_.model, config_.parallel, config_.train};
+    if (leads()) {
+      require_memory(shape, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
+      log_parameters(shape);
+    }
+    trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
-    if (checkpoint) load(*checkpoint);
+    if (checkpoint)
+      load(*checkpoint);
+    else
+      trainer_->initialize();
     check_data();
   }
 
@@ -122,11 +157,17 @@ class Run {
   void final_evaluations();
   void sample();
   void save();
-  bool asked_to_end(const StopSignal&);
+  bool leads() const { return world_.rank() == 0; }
+  bool wants_to_stop() const;
+  std::string agreed_reason() const;
+  bool asked_to_end();
 
   PretrainConfig config_;
   const DataSets& data_;
   const Tokenizer* tokenizer_;
+  const StopSignal& stop_;
+  Communicator& world_;
+  std::optional<LockFile> lock_;  // of --save, the first rank's
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
   LrSchedule schedule_;
@@ -139,6 +180,7 @@ class Run {
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;
   std::unique_ptr<TrainLine> line_;
+  bool stop_agreed_ = false;
   std::string end_reason_ = "done", stopped_by_;
 };
 
@@ -158,7 +200,9 @@ void Run::take_args(const CheckpointReader& checkpoint) {
 
 void Run::load(const CheckpointReader& checkpoint) {
   log(" loading checkpoint from ", checkpoint.path());
-  load_params(checkpoint, trainer_->params(), trainer_->stream());
+  const bool wide = model_dtype(config_.train) == DType::kF32;
+  load_params(checkpoint, trainer_->params(), trainer_->stream(),
+              wide && resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues);
   trainer_->optimizer().take_values(trainer_->stream());
   if (resumes(checkpoint)) {
     state_ = saved_state(checkpoint);
@@ -181,14 +225,16 @@ void Run::check_data() const {
 }
 
 void Run::start_log() {
-  run_log_ = std::make_unique<RunLog>(RunLogOptions{.tensorboard = config_.train.tensorboard,
-                                                    .json = metrics_path(config_.train),
-                                                    .start = start_,
-                                                    .global_batch = global_batch()});
+  RunLogOptions where{.start = start_, .global_batch = global_batch()};
+  if (leads()) {
+    where.tensorboard = config_.train.tensorboard;
+    where.json = metrics_path(config_.train);
+  }
+  run_log_ = std::make_unique<RunLog>(where);
   run_log_->start({{"iteration", start_},
                    {"iterations", iterations()},
-                   {"parameters", trainer_->bill().parameters},
-                   {"memory_bytes", static_cast<int64_t>(trainer_->bill().total())},
+                   {"parameters", trainer_->memory().parameters},
+                   {"memory_bytes", static_cast<int64_t>(trainer_->memory().total())},
                    {"args", to_json(config_)}});
   line_ = std::make_unique<TrainLine>(iterations(), global_batch());
 }
@@ -197,7 +243,6 @@ PretrainResult Run::go() {
   start_log();
   if (config_.train.eval_iters > 0 && data_.valid.size == 0)
     warn("no evaluations: --split ", quote(config_.data.split), " leaves no validation data");
-  const StopSignal stop;
   {
     log("training ...");
     Progress progress("training", iterations() - start_, "steps");
@@ -209,7 +254,7 @@ PretrainResult Run::go() {
         evaluate(concat("iteration ", state_.iteration));
         sample();
       }
-      ended = asked_to_end(stop);
+      ended = asked_to_end();
     }
     if (!ended) {
       if (saved_ != state_.iteration && state_.iteration > start_) save();
@@ -218,14 +263,17 @@ PretrainResult Run::go() {
   }
   if (state_.iteration > start_) trainer_->check_memory();
   run_log_->end(state_.iteration, end_reason_);
-  if (!config_.train.report.empty()) write_report(metrics_path(config_.train), config_.train.report);
+  if (leads() && !config_.train.report.empty())
+    write_report(metrics_path(config_.train), config_.train.report);
   return {.iteration = state_.iteration, .stopped_by = stopped_by_, .saved = saved_ == state_.iteration};
 }
 
 void Run::step() {
   const auto start = Clock::now();
   const Trainer::StepResult result =
-      trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples));
+      trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples),
+                     [this] { return wants_to_stop(); });
+  stop_agreed_ = result.stop;
   ++state_.iteration;
   state_.consumed_train += global_batch();
   if (result.skipped)
@@ -301,7 +349,7 @@ void Run::final_evaluations() {
 }
 
 void Run::sample() {
-  if (config_.train.sample_prompt.empty()) return;
+  if (config_.train.sample_prompt.empty() || !leads()) return;
   const std::string text =
       sample_text(trainer_->stage(), trainer_->stream(), *tokenizer_, config_.train.sample_prompt,
                   SampleOptions{.max_new_tokens = config_.train.sample_tokens});
@@ -324,20 +372,32 @@ void Run::save() {
   saved_ = state_.iteration;
 }
 
+// Asked within a step, so that the ranks agree with the loss; the clock is the first rank's.
+bool Run::wants_to_stop() const {
+  const auto minutes = config_.train.exit_minutes;
+  return stop_.asked() ||
+         (leads() && minutes && seconds_since(began_) > 60.0 * static_cast<double>(*minutes));
+}
+
+// The signal that the first rank which got one names; empty: time is up.
+std::string Run::agreed_reason() const {
+  for (const std::string& name : world_.exchange(stop_.name()))
+    if (!name.empty()) return name;
+  return {};
+}
+
 // Megatron's checkpoint_and_decide_exit: what may end a run between two steps, each with the state saved.
-bool Run::asked_to_end(const StopSignal& stop) {
+bool Run::asked_to_end() {
   const TrainConfig& train = config_.train;
   const auto end = [&](std::string reason) {
     if (saved_ != state_.iteration) save();
     end_reason_ = std::move(reason);
     return true;
   };
-  if (stop.asked()) {
-    stopped_by_ = stop.name();
-    return end(stopped_by_);
-  }
+  if (stop_agreed_) stopped_by_ = agreed_reason();
+  if (!stopped_by_.empty()) return end(stopped_by_);
   if (config_.checkpoint.save_interval && state_.iteration % *config_.checkpoint.save_interval == 0) save();
-  if (train.exit_minutes && seconds_since(began_) > 60.0 * static_cast<double>(*train.exit_minutes)) {
+  if (stop_agreed_) {
     log("exiting program after ", format_duration(seconds_since(began_)));
     return end("exit-duration-in-mins");
   }
@@ -348,10 +408,55 @@ bool Run::asked_to_end(const StopSignal& stop) {
   return false;
 }
 
+// OMP_NUM_THREADS is what OpenMP would take by itself.
+int threads_of_a_rank(const PretrainConfig& config, int share) {
+  if (config.train.threads > 0) return config.train.threads;
+  if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
+    if (const auto threads = parse_int(chosen); threads && *threads > 0) return static_cast<int>(*threads);
+  return std::max(1, share);
+}
+
+void use_threads(int threads, int world) {
+  log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
+  set_cpu_threads(threads);
+}
+
 }  // namespace
 
+PretrainResult train_rank(const RankInput& input) {
+  return Run(input).go();
+}
+
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
-  return Run(config, data, tokenizer).go();
+  const StopSignal stop;
+  // The ranks of this process share its cores.
+  const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
+  use_threads(threads, config.parallel.world);
+  const auto run = [&](Communicator& world) {
+    set_cpu_threads(threads);
+    return train_rank({config, data, tokenizer, stop, world});
+  };
+  if (config.parallel.world == 1) return run(*make_self_comm());
+  PretrainResult result;
+  run_thread_ranks(config.parallel.world, {.timeout = config.parallel.peer_timeout()},
+                   [&](Communicator& world) {
+                     mute_this_thread(world.rank() > 0);
+                     const PretrainResult mine = run(world);
+                     if (world.rank() == 0) result = mine;
+                   });
+  return result;
+}
+
+PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
+                     const ProcessRank& rank) {
+  const StopSignal stop;
+  const int threads = threads_of_a_rank(config, rank.cpu_share);
+  use_threads(threads, rank.world.size());
+  if (config.train.threads == 0 && threads < rank.cpu_share)
+    warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
+         rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
+         rank.cpu_share);
+  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here});
 }
 
 }  // namespace megalith

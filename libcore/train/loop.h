@@ -4,6 +4,8 @@
 #include <string>
 
 #include "libcore/config/pretrain_config.h"
+#include "libcore/io/stop_signal.h"
+#include "libcore/parallel/communicator.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/batch.h"
 
@@ -24,12 +26,38 @@ struct PretrainResult {
   bool saved = false;      // the state at `iteration` is in --save
 };
 
-/// Trains a model as `config` (complete: finish() and validate() done) says, from scratch or from the latest
-/// checkpoint of
-/// --load: steps, evaluations, samples, checkpoints, log lines with Megatron's wording on the log,
-/// TensorBoard, JSON lines. `tokenizer` may be null when no sample text is asked for. Throws what its parts
-/// throw; kUsage when the machine's memory is too small or the checkpoint does not fit the options, kData
-/// when loss or gradient stay not finite.
+/// What one rank of a run is given. All of it must outlive the call; the data may be read by several threads.
+struct RankInput {
+  const PretrainConfig& config;  // complete: finish() and validate() done
+  const DataSets& data;
+  const Tokenizer* tokenizer;  // may be null when no sample text is asked for
+  const StopSignal& stop;
+  Communicator& world;
+  int ranks_here = 0;  // of `world`, on this machine; 0: all
+};
+
+/// Trains a model as the configuration says, from scratch or from the latest checkpoint of --load: steps,
+/// evaluations, samples, checkpoints, log lines with Megatron's wording on the log, TensorBoard, JSON lines.
+/// Called by every rank of `world`, as a thread or as a process; rank 0 logs. What all have to agree on
+/// (loss, skipped steps, the end) they do in each step. The result is the same on all ranks. Throws what its
+/// parts throw; kUsage when the machine's memory is too small or the checkpoint does not fit the options,
+/// kData when loss or gradient stay not finite.
+PretrainResult train_rank(const RankInput&);
+
+/// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process, each
+/// with its share of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer);
+
+/// One rank of a run whose other ranks are processes, too.
+struct ProcessRank {
+  Communicator& world;
+  int ranks_here = 1;  // of `world`, on this machine
+  int cpu_share = 1;   // CPUs of this machine for each of them
+};
+
+/// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS says how
+/// many.
+PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
+                     const ProcessRank&);
 
 }  // namespace megalith

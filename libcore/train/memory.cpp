@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/parallel/topology.h"
+#include "libcore/io/file.h"
+#include "libcore/ops/backend.h"
 #include "libcore/train/optimizer.h"
+#include "libcore/train/shards.h"
 
 namespace megalith {
 namespace {
@@ -48,64 +51,62 @@ std::optional<size_t> available_memory() {
   return least;
 }
 
-RecomputePlan recompute_plan(const TrainConfig& train) {
-  return {.granularity = train.recompute,
-          .block = train.recompute_method == "block",
-          .layers = train.recompute_layers.value_or(0)};
+namespace {
+
+// Of the most demanding chunk: chunks take turns on the same tapes and scratch.
+void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chunk) {
+  const StageCost cost = measure({.model = run.model,
+                                  .layers = chunk_layers(run, at, chunk),
+                                  .split = tensor_split(run, at),
+                                  .recompute = recompute_plan(run.train),
+                                  .dtype = model_dtype(run.train),
+                                  .micro_batch = run.train.micro_batch});
+  memory.executor.tape = std::max(memory.executor.tape, cost.tape);
+  memory.training_scratch = std::max(memory.training_scratch, cost.scratch);
+  memory.scratch = std::max({memory.scratch, cost.scratch, cost.evaluation_scratch});
+  memory.forward += cost.forward;
+  memory.backward += cost.backward;
 }
 
-DType model_dtype(const TrainConfig& train) {
-  return train.bf16 ? DType::kBf16 : train.fp16 ? DType::kF16 : DType::kF32;
+void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
+  const std::unique_ptr<Backend> dry = make_dry_backend();
+  Stream stream(*dry);
+  ParamTable params;
+  const std::vector<Stage> stages = make_stages(run, at, params);
+  const ParamStore store(params, stream, store_options(run));
+  const Shards shards(store, run.parallel.sharding, at.data, run.parallel.data);
+  memory.weights = store.value_bytes();
+  memory.grads = store.grad_bytes() + GradBuffer::bytes(shards, run.parallel.sharding);
+  memory.optimizer = Optimizer::state_bytes(shards.elements(), store.values().dtype);
+  memory.parameters = store.parameters();
 }
 
-BatchShape batch_shape(const ModelConfig& model, const ParallelConfig& parallel, const TrainConfig& train,
-                       int data_rank) {
-  return {.seq_length = model.seq_length,
-          .micro_batch = train.micro_batch,
-          .microbatches = train.global_batch / (train.micro_batch * parallel.data),
-          .data_rank = data_rank,
-          .data_size = parallel.data};
+}  // namespace
+
+RunMemory run_memory(const RunShape& run, const Coord& at) {
+  RunMemory memory;
+  for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
+  add_state(memory, run, at);
+  const int64_t rows =
+      run.parallel.sequence ? run.model.seq_length / run.parallel.tensor : run.model.seq_length;
+  memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline));
+  memory.executor.messages = tapes_in_flight(training_plan(run, 0));
+  memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
+  memory.executor.dtype = model_dtype(run.train);
+  memory.links = Executor::link_bytes({.rank = at.pipeline, .ranks = run.parallel.pipeline}, memory.executor);
+  memory.batch = Batch::bytes(batch_shape(run));
+  memory.host = Batch::host_bytes(batch_shape(run));
+  memory.scalars = Arena::bytes_of(DType::kF64, {StepScalar::kCount});
+  return memory;
 }
 
-RunMemory run_memory(const ModelConfig& model, const ParallelConfig& parallel, const TrainConfig& train,
-                     int pipeline) {
-  const Topology topology(parallel, parallel.world);
-  const int chunks =
-      parallel.layers_per_chunk ? model.layers / parallel.pipeline / *parallel.layers_per_chunk : 1;
-  const BatchShape batch = batch_shape(model, parallel, train);
-  RunMemory bill;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const LayerRange range = topology.stage_layers(model.layers, pipeline, chunk, chunks);
-    const StageCost cost =
-        measure({.model = model,
-                 .layers = {.first = range.first,
-                            .count = range.count,
-                            .embedding = range.first == 0,
-                            .head = range.first + range.count == model.layers},
-                 .split = {.rank = 0, .size = parallel.tensor, .sequence = parallel.sequence},
-                 .recompute = recompute_plan(train),
-                 .dtype = model_dtype(train),
-                 .micro_batch = train.micro_batch});
-    bill.weights += cost.values;
-    bill.grads += cost.grads;
-    bill.parameters += cost.parameters;
-    bill.executor.tape = std::max(bill.executor.tape, cost.tape);
-    bill.training_scratch = std::max(bill.training_scratch, cost.scratch);
-    bill.scratch = std::max({bill.scratch, cost.scratch, cost.evaluation_scratch});
-    bill.forward += cost.forward;
-    bill.backward += cost.backward;
-  }
-  const auto elements = static_cast<int64_t>(bill.grads / size_of(DType::kF32));
-  bill.optimizer = Optimizer::state_bytes(elements, model_dtype(train)) /
-                   (parallel.distributed_optimizer ? static_cast<size_t>(parallel.data) : 1);
-  bill.executor.tapes = tapes_in_flight(
-      plan_pipeline(pipeline, parallel.pipeline, chunks, batch.microbatches, parallel.pipeline));
-  const int64_t rows = parallel.sequence ? model.seq_length / parallel.tensor : model.seq_length;
-  bill.executor.boundary = {rows, train.micro_batch, model.hidden};
-  bill.executor.dtype = model_dtype(train);
-  bill.links = Executor::boundary_bytes({.rank = pipeline, .ranks = parallel.pipeline}, bill.executor);
-  bill.batch = Batch::bytes(batch);
-  return bill;
+size_t memory_of_all_ranks(const RunShape& run) {
+  // Data-parallel ranks are alike.
+  size_t sum = 0;
+  for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
+    for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
+      sum += run_memory(run, {.tensor = tensor, .pipeline = pipeline}).total();
+  return sum * static_cast<size_t>(run.parallel.data);
 }
 
 std::string RunMemory::text() const {
@@ -113,7 +114,7 @@ std::string RunMemory::text() const {
   return concat("weights ", bytes(weights), ", gradients ", bytes(grads), ", optimizer ", bytes(optimizer),
                 ", activations ", executor.tapes, " x ", bytes(executor.tape),
                 links > 0 ? concat(", pipeline links ", bytes(links)) : std::string(), ", scratch ",
-                bytes(scratch), ", batch ", bytes(batch), ": ", bytes(total()));
+                bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host), ": ", bytes(total()));
 }
 
 }  // namespace megalith

@@ -5,44 +5,41 @@
 #include <optional>
 #include <string>
 
-#include "libcore/config/model_config.h"
-#include "libcore/config/parallel_config.h"
-#include "libcore/config/train_config.h"
 #include "libcore/model/measure.h"
-#include "libcore/train/batch.h"
 #include "libcore/train/executor.h"
+#include "libcore/train/layout.h"
 
 namespace megalith {
 
 /// What one rank of a run allocates, in bytes, and the sizes that the executor is made with. Found by running
-/// the real Stage on the dry backend and counting the real plan: the trainer allocates these very arenas, the
-/// planner reads the same figures.
+/// the real Stage on the dry backend, placing the real parameters and counting the real plan: the trainer
+/// allocates these very arenas, the planner reads the same figures.
 struct RunMemory {
-  size_t weights = 0, grads = 0;
-  size_t optimizer =
-      0;  // moments, and fp32 masters of a 16-bit model; this rank's part with the distributed optimizer
+  size_t weights = 0;           // values, and constants such as rotary angles
+  size_t grads = 0;             // fp32; with ZeRO-2 two buckets' and a tied table's, and this rank's shard
+  size_t optimizer = 0;         // this rank's moments, and fp32 masters of a 16-bit model
   ExecutorSize executor;        // tape bytes * tapes are the activations
-  size_t links = 0;             // pipeline boundaries
+  size_t links = 0;             // pipeline boundaries and messages on their way
   size_t scratch = 0;           // what layers take and give back, in training or in evaluation
   size_t training_scratch = 0;  // the part of it that training takes
   size_t batch = 0;             // one step's tokens
-  int64_t parameters = 0;       // on this rank, tied ones once
-  Cost forward, backward;       // of one microbatch, all chunks of this rank
+  size_t host = 0;         // of the host's memory: this step's and the next one's samples as they are read
+  size_t scalars = 0;      // StepScalar
+  int64_t parameters = 0;  // on this rank, tied ones once
+  Cost forward, backward;  // of one microbatch, all chunks of this rank
 
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
-  size_t total() const { return weights + grads + optimizer + activations() + links + scratch + batch; }
+  size_t total() const {
+    return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars;
+  }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;
 };
 
-/// The bill of the rank at pipeline place `pipeline` (and tensor rank 0), for configurations that finish()
-/// has completed. kUsage when the pipeline cannot be planned so.
-RunMemory run_memory(const ModelConfig&, const ParallelConfig&, const TrainConfig&, int pipeline = 0);
-
-/// The parts of a configuration that the trainer and the bill share.
-RecomputePlan recompute_plan(const TrainConfig&);
-DType model_dtype(const TrainConfig&);
-BatchShape batch_shape(const ModelConfig&, const ParallelConfig&, const TrainConfig&, int data_rank = 0);
+/// The memory of the rank at `at`. kUsage when the pipeline cannot be planned so.
+RunMemory run_memory(const RunShape&, const Coord& at = {});
+/// That of all ranks together, for what they share of one machine's memory.
+size_t memory_of_all_ranks(const RunShape&);
 
 /// Bytes that this process may still take on this machine: what the system has available, and less if a
 /// control group (a container) sets a limit. Nothing when the system does not say.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "libcore/train/tensorboard.h"
 
 namespace megalith {

@@ -1,6 +1,7 @@
 #include "libcore/train/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "libcore/base/error.h"
 #include "libcore/model/ctx.h"
@@ -9,97 +10,95 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kArenaAlign = 256;
-
-size_t flat_bytes(int64_t elements) {
-  const size_t bytes = static_cast<size_t>(elements) * size_of(DType::kF32);
-  return (bytes + kArenaAlign - 1) / kArenaAlign * kArenaAlign;
-}
-
 bool own_masters(DType values) {
   return values != DType::kF32;
+}
+
+std::vector<OwnedPart> trainable_parts(const ParamTable& table, const ParamStore& store,
+                                       const Shards& shards) {
+  std::vector<OwnedPart> parts = owned_parts(table, store, shards);
+  std::erase_if(parts, [](const OwnedPart& part) { return !part.param->trainable; });
+  return parts;
 }
 
 }  // namespace
 
 size_t Optimizer::state_bytes(int64_t elements, DType values) {
-  return flat_bytes(elements) * (own_masters(values) ? 3 : 2);
+  return Arena::bytes_of(DType::kF32, {elements}) * (own_masters(values) ? 3 : 2);
 }
 
-Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, Stream& stream,
+Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Shards& shards, Stream& stream,
                      const AdamSettings& settings)
     : store_(store),
+      shards_(shards),
       settings_(settings),
-      ranges_(make_ranges(table, store)),
-      arena_(make_arena(stream.backend(), "optimizer", state_bytes(store.elements(), store.values().dtype))) {
-  const Shape flat{store.elements()};
+      parts_(trainable_parts(table, store, shards)),
+      ranges_(make_ranges()),
+      arena_(
+          make_arena(stream.backend(), "optimizer", state_bytes(shards.elements(), store.values().dtype))) {
+  const Shape flat{shards.elements()};
   m_ = arena_.make(DType::kF32, flat, "first moments");
   v_ = arena_.make(DType::kF32, flat, "second moments");
   stream.fill(m_, 0);
   stream.fill(v_, 0);
-  masters_ = own_masters(store.values().dtype) ? arena_.make(DType::kF32, flat, "masters") : store.values();
+  if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
   take_values(stream);
 }
 
 // Neighbours of one kind become one range: the alignment gaps between them are zero in values and gradients
 // and stay zero.
-std::vector<Optimizer::Range> Optimizer::make_ranges(const ParamTable& table, const ParamStore& store) {
-  struct Placed {
-    int64_t begin, end;
-    const Param* param;
-  };
-  std::vector<Placed> placed;
-  for (const Param& param : table.all())
-    placed.push_back({store.offset(param), store.offset(param) + param.value.elements(), &param});
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const Placed& a, const Placed& b) { return a.begin < b.begin; });
+std::vector<Optimizer::Range> Optimizer::make_ranges() const {
   std::vector<Range> ranges;
-  bool joined = false;  // the last range may grow
-  int64_t done = 0;     // a tied parameter that lies where another does is updated once
-  for (const Placed& p : placed) {
-    if (p.begin < done) continue;
-    done = p.end;
-    if (!p.param->trainable) {
-      joined = false;
-    } else if (joined && ranges.back().decay == p.param->decay) {
-      ranges.back().end = p.end;
-    } else {
-      ranges.push_back({p.begin, p.end, p.param->decay});
-      joined = true;
-    }
+  std::vector<OwnedPart> parts = parts_;
+  std::sort(parts.begin(), parts.end(), [](const OwnedPart& a, const OwnedPart& b) { return a.at < b.at; });
+  for (const OwnedPart& part : parts) {
+    const int64_t begin = store_.offset(*part.param) + part.first;
+    const OwnRange where{begin, begin + part.elements, part.at};
+    const bool joins = !ranges.empty() && ranges.back().decay == part.param->decay &&
+                       begin - ranges.back().where.end < ParamStore::kAlign &&
+                       begin - ranges.back().where.begin == part.at - ranges.back().where.at;
+    if (joins)
+      ranges.back().where.end = where.end;
+    else
+      ranges.push_back({where, part.param->decay});
   }
   return ranges;
 }
 
-View Optimizer::part(View flat, const Param& param) const {
-  const int64_t begin = store_.offset(param);
-  return flat.rows(begin, begin + param.value.elements()).as_shape(param.value.shape);
+View Optimizer::master(const OwnedPart& part) const {
+  if (masters_) return masters_.rows(part.at, part.at + part.elements);
+  const int64_t begin = store_.offset(*part.param) + part.first;
+  return store_.values().rows(begin, begin + part.elements);
 }
 
 void Optimizer::take_values(Stream& stream) {
-  if (masters_.data != store_.values().data) stream.copy(masters_, store_.values());
+  if (!masters_) return;
+  for (const OwnRange& range : shards_.own())
+    stream.copy(masters_.rows(range.at, range.at + range.elements()),
+                store_.values().rows(range.begin, range.end));
 }
 
-void Optimizer::give_values(Stream& stream) {
-  if (masters_.data != store_.values().data) stream.copy(store_.values(), masters_);
+void Optimizer::give_corrections(double* scalars) const {
+  const auto step = static_cast<double>(steps_ + 1);
+  scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(settings_.beta1, step);
+  scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
 }
 
-void Optimizer::step(Stream& stream, double learning_rate, float grad_scale) {
-  ++steps_;
-  const bool split = masters_.data != store_.values().data;
-  for (const Range& range : ranges_)
-    run(stream, AdamW{.master = masters_.rows(range.begin, range.end),
-                      .m = m_.rows(range.begin, range.end),
-                      .v = v_.rows(range.begin, range.end),
-                      .grad = store_.grads().rows(range.begin, range.end),
-                      .value = split ? store_.values().rows(range.begin, range.end) : View{},
-                      .lr = learning_rate,
+void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars) {
+  for (const auto& [where, decay] : ranges_) {
+    const View value = store_.values().rows(where.begin, where.end);
+    const auto state = [&](View flat) { return flat.rows(where.at, where.at + where.elements()); };
+    run(stream, AdamW{.master = masters_ ? state(masters_) : value,
+                      .m = state(m_),
+                      .v = state(v_),
+                      .grad = grads.of(where),
+                      .value = masters_ ? value : View{},
+                      .scalars = scalars,
                       .beta1 = settings_.beta1,
                       .beta2 = settings_.beta2,
                       .eps = settings_.eps,
-                      .weight_decay = range.decay ? settings_.weight_decay : 0.0,
-                      .step = steps_,
-                      .grad_scale = grad_scale});
+                      .weight_decay = decay ? settings_.weight_decay : 0.0});
+  }
 }
 
 }  // namespace megalith

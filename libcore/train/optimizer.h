@@ -5,6 +5,8 @@
 
 #include "libcore/model/param_store.h"
 #include "libcore/tensor/arena.h"
+#include "libcore/train/grad_buffer.h"
+#include "libcore/train/shards.h"
 
 namespace megalith {
 
@@ -12,44 +14,51 @@ struct AdamSettings {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
 };
 
-/// AdamW over the flat range of a ParamStore: first and second moment, and fp32 masters when the values are
-/// 16 bits wide (an fp32 model is its own master). Frozen parameters are left alone; Param::decay chooses
-/// where weight decay applies. Refers to table and store, which must outlive it.
+/// AdamW over the part of a rank's flat values that the rank owns: first and second moment, and fp32 masters
+/// when the values are 16 bits wide (an fp32 model is its own master), each one flat tensor in the order of
+/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies. Refers to
+/// table, store and shards, which must outlive it.
 class Optimizer {
  public:
-  Optimizer(const ParamTable&, const ParamStore&, Stream&, const AdamSettings&);
+  Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
-  /// One update with gradient * grad_scale.
-  void step(Stream&, double learning_rate, float grad_scale);
-  /// Updates made so far, for Adam's bias correction; set when a run is resumed.
+  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update.
+  void give_corrections(double* scalars) const;
+  /// One update with what StepScalar says: learning rate, corrections, scale of the gradients; none when the
+  /// step is skipped. The caller says afterwards, with set_steps(), whether it was one.
+  void step(Stream&, const GradBuffer&, ConstView scalars);
+  /// Updates made so far.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   /// Masters from the values, after these were set by somebody else.
   void take_values(Stream&);
-  /// Values from the masters, after these were loaded.
-  void give_values(Stream&);
 
-  /// The state of one parameter, [its local shape] f32. master() is the value itself in an fp32 model.
-  View m(const Param& param) const { return part(m_, param); }
-  View v(const Param& param) const { return part(v_, param); }
-  View master(const Param& param) const { return part(masters_, param); }
+  /// The stretches of parameters whose state lies here, and that state: [part.elements] f32. master() is the
+  /// value itself in an fp32 model.
+  const std::vector<OwnedPart>& parts() const { return parts_; }
+  View m(const OwnedPart& part) const { return m_.rows(part.at, part.at + part.elements); }
+  View v(const OwnedPart& part) const { return v_.rows(part.at, part.at + part.elements); }
+  View master(const OwnedPart&) const;
+  bool has_masters() const { return static_cast<bool>(masters_); }
 
-  /// Bytes of the state for that many elements (a store's elements()).
+  size_t bytes() const { return arena_.peak(); }
+  /// Bytes of the state for that many elements.
   static size_t state_bytes(int64_t elements, DType values);
 
  private:
-  struct Range {  // of the flat tensors, in elements
-    int64_t begin, end;
+  struct Range {
+    OwnRange where;
     bool decay;
   };
-  static std::vector<Range> make_ranges(const ParamTable&, const ParamStore&);
-  View part(View flat, const Param&) const;
+  std::vector<Range> make_ranges() const;
 
   const ParamStore& store_;
+  const Shards& shards_;
   AdamSettings settings_;
+  std::vector<OwnedPart> parts_;  // of trainable parameters
   std::vector<Range> ranges_;
   Arena arena_;
-  View m_, v_, masters_;  // [elements] f32
+  View m_, v_, masters_;  // [shards.elements()] f32; no masters for an fp32 model
   int64_t steps_ = 0;
 };
 

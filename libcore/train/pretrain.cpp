@@ -1,35 +1,24 @@
 #include "libcore/train/pretrain.h"
 
+#include <exception>
 #include <memory>
 #include <utility>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/vocab_padding.h"
-#include "libcore/data/dataset_builder.h"
-#include "libcore/data/sampler.h"
-#include "libcore/data/token_check.h"
-#include "libcore/data/tokenizer_files.h"
+#include "libcore/data/indexed/token_check.h"
+#include "libcore/data/samples/batch_sampler.h"
+#include "libcore/data/samples/dataset_builder.h"
+#include "libcore/launch/rank_world.h"
+#include "libcore/parallel/topology.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {
 
-void use_threads([[maybe_unused]] int threads) {
-#ifdef _OPENMP
-  if (threads > 0) omp_set_num_threads(threads);
-  log("using ", omp_get_max_threads(), " threads");
-#else
-  log("using 1 thread");
-#endif
-}
-
-// The ranks of Megatron's line of that name; tensor, pipeline and all others are 1 as long as there is one
-// rank.
+// Megatron's line of that name.
 void log_world(const ParallelConfig& parallel) {
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
@@ -80,17 +69,68 @@ TrainingDatasets open_data(const PretrainConfig& config) {
   return data;
 }
 
-}  // namespace
-
-PretrainResult pretrain(PretrainConfig config) {
-  use_threads(config.train.threads);
+/// Tokenizer and data of a run, opened; then `run` trains with them.
+template <class Run>
+PretrainResult with_data(PretrainConfig config, const Run& run) {
   log_world(config.parallel);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
   const TrainingDatasets data = open_data(config);
-  return train(config,
-               {.train = data_set_of(data[0]), .valid = data_set_of(data[1]), .test = data_set_of(data[2])},
-               tokenizer.get());
+  return run(
+      config,
+      DataSets{.train = data_set_of(data[0]), .valid = data_set_of(data[1]), .test = data_set_of(data[2])},
+      tokenizer.get());
+}
+
+/// What all ranks have to be given alike: not where a rank writes, nor how many cores its machine has.
+Json agreed_options(const PretrainConfig& config) {
+  PretrainConfig shared = config;
+  shared.train.threads = 0;
+  shared.train.tensorboard = shared.train.log_json = shared.train.report = "";
+  shared.data.cache = "";
+  return to_json(shared);
+}
+
+void log_ranks(const RankWorld& ranks, const Topology& topology, const std::string& device) {
+  for (size_t i = 0; i < ranks.places.size(); ++i) {
+    const RankPlace& place = ranks.places[i];
+    const Coord at = topology.coord(static_cast<int>(i));
+    log(" > rank ", i, ": ", place.host, " (", place.address, "), ", device, " with ", place.cpus.size(),
+        place.cpus.size() == 1 ? " core" : " cores", ", tensor ", at.tensor, ", pipeline ", at.pipeline,
+        ", data ", at.data);
+  }
+}
+
+PretrainResult pretrain_rank(const PretrainConfig& config, const Launch& launch) {
+  const RankWorld ranks = enter_rank_world({.launch = launch,
+                                            .options = agreed_options(config),
+                                            .meeting = config.parallel.meeting_timeout(),
+                                            .wait = config.parallel.peer_timeout()});
+  log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
+  try {
+    return with_data(config, [&](const auto&... run) {
+      return train(run..., ProcessRank{.world = *ranks.comm,
+                                       .ranks_here = ranks_beside(ranks.places, launch.rank),
+                                       .cpu_share = cpu_share(ranks.places, launch.rank)});
+    });
+  } catch (const std::exception& error) {
+    ranks.comm->abort(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+PretrainResult pretrain(PretrainConfig config, const std::optional<LaunchedRank>& rank) {
+  if (!rank || rank->launch.world == 1)
+    return with_data(std::move(config), [](const auto&... run) { return train(run...); });
+  mute_this_thread(!rank->logs);
+  try {
+    return pretrain_rank(config, rank->launch);
+  } catch (const Error& error) {
+    mute_this_thread(false);
+    throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));
+  }
 }
 
 }  // namespace megalith

@@ -8,9 +8,9 @@
 
 #include "libcore/base/chart.h"
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 namespace {

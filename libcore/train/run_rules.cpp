@@ -1,34 +1,47 @@
 #include "libcore/train/run_rules.h"
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "libcore/base/text.h"
 
 namespace megalith {
 namespace {
 
-void refuse_ranks(const PretrainConfig& config, Problems& problems) {
-  const auto refuse = [&](const char* what, int64_t ranks) {
-    if (ranks > 1)
-      problems.add(what, ' ', ranks,
-                   " needs several ranks, which this version does not have yet; leave it at 1");
+/// Complains when the layout is of other than the ranks that there are.
+void check_ranks(const ParallelConfig& parallel, Problems& problems) {
+  const auto refuse = [&](const char* option, int size) {
+    if (size > 1) problems.add(option, ' ', size, " is not supported yet; leave it at 1");
   };
-  refuse("--tensor-model-parallel-size", config.parallel.tensor);
-  refuse("--pipeline-model-parallel-size", config.parallel.pipeline);
-  refuse("--context-parallel-size", config.parallel.context);
-  refuse("--expert-model-parallel-size", config.parallel.expert);
-  refuse("--data-parallel-size", config.parallel.data);
-  if (config.parallel.data <= 1 && config.parallel.model_ranks() == 1)
-    refuse("--world-size", config.parallel.world);
-  // As torchrun sets it.
-  if (const char* world = std::getenv("WORLD_SIZE"))
-    if (const auto ranks = parse_int(world)) refuse("WORLD_SIZE (environment)", *ranks);
+  refuse("--context-parallel-size", parallel.context);
+  refuse("--expert-model-parallel-size", parallel.expert);
+  const int given = std::max({parallel.processes, parallel.nproc, 1});
+  const bool legal =
+      parallel.context == 1 && int64_t{parallel.data} * parallel.model_ranks() == parallel.world;
+  if (legal && parallel.world != given && parallel.processes > 0)
+    problems.add("the layout needs ", parallel.world, " ranks (tensor ", parallel.tensor, " * pipeline ",
+                 parallel.pipeline, " * data ", parallel.data, ") and ", given,
+                 " processes were started; start ", parallel.world);
+  else if (legal && parallel.world != given)
+    problems.add("the layout needs ", parallel.world, " ranks (tensor ", parallel.tensor, " * pipeline ",
+                 parallel.pipeline, " * data ", parallel.data, ") and --nproc gives ", given,
+                 "; give --nproc ", parallel.world);
+  else if (legal && parallel.processes == 0 && parallel.local_world != parallel.world)
+    problems.add("--local-world-size ", parallel.local_world, ": all ", parallel.world,
+                 " ranks are threads of this process; leave it out");
 }
 
 }  // namespace
 
 void check_run(const PretrainConfig& config, Problems& problems) {
-  refuse_ranks(config, problems);
+  check_ranks(config.parallel, problems);
+  if (config.parallel.nproc > 1 && config.train.device == "cuda")
+    problems.add("--nproc ", config.parallel.nproc,
+                 " and --device cuda contradict each other: the ranks of "
+                 "one process compute on the CPU; give --device cpu");
+  if (config.parallel.processes > 1 && config.train.device == "cuda")
+    problems.add(config.parallel.processes,
+                 " processes and --device cuda contradict each other: messages between processes are in host "
+                 "memory; give --device cpu");
   if (config.train.fp16) problems.add("--fp16 is not supported yet; give --bf16, or neither for fp32");
   if (config.data.data_path.empty()) problems.add("--data-path is missing");
   const bool tokenizer = !config.tokenizer.type.empty();
@@ -39,6 +52,9 @@ void check_run(const PretrainConfig& config, Problems& problems) {
         "--vocab-size");
   const std::string& prompt = config.train.sample_prompt;
   if (!tokenizer && !prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
+  if (!prompt.empty() && config.parallel.model_ranks() > 1)
+    problems.add("--sample-prompt needs the whole model on one rank, not on ", config.parallel.model_ranks(),
+                 "; leave it out, and sample from a checkpoint with megalith-generate");
   if (valid_utf8_prefix(prompt) != prompt.size())
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
 }

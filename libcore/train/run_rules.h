@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "libcore/base/json.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 
-/// Complains about what this version cannot do (several ranks, --fp16), and about what training needs and was
-/// not given.
+/// Complains about what this version cannot do (context and expert ranks, --fp16, processes on GPUs), about a
+/// layout of other than the processes' or --nproc ranks, and about what training needs and was not given.
 void check_run(const PretrainConfig&, Problems&);
 
 /// kUsage, with every difference, when `args` (a checkpoint's; `from` names it) describe a model whose

@@ -61,8 +61,9 @@ std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatche
   return plan;
 }
 
-std::vector<Step> plan_forward(int chunks, int microbatches) {
-  return forward_order(chunks, microbatches, 1);
+std::vector<Step> plan_forward(int ranks, int chunks, int microbatches) {
+  check(0, ranks, chunks, microbatches, ranks);
+  return forward_order(chunks, microbatches, ranks);
 }
 
 int tapes_in_flight(const std::vector<Step>& plan) {

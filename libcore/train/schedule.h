@@ -22,8 +22,10 @@ std::ostream& operator<<(std::ostream&, const Step&);  // "F1.3": chunk 1, micro
 /// `ranks`. Throws kUsage when the interleaving cannot be cut so.
 std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatches, int group);
 
-/// The order of evaluation: every microbatch forward through every chunk, one after the other.
-std::vector<Step> plan_forward(int chunks, int microbatches);
+/// The order of evaluation, the same on each of `ranks` pipeline ranks: each chunk in turn takes `ranks`
+/// microbatches, so that the first rank's next chunk finds its input ready when it comes to it. Throws kUsage
+/// as plan_pipeline.
+std::vector<Step> plan_forward(int ranks, int chunks, int microbatches);
 
 /// Most microbatch-chunks whose forward is done and whose backward is not, at any time of `plan`: the tapes
 /// that a rank needs.

@@ -1,71 +1,127 @@
 #include "libcore/train/trainer.h"
 
-#include <cmath>
+#include <array>
 
 #include "libcore/base/error.h"
 #include "libcore/ops/backend.h"
+#include "libcore/ops/step.h"
 
 namespace megalith {
 
-Trainer::Trainer(const ModelConfig& model, const ParallelConfig& parallel, const TrainConfig& train,
-                 Backend& backend)
-    : train_(train),
+Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
+    : run_(run),
       stream_(backend.make_stream()),
-      bill_(run_memory(model, parallel, train)),
-      self_(make_self_comm()),
-      region_(*self_),
-      scratch_(make_arena(backend, "scratch", bill_.scratch)),
-      batch_arena_(make_arena(backend, "batch", bill_.batch)) {
-  if (parallel.world != 1) fail(ErrorKind::kInternal, "trainer: made for one rank, not ", parallel.world);
-  stages_.emplace_back(model, Layers{.first = 0, .count = model.layers}, TensorSplit{}, params_,
-                       recompute_plan(train));
-  store_ = std::make_unique<ParamStore>(params_, stream_, StoreOptions{.dtype = model_dtype(train)});
-  initialize(params_, stream_, static_cast<uint64_t>(train.seed));
-  grads_ = std::make_unique<GradBuffer>(*store_, *self_, stream_);
-  optimizer_ = std::make_unique<Optimizer>(params_, *store_, stream_,
+      memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
+      links_(make_arena(backend, "pipeline links", memory_.links)),
+      groups_(Topology(run.parallel, world.size()), world),
+      region_(*groups_.tensor, run.parallel.sequence),
+      stages_(make_stages(run, groups_.at, params_)),
+      scratch_(make_arena(backend, "scratch", memory_.scratch)),
+      batch_arena_(make_arena(backend, "batch", Batch::bytes(batch_shape(run)))),
+      scalar_arena_(make_arena(backend, "scalars", memory_.scalars)),
+      training_plan_(training_plan(run, groups_.at.pipeline)),
+      evaluation_plan_(evaluation_plan(run)) {
+  const Sharding sharding = run.parallel.sharding;
+  const TrainConfig& train = run.train;
+  store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
+  shards_ = std::make_unique<Shards>(*store_, sharding, groups_.at.data, run.parallel.data);
+  grads_ = std::make_unique<GradBuffer>(params_, *store_, groups_, *shards_, sharding, backend);
+  optimizer_ = std::make_unique<Optimizer>(params_, *store_, *shards_, stream_,
                                            AdamSettings{.beta1 = train.beta1,
                                                         .beta2 = train.beta2,
                                                         .eps = train.adam_eps,
                                                         .weight_decay = train.weight_decay});
-  executor_ = std::make_unique<Executor>(stages_, PipelinePlace{}, bill_.executor, backend);
-  batch_ = std::make_unique<Batch>(batch_arena_, megalith::batch_shape(model, parallel, train));
-  training_plan_ = plan_pipeline(0, 1, 1, batch_->shape().microbatches, 1);
-  evaluation_plan_ = plan_forward(1, batch_->shape().microbatches);
+  executor_ = std::make_unique<Executor>(stages_, pipeline_place(), memory_.executor, links_, backend);
+  batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at.data));
+  scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
+}
+
+void Trainer::initialize() {
+  megalith::initialize(params_, stream_, static_cast<uint64_t>(run_.train.seed));
+  optimizer_->take_values(stream_);
+}
+
+PipelinePlace Trainer::pipeline_place() const {
+  return {.rank = groups_.at.pipeline,
+          .ranks = run_.parallel.pipeline,
+          .forward = groups_.forward.get(),
+          .backward = groups_.backward.get()};
 }
 
 Ctx Trainer::context(bool training) {
   return {.compute = stream_,
           .tp = region_,
           .scratch = scratch_,
-          .key = {.seed = static_cast<uint32_t>(train_.seed)},
+          .key = {.seed = static_cast<uint32_t>(run_.train.seed)},
           .training = training};
 }
 
-Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, double learning_rate) {
+void Trainer::begin_scalars(double learning_rate) {
+  std::array<double, StepScalar::kCount> host{};
+  host[StepScalar::kLossScale] = 1;
+  host[StepScalar::kLearningRate] = learning_rate;
+  optimizer_->give_corrections(host.data());
+  stream_.from_host(scalars_, host.data());
+}
+
+// Every tensor-parallel rank of the last stage has the loss of its data-parallel rank; one of them counts.
+void Trainer::sum_scalars() {
+  if (groups_.at.tensor > 0) stream_.fill(scalar(StepScalar::kLoss), 0);
+  groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
+}
+
+Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, double learning_rate,
+                                  const std::function<bool()>& stop) {
   batch_->load(stream_, read, consumed);
+  begin_scalars(learning_rate);
   grads_->zero(stream_);
-  StepResult result;
-  result.loss = executor_->run(context(true), training_plan_, batch_->microbatches());
-  grads_->reduce(stream_);
-  result.grad_norm = grads_->norm(stream_);
-  result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.grad_norm);
-  if (!result.skipped)
-    optimizer_->step(stream_, learning_rate,
-                     static_cast<float>(clip_factor(result.grad_norm, train_.clip_grad)));
-  return result;
+  executor_->run(context(true), training_plan_, batch_->microbatches(), scalar(StepScalar::kLoss),
+                 grads_.get());
+  grads_->finish(stream_);
+  grads_->add_squares(stream_, scalar(StepScalar::kSumSquares));
+  if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
+  sum_scalars();
+  run(stream_, DecideStep{.scalars = scalars_, .max_norm = run_.train.clip_grad});
+  optimizer_->step(stream_, *grads_, scalars_);
+  grads_->gather(stream_);
+
+  std::array<double, StepScalar::kCount> host{};
+  stream_.to_host(host.data(), scalars_);
+  stream_.synchronize();
+  const bool skipped = host[StepScalar::kSkip] != 0;
+  if (!skipped) optimizer_->set_steps(optimizer_->steps() + 1);
+  return {.loss = host[StepScalar::kLoss],
+          .grad_norm = host[StepScalar::kNorm],
+          .skipped = skipped,
+          .stop = host[StepScalar::kStop] != 0};
 }
 
 double Trainer::evaluate(const SampleReader& read, int64_t consumed) {
   evaluated_ = true;
-  batch_->load(stream_, read, consumed);
-  return executor_->run(context(false), evaluation_plan_, batch_->microbatches());
+  batch_->load_now(stream_, read, consumed);
+  begin_scalars(0);
+  executor_->run(context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
+  sum_scalars();
+  double loss = 0;
+  stream_.to_host(&loss, scalar(StepScalar::kLoss));
+  stream_.synchronize();
+  return loss;
 }
 
 void Trainer::check_memory() const {
-  const size_t scratch = evaluated_ ? bill_.scratch : bill_.training_scratch;
-  if (executor_->tape_peak() != bill_.executor.tape || scratch_.peak() != scratch)
-    fail(ErrorKind::kInternal, "memory: the plan said ", bill_.executor.tape, " bytes of activations and ",
-         scratch, " of scratch, the run took ", executor_->tape_peak(), " and ", scratch_.peak());
+  const auto check = [&](const char* what, size_t planned, size_t used) {
+    if (planned != used)
+      fail(ErrorKind::kInternal, "memory of rank ", groups_.world.rank(), ": the plan said ", planned,
+           " bytes of ", what, ", the run took ", used);
+  };
+  check("weights", memory_.weights, store_->value_bytes());
+  check("gradients", memory_.grads, store_->grad_bytes() + grads_->used());
+  check("optimizer state", memory_.optimizer, optimizer_->bytes());
+  check("activations", memory_.executor.tape, executor_->tape_peak());
+  check("pipeline links", memory_.links, links_.peak());
+  check("scratch", evaluated_ ? memory_.scratch : memory_.training_scratch, scratch_.peak());
+  check("the batch", memory_.batch, batch_arena_.peak());
+  check("scalars", memory_.scalars, scalar_arena_.peak());
 }
 
 }  // namespace megalith

@@ -6,58 +6,79 @@
 
 #include "libcore/model/param_store.h"
 #include "libcore/model/stage.h"
+#include "libcore/parallel/groups.h"
 #include "libcore/train/batch.h"
 #include "libcore/train/executor.h"
 #include "libcore/train/grad_buffer.h"
+#include "libcore/train/layout.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/optimizer.h"
 
 namespace megalith {
 
-/// One rank's model with all that training it takes: parameters, gradients, optimizer, executor, in arenas of
-/// the sizes that run_memory() says. Its steps are the whole of the mathematics of a run; when to evaluate,
-/// log and save is the loop's.
+/// One rank's part of a model with all that training it takes: parameters, gradients, optimizer, executor, in
+/// arenas of the sizes that run_memory() says. Its steps are the whole of the mathematics of a run; when to
+/// evaluate, log and save is the loop's. Every rank of `world` makes one and calls the same functions with
+/// the same arguments; their results are the same on all of them.
 class Trainer {
  public:
-  /// Configurations after finish(). The parameters have their initial values (train.seed); set others through
-  /// params() and call optimizer().take_values(). The backend must outlive it.
-  Trainer(const ModelConfig&, const ParallelConfig&, const TrainConfig&, Backend&);
+  /// The parameters have no values yet: call initialize(), or load them through params() and call
+  /// optimizer().take_values(). Backend and world must outlive it.
+  Trainer(const RunShape&, Backend&, Communicator& world);
+
+  /// Random values, as train.seed says; the same for every layout.
+  void initialize();
 
   struct StepResult {
     double loss = 0;       // mean over the tokens of the step, nats
     double grad_norm = 0;  // before clipping
     bool skipped = false;  // loss or gradient was not finite: nothing was updated
+    bool stop = false;     // some rank asked to end
   };
-  /// One optimizer step with the samples from number `consumed` on.
-  StepResult step(const SampleReader&, int64_t consumed, double learning_rate);
+  /// One optimizer step with the samples from number `consumed` on. `stop`, asked on each rank when its part
+  /// of the gradient is done: whether it wants the run to end (a signal came).
+  StepResult step(const SampleReader&, int64_t consumed, double learning_rate,
+                  const std::function<bool()>& stop = {});
   /// Mean loss over the samples of one step, without dropout.
   double evaluate(const SampleReader&, int64_t consumed);
 
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
+  const Shards& shards() const { return *shards_; }
+  /// Of the last step, until the next one begins: as they were summed, before clipping.
+  const GradBuffer& grads() const { return *grads_; }
   Optimizer& optimizer() { return *optimizer_; }
+  /// The whole model; only where there is one rank of the tensor and pipeline axes.
   const Stage& stage() const { return stages_.front(); }
   Stream& stream() { return stream_; }
-  const RunMemory& bill() const { return bill_; }
-  const BatchShape& batch_shape() const { return batch_->shape(); }
-  /// After at least one step: kInternal when activations or scratch were not exactly what the bill says.
+  Groups& groups() { return groups_; }
+  const RunShape& shape() const { return run_; }
+  const RunMemory& memory() const { return memory_; }
+  /// After at least one step: kInternal when any arena was not exactly as large as memory() says.
   void check_memory() const;
 
  private:
   Ctx context(bool training);
+  PipelinePlace pipeline_place() const;
+  View scalar(int which) { return step_scalar(scalars_, which); }
+  void begin_scalars(double learning_rate);
+  void sum_scalars();
 
-  TrainConfig train_;
+  RunShape run_;
   Stream stream_;
-  RunMemory bill_;
-  std::unique_ptr<Communicator> self_;  // stands for every group of this rank alone
+  RunMemory memory_;
+  Arena links_;  // before the communicators that send from it
+  Groups groups_;
   Region region_;
   ParamTable params_;
   std::vector<Stage> stages_;
   std::unique_ptr<ParamStore> store_;
+  std::unique_ptr<Shards> shards_;
   std::unique_ptr<GradBuffer> grads_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Executor> executor_;
-  Arena scratch_, batch_arena_;
+  Arena scratch_, batch_arena_, scalar_arena_;
+  View scalars_;  // [StepScalar::kCount] f64
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
   bool evaluated_ = false;

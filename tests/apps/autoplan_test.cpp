@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -113,10 +113,10 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
   };
   EXPECT_EQ(best("--tensor-model-parallel-size 2")["tensor"].as_int(), 2);
   EXPECT_EQ(best("--context-parallel-size 4")["context"].as_int(), 4);
-  EXPECT_EQ(best("--zero-stage 3")["zero_stage"].as_int(), 3);
+  EXPECT_EQ(best("--sharding stage3")["zero_stage"].as_int(), 3);
   EXPECT_EQ(best("--recompute-granularity full --recompute-method uniform")["recompute"].as_string(), "full");
   EXPECT_EQ(best("--recompute-granularity selective")["recompute"].as_string(), "attention");
-  EXPECT_EQ(best("--stage-layers 11 13 13 11")["stage_layers"].dump(), "[11, 13, 13, 11]");
+  EXPECT_EQ(best("--pipeline-layers 11,13,13,11")["stage_layers"].dump(), "[11, 13, 13, 11]");
   EXPECT_EQ(best("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 9")["stage_layers"]
                 .as_array()[0]
                 .as_int(),

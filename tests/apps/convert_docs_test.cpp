@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
-#include "libcore/convert/convert.h"
+#include "libcore/convert/targets/megalith.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

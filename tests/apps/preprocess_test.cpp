@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/data/sidecar.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

@@ -11,10 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/checkpoint/elements.h"
-#include "libcore/checkpoint/kernels_elements.h"
+#include "libcore/io/file.h"
+#include "libcore/tensor/kernels_elements.h"
 #include "tests/support/files.h"
+#include "tests/support/isa.h"
 
 namespace megalith {
 namespace {
@@ -94,8 +95,12 @@ TEST(CopyBlock, EqualsTheNaiveLoop) {
 }
 
 // Bit by bit from the definition of the formats: IEEE 754 binary16, and the upper half of binary32.
-TEST(ElementKernels, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
-  const ElementKernels& kernels = element_kernels();
+class ElementKernelsIsa : public testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, ElementKernelsIsa, testing::ValuesIn(test::runnable_isas()),
+                         [](const auto& isa) { return std::string(name(isa.param)); });
+
+TEST_P(ElementKernelsIsa, AgreeWithTheFormatsOnEveryShortAndOnRoundingsToThem) {
+  const ElementKernels& kernels = element_kernels(GetParam());
   std::vector<uint16_t> all(65536);
   std::iota(all.begin(), all.end(), uint16_t{0});
   std::vector<float> half(all.size()), brain(all.size());
@@ -202,6 +207,26 @@ TEST(ConvertElements, RoundsToNearestEven) {
   EXPECT_EQ(converted<float>(uint16_t{0x3C00}, DType::kF16, DType::kF32), 1.F);
   EXPECT_EQ(converted<float>(uint16_t{0x0001}, DType::kF16, DType::kF32), 0x1p-24F);
   EXPECT_EQ(converted<float>(uint16_t{0x3F80}, DType::kBf16, DType::kF32), 1.F);
+}
+
+TEST(MatrixBlock, HasInCommonWhatBothHold) {
+  const auto expect = [](const MatrixBlock& a, const MatrixBlock& b, const MatrixBlock& both) {
+    for (const MatrixBlock& c : {common(a, b), common(b, a)}) {
+      EXPECT_EQ(c.rows, both.rows);
+      EXPECT_EQ(c.columns, both.columns);
+      if (both.rows > 0) {
+        EXPECT_EQ(c.row, both.row);
+      }
+      if (both.columns > 0) {
+        EXPECT_EQ(c.column, both.column);
+      }
+    }
+  };
+  expect({2, 5, 0, 8}, {4, 9, 6, 8}, {4, 3, 6, 2});
+  expect({2, 5, 0, 8}, {3, 1, 2, 3}, {3, 1, 2, 3});
+  expect({2, 5, 0, 8}, {7, 2, 0, 8}, {0, 0, 0, 8});  // below
+  expect({2, 5, 0, 8}, {2, 5, 8, 1}, {2, 5, 0, 0});  // beside
+  expect({2, 5}, {0, 3}, {2, 1});                    // vectors
 }
 
 TEST(ConvertElements, KnowsWhatItCannotDo) {

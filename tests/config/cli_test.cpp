@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 

@@ -3,9 +3,11 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
+#include "libcore/config/launch_config.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
@@ -85,7 +87,7 @@ TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
       "--fp16_opt_level O2 --scale_loss 1024 --learning_rate 0.00001 --min_learning_rate 0.000005 "
       "--lr_scheduler_type cosine "
       "--max_steps 10000 --save_steps 5000 --weight_decay 0.01 --warmup_ratio 0.01 --max_grad_norm 1.0 "
-      "--logging_steps 20--dataloader_num_workers 1 --sharding stage2 --eval_steps 1000 --report_to visualdl "
+      "--logging_steps 20--dataloader_num_workers 1 --sharding stage1 --eval_steps 1000 --report_to visualdl "
       "--disable_tqdm true "
       "--recompute 1 --do_train --do_eval --device gpu --tensor_parallel_degree 2 --pipeline_parallel_degree "
       "2 "
@@ -103,12 +105,13 @@ TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
   EXPECT_EQ(c.parallel.tensor, 2);
   EXPECT_EQ(c.parallel.pipeline, 2);
   EXPECT_EQ(c.parallel.world, 4);
+  EXPECT_EQ(c.parallel.sharding, Sharding::kOptimizer);
 }
 
 TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
   EXPECT_EQ(
       complaint(small() +
-                "--DDP-impl local --distributed-backend nccl --num-workers 2 --no-masked-softmax-fusion "
+                "--DDP-impl local --num-workers 2 --no-masked-softmax-fusion "
                 "--use-flash-attn "
                 "--use-mcore-models --transformer-impl local --no-async-tensor-model-parallel-allreduce "
                 "--attention-softmax-in-fp32 --data-impl mmap --log-throughput --no-rope-fusion "
@@ -187,7 +190,8 @@ TEST(PretrainConfig, ChecksTheLayout) {
       complaint(small() + "--tensor-model-parallel-size 4"),
       "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4, 8");
   EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 3"),
-            "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6");
+            "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6; "
+            "or give --pipeline-layers");
   EXPECT_EQ(
       complaint(small() + "--world-size 6 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
       "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 2 = 4 does not divide the 6 ranks; "
@@ -206,6 +210,100 @@ TEST(PretrainConfig, ChecksTheLayout) {
   EXPECT_EQ(c.train.global_batch, 12);
   EXPECT_FALSE(given(small() + "--sequence-parallel")
                    .parallel.sequence);  // Megatron drops it without tensor parallelism
+}
+
+TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
+  const PretrainConfig c = given(small() + "--nproc 6 --tensor-model-parallel-size 2");
+  EXPECT_EQ(c.parallel.world, 6);
+  EXPECT_EQ(c.parallel.local_world, 6);
+  EXPECT_EQ(c.parallel.data, 3);
+  EXPECT_EQ(c.train.global_batch, 6);
+  EXPECT_EQ(given(small() + "--nproc-per-node 2").parallel.world, 2);
+  EXPECT_EQ(given(small() + "--nproc_per_node=2").parallel.world, 2);
+  EXPECT_EQ(given(small()).parallel.nproc, 0);
+  EXPECT_EQ(given(small()).parallel.world, 1);
+  cpu_set_t usable;
+  ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+  EXPECT_EQ(given(small() + "--nproc auto").parallel.world, CPU_COUNT(&usable));
+  EXPECT_EQ(complaint(small() + "--nproc all"), "--nproc \"all\": wanted an integer or auto");
+  EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
+  EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
+            "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 1 = 2 does not divide the 3 "
+            "ranks; nearest that work: 2, 4");
+  EXPECT_EQ(given(small()).parallel.timeout_minutes, 10);
+  EXPECT_EQ(given(small() + "--distributed-timeout-minutes 3").parallel.timeout_minutes, 3);
+  EXPECT_EQ(given(small() + "--distributed-timeout-minutes 3").parallel.peer_timeout(),
+            std::chrono::minutes(3));
+  const ParallelConfig both =
+      given(small() + "--distributed-timeout-minutes 3 --distributed-timeout-seconds-after-init 7").parallel;
+  EXPECT_EQ(both.meeting_timeout(), std::chrono::minutes(3));
+  EXPECT_EQ(both.peer_timeout(), std::chrono::seconds(7));
+}
+
+TEST(PretrainConfig, ReadsTheShardingInBothSpellings) {
+  EXPECT_EQ(given(small()).parallel.sharding, Sharding::kNone);
+  EXPECT_FALSE(given(small()).parallel.sharded());
+  const ParallelConfig first = given(small() + "--use-distributed-optimizer").parallel;
+  EXPECT_EQ(first.sharding, Sharding::kOptimizer);
+  EXPECT_TRUE(first.sharded());
+  EXPECT_TRUE(given(small() + "--sharding stage1").parallel.distributed_optimizer);
+  EXPECT_EQ(given(small() + "--sharding stage2 --use-distributed-optimizer").parallel.sharding,
+            Sharding::kGradients);
+  EXPECT_EQ(
+      complaint(small() + "--sharding stage2 --pipeline-model-parallel-size 2"),
+      "--sharding stage2 needs --pipeline-model-parallel-size 1, not 2: each micro-batch's gradients are "
+      "cut as soon as it is done; give --sharding stage1");
+  EXPECT_EQ(complaint(small() + "--sharding stage3"),
+            "--sharding stage3 is not supported: parameters are not cut over the data-parallel ranks; give "
+            "--sharding stage2 or stage1, or cut them with --tensor-model-parallel-size");
+}
+
+TEST(PretrainConfig, ReadsTheDepthOfEveryStage) {
+  const ParallelConfig c = given(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,3").parallel;
+  EXPECT_EQ(c.pipeline_layers, std::vector<std::string>{"1,3"});
+  const ParallelConfig ends = given(small() +
+                                    "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 1 "
+                                    "--decoder-last-pipeline-num-layers 3")
+                                  .parallel;
+  EXPECT_EQ(ends.first_layers, 1);
+  EXPECT_EQ(ends.last_layers, 3);
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,2"),
+            "--pipeline-layers 1,2 adds up to 3 layers, not to --num-layers 4; give the parts 1 more");
+}
+
+TEST(PretrainConfig, ChecksTheMicroBatchesOfAnInterleavedPipeline) {
+  const std::string interleaved =
+      small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
+  EXPECT_EQ(complaint(interleaved + "--global-batch-size 8"), "");
+  EXPECT_EQ(complaint(interleaved + "--data-parallel-size 3 --global-batch-size 18"),
+            "--global-batch-size 18 gives each rank 3 micro-batches, not a multiple of "
+            "--pipeline-model-parallel-size 2, as an interleaved pipeline wants; nearest that work: 12, 24");
+  EXPECT_NE(complaint(small() + "--pipeline-model-parallel-size 2 --pipeline-layers 1,1,1,1"), "");
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --global-batch-size 6"), "");
+  EXPECT_EQ(complaint(small() + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"),
+            "");  // one chunk for each rank
+}
+
+TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
+  EXPECT_EQ(
+      complaint(small() +
+                "--group-query-attention --num-query-groups 3 --ffn-hidden-size 250 --seq-length 33 "
+                "--sequence-parallel --tensor-model-parallel-size 4 --pipeline-model-parallel-size 3 "
+                "--nproc 16 --global-batch-size 5 --sharding stage2"),
+      "--tensor-model-parallel-size 4 * --pipeline-model-parallel-size 3 = 12 does not divide the 16 "
+      "ranks; nearest that work: 12, 24\n"
+      "--sharding stage2 needs --pipeline-model-parallel-size 1, not 3: each micro-batch's gradients are "
+      "cut as soon as it is done; give --sharding stage1\n"
+      "--num-attention-heads 6 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
+      "4, 8\n"
+      "--num-query-groups 3 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 4\n"
+      "--ffn-hidden-size 250 is not a multiple of --tensor-model-parallel-size 4; nearest that work: "
+      "248, 252\n"
+      "--seq-length 33 is not a multiple of --tensor-model-parallel-size 4; nearest that work: 32, 36\n"
+      "--num-layers 4 is not a multiple of --pipeline-model-parallel-size 3; nearest that work: 3, 6; or "
+      "give --pipeline-layers\n"
+      "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "
+      "that work: 4, 6");
 }
 
 TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
@@ -260,13 +358,8 @@ TEST(PretrainConfig, IsTheSameFilledByHand) {
   EXPECT_TRUE(differences(by_hand, given(small())).empty());
 }
 
-TEST(PretrainConfig, DiffersFromACheckpointsArgs) {
-  PretrainConfig config;
-  Options options("pretrain", "Train.");
-  config.add_to(options);
-  ASSERT_FALSE(options.read(words(small() + "--hidden-size 192 --lr 2e-3")));
-  options.check();
-  const auto list = options.differences_from(to_json(given(small())), {"Model"});
+TEST(PretrainConfig, SaysInWhatModelsDiffer) {
+  const auto list = differences(given(small()).model, given(small() + "--hidden-size 192 --lr 2e-3").model);
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0].name, "hidden-size");
   EXPECT_EQ(list[0].theirs, "96");
@@ -326,9 +419,11 @@ TEST(PretrainConfig,
 // (tools/golden/megatron_options.py).
 TEST(PretrainConfig, KnowsMegatronsOptionsWithTheirDefaults) {
   PretrainConfig config;
-  const std::vector<Field> fields = fields_of(config);
+  LaunchConfig launch;
+  const std::vector<Field> fields = fields_of(config), launch_fields = fields_of(launch);
   OptionTable table;
-  for (const Field& field : fields) table.add(field);
+  for (const auto* group : {&fields, &launch_fields})
+    for (const Field& field : *group) table.add(field);
   for (const auto& [name, values] : ignored_megatron_options()) table.ignored.emplace(name, values);
   for (const auto& [name, remedy] : refused_megatron_options()) table.refused.emplace(name, remedy);
   int compared = 0;

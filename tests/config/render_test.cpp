@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
 #include "libcore/config/cli.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

@@ -1,5 +1,3 @@
-#include "libcore/convert/convert.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,17 +7,21 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/reader.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/weights_folder.h"
-#include "libcore/checkpoint/writer.h"
-#include "libcore/convert/tokenizer_folder.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/convert_options.h"
+#include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/convert/targets/hf.h"
+#include "libcore/convert/targets/megalith.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/tensor_copies.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -27,6 +29,7 @@ namespace {
 
 using test::convert_golden;
 using test::TempDir;
+using test::TensorCopies;
 namespace fs = std::filesystem;
 constexpr uint64_t kOneFile = UINT64_MAX;
 
@@ -188,12 +191,9 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   ModelConfig config = source.config();
   config.qkv_bias = false;
   CheckpointWriter writer(dir / "ours", 3);
-  for (const StoredTensor& tensor : source.tensors().tensors()) {
-    const Box box = Box::whole(tensor.name, tensor.shape());
-    if (tensor.name.ends_with("linear_qkv.bias")) continue;
-    writer.put(box, DType::kF32, tensor.shape(),
-               [&source](const Box& part, View out) { source.tensors().read(part, out); });
-  }
+  TensorCopies copies;
+  for (const StoredTensor& tensor : source.tensors().tensors())
+    if (!tensor.name.ends_with("linear_qkv.bias")) copies.put(writer, source.tensors(), tensor);
   const float moment = 1;
   writer.put(Box::whole("optim.m.x", {1}), {&moment, DType::kF32, {1}});
   std::ofstream(dir / "run.jsonl") << R"({"type": "start", "time": 1}
@@ -230,9 +230,8 @@ TEST(Convert, DrawsTheLossesThatACheckpointKeeps) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
   CheckpointWriter writer(dir / "ours", 2);
-  for (const StoredTensor& tensor : source.tensors().tensors())
-    writer.put(Box::whole(tensor.name, tensor.shape()), DType::kF32, tensor.shape(),
-               [&source](const Box& part, View out) { source.tensors().read(part, out); });
+  TensorCopies copies;
+  for (const StoredTensor& tensor : source.tensors().tensors()) copies.put(writer, source.tensors(), tensor);
   writer.put_json(kArgsFile, to_json(source.config()));
   writer.put_json(kStateFile, Json::object());
   LossHistory losses;
@@ -385,7 +384,7 @@ TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
        {std::vector{"tokenizer.json"}, std::vector{"vocab.json", "merges.txt"}}) {
     const TempDir dir;
     for (const char* name : given) fs::copy_file(convert_golden("gpt2/") + name, dir / name);
-    const HfTokenizer tokenizer = hf_tokenizer(dir.path().string(), config);
+    const HfTokenizerFiles tokenizer = hf_tokenizer_files(dir.path().string(), config);
     EXPECT_EQ(tokenizer.ids.eos, 0);
     EXPECT_EQ(tokenizer.ids.bos, 0);
     for (const char* name :
@@ -417,9 +416,9 @@ TEST(TokenizerFolder, DerivesTheFormsThatAreMissing) {
 TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
   ModelConfig config = ModelSource(convert_golden("gpt2")).config();
   config.vocab_size = 299;
-  EXPECT_NE(
-      message_of([&] { hf_tokenizer(convert_golden("gpt2"), config); }, ErrorKind::kData).find("has id 299"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] { hf_tokenizer_files(convert_golden("gpt2"), config); }, ErrorKind::kData)
+                .find("has id 299"),
+            std::string::npos);
 }
 
 TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
@@ -436,16 +435,6 @@ TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
   EXPECT_EQ(tokenizer_in(dir.path().string(), "GPT2BPETokenizer").type, "GPT2BPETokenizer");
 }
 
-TEST(ParseSize, KnowsDecimalAndBinaryUnits) {
-  EXPECT_EQ(parse_size("5GB"), 5'000'000'000u);
-  EXPECT_EQ(parse_size("4GiB"), uint64_t{4} << 30);
-  EXPECT_EQ(parse_size("20KB"), 20'000u);
-  EXPECT_EQ(parse_size("17"), 17u);
-  EXPECT_EQ(parse_size("17B"), 17u);
-  for (const char* bad : {"", "GB", "-1GB", "0", "5 GB", "5gb", "1.5GB", "99999999999999GB"})
-    EXPECT_FALSE(parse_size(bad)) << bad;
-}
-
 // transformers 5's list "extra_special_tokens" makes transformers 4 fail.
 TEST(TokenizerFolder, NamesSpecialTokensForBothTransformers) {
   const TempDir dir;
@@ -454,7 +443,7 @@ TEST(TokenizerFolder, NamesSpecialTokensForBothTransformers) {
   std::ofstream(dir / "tokenizer_config.json") << R"({"extra_special_tokens": ["<s>"], "eos_token": "<s>"})";
   ModelConfig config;
   config.vocab_size = 2;
-  const HfTokenizer tokenizer = hf_tokenizer(dir.path().string(), config);
+  const HfTokenizerFiles tokenizer = hf_tokenizer_files(dir.path().string(), config);
   const Json settings = Json::parse(tokenizer.files.at("tokenizer_config.json"), "tokenizer_config.json");
   EXPECT_EQ(settings.find("extra_special_tokens"), nullptr);
   EXPECT_EQ(settings["additional_special_tokens"].dump(), R"(["<s>"])");

@@ -5,12 +5,15 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
 #include "libcore/base/log.h"
-#include "libcore/checkpoint/gguf.h"
-#include "libcore/checkpoint/reader.h"
-#include "libcore/convert/adapter.h"
-#include "libcore/convert/convert.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/convert/output/adapter.h"
+#include "libcore/convert/targets/gguf.h"
+#include "libcore/convert/targets/hf.h"
+#include "libcore/convert/targets/megalith.h"
+#include "libcore/convert/targets/megatron.h"
+#include "libcore/io/file.h"
 #include "tests/support/faults.h"
 #include "tests/support/files.h"
 #include "tests/support/goldens.h"

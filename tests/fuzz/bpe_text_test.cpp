@@ -1,6 +1,6 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/text/hf_json.h"
+#include "libcore/text/formats/hf_json.h"
 #include "libcore/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 

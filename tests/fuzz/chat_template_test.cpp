@@ -1,4 +1,4 @@
-#include "libcore/text/chat_template.h"
+#include "libcore/text/chat/chat_template.h"
 
 #include "tests/fuzz/fuzz.h"
 

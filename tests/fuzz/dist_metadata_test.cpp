@@ -2,7 +2,7 @@
 #include <string>
 
 #include "libcore/base/error.h"
-#include "libcore/convert/megatron_source.h"
+#include "libcore/convert/sources/megatron_source.h"
 #include "tests/fuzz/fuzz.h"
 
 // The metadata of a distributed checkpoint beside its sound other files.

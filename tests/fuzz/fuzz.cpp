@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 
 namespace megalith::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/gguf.h"
+#include "libcore/checkpoint/gguf/gguf.h"
 
 #include <vector>
 

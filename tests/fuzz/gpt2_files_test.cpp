@@ -1,4 +1,4 @@
-#include "libcore/text/gpt2_files.h"
+#include "libcore/text/formats/gpt2_files.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-#include "libcore/checkpoint/pickle.h"
+#include "libcore/checkpoint/torch/pickle.h"
 
-#include "libcore/checkpoint/torch_file.h"
-#include "libcore/convert/megatron_args.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/convert/sources/megatron_args.h"
 #include "tests/fuzz/fuzz.h"
 
 MEGALITH_FUZZ_TARGET(pickle) {

@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/safetensors.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
 
 #include <vector>
 

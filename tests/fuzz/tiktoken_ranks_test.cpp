@@ -1,4 +1,4 @@
-#include "libcore/text/tiktoken_files.h"
+#include "libcore/text/formats/tiktoken_files.h"
 #include "tests/fuzz/fuzz.h"
 
 MEGALITH_FUZZ_TARGET(tiktoken_ranks) {

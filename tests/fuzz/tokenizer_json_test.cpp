@@ -1,4 +1,4 @@
-#include "libcore/text/hf_json.h"
+#include "libcore/text/formats/hf_json.h"
 #include "tests/fuzz/fuzz.h"
 
 MEGALITH_FUZZ_TARGET(tokenizer_json) {

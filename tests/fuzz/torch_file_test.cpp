@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/torch_file.h"
+#include "libcore/checkpoint/torch/torch_file.h"
 
 #include <vector>
 

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -9,85 +8,128 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/file.h"
+#include "tests/layering/tree.h"
 
-// Enforces libcore/LAYERS: who may include whom (docs/developing.md, "Rooms").
+// Enforces libcore/LAYERS, who may include whom, and what else a reader of the tree may rely on
+// (docs/developing.md, "Rooms").
 namespace megalith {
 namespace {
 namespace fs = std::filesystem;
 
-struct Room {
-  int level = 0;
-  std::set<std::string> sideways;  // rooms of the same level that it may include
-};
+using test::kRoot;
+using test::sources;
+using test::table_lines;
+using test::text_of;
 
-const fs::path kRoot = MEGALITH_SOURCE_DIR;
-
-std::map<std::string, Room> read_layers() {
-  std::map<std::string, Room> rooms;
-  std::istringstream lines(read_file((kRoot / "libcore/LAYERS").string()));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line[0] == '#') continue;
+/// Folder below libcore -> level.
+std::map<std::string, int> read_layers() {
+  std::map<std::string, int> levels;
+  for (const std::string& line : table_lines("libcore/LAYERS")) {
     const size_t colon = line.find(':');
-    std::istringstream rest(line.substr(colon + 1));
-    Room room;
-    rest >> room.level;
-    for (std::string name; rest >> name;) room.sideways.insert(name);
-    rooms[line.substr(0, colon)] = room;
+    levels[line.substr(0, colon)] = std::stoi(line.substr(colon + 1));
   }
-  return rooms;
+  return levels;
 }
 
-std::vector<fs::path> sources(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh" ||
-        extension == ".inc")
-      files.push_back(entry.path());
-  }
-  return files;
-}
-
-std::vector<std::string> includes(const fs::path& file) {
+std::vector<std::string> includes(const std::string& file) {
   static const std::regex kInclude(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
   std::vector<std::string> found;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
+  std::istringstream text(text_of(file));
+  for (std::string line; std::getline(text, line);)
     if (std::smatch match; std::regex_search(line, match, kInclude)) found.push_back(match[1]);
   return found;
 }
 
-std::string room_of(const std::string& path) {  // "libcore/ROOM/file.h" -> "ROOM"
-  const std::string rest = path.substr(path.find("libcore/") + 8);
-  return rest.substr(0, rest.find('/'));
+std::string folder_of(const std::string& path) {
+  return fs::path(path).parent_path().string();
 }
 
-TEST(Layering, EveryRoomHasALevel) {
-  const auto rooms = read_layers();
-  for (const auto& entry : fs::directory_iterator(kRoot / "libcore"))
-    if (entry.is_directory() && !sources(entry.path()).empty()) {
-      EXPECT_TRUE(rooms.contains(entry.path().filename().string()))
-          << entry.path() << " is not in libcore/LAYERS";
-    }
+/// The folder that gives "libcore/FOLDER/file.h" its level: the longest part of its path that LAYERS names.
+std::string layer_of(const std::string& path, const std::map<std::string, int>& levels) {
+  fs::path folder = fs::path(path).parent_path().lexically_relative("libcore");
+  while (!folder.empty() && !levels.contains(folder.string())) folder = folder.parent_path();
+  return folder.string();
 }
 
-TEST(Layering, NoRoomIncludesUpwardOrSidewaysUnlessAllowed) {
-  const auto rooms = read_layers();
-  for (const fs::path& file : sources(kRoot / "libcore")) {
-    const std::string from = room_of(file.string());
+TEST(Layering, EveryFolderHasALevel) {
+  const auto levels = read_layers();
+  for (const std::string& file : sources("libcore"))
+    EXPECT_NE(layer_of(file, levels), "") << file << ": no folder of it is in libcore/LAYERS";
+  for (const auto& [folder, level] : levels)
+    EXPECT_TRUE(fs::is_directory(kRoot / "libcore" / folder)) << folder << " is in libcore/LAYERS only";
+}
+
+TEST(Layering, NoFolderIncludesUpwardOrSideways) {
+  const auto levels = read_layers();
+  for (const std::string& file : sources("libcore")) {
+    const std::string from = layer_of(file, levels);
     for (const std::string& include : includes(file)) {
       if (include.rfind("apps/", 0) == 0 || include.rfind("tests/", 0) == 0)
         ADD_FAILURE() << file << " includes " << include;
       if (include.rfind("libcore/", 0) != 0) continue;
-      const std::string to = room_of(include);
+      const std::string to = layer_of(include, levels);
       if (to == from) continue;
-      ASSERT_TRUE(rooms.contains(to)) << file << " includes " << include;
-      const bool downward = rooms.at(to).level < rooms.at(from).level;
-      EXPECT_TRUE(downward || rooms.at(from).sideways.contains(to))
-          << file << " (" << from << ", level " << rooms.at(from).level << ") includes " << include
-          << " (level " << rooms.at(to).level << ")";
+      ASSERT_NE(to, "") << file << " includes " << include;
+      EXPECT_LT(levels.at(to), levels.at(from))
+          << file << " (" << from << ", level " << levels.at(from) << ") includes " << include << " (level "
+          << levels.at(to) << ")";
     }
+  }
+}
+
+TEST(Layering, NoFolderHoldsMoreThanFortyFiles) {
+  constexpr int kMost = 40;
+  std::map<std::string, int> files;
+  for (const std::string& file : sources("libcore")) ++files[folder_of(file)];
+  for (const auto& [folder, count] : files)
+    EXPECT_LE(count, kMost) << folder << " has outgrown itself; cut it into folders (libcore/LAYERS)";
+}
+
+// A function is then found beside its declaration, and no arrow between folders is seen by the linker alone.
+TEST(Layering, ASourceLiesBesideTheHeaderOfItsName) {
+  for (const std::string& file : sources("libcore")) {
+    if (!file.ends_with(".cpp")) continue;
+    const fs::path own = fs::path(file).replace_extension(".h");
+    std::set<std::string> of_its_name;
+    for (const std::string& include : includes(file))
+      if (fs::path(include).filename() == own.filename()) of_its_name.insert(include);
+    EXPECT_TRUE(of_its_name.empty() || of_its_name.contains(own.string()))
+        << file << " has its header elsewhere";
+  }
+}
+
+/// "libcore/ROOM/file.cpp" -> "tests/ROOM/file_test.cpp".
+std::string test_of(const std::string& source) {
+  return "tests" + source.substr(source.find('/'), source.rfind('.') - source.find('/')) + "_test.cpp";
+}
+
+// Variants of one function for an instruction set are tested where the function is.
+std::string without_isa(const std::string& source) {
+  static const std::regex kIsa("_(avx2|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
+  return std::regex_replace(source, kIsa, "");
+}
+
+TEST(Layering, EverySourceHasATestOfItsNameOrALineThatNamesOne) {
+  std::map<std::string, std::string> elsewhere;  // source -> test
+  for (const std::string& line : table_lines("tests/COVERED_ELSEWHERE")) {
+    const size_t colon = line.find(": ");
+    ASSERT_NE(colon, std::string::npos) << line;
+    EXPECT_TRUE(
+        elsewhere.emplace("libcore/" + line.substr(0, colon), "tests/" + line.substr(colon + 2)).second)
+        << line << ": named twice";
+  }
+  for (const std::string& source : sources("libcore")) {
+    if (!source.ends_with(".cpp")) continue;
+    const bool own = fs::exists(kRoot / test_of(source)) || fs::exists(kRoot / test_of(without_isa(source)));
+    const auto line = elsewhere.find(source);
+    const auto family = elsewhere.find(without_isa(source));
+    EXPECT_TRUE(own || line != elsewhere.end() || family != elsewhere.end())
+        << source << ": neither " << test_of(source) << " nor a line in tests/COVERED_ELSEWHERE";
+    EXPECT_FALSE(own && line != elsewhere.end()) << source << " has a test of its name; drop its line";
+  }
+  for (const auto& [source, covering] : elsewhere) {
+    EXPECT_TRUE(fs::exists(kRoot / source)) << source << " is in tests/COVERED_ELSEWHERE only";
+    EXPECT_TRUE(fs::exists(kRoot / covering)) << covering << ", which covers " << source << ", is not there";
   }
 }
 
@@ -99,19 +141,22 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^oneapi/dnnl/.*|^dnnl.*"), "libcore/ops/cpu/plugin_onednn.cpp"},
       {std::regex("^boost/program_options.*"), "libcore/config/.*"},
       {std::regex("^yaml-cpp/.*"), "libcore/config/plugin_yaml.cpp"},
-      {std::regex("^sentencepiece_.*"), "libcore/text/plugin_sentencepiece.cpp"},
-      {std::regex("^simdjson.*"), "libcore/base/.*"},
-      {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/base/plugin_decoder.cpp"},
+      {std::regex("^sentencepiece_.*"), "libcore/text/formats/plugin_sentencepiece.cpp"},
+      {std::regex("^simdjson.*"), "libcore/json/.*"},
+      {std::regex(
+           "^[a-z]+intrin\\.h"),  // of x86: one file for each instruction set, and what two of them share
+       "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
+       "block_scan_inl\\.h|"
+       "base/bytes16\\.h|ops/cpu/kernels\\.inc|ops/cpu/team\\.cpp)"},
+      {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/io/plugin_decoder.cpp"},
   };
   for (const char* folder : {"libcore", "apps"})
-    for (const fs::path& file : sources(kRoot / folder)) {
-      const std::string path = fs::relative(file, kRoot).string();
+    for (const std::string& file : sources(folder))
       for (const std::string& include : includes(file))
         for (const auto& [header, owner] : owners)
           if (std::regex_match(include, header)) {
-            EXPECT_TRUE(std::regex_match(path, std::regex(owner))) << path << " includes " << include;
+            EXPECT_TRUE(std::regex_match(file, std::regex(owner))) << file << " includes " << include;
           }
-    }
 }
 
 }  // namespace

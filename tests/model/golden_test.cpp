@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
-#include "libcore/checkpoint/mapped_file.h"
-#include "libcore/checkpoint/name_map.h"
-#include "libcore/checkpoint/params_io.h"
-#include "libcore/checkpoint/safetensors.h"
-#include "libcore/checkpoint/weights_folder.h"
-#include "libcore/train/generate.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/generate/generate.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/name_maps.h"
 #include "tests/support/tiny_model.h"

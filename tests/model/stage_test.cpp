@@ -81,7 +81,7 @@ TEST_P(StageCase, GradientIsTheSlopeOfTheLoss) {
         moved[i] += static_cast<float>(distance / length * gradient[i]);
       model.write(param.value, moved);
       model.tape.clear();
-      return sum_on_host(model.stream, model.stage.forward(model.ctx(true), batch.view(), {}, model.tape)) *
+      return model.sum(model.stage.forward(model.ctx(true), batch.view(), {}, model.tape)) *
              batch.view().grad_scale;
     };
     const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
@@ -224,9 +224,7 @@ TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
                 Tape(make_arena(*whole.backend, "back", size_t{1} << 20))};
   const Ctx ctx = whole.ctx(true);
   const View passed = front.forward(ctx, batch.view(), {}, tapes[0]);
-  EXPECT_EQ(
-      sum_on_host(whole.stream, back.forward(ctx, batch.view(), passed, tapes[1])) * batch.view().grad_scale,
-      loss);
+  EXPECT_EQ(whole.sum(back.forward(ctx, batch.view(), passed, tapes[1])) * batch.view().grad_scale, loss);
   const View d = back.backward(ctx, batch.view(), {}, tapes[1]);
   EXPECT_FALSE(front.backward(ctx, batch.view(), d, tapes[0]));
 
@@ -243,7 +241,7 @@ TEST_P(StageCase, TwoStagesComputeWhatOneDoes) {
   }
 }
 
-// 512 rows of 70,001 logits do not fit into one chunk of Head::kLogitsBytes; 256 do.
+// 512 rows of 70,001 logits do not fit into one chunk of Head::kLogitsBytes: they are cut into two of 256.
 TEST(Stage, ChunksOfTheHeadAddUp) {
   ModelConfig config = test::tiny_llama();
   config.layers = 1;
@@ -256,7 +254,8 @@ TEST(Stage, ChunksOfTheHeadAddUp) {
   const HostBatch batch(config, 16, 32);
   ASSERT_GT(int64_t{512} * config.vocab_size * 4, Head::kLogitsBytes);
   const double loss = whole.loss(batch.view(), true);
-  EXPECT_LE(whole.scratch.peak(), size_t{130} << 20);
+  EXPECT_GE(whole.scratch.peak(), size_t{256} * 70001 * 4);
+  EXPECT_LE(whole.scratch.peak(), size_t{256} * 70001 * 4 + (size_t{1} << 20));
 
   double sum = 0;
   for (int64_t half = 0; half < 2; ++half) {

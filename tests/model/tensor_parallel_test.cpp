@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/thread_group.h"
+#include "libcore/parallel/thread_comm.h"
 #include "tests/support/tiny_model.h"
 
 namespace megalith {
@@ -94,7 +94,7 @@ TEST_P(TensorParallel, TwoRanksComputeWhatOneDoes) {
   whole.stage.backward(whole.ctx(true), batch.view(), {}, whole.tape);
 
   std::vector<RankResult> ranks(kRanks);
-  test::run_ranks(kRanks, [&](Communicator& comm) {
+  run_thread_ranks(kRanks, {}, [&](Communicator& comm) {
     run_rank(GetParam(), batch, comm, ranks[static_cast<size_t>(comm.rank())]);
   });
   for (const RankResult& rank : ranks) {

@@ -85,12 +85,11 @@ TEST(DryBackend, CountsWhatPassesThroughMemory) {
                     .v = account.tensor({7}),
                     .grad = account.tensor({7}),
                     .value = account.tensor({7}, kBf16),
-                    .lr = 1,
+                    .scalars = account.tensor({StepScalar::kCount}, DType::kF64),
                     .beta1 = 0,
                     .beta2 = 0,
                     .eps = 1,
-                    .weight_decay = 0,
-                    .step = 1});
+                    .weight_decay = 0});
   EXPECT_EQ(account.of("adamw").cost.bytes,
             7 * (3 * 8 + 4 + 2));  // three read and written, grad read, value written
   account.run(Embedding{.y = account.tensor({3, 2, 5}),

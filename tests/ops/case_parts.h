@@ -37,5 +37,6 @@ void add_attention_cases(std::vector<OpCase>& cases);
 void add_embedding_cases(std::vector<OpCase>& cases);
 void add_loss_cases(std::vector<OpCase>& cases);
 void add_optimizer_cases(std::vector<OpCase>& cases);
+void add_step_cases(std::vector<OpCase>& cases);
 
 }  // namespace megalith::test

@@ -78,6 +78,7 @@ std::vector<OpCase> op_cases() {
   add_embedding_cases(cases);
   add_loss_cases(cases);
   add_optimizer_cases(cases);
+  add_step_cases(cases);
   return cases;
 }
 

@@ -221,6 +221,18 @@ TEST(LossCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](CrossEntropy& op) { op.loss = {}; }), "loss");
 }
 
+TEST(StepCheck, RefusesWrongShapes) {
+  const ScaledSum sum{.out = tensor({1}, DType::kF64), .x = tensor({9}), .scale = 1};
+  using SpoilSum = std::function<void(ScaledSum&)>;
+  expect_refused(sum, SpoilSum([](ScaledSum& op) { op.out = tensor({2}, DType::kF64); }), "out [1]");
+  expect_refused(sum, SpoilSum([](ScaledSum& op) { op.x = tensor({9}, kBf16); }), "x present and fp32");
+  const DecideStep decide{.scalars = tensor({StepScalar::kCount}, DType::kF64), .max_norm = 1};
+  using SpoilStep = std::function<void(DecideStep&)>;
+  expect_refused(decide, SpoilStep([](DecideStep& op) { op.scalars = tensor({StepScalar::kCount}); }),
+                 "scalars");
+  expect_refused(decide, SpoilStep([](DecideStep& op) { op.max_norm = -1; }), "max_norm of 0 or more");
+}
+
 TEST(OptimizerCheck, RefusesWrongShapes) {
   const SumSquares sum{.out = tensor({1}, DType::kF64), .x = tensor({9})};
   expect_refused(sum, std::function<void(SumSquares&)>([](SumSquares& op) { op.out = tensor({1}); }),
@@ -229,14 +241,14 @@ TEST(OptimizerCheck, RefusesWrongShapes) {
                    .m = tensor({9}),
                    .v = tensor({9}),
                    .grad = tensor({9}),
-                   .lr = 1e-3,
+                   .scalars = tensor({StepScalar::kCount}, DType::kF64),
                    .beta1 = 0.9,
                    .beta2 = 0.95,
                    .eps = 1e-8,
-                   .weight_decay = 0,
-                   .step = 1};
+                   .weight_decay = 0};
   using Spoil = std::function<void(AdamW&)>;
-  expect_refused(good, Spoil([](AdamW& op) { op.step = 0; }), "steps counted from 1");
+  expect_refused(good, Spoil([](AdamW& op) { op.scalars = {}; }), "scalars");
+  expect_refused(good, Spoil([](AdamW& op) { op.scalars = tensor({4}, DType::kF64); }), "scalars");
   expect_refused(good, Spoil([](AdamW& op) { op.m = tensor({8}); }), "m [n]");
   expect_refused(good, Spoil([](AdamW& op) { op.grad.dtype = kBf16; }), "grad [n]");
   expect_refused(good, Spoil([](AdamW& op) { op.value = tensor({9}); }), "value bf16 or fp16");

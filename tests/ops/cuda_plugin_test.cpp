@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 #include "tests/ops/cases.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"

@@ -237,6 +237,10 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
   return cudaSuccess;
 }
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t, void (*work)(void*), void* data) {
+  work(data);
+  return cudaSuccess;
+}
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new EmulatedEvent;
   return cudaSuccess;

@@ -115,6 +115,25 @@ TEST_F(EmulatedCudaStream, OrdersStreamsByEvents) {
   other.synchronize();
 }
 
+TEST_F(EmulatedCudaStream, CallsHostWorkAndKeepsItsError) {
+  Stream queue = backend_->make_queue_stream();
+  int done = 0;
+  queue.enqueue([&] { ++done; });
+  EXPECT_EQ(done, 1);
+  queue.enqueue([] { fail(ErrorKind::kComm, "a peer failed"); });
+  for (const auto& call :
+       std::vector<std::function<void()>>{[&] { queue.synchronize(); }, [&] { queue.wait(Event{}); },
+                                          [&] { queue.enqueue([&] { ++done; }); }})
+    try {
+      call();
+      ADD_FAILURE() << "did not throw";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kComm);
+    }
+  EXPECT_EQ(done, 1);
+  stream_.synchronize();  // the error is that stream's own
+}
+
 TEST(EmulatedCudaChoice, RefusesADeviceThatIsNotThere) {
   for (const int device : {-1, 1}) {
     try {

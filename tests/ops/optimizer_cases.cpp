@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -14,13 +15,25 @@ std::vector<Outcome> run_sum_squares(Bed& bed, DType dtype, int64_t n) {
   return {{"out", bed.get(out), {inner(x, x) + 0.5}, 1e-13}};
 }
 
+constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25;
+
+View step_scalars(Bed& bed, int64_t step, bool skip) {
+  Values scalars(StepScalar::kCount,
+                 std::numeric_limits<double>::quiet_NaN());  // of those that AdamW does not read
+  scalars[StepScalar::kGradScale] = kScale;
+  scalars[StepScalar::kLearningRate] = kLr;
+  scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(kBeta1, step);
+  scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(kBeta2, step);
+  scalars[StepScalar::kSkip] = skip ? 1 : 0;
+  return bed.put(DType::kF64, {StepScalar::kCount}, scalars);
+}
+
 /// Three steps from given state, in fp64 with the rule of torch.optim.AdamW.
 std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) {
   Values p = random_values(n, 1), m(static_cast<size_t>(n), 0.0), v = m;
   const View master = bed.put(DType::kF32, {n}, p), m_view = bed.put(DType::kF32, {n}, m);
   const View v_view = bed.put(DType::kF32, {n}, v);
   const View value_view = value ? bed.empty(*value, {n}) : View{};
-  constexpr double kLr = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8, kDecay = 0.1, kScale = 0.25;
   for (int64_t step = 1; step <= 3; ++step) {
     Values grad = random_values(n, static_cast<uint32_t>(10 + step));
     run(bed.stream(), AdamW{.master = master,
@@ -28,13 +41,11 @@ std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) 
                             .v = v_view,
                             .grad = bed.put(DType::kF32, {n}, grad),
                             .value = value_view,
-                            .lr = kLr,
+                            .scalars = step_scalars(bed, step, false),
                             .beta1 = kBeta1,
                             .beta2 = kBeta2,
                             .eps = kEps,
-                            .weight_decay = kDecay,
-                            .step = step,
-                            .grad_scale = static_cast<float>(kScale)});
+                            .weight_decay = kDecay});
     for (size_t i = 0; i < p.size(); ++i) {
       const double g = grad[i] * kScale;
       m[i] = kBeta1 * m[i] + (1 - kBeta1) * g;
@@ -50,10 +61,33 @@ std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) 
   return outcomes;
 }
 
+/// A skipped step, whose gradients are no numbers, leaves every bit.
+std::vector<Outcome> run_skipped_adamw(Bed& bed, int64_t n) {
+  Values p = random_values(n, 1), m = random_values(n, 2), v = random_values(n, 3),
+         rounded = random_values(n, 4);
+  const View master = bed.put(DType::kF32, {n}, p), m_view = bed.put(DType::kF32, {n}, m);
+  const View v_view = bed.put(DType::kF32, {n}, v), value = bed.put(DType::kBf16, {n}, rounded);
+  run(bed.stream(), AdamW{.master = master,
+                          .m = m_view,
+                          .v = v_view,
+                          .grad = bed.empty(DType::kF32, {n}),
+                          .value = value,
+                          .scalars = step_scalars(bed, 1, true),
+                          .beta1 = kBeta1,
+                          .beta2 = kBeta2,
+                          .eps = kEps,
+                          .weight_decay = kDecay});
+  return {{"master", bed.get(master), p, 0},
+          {"m", bed.get(m_view), m, 0},
+          {"v", bed.get(v_view), v, 0},
+          {"value", bed.get(value), rounded, 0}};
+}
+
 }  // namespace
 
 void add_optimizer_cases(std::vector<OpCase>& cases) {
   for (const int64_t n : {1, 17, 4097, 100000}) {
+    cases.push_back({concat("adamw skipped ", n), [n](Bed& bed) { return run_skipped_adamw(bed, n); }});
     cases.push_back(
         {concat("sum_squares fp32 ", n), [n](Bed& bed) { return run_sum_squares(bed, DType::kF32, n); }});
     cases.push_back(

@@ -6,7 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/ops/backend.h"
-#include "tests/support/thread_group.h"
+#include "libcore/parallel/thread_comm.h"
 
 namespace megalith {
 namespace {
@@ -46,7 +46,7 @@ TEST(Region, OfOneRankReturnsItsArgument) {
 
 // Rank r holds {1, 2, 3, 4} * (r + 1).
 TEST(Region, SumsOnTheWayOutAndForTheGradientOfTheWayIn) {
-  test::run_ranks(2, [](Communicator& comm) {
+  run_thread_ranks(2, {}, [](Communicator& comm) {
     const Region region(comm);
     Rank rank;
     const auto k = static_cast<float>(comm.rank() + 1);
@@ -61,7 +61,7 @@ TEST(Region, SumsOnTheWayOutAndForTheGradientOfTheWayIn) {
 }
 
 TEST(Region, GathersAndScattersTheSequence) {
-  test::run_ranks(2, [](Communicator& comm) {
+  run_thread_ranks(2, {}, [](Communicator& comm) {
     const Region region(comm, true);
     Rank rank;
     const auto k = static_cast<float>(comm.rank() + 1);

@@ -32,21 +32,8 @@ TEST(Topology, CoordAndRankAreInverse) {
   EXPECT_EQ(t.size(Axis::kData), 4);
 }
 
-TEST(Topology, EveryLayerStandsOnExactlyOneChunk) {
-  const Topology t = make(1, 1, 4, 4);
-  std::vector<int> owners(24, 0);
-  for (int p = 0; p < 4; ++p)
-    for (int c = 0; c < 3; ++c) {
-      const LayerRange range = t.stage_layers(24, p, c, 3);
-      for (int i = range.first; i < range.first + range.count; ++i) ++owners[static_cast<size_t>(i)];
-    }
-  EXPECT_EQ(owners, std::vector<int>(24, 1));
-  EXPECT_EQ(t.stage_layers(24, 1, 2, 3), (LayerRange{18, 2}));  // interleaving: place 2 * 4 + 1 of 12
-}
-
 TEST(Topology, RefusesAWorldThatDoesNotFit) {
   EXPECT_THROW(make(4, 1, 2, 12), Error);
-  EXPECT_THROW(make(1, 1, 4, 4).stage_layers(10, 0), Error);
 }
 
 }  // namespace

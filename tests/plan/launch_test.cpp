@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/json.h"
+#include "libcore/json/json.h"
 #include "libcore/plan/plan_html.h"
 #include "tests/plan/problems.h"
 

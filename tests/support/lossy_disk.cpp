@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "libcore/base/file.h"
+#include "libcore/io/file.h"
 
 namespace megalith::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/slice.h"
 #include "libcore/checkpoint/tensor_file.h"
 

@@ -21,6 +21,7 @@ struct TinyModel {
   double loss(const Microbatch&, bool training);
   Ctx ctx(bool training);
   std::vector<float> read(ConstView) const;     // to the host
+  double sum(ConstView) const;                  // of f32
   void write(View, const std::vector<float>&);  // from it
 
   std::unique_ptr<Backend> backend = make_cpu_backend();

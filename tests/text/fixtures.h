@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
-#include "libcore/text/tokenizer.h"
+#include "libcore/json/json.h"
+#include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
 
 namespace megalith::test {

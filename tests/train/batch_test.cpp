@@ -1,10 +1,15 @@
 #include "libcore/train/batch.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/model/ctx.h"
 #include "libcore/ops/backend.h"
 
@@ -76,6 +81,129 @@ TEST(Batch, ScalesByTheTokensThatCount) {
   EXPECT_EQ(host<float>(loaded.stream, microbatch.loss_mask), (std::vector<float>{1, 1, 1, 1, 1, 1, 0, 0}));
   loaded.batch.load(loaded.stream, numbers(0), 0);
   EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
+}
+
+/// What a reader is asked for, by any thread.
+class Asked {
+ public:
+  /// `from`, noting each number.
+  SampleReader noting(SampleReader from) {
+    return [this, from = std::move(from)](int64_t index, const SampleView& out) {
+      {
+        const std::lock_guard lock(mutex_);
+        numbers_.push_back(index);
+      }
+      grown_.notify_all();
+      from(index, out);
+    };
+  }
+  /// The numbers in order, once there are so many; all that came in a minute when there are not.
+  std::vector<int64_t> first(size_t count) {
+    std::unique_lock lock(mutex_);
+    grown_.wait_for(lock, std::chrono::minutes(1), [&] { return numbers_.size() >= count; });
+    return numbers_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable grown_;
+  std::vector<int64_t> numbers_;
+};
+
+std::vector<int64_t> loaded_numbers(Loaded& loaded) {
+  std::vector<int64_t> out;
+  for (const Microbatch& microbatch : loaded.batch.microbatches())
+    for (const int64_t number : host<int64_t>(loaded.stream, microbatch.samples)) out.push_back(number);
+  return out;
+}
+
+// 2 microbatches of 2 on rank 1 of 2: of each 8 samples 2, 3 and 6, 7.
+constexpr BatchShape kHalf = {
+    .seq_length = 5, .micro_batch = 2, .microbatches = 2, .data_rank = 1, .data_size = 2};
+
+TEST(Batch, ReadsTheNextStepWithoutBeingAsked) {
+  Asked asked;
+  Loaded loaded(kHalf);
+  const SampleReader reader = asked.noting(numbers());
+  loaded.batch.load(loaded.stream, reader, 0);
+  EXPECT_EQ(asked.first(8), (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15}));
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));  // still those of this step
+  loaded.batch.load(loaded.stream, reader, 8);
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{10, 11, 14, 15}));
+  EXPECT_EQ(host<int32_t>(loaded.stream, loaded.batch.microbatches()[1].tokens),
+            (std::vector<int32_t>{1400, 1500, 1401, 1501, 1402, 1502, 1403, 1503, 1404, 1504}));
+  EXPECT_EQ(asked.first(12),
+            (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23}));  // each sample once
+}
+
+TEST(Batch, LoadsTheSameStepsWithAndWithoutReadingAhead) {
+  Loaded ahead(kHalf), now(kHalf);
+  for (int64_t consumed = 0; consumed < 80; consumed += 8) {
+    ahead.batch.load(ahead.stream, numbers(1), consumed);
+    now.batch.load_now(now.stream, numbers(1), consumed);
+    for (size_t m = 0; m < 2; ++m) {
+      const Microbatch &a = ahead.batch.microbatches()[m], &b = now.batch.microbatches()[m];
+      EXPECT_EQ(host<int32_t>(ahead.stream, a.tokens), host<int32_t>(now.stream, b.tokens));
+      EXPECT_EQ(host<int32_t>(ahead.stream, a.labels), host<int32_t>(now.stream, b.labels));
+      EXPECT_EQ(host<float>(ahead.stream, a.loss_mask), host<float>(now.stream, b.loss_mask));
+      EXPECT_EQ(a.grad_scale, b.grad_scale);
+    }
+    EXPECT_EQ(loaded_numbers(ahead), loaded_numbers(now));
+  }
+}
+
+TEST(Batch, LeavesWhatIsReadAheadToTheNextStep) {
+  Asked asked;
+  Loaded loaded(kHalf);
+  const SampleReader reader = asked.noting(numbers());
+  loaded.batch.load(loaded.stream, reader, 0);
+  loaded.batch.load_now(loaded.stream, numbers(2), 8);  // an evaluation, by chance of the same numbers
+  EXPECT_TRUE(loaded.batch.microbatches()[0].loss_mask);
+  loaded.batch.load(loaded.stream, reader, 8);
+  EXPECT_FALSE(loaded.batch.microbatches()[0].loss_mask);
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{10, 11, 14, 15}));
+  EXPECT_EQ(asked.first(12).size(), 12U);
+}
+
+TEST(Batch, LoadsAnotherStepThanTheNext) {
+  Loaded loaded(kHalf);
+  loaded.batch.load(loaded.stream, numbers(), 0);
+  loaded.batch.load(loaded.stream, numbers(), 800);
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{802, 803, 806, 807}));
+  loaded.batch.load(loaded.stream, numbers(), 0);
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));
+}
+
+TEST(Batch, ThrowsTheReadersErrorForTheStepThatIsLoaded) {
+  Asked asked;
+  Loaded loaded(kHalf);
+  const SampleReader reader = asked.noting([](int64_t index, const SampleView& out) {
+    if (index == 14) fail(ErrorKind::kData, "sample 14 is damaged");
+    numbers()(index, out);
+  });
+  EXPECT_NO_THROW(loaded.batch.load(loaded.stream, reader, 0));
+  EXPECT_EQ(asked.first(7).back(), 14);  // it has failed by now, or is about to
+  EXPECT_EQ(loaded_numbers(loaded), (std::vector<int64_t>{2, 3, 6, 7}));
+  try {
+    loaded.batch.load(loaded.stream, reader, 8);
+    FAIL() << "the error is lost";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_STREQ(error.what(), "sample 14 is damaged");
+  }
+  EXPECT_THROW(loaded.batch.load(loaded.stream, reader, 8), Error);  // and when it is asked for again
+  EXPECT_NO_THROW(loaded.batch.load(loaded.stream, reader, 16));
+  EXPECT_THROW(loaded.batch.load_now(loaded.stream, reader, 8), Error);
+}
+
+// Every tensor begins at a multiple of 256 bytes: for each microbatch, and once more for evaluation, 3 of 5 *
+// 2 * 4 bytes and one of 2 * 8; 3 for a sample as it is read, twice.
+TEST(Batch, CountsTheHostsMemory) {
+  EXPECT_EQ(Batch::host_bytes(kHalf), (2 * 4 + 4 + 2 * 3) * 256U);
+  BatchShape large = kHalf;
+  large.seq_length = 1024;
+  large.microbatches = 4;
+  EXPECT_EQ(Batch::host_bytes(large), (4 + 1) * (3 * 8192U + 256U) + 2 * 3 * 4096U);
 }
 
 }  // namespace

@@ -1,16 +1,9 @@
 #include "libcore/train/executor.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <string>
-#include <thread>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/model/param_store.h"
 #include "libcore/ops/backend.h"
+#include "libcore/parallel/thread_comm.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/train/batch.h"
 #include "libcore/train/memory.h"
@@ -29,61 +23,6 @@ namespace {
 using test::tiny_config;
 using test::tiny_sample;
 
-/// Messages between the threads of this test, first in, first out for each pair of ranks.
-class Mail {
- public:
-  void put(int from, int to, std::vector<std::byte> message) {
-    const std::lock_guard lock(mutex_);
-    queues_[{from, to}].push_back(std::move(message));
-    arrived_.notify_all();
-  }
-  std::vector<std::byte> take(int from, int to) {
-    std::unique_lock lock(mutex_);
-    auto& queue = queues_[{from, to}];
-    if (!arrived_.wait_for(lock, std::chrono::seconds(60), [&] { return !queue.empty(); }))
-      fail(ErrorKind::kComm, "rank ", to, " waits for rank ", from);
-    std::vector<std::byte> message = std::move(queue.front());
-    queue.pop_front();
-    return message;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> queues_;
-};
-
-/// One direction of a pipeline. Only send and receive are asked of it.
-class MailComm final : public Communicator {
- public:
-  MailComm(Mail& mail, int rank, int size) : mail_(mail), rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  void send(Stream&, ConstView view, int peer) override {
-    const auto* bytes = static_cast<const std::byte*>(view.data);
-    mail_.put(rank_, peer, {bytes, bytes + view.bytes()});
-  }
-  void recv(Stream&, View view, int peer) override {
-    const std::vector<std::byte> message = mail_.take(peer, rank_);
-    if (message.size() != view.bytes())
-      fail(ErrorKind::kComm, "got ", message.size(), " bytes, wanted ", view.bytes());
-    std::memcpy(view.data, message.data(), message.size());
-  }
-  void all_reduce(Stream&, View, Reduce) override { unexpected(); }
-  void all_gather(Stream&, View, ConstView) override { unexpected(); }
-  void reduce_scatter(Stream&, View, ConstView, Reduce) override { unexpected(); }
-  void all_to_all(Stream&, View, ConstView) override { unexpected(); }
-  void broadcast(Stream&, View, int) override { unexpected(); }
-  std::unique_ptr<Communicator> split(int, int) override { unexpected(); }
-  void abort(const std::string&) override {}
-
- private:
-  [[noreturn]] static void unexpected() { fail(ErrorKind::kInternal, "only send and receive are expected"); }
-
-  Mail& mail_;
-  int rank_, size_;
-};
-
 using Gradients = std::map<std::string, std::vector<float>>;
 struct Outcome {
   double loss = 0;
@@ -91,47 +30,42 @@ struct Outcome {
   size_t tape_peak = 0, tape_planned = 0;
 };
 
-/// One training step of pipeline rank `rank` without an update.
-Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& backward) {
-  const int ranks = config.parallel.pipeline;
-  const int chunks =
-      config.parallel.layers_per_chunk ? config.model.layers / ranks / *config.parallel.layers_per_chunk : 1;
+RunShape shape_of(const PretrainConfig& config) {
+  return {config.model, config.parallel, config.train};
+}
+
+/// One training step of a pipeline rank without an update.
+Outcome run_rank(const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
-  const Topology topology(config.parallel, ranks);
-  const RunMemory memory = run_memory(config.model, config.parallel, config.train, rank);
+  const RunShape run = shape_of(config);
+  const Topology topology(run.parallel, world.size());
+  const RunMemory memory = run_memory(run, topology.coord(world.rank()));
+  Arena links = make_arena(*backend, "pipeline links", memory.links);
+  Groups groups(topology, world);
 
   ParamTable params;
-  std::vector<Stage> stages;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const LayerRange range = topology.stage_layers(config.model.layers, rank, chunk, chunks);
-    stages.emplace_back(config.model,
-                        Layers{.first = range.first,
-                               .count = range.count,
-                               .embedding = range.first == 0,
-                               .head = range.first + range.count == config.model.layers},
-                        TensorSplit{}, params);
-  }
+  const std::vector<Stage> stages = make_stages(run, groups.at, params);
   const ParamStore store(params, stream);
   initialize(params, stream, 5);
-  store.zero_grads(stream);
 
-  const BatchShape shape = batch_shape(config.model, config.parallel, config.train);
   Arena batch_arena = make_arena(*backend, "batch", memory.batch),
         scratch = make_arena(*backend, "scratch", memory.scratch);
-  Batch batch(batch_arena, shape);
+  Batch batch(batch_arena, batch_shape(run));
   batch.load(stream, tiny_sample, 8);
 
-  MailComm forward_link(forward, rank, ranks), backward_link(backward, rank, ranks);
   Executor executor(stages,
-                    {.rank = rank, .ranks = ranks, .forward = &forward_link, .backward = &backward_link},
-                    memory.executor, *backend);
+                    {.rank = groups.at.pipeline,
+                     .ranks = run.parallel.pipeline,
+                     .forward = groups.forward.get(),
+                     .backward = groups.backward.get()},
+                    memory.executor, links, *backend);
   const auto self = make_self_comm();
   const Region region(*self);
   Outcome outcome;
-  outcome.loss =
-      executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
-                   plan_pipeline(rank, ranks, chunks, shape.microbatches, ranks), batch.microbatches());
+  executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
+               training_plan(run, groups.at.pipeline), batch.microbatches(),
+               View{&outcome.loss, DType::kF64, {1}});
   outcome.tape_peak = executor.tape_peak();
   outcome.tape_planned = memory.executor.tape;
   for (const Param& param : params.all()) {
@@ -142,23 +76,12 @@ Outcome run_rank(const PretrainConfig& config, int rank, Mail& forward, Mail& ba
   return outcome;
 }
 
-/// The step of all ranks, a thread each.
+/// The step of all ranks.
 std::vector<Outcome> run_pipeline(const PretrainConfig& config) {
-  Mail forward, backward;
   std::vector<Outcome> outcomes(static_cast<size_t>(config.parallel.pipeline));
-  std::vector<std::string> errors(outcomes.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < config.parallel.pipeline; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto i = static_cast<size_t>(rank);
-      try {
-        outcomes[i] = run_rank(config, rank, forward, backward);
-      } catch (const Error& error) {
-        errors[i] = error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  run_thread_ranks(config.parallel.pipeline, {}, [&](Communicator& world) {
+    outcomes[static_cast<size_t>(world.rank())] = run_rank(config, world);
+  });
   return outcomes;
 }
 
@@ -200,20 +123,23 @@ TEST(Executor, NamesAPlanThatItCannotWalk) {
   const PretrainConfig config = tiny_config();
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();
-  const RunMemory memory = run_memory(config.model, config.parallel, config.train);
+  const RunMemory memory = run_memory(shape_of(config));
   ParamTable params;
   std::vector<Stage> stages;
   stages.emplace_back(config.model, Layers{.first = 0, .count = 2}, TensorSplit{}, params);
   const ParamStore store(params, stream);
   Arena arena = make_arena(*backend, "batch", memory.batch),
         scratch = make_arena(*backend, "scratch", memory.scratch);
-  Batch batch(arena, batch_shape(config.model, config.parallel, config.train));
+  Batch batch(arena, batch_shape(shape_of(config)));
   batch.load(stream, tiny_sample, 0);
   const auto self = make_self_comm();
   const Region region(*self);
   const auto walk = [&](std::vector<Step> plan) {
-    Executor executor(stages, {}, memory.executor, *backend);
-    executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches());
+    Arena links = make_arena(*backend, "pipeline links", 0);
+    Executor executor(stages, {}, memory.executor, links, *backend);
+    double loss = 0;
+    executor.run({.compute = stream, .tp = region, .scratch = scratch}, plan, batch.microbatches(),
+                 {&loss, DType::kF64, {1}});
   };
   EXPECT_NO_THROW(walk({{Step::kForward, 0, 0}, {Step::kBackward, 0, 0}}));
   EXPECT_THROW(walk({{Step::kBackward, 0, 0}}), Error);                         // nothing to go back from

@@ -9,15 +9,16 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/checkpoint_format.h"
 #include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/reader.h"
-#include "libcore/checkpoint/writer.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/tensor_copies.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {
@@ -164,11 +165,11 @@ TEST_F(Loop, ResumesBitForBitAfterASignal) {
     const std::string name = number == SIGTERM ? "term" : "usr1";
     DataSets data = tiny_data();
     data.train.read = [number](int64_t index, const SampleView& out) {
-      if (index == 4 * 7 + 1) std::raise(number);  // within step 8
+      if (index == 4 * 7 + 1) std::raise(number);  // of step 8, read while step 7 runs
       tiny_sample(index, out);
     };
     const PretrainResult stopped = train(config(name), data, nullptr);
-    EXPECT_EQ(stopped.iteration, 8);
+    EXPECT_TRUE(stopped.iteration == 7 || stopped.iteration == 8) << stopped.iteration;
     EXPECT_EQ(stopped.stopped_by, number == SIGTERM ? "SIGTERM" : "SIGUSR1");
     EXPECT_TRUE(stopped.saved);
     EXPECT_EQ(figures(name, "test").size(), 0U);  // no final evaluation
@@ -311,10 +312,9 @@ TEST_F(Loop, BeginsAtStepZeroFromAReleaseOfWeights) {
   train(config("run"), tiny_data(), nullptr);
   const CheckpointReader trained(checkpoint("run", 20));
   CheckpointWriter writer(dir_ / "weights", kRelease);
-  for (const IndexedTensor& tensor : trained.index().tensors)
-    if (!tensor.name.starts_with(kOptimizerPrefix))
-      writer.put(Box::whole(tensor.name, tensor.shape), DType::kF32, tensor.shape,
-                 [&](const Box& part, View out) { trained.read(part, out); });
+  test::TensorCopies copies;
+  for (const StoredTensor& tensor : trained.tensors())
+    if (!tensor.name.starts_with(kOptimizerPrefix)) copies.put(writer, trained, tensor);
   writer.commit();
   PretrainConfig c = config("next");
   c.checkpoint.load = dir_ / "weights";

@@ -9,9 +9,13 @@ namespace {
 
 using test::tiny_config;
 
+RunShape shape(const PretrainConfig& config) {
+  return {config.model, config.parallel, config.train};
+}
+
 TEST(RunMemory, CountsTheStateOfEachParameter) {
   const PretrainConfig config = tiny_config();
-  const RunMemory bill = run_memory(config.model, config.parallel, config.train);
+  const RunMemory bill = run_memory(shape(config));
   // By hand: token table 37 x 16, position table 9 x 16; a layer: two norms 2 x 16, qkv 48 x 16 + 48,
   // projection 16 x 16 + 16, fc1 64 x 16 + 64, fc2 16 x 64 + 16; the last norm 2 x 16.
   EXPECT_EQ(bill.parameters, 37 * 16 + 9 * 16 + 2 * (64 + 816 + 272 + 1088 + 1040) + 32);
@@ -20,14 +24,15 @@ TEST(RunMemory, CountsTheStateOfEachParameter) {
   EXPECT_EQ(bill.optimizer, 2 * bill.weights);
   EXPECT_EQ(bill.executor.tapes, 1);
   EXPECT_EQ(bill.links, 0U);
-  EXPECT_EQ(bill.total(), 4 * bill.weights + bill.activations() + bill.scratch + bill.batch);
+  EXPECT_EQ(bill.total(),
+            4 * bill.weights + bill.activations() + bill.scratch + bill.batch + bill.host + bill.scalars);
 }
 
 TEST(RunMemory, OfA16BitModelHasMasters) {
   PretrainConfig config = tiny_config();
   config.train.bf16 = true;
-  const RunMemory bill = run_memory(config.model, config.parallel, config.train);
-  EXPECT_EQ(bill.grads, 2 * bill.weights);
+  const RunMemory bill = run_memory(shape(config));
+  EXPECT_EQ(bill.weights, (bill.grads / 2 + 255) / 256 * 256);
   EXPECT_EQ(bill.optimizer, 3 * bill.grads);
 }
 
@@ -38,20 +43,44 @@ TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
   config.parallel.pipeline = 4;
   config.parallel.finish();
   config.train.global_batch = 16;
-  const auto bill = [&](int rank) { return run_memory(config.model, config.parallel, config.train, rank); };
+  const auto bill = [&](int rank) { return run_memory(shape(config), {.pipeline = rank}); };
   EXPECT_EQ(bill(0).executor.tapes, 4);
   EXPECT_EQ(bill(3).executor.tapes, 1);
   EXPECT_EQ(bill(1).parameters, 64 + 816 + 272 + 1088 + 1040);  // one layer, neither embedding nor head
-  // 4 tapes' inputs and one gradient of [9, 2, 16] fp32 = 1152 bytes, each rounded to 256.
-  EXPECT_EQ(bill(0).links, 5U * 1280);
+  // 4 tapes' inputs, one gradient and twice 4 messages of [9, 2, 16] fp32 = 1152 bytes, each rounded to 256.
+  EXPECT_EQ(bill(0).links, 13U * 1280);
+  EXPECT_EQ(bill(3).links, (1 + 1 + 8) * 1280U);
+}
+
+// ZeRO-1 keeps a rank's share of the moments, ZeRO-2 of the gradients too, beside two layers' and the tied
+// table's.
+TEST(RunMemory, OfShardedRanksIsTheirShare) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 16;
+  const auto memory = [&](Sharding sharding) {
+    config.parallel = {};
+    config.parallel.data = 4;
+    config.parallel.sharding = sharding;
+    config.parallel.finish();
+    config.train.global_batch = 8;
+    return run_memory(shape(config));
+  };
+  const RunMemory whole = memory(Sharding::kNone), one = memory(Sharding::kOptimizer),
+                  two = memory(Sharding::kGradients);
+  // Padding: each bucket to a multiple of 4 * 64 elements, each tensor to 256 bytes.
+  EXPECT_NEAR(static_cast<double>(one.optimizer), static_cast<double>(whole.optimizer) / 4, 4096);
+  EXPECT_NEAR(static_cast<double>(one.grads), static_cast<double>(whole.grads), 4096);
+  const double layer = 4 * (64 + 816 + 272 + 1088 + 1040), table = 4 * 37 * 16;
+  EXPECT_NEAR(static_cast<double>(two.grads), static_cast<double>(whole.grads) / 4 + 2 * layer + table,
+              0.05 * static_cast<double>(whole.grads));
 }
 
 TEST(RunMemory, OfALongerBatchDiffersInTheBatchAlone) {
   PretrainConfig config = tiny_config();
-  const RunMemory small = run_memory(config.model, config.parallel, config.train);
+  const RunMemory small = run_memory(shape(config));
   config.train.global_batch = 400;
-  const RunMemory large = run_memory(config.model, config.parallel, config.train);
-  EXPECT_EQ(large.total() - large.batch, small.total() - small.batch);
+  const RunMemory large = run_memory(shape(config));
+  EXPECT_EQ(large.total() - large.batch - large.host, small.total() - small.batch - small.host);
   EXPECT_EQ(large.batch, 100 * small.batch);
 }
 

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {

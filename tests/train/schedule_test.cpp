@@ -1,8 +1,10 @@
 #include "libcore/train/schedule.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,26 +25,41 @@ std::string text_of(const std::vector<Step>& plan) {
   return out.str();
 }
 
-/// All ranks' plans played over links that deliver in order. A forward takes 1 time unit, a backward 2.
+struct Pipeline {
+  int ranks, chunks, microbatches;
+};
+
+/// Each rank's plan of one training step.
+std::vector<std::vector<Step>> training_plans(const Pipeline& p, int group) {
+  std::vector<std::vector<Step>> plans;
+  for (int r = 0; r < p.ranks; ++r)
+    plans.push_back(plan_pipeline(r, p.ranks, p.chunks, p.microbatches, group));
+  return plans;
+}
+
+constexpr size_t kEndless = SIZE_MAX;
+
+/// All ranks' plans played over links that deliver in order and hold `slots` messages each: a sender waits
+/// while its link is full. A forward takes 1 time unit, a backward 2.
 class Replay {
  public:
-  Replay(int ranks, int chunks, int microbatches, int group) : last_stage_(ranks * chunks - 1) {
-    for (int r = 0; r < ranks; ++r)
-      ranks_.push_back({.plan = plan_pipeline(r, ranks, chunks, microbatches, group)});
+  Replay(const std::vector<std::vector<Step>>& plans, int chunks, size_t slots = kEndless)
+      : last_stage_(static_cast<int>(plans.size()) * chunks - 1), slots_(slots) {
+    for (const auto& plan : plans) ranks_.push_back({.plan = plan});
     for (bool moved = true; moved;) {
       moved = false;
-      for (int r = 0; r < ranks; ++r)
+      for (int r = 0; r < static_cast<int>(plans.size()); ++r)
         while (advance(r)) moved = true;
     }
     for (const Rank& rank : ranks_) {
-      finished_ =
-          finished_ && rank.done == rank.plan.size() && rank.forward_in.empty() && rank.backward_in.empty();
+      finished_ = finished_ && rank.done == rank.plan.size() && !rank.unsent && rank.forward_in.empty() &&
+                  rank.backward_in.empty();
       time_ = std::max(time_, rank.clock);
     }
   }
   bool finished() const { return finished_; }  // false: ranks wait on each other for ever
   bool in_order() const { return in_order_; }  // what arrives first is what is wanted first
-  int time() const { return time_; }
+  int time() const { return time_; }           // counts no waiting for a slot
 
  private:
   struct Message {
@@ -52,18 +69,21 @@ class Replay {
   struct Rank {
     std::vector<Step> plan;
     std::deque<Message> forward_in = {}, backward_in = {};
+    std::optional<Message> unsent = {};
+    size_t receiver = 0;  // of what is unsent
     size_t done = 0;
     int clock = 0;
   };
 
+  int stage(int r, const Step& step) const { return step.chunk * static_cast<int>(ranks_.size()) + r; }
+
   bool advance(int r) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
+    if (rank.unsent) return send(rank);
     if (rank.done == rank.plan.size()) return false;
     const Step step = rank.plan[rank.done];
-    const int count = static_cast<int>(ranks_.size());
-    const int stage = step.chunk * count + r;
     const bool forward = step.kind == Step::kForward;
-    if (forward ? stage > 0 : stage < last_stage_) {
+    if (forward ? stage(r, step) > 0 : stage(r, step) < last_stage_) {
       std::deque<Message>& in = forward ? rank.forward_in : rank.backward_in;
       if (in.empty()) return false;
       if (in.front().step != step) in_order_ = false;
@@ -72,16 +92,25 @@ class Replay {
     }
     rank.clock += forward ? 1 : 2;
     ++rank.done;
-    if (forward ? stage < last_stage_ : stage > 0) {
-      const int next = forward ? stage + 1 : stage - 1;
-      Rank& peer = ranks_[static_cast<size_t>(next % count)];
-      (forward ? peer.forward_in : peer.backward_in)
-          .push_back({{step.kind, next / count, step.microbatch}, rank.clock});
+    const int next = forward ? stage(r, step) + 1 : stage(r, step) - 1;
+    const int count = static_cast<int>(ranks_.size());
+    if (next >= 0 && next <= last_stage_) {
+      rank.unsent = {{step.kind, next / count, step.microbatch}, rank.clock};
+      rank.receiver = static_cast<size_t>(next % count);
     }
     return true;
   }
 
+  bool send(Rank& rank) {
+    Rank& peer = ranks_[rank.receiver];
+    std::deque<Message>& link = rank.unsent->step.kind == Step::kForward ? peer.forward_in : peer.backward_in;
+    if (link.size() >= slots_) return false;
+    link.push_back(*std::exchange(rank.unsent, {}));
+    return true;
+  }
+
   int last_stage_, time_ = 0;
+  size_t slots_;
   bool finished_ = true, in_order_ = true;
   std::vector<Rank> ranks_;
 };
@@ -110,7 +139,7 @@ TEST(PlanPipeline, ReplaysWithoutDeadlockInOrderAndWithTheKnownBubble) {
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (int chunks = 1; chunks <= (ranks == 1 ? 1 : 4); ++chunks)
       for (int groups = 1; groups <= 5; ++groups) {
-        const Replay replay(ranks, chunks, groups * ranks, ranks);
+        const Replay replay(training_plans({ranks, chunks, groups * ranks}, ranks), chunks);
         EXPECT_TRUE(replay.finished() && replay.in_order()) << ranks << " " << chunks << " " << groups;
         // Work of all chunks plus the time that the last rank's first chunk waits and the first rank's last:
         // p - 1 of each kind.
@@ -128,7 +157,7 @@ TEST(PlanPipeline, ReplaysUnevenGroups) {
       for (int group : {ranks, ranks + 1, 2 * ranks})
         for (int m = ranks; m <= 4 * ranks; ++m) {
           if (m % group != 0 && m % group < ranks) continue;
-          const Replay replay(ranks, chunks, m, group);
+          const Replay replay(training_plans({ranks, chunks, m}, group), chunks);
           EXPECT_TRUE(replay.finished() && replay.in_order())
               << ranks << " " << chunks << " " << group << " " << m;
           ++cases;
@@ -156,8 +185,40 @@ TEST(TapesInFlight, IsOneWithoutPipelineAndTheDepthWithOne) {
   EXPECT_EQ(tapes_in_flight(plan_pipeline(0, 4, 1, 2, 4)), 2);
 }
 
-TEST(PlanForward, TakesEachMicrobatchThroughAllChunks) {
-  EXPECT_EQ(text_of(plan_forward(2, 2)), "F0.0 F1.0 F0.1 F1.1");
+// Serialised, v chunks on p ranks would take p * v for each group of one; here only the p - 1 ranks behind
+// the first wait for the first microbatch.
+TEST(PlanForward, KeepsEveryRankBusy) {
+  for (int ranks = 1; ranks <= 8; ++ranks)
+    for (int chunks = 1; chunks <= (ranks == 1 ? 1 : 4); ++chunks)
+      for (int groups = 1; groups <= 4; ++groups) {
+        const std::vector<Step> plan = plan_forward(ranks, chunks, groups * ranks);
+        const Replay replay(std::vector(static_cast<size_t>(ranks), plan), chunks);
+        EXPECT_TRUE(replay.finished() && replay.in_order()) << ranks << " " << chunks << " " << groups;
+        EXPECT_EQ(replay.time(), chunks * groups * ranks + ranks - 1)
+            << ranks << " " << chunks << " " << groups;
+      }
+}
+
+TEST(PlanForward, TakesGroupsThroughAChunkInTurn) {
+  EXPECT_EQ(text_of(plan_forward(2, 2, 4)), "F0.0 F0.1 F1.0 F1.1 F0.2 F0.3 F1.2 F1.3");
+  EXPECT_EQ(text_of(plan_forward(4, 1, 3)), "F0.0 F0.1 F0.2");
+  EXPECT_THROW(plan_forward(2, 2, 3), Error);
+}
+
+// A link with room for one message is enough: no rank waits for a slot that only its own waiting keeps full.
+TEST(PlanPipeline, ReplaysWithOneSlotALink) {
+  EXPECT_FALSE(Replay(training_plans({2, 1, 2}, 2), 1, 0).finished());
+  for (int ranks = 2; ranks <= 8; ++ranks)
+    for (int chunks = 1; chunks <= 4; ++chunks)
+      for (int groups = 1; groups <= 4; ++groups) {
+        const Pipeline pipeline{ranks, chunks, groups * ranks};
+        const Replay training(training_plans(pipeline, ranks), chunks, 1);
+        EXPECT_TRUE(training.finished() && training.in_order()) << ranks << " " << chunks << " " << groups;
+        const std::vector<Step> plan = plan_forward(ranks, chunks, pipeline.microbatches);
+        const Replay evaluation(std::vector(static_cast<size_t>(ranks), plan), chunks, 1);
+        EXPECT_TRUE(evaluation.finished() && evaluation.in_order())
+            << ranks << " " << chunks << " " << groups;
+      }
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/file.h"
-#include "libcore/base/json.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 
 namespace megalith {

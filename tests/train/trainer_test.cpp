@@ -30,10 +30,13 @@ std::vector<float> values(Trainer& trainer) {
 
 struct Tiny {
   explicit Tiny(const PretrainConfig& config)
-      : trainer(config.model, config.parallel, config.train, *backend) {}
+      : trainer({config.model, config.parallel, config.train}, *backend, *self) {
+    trainer.initialize();
+  }
   Trainer::StepResult step(int k) { return trainer.step(tiny_sample, 4 * k, 1e-2); }
 
   std::unique_ptr<Backend> backend = make_cpu_backend();
+  std::unique_ptr<Communicator> self = make_self_comm();
   Trainer trainer;
 };
 
@@ -120,7 +123,7 @@ TEST(Trainer, SkipsAStepThatIsNotFinite) {
   EXPECT_FALSE(tiny.step(2).skipped);
 }
 
-TEST(Trainer, TakesExactlyTheMemoryOfItsBill) {
+TEST(Trainer, TakesExactlyTheMemoryThatIsKnownBefore) {
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
     PretrainConfig config = tiny_config();
     config.train.recompute = recompute;
@@ -138,7 +141,7 @@ TEST(Trainer, RecomputesWithoutChangingAnything) {
   full.train.recompute = Recompute::kFull;
   full.train.recompute_method = "uniform";
   Tiny kept(tiny_config()), again(full);
-  EXPECT_LT(again.trainer.bill().activations(), kept.trainer.bill().activations());
+  EXPECT_LT(again.trainer.memory().activations(), kept.trainer.memory().activations());
   for (int k = 0; k < 3; ++k) EXPECT_EQ(kept.step(k).loss, again.step(k).loss);
 }
 

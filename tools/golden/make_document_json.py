@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Cases for tests/base/document_json_test.cpp: lines of loose JSON, and what Python makes of them.
+"""Cases for tests/json/document_json_test.cpp: lines of loose JSON, and what Python makes of them.
 
-  tools/golden/make_document_json.py [COUNT [SEED]] > tests/base/goldens/document_json.txt
+  tools/golden/make_document_json.py [COUNT [SEED]] > tests/json/goldens/document_json.txt
 
 The reference is Megatron's tools/preprocess_data.py: strict UTF-8, json.loads, data[key] for the keys "text" and "k", each a
 string or a list of strings, encoded to UTF-8 as a tokenizer would. Output, one case a line, fields separated by a tab: the

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make tests/train/goldens/sampling.json: what transformers' logits processors leave of made-up logits.
+"""Make tests/generate/goldens/sampling.json: what transformers' logits processors leave of made-up logits.
 
   python tools/golden/make_sampling_goldens.py tests      (torch 2.15.0, transformers 5.23.0)
 
@@ -40,7 +40,7 @@ def main():
         cases.append({**options, "kept": {str(i): p for i, p in enumerate(kept.tolist()) if p > 0}})
     out = {"versions": {"torch": torch.__version__, "transformers": transformers.__version__}, "logits": logits,
            "before": before, "cases": cases}
-    with open(os.path.join(sys.argv[1], "train/goldens/sampling.json"), "w") as file:
+    with open(os.path.join(sys.argv[1], "generate/goldens/sampling.json"), "w") as file:
         json.dump(out, file, indent=1)
         file.write("\n")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goldens of tests/text/sentence_splitter_test.cpp: a small Punkt model, and texts with the sentences that NLTK cuts with it.
+"""Goldens of tests/text/sentences/sentence_splitter_test.cpp: a small Punkt model, and texts with the sentences that NLTK cuts with it.
 
   pip install nltk
   tools/golden/make_sentences.py tests/text/goldens/punkt

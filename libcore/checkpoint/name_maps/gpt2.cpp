@@ -1,4 +1,4 @@
-#include "libcore/checkpoint/name_map.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
 
 namespace megalith {
 

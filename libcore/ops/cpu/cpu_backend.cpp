@@ -2,6 +2,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include <sys/mman.h>
@@ -10,9 +14,11 @@
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cpu/gemm.h"
 #include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/queue.h"
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/team.h"
 #include "libcore/ops/cpu/threads.h"
+#include "libcore/ops/step_maths.h"
 
 namespace megalith {
 namespace cpu {
@@ -20,18 +26,11 @@ namespace {
 
 constexpr int64_t kPiece = 1 << 14;  // elements per piece of an element-wise op: tens of microseconds of work
 
-/// The table of chosen_isa(). Throws kUsage as that does.
-const Kernels& choose_kernels() {
-  switch (chosen_isa()) {
-    case Isa::kAvx512Bf16:
-      return kAvx512Bf16Kernels;
-    case Isa::kAvx512:
-      return kAvx512Kernels;
-    case Isa::kAvx2:
-      return kAvx2Kernels;
-    default:
-      return kGenericKernels;
-  }
+const Kernels& kernels(Isa isa) {
+  return *select<const Kernels*>(isa, {.generic = &kKernelsGeneric,
+                                       .avx2 = MEGALITH_IF_SIMD(&kKernelsAvx2),
+                                       .avx512 = MEGALITH_IF_SIMD(&kKernelsAvx512),
+                                       .avx512bf16 = MEGALITH_IF_SIMD(&kKernelsAvx512Bf16)});
 }
 
 /// Rows per piece of a row-wise op.
@@ -102,19 +101,29 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend() : kernels_(choose_kernels()), gemm_(kernels_, team_) {}
+  CpuBackend() : kernels_(kernels(chosen_isa())), gemm_(kernels_, team_) {}
   const char* name() const override { return "cpu"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override { return Stream(*this); }
+  Stream make_queue_stream() override;
 
-  void copy(Stream&, View to, ConstView from) override;
-  void to_host(Stream&, void* to, ConstView from) override { copy_bytes(to, from.data, from.bytes()); }
-  void from_host(Stream&, View to, const void* from) override { copy_bytes(to.data, from, to.bytes()); }
-  void fill(Stream&, View to, double value) override;
-  void add(Stream&, View to, ConstView from) override;
-  Event record(Stream&) override { return {}; }
-  void wait(Stream&, const Event&) override {}
-  void synchronize(Stream&) override {}
+  void copy(Stream& stream, View to, ConstView from) override {
+    in_order(stream, [=, this] { copy_elements(to, from); });
+  }
+  void to_host(Stream&, void* to, ConstView from) override;
+  void from_host(Stream&, View to, const void* from) override;
+  void fill(Stream& stream, View to, double value) override {
+    in_order(stream, [=, this] { fill_elements(to, value); });
+  }
+  void add(Stream& stream, View to, ConstView from) override {
+    in_order(stream, [=, this] { add_elements(to, from); });
+  }
+  void enqueue(Stream&, std::function<void()> work, std::function<void()> give_up) override;
+  Event record(Stream&) override;
+  void wait(Stream&, const Event&) override;
+  void synchronize(Stream&) override;
+  void finish(Stream&, bool drop) noexcept override;
+  bool refuses_ops(const Stream& stream) const override { return queue_of(stream) != nullptr; }
 
   void run(Stream&, const Gemm& op) override { gemm_.run(op); }
   void run(Stream&, const Project& op) override { gemm_.run(op); }
@@ -139,19 +148,32 @@ class CpuBackend final : public Backend {
   void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
   void run(Stream&, const SumSquares&) override;
+  void run(Stream&, const ScaledSum&) override;
+  void run(Stream&, const DecideStep&) override;
   void run(Stream&, const AdamW&) override;
 
  private:
+  /// Null for a compute stream.
+  static Queue* queue_of(const Stream& stream) { return static_cast<Queue*>(stream.native()); }
+  template <class Work>
+  static void in_order(const Stream& stream, const Work& work) {
+    if (Queue* const queue = queue_of(stream)) return queue->put(work);
+    work();
+  }
+  void copy_elements(const View& to, const ConstView& from) const;
+  void fill_elements(const View& to, double value) const;
+  void add_elements(const View& to, const ConstView& from) const;
   void cached_attention_in_fp32(const CachedAttention&);
   void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
 
   const Kernels& kernels_;
   Team team_;  // of the ops of one token
   GemmRunner gemm_;
+  std::mutex mutex_;  // guards queues_
+  std::vector<std::unique_ptr<Queue>> queues_;
 };
 
-// ---- memory
-// ----------------------------------------------------------------------------------------------------------------
+// ---- memory, streams
 
 /// Large blocks ask for huge pages: attention walks rows that are pages apart.
 Memory CpuBackend::allocate(size_t bytes) {
@@ -166,7 +188,48 @@ Memory CpuBackend::allocate(size_t bytes) {
   return {{block, [](void* p) { std::free(p); }}, bytes};
 }
 
-void CpuBackend::copy(Stream&, View to, ConstView from) {
+Stream CpuBackend::make_queue_stream() {
+  const std::lock_guard lock(mutex_);
+  return Stream(*this, queues_.emplace_back(std::make_unique<Queue>()).get());
+}
+
+void CpuBackend::to_host(Stream& stream, void* to, ConstView from) {
+  in_order(stream, [=] { copy_bytes(to, from.data, from.bytes()); });
+  synchronize(stream);
+}
+
+void CpuBackend::from_host(Stream& stream, View to, const void* from) {
+  in_order(stream, [=] { copy_bytes(to.data, from, to.bytes()); });
+  synchronize(stream);
+}
+
+void CpuBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()> give_up) {
+  if (Queue* const queue = queue_of(stream)) return queue->put(std::move(work), std::move(give_up));
+  work();
+}
+
+Event CpuBackend::record(Stream& stream) {
+  Queue* const queue = queue_of(stream);
+  if (queue == nullptr) return {};
+  return {std::make_shared<Queue::Place>(Queue::Place{queue, queue->last()})};
+}
+
+void CpuBackend::wait(Stream& stream, const Event& event) {
+  if (event.native == nullptr) return;  // of a compute stream: done when it was recorded
+  const Queue::Place place = *static_cast<const Queue::Place*>(event.native.get());
+  if (queue_of(stream) == place.queue) return;  // its work is done in order
+  in_order(stream, [place] { place.queue->wait(place.number); });
+}
+
+void CpuBackend::synchronize(Stream& stream) {
+  if (Queue* const queue = queue_of(stream)) queue->wait(queue->last());
+}
+
+void CpuBackend::finish(Stream& stream, bool drop) noexcept {
+  if (Queue* const queue = queue_of(stream)) queue->finish(drop);
+}
+
+void CpuBackend::copy_elements(const View& to, const ConstView& from) const {
   if (to.dtype == from.dtype) {
     for_each_piece(static_cast<int64_t>(to.bytes()), 4 * kPiece, [&](int64_t begin, int64_t end) {
       std::memmove(static_cast<std::byte*>(to.data) + begin, static_cast<const std::byte*>(from.data) + begin,
@@ -179,7 +242,7 @@ void CpuBackend::copy(Stream&, View to, ConstView from) {
                  [&](int64_t begin, int64_t end) { convert(at(to, begin), at(from, begin), end - begin); });
 }
 
-void CpuBackend::add(Stream&, View to, ConstView from) {
+void CpuBackend::add_elements(const View& to, const ConstView& from) const {
   const auto sum = kernels_.add[storage_of(to.dtype)][storage_of(from.dtype)];
   for_each_piece(to.elements(), kPiece,
                  [&](int64_t begin, int64_t end) { sum(at(to, begin), at(from, begin), end - begin); });
@@ -191,7 +254,7 @@ void fill_with(const View& to, T value) {
                  [&](int64_t begin, int64_t end) { std::fill(to.as<T>() + begin, to.as<T>() + end, value); });
 }
 
-void CpuBackend::fill(Stream&, View to, double value) {
+void CpuBackend::fill_elements(const View& to, double value) const {
   switch (to.dtype) {
     case DType::kF32:
       return fill_with(to, static_cast<float>(value));
@@ -216,7 +279,6 @@ void CpuBackend::fill(Stream&, View to, double value) {
 }
 
 // ---- linear, norm, activation
-// ----------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const QuantizeRows& op) {
   const QuantizeArgs args{
@@ -335,7 +397,6 @@ void CpuBackend::run(Stream&, const Dropout& op) {
 }
 
 // ---- attention
-// -------------------------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const Rope& op) {
   const Heads heads(op.qkv.shape);
@@ -490,7 +551,6 @@ void CpuBackend::run(Stream&, const CachedAttention& op) {
 }
 
 // ---- embedding
-// -------------------------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const Embedding& op) {
   const int64_t h = op.y.shape.back(), rows = op.y.shape.rows(),
@@ -531,7 +591,6 @@ void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
 }
 
 // ---- loss, optimizer
-// -------------------------------------------------------------------------------------------------------
 
 void CpuBackend::run(Stream&, const SoftmaxStats& op) {
   const int64_t stride = op.logits.shape.back();
@@ -576,22 +635,27 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
   *op.out.as<double>() += total;
 }
 
+/// In this thread, one after the other: a microbatch's tokens are few.
+void CpuBackend::run(Stream&, const ScaledSum& op) {
+  const float* const x = op.x.as<float>();
+  *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);
+}
+
+void CpuBackend::run(Stream&, const DecideStep& op) {
+  decide_step(op.scalars.as<double>(), op.max_norm);
+}
+
 void CpuBackend::run(Stream&, const AdamW& op) {
-  const double step = static_cast<double>(op.step);
-  const double bias1 = 1 - std::pow(op.beta1, step), bias2 = 1 - std::pow(op.beta2, step);
-  const AdamArgs args{.master = op.master.as<float>(),
-                      .m = op.m.as<float>(),
-                      .v = op.v.as<float>(),
-                      .grad = op.grad.as<float>(),
-                      .value = op.value.data,
-                      .grad_scale = op.grad_scale,
-                      .decay = static_cast<float>(1 - op.lr * op.weight_decay),
-                      .beta2 = static_cast<float>(op.beta2),
-                      .step_size = static_cast<float>(op.lr / bias1),
-                      .root_bias2 = static_cast<float>(std::sqrt(bias2)),
-                      .eps = static_cast<float>(op.eps),
-                      .one_minus_beta1 = static_cast<float>(1 - op.beta1),
-                      .one_minus_beta2 = static_cast<float>(1 - op.beta2)};
+  const double* const scalars = op.scalars.as<double>();
+  if (scalars[StepScalar::kSkip] != 0) return;
+  const AdamArgs args{
+      .master = op.master.as<float>(),
+      .m = op.m.as<float>(),
+      .v = op.v.as<float>(),
+      .grad = op.grad.as<float>(),
+      .value = op.value.data,
+      .rates = adam_rates(
+          scalars, {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay})};
   const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32];
   for_each_piece(op.master.elements(), kPiece, [&](int64_t begin, int64_t end) { update(args, begin, end); });
 }

@@ -3,16 +3,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcore/ops/step_scalars.h"
+
 /// The kernels' side of the CPU backend: plain structs and a table of functions, filled once per instruction
 /// set.
 ///
 /// A kernel works on one block of an op in the calling thread; cpu_backend.cpp cuts ops into blocks, the same
 /// blocks for any number of threads. Rows, columns and strides count elements.
 ///
-/// The kernels_ISA.cpp files are compiled with flags that this processor may lack. This header and all they
-/// include must not hold an inline function or a template instance with external linkage (so no C++ standard
-/// headers, no libcore headers): the linker keeps one copy of such a function for the whole library, perhaps
-/// the one compiled for AVX-512.
+/// kernels.cpp and the kernels_ISA.cpp files include kernels.inc; the latter are compiled with flags that
+/// this processor may lack. This header and all they include must not hold an inline function or a template
+/// instance with external linkage (so no C++ standard headers, and of libcore's only one that has no function
+/// either): the linker keeps one copy of such a function for the whole library, perhaps that for AVX-512.
 namespace megalith::cpu {
 
 /// Index of the tables below: how an activation or weight is stored. Arithmetic is in fp32.
@@ -137,8 +139,7 @@ struct AdamArgs {
   float *master, *m, *v;
   const float* grad;
   void* value;  // may be null
-  float grad_scale, decay, beta2, step_size, root_bias2, eps;
-  float one_minus_beta1, one_minus_beta2;  // subtracted in fp64
+  AdamRates rates;
 };
 
 /// [2] is indexed by Storage of the activations. [begin, end) are rows, or elements where an op has no rows.
@@ -192,6 +193,6 @@ struct Kernels {
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): constants, but not constexpr
-extern const Kernels kGenericKernels, kAvx2Kernels, kAvx512Kernels, kAvx512Bf16Kernels;
+extern const Kernels kKernelsGeneric, kKernelsAvx2, kKernelsAvx512, kKernelsAvx512Bf16;
 
 }  // namespace megalith::cpu

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "libcore/base/simd.h"
+#if defined(MEGALITH_SIMD)
 #include <immintrin.h>
+#endif
 
 #include "libcore/ops/cpu/threads.h"
 
@@ -11,6 +14,14 @@ namespace {
 
 constexpr int kSpins = 1000;  // a pause is some 20 to 40 ns
 constexpr uint64_t kField = 0xffff;
+
+void pause() {
+#if defined(MEGALITH_SIMD)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
 
 }  // namespace
 
@@ -53,7 +64,7 @@ void Team::run(int64_t blocks, Call call, const void* context) {
   take_blocks();
   for (int spin = 0; done_.load(std::memory_order_acquire) != blocks; ++spin) {
     if (spin < kSpins)
-      _mm_pause();
+      pause();
     else
       std::this_thread::yield();
   }
@@ -78,7 +89,7 @@ void Team::help() {
     take_blocks();
     int spin = 0;
     while (spin < kSpins && !has_blocks() && !stop_.load(std::memory_order_relaxed)) {
-      _mm_pause();
+      pause();
       ++spin;
     }
     if (spin < kSpins) continue;

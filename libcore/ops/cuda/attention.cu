@@ -161,7 +161,6 @@ struct HeadMask {
 };
 
 // ---- forward
-// -----------------------------------------------------------------------------------------------
 
 /// Shared: queries, keys (then values), probabilities.
 template <class T>
@@ -238,7 +237,6 @@ __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a
 }
 
 // ---- backward
-// ----------------------------------------------------------------------------------------------
 
 /// Shared: queries, keys, values, gradient of the output; probabilities and gradient of the scores.
 template <class T>

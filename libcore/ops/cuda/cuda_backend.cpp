@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "libcore/ops/cuda/gemm.h"
@@ -17,7 +19,6 @@ void require_success(cudaError_t status, const char* what) {
 }
 
 // ---- queue
-// -------------------------------------------------------------------------------------------------
 
 void* allocate_device(size_t bytes) {
   constexpr size_t kLeast = 256;  // so that an empty tensor has an address too
@@ -53,8 +54,42 @@ void* Queue::workspace(size_t bytes) {
   return workspace_;
 }
 
+struct Queue::HostWork {
+  Queue* queue;
+  std::function<void()> run;
+};
+
+void Queue::enqueue(std::function<void()> work) {
+  rethrow_error();
+  auto* const host_work = new HostWork{this, std::move(work)};
+  const auto call_and_free = [](void* data) {
+    const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
+    mine->queue->call(*mine);
+  };
+  const cudaError_t status = cudaLaunchHostFunc(stream_, call_and_free, host_work);
+  if (status != cudaSuccess) delete host_work;  // nobody will call it
+  require_success(status, "enqueue work of the host");
+}
+
+void Queue::call(const HostWork& work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    work.run();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+  }
+}
+
+void Queue::rethrow_error() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
 // ---- fields of ops as kernels want them
-// --------------------------------------------------------------------
 
 namespace {
 
@@ -140,19 +175,6 @@ Packed packed(const char* op, const Shape& qkv) {
           (r + 1) * head};
 }
 
-AdamRates adam_rates(const AdamW& op) {
-  const double step = static_cast<double>(op.step);
-  const double bias1 = 1 - std::pow(op.beta1, step), bias2 = 1 - std::pow(op.beta2, step);
-  return {.grad_scale = op.grad_scale,
-          .decay = static_cast<float>(1 - op.lr * op.weight_decay),
-          .beta2 = static_cast<float>(op.beta2),
-          .step_size = static_cast<float>(op.lr / bias1),
-          .root_bias2 = static_cast<float>(std::sqrt(bias2)),
-          .eps = static_cast<float>(op.eps),
-          .one_minus_beta1 = static_cast<float>(1 - op.beta1),
-          .one_minus_beta2 = static_cast<float>(1 - op.beta2)};
-}
-
 /// Throws kDevice unless there is a driver and a device of that number.
 void require_device(int device) {
   int driver = 0, devices = 0;
@@ -169,7 +191,6 @@ void require_device(int device) {
 }
 
 // ---- the backend
-// -------------------------------------------------------------------------------------------
 
 /// Weights in a type of their own are for the CPU, which is bound by their bytes.
 [[noreturn]] void refuse_narrow(const char* op) {
@@ -187,15 +208,18 @@ class CudaBackend final : public Backend {
   const char* name() const override { return "cuda"; }
   Memory allocate(size_t bytes) override;
   Stream make_stream() override;
+  Stream make_queue_stream() override { return make_stream(); }
 
   void copy(Stream&, View to, ConstView from) override;
   void to_host(Stream&, void* to, ConstView from) override;
   void from_host(Stream&, View to, const void* from) override;
   void fill(Stream&, View to, double value) override;
   void add(Stream&, View to, ConstView from) override;
+  void enqueue(Stream&, std::function<void()> work, std::function<void()> give_up) override;
   Event record(Stream&) override;
   void wait(Stream&, const Event&) override;
   void synchronize(Stream&) override;
+  void finish(Stream&, bool drop) noexcept override;
 
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
@@ -220,6 +244,8 @@ class CudaBackend final : public Backend {
   void run(Stream&, const SoftmaxRescale&) override;
   void run(Stream&, const CrossEntropy&) override;
   void run(Stream&, const SumSquares&) override;
+  void run(Stream&, const ScaledSum&) override;
+  void run(Stream&, const DecideStep&) override;
   void run(Stream&, const AdamW&) override;
 
  private:
@@ -242,7 +268,6 @@ Queue& CudaBackend::enter(const Stream& stream) const {
 }
 
 // ---- memory, streams
-// ---------------------------------------------------------------------------------------
 
 Memory CudaBackend::allocate(size_t bytes) {
   enter();
@@ -288,6 +313,15 @@ void CudaBackend::add(Stream& stream, View to, ConstView from) {
              to.elements());
 }
 
+/// Nothing is dropped: what was launched runs.
+void CudaBackend::finish(Stream& stream, bool) noexcept {
+  cudaStreamSynchronize(static_cast<Queue*>(stream.native())->stream());
+}
+
+void CudaBackend::enqueue(Stream& stream, std::function<void()> work, std::function<void()>) {
+  enter(stream).enqueue(std::move(work));
+}
+
 Event CudaBackend::record(Stream& stream) {
   const Queue& queue = enter(stream);
   cudaEvent_t created = nullptr;
@@ -299,17 +333,19 @@ Event CudaBackend::record(Stream& stream) {
 
 void CudaBackend::wait(Stream& stream, const Event& event) {
   const Queue& queue = enter(stream);
+  queue.rethrow_error();
   if (event.native == nullptr) return;  // nothing was recorded
   require_success(cudaStreamWaitEvent(queue.stream(), static_cast<cudaEvent_t>(event.native.get()), 0),
                   "wait for an event");
 }
 
 void CudaBackend::synchronize(Stream& stream) {
-  require_success(cudaStreamSynchronize(enter(stream).stream()), "wait for a stream");
+  const Queue& queue = enter(stream);
+  require_success(cudaStreamSynchronize(queue.stream()), "wait for a stream");
+  queue.rethrow_error();
 }
 
 // ---- linear, norm, activation
-// ------------------------------------------------------------------------------
 
 void CudaBackend::run(Stream& stream, const Gemm& op) {
   Queue& queue = enter(stream);
@@ -443,7 +479,6 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 }
 
 // ---- attention
-// ---------------------------------------------------------------------------------------------
 
 void CudaBackend::run(Stream& stream, const Rope& op) {
   const Shape& qkv = op.qkv.shape;
@@ -519,7 +554,6 @@ void CudaBackend::run(Stream& stream, const CachedAttention& op) {
 }
 
 // ---- embedding, loss, optimizer
-// ----------------------------------------------------------------------------
 
 /// Sequences per position.
 int64_t batch_of(const ConstView& rows) {
@@ -591,19 +625,33 @@ void CudaBackend::run(Stream& stream, const SumSquares& op) {
   Queue& queue = enter(stream);
   const int64_t n = op.x.elements();
   launch_sum_squares(queue.stream(), storage_of(op.x.dtype), op.out.as<double>(), op.x.data, n,
-                     queue.workspace(sum_squares_workspace(n)));
+                     queue.workspace(sum_workspace(n)));
+}
+
+void CudaBackend::run(Stream& stream, const ScaledSum& op) {
+  Queue& queue = enter(stream);
+  const int64_t n = op.x.elements();
+  launch_scaled_sum(queue.stream(),
+                    {.out = op.out.as<double>(), .x = op.x.as<float>(), .n = n, .scale = op.scale},
+                    queue.workspace(sum_workspace(n)));
+}
+
+void CudaBackend::run(Stream& stream, const DecideStep& op) {
+  launch_decide_step(enter(stream).stream(), op.scalars.as<double>(), op.max_norm);
 }
 
 void CudaBackend::run(Stream& stream, const AdamW& op) {
-  launch_adamw(enter(stream).stream(),
-               {.master = op.master.as<float>(),
-                .m = op.m.as<float>(),
-                .v = op.v.as<float>(),
-                .grad = op.grad.as<float>(),
-                .value = op.value.data,
-                .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
-                .n = op.master.elements(),
-                .rates = adam_rates(op)});
+  launch_adamw(
+      enter(stream).stream(),
+      {.master = op.master.as<float>(),
+       .m = op.m.as<float>(),
+       .v = op.v.as<float>(),
+       .grad = op.grad.as<float>(),
+       .value = op.value.data,
+       .value_storage = op.value ? storage_of(op.value.dtype) : Storage::kF32,
+       .n = op.master.elements(),
+       .scalars = op.scalars.as<double>(),
+       .constants = {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay}});
 }
 
 }  // namespace

@@ -4,14 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "libcore/ops/step_maths.h"  // MEGALITH_HD
+
 /// What the CUDA kernels compute for one element: storage formats, activations, dropout bits, the optimizer.
 /// Compiled for the device by nvcc and for the host by the tests, which hold it against the references of the
 /// CPU backend. No CUDA header is needed.
-#if defined(__CUDACC__)
-#define MEGALITH_HD __host__ __device__ __forceinline__
-#else
-#define MEGALITH_HD inline
-#endif
 
 namespace megalith::cuda {
 
@@ -77,7 +74,6 @@ MEGALITH_HD Half narrow<Half>(float value) {
 }
 
 // ---- activations
-// -------------------------------------------------------------------------------------------
 
 /// 1 / (1 + e^-x).
 MEGALITH_HD float sigmoid(float x) {
@@ -117,7 +113,6 @@ MEGALITH_HD float silu_slope(float x) {
 }
 
 // ---- dropout
-// -----------------------------------------------------------------------------------------------
 
 struct Words {
   uint32_t word[4];
@@ -161,13 +156,7 @@ MEGALITH_HD float mask_at(const MaskKey& key, int64_t sample, int64_t position, 
 }
 
 // ---- optimizer
-// ---------------------------------------------------------------------------------------------
 
-/// The scalars of one AdamW step, from fp64 on the host.
-struct AdamRates {
-  float grad_scale, decay, beta2, step_size, root_bias2, eps;
-  float one_minus_beta1, one_minus_beta2;
-};
 struct AdamElement {
   float master, m, v;
 };

@@ -6,7 +6,6 @@ namespace megalith::cuda {
 namespace {
 
 // ---- maps: to[i] = f(from[i]...)
-// ---------------------------------------------------------------------------
 
 template <class... T>
 constexpr size_t greatest_size() {
@@ -73,7 +72,6 @@ struct GeluErfGrad {
 };
 
 // ---- others
-// ------------------------------------------------------------------------------------------------
 
 template <class Bits>
 __global__ void fill_bits(int64_t n, Bits* to, Bits bits) {
@@ -155,15 +153,24 @@ __global__ void rope(RopeArgs a) {
 
 template <class T>
 __global__ void adamw(AdamArgs a) {
+  if (a.scalars[StepScalar::kSkip] != 0) return;
+  __shared__ AdamRates shared_rates;  // fp64 divisions and roots: once per block
+  if (threadIdx.x == 0) shared_rates = adam_rates(a.scalars, a.constants);
+  __syncthreads();
+  const AdamRates rates = shared_rates;
   const int64_t stride = int64_t{blockDim.x} * gridDim.x;
   T* const value = static_cast<T*>(a.value);
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < a.n; i += stride) {
-    const AdamElement next = adam_step(a.rates, {a.master[i], a.m[i], a.v[i]}, a.grad[i]);
+    const AdamElement next = adam_step(rates, {a.master[i], a.m[i], a.v[i]}, a.grad[i]);
     a.master[i] = next.master;
     a.m[i] = next.m;
     a.v[i] = next.v;
     if (value != nullptr) value[i] = narrow<T>(next.master);
   }
+}
+
+__global__ void decide(double* scalars, double max_norm) {
+  if (threadIdx.x == 0) decide_step(scalars, max_norm);
 }
 
 }  // namespace
@@ -262,6 +269,10 @@ void launch_adamw(cudaStream_t stream, const AdamArgs& args) {
   with_storage(args.value_storage, [&](auto element) {
     launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, adamw<decltype(element)>, args);
   });
+}
+
+void launch_decide_step(cudaStream_t stream, double* scalars, double max_norm) {
+  launch(stream, 1, 0, decide, scalars, max_norm);
 }
 
 }  // namespace megalith::cuda

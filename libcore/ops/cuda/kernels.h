@@ -15,7 +15,6 @@ namespace megalith::cuda {
 enum class Storage { kF32, kBf16, kF16 };
 
 // ---- elementwise.cu
-// ----------------------------------------------------------------------------------------
 
 void launch_copy(cudaStream_t, void* to, Storage to_storage, const void* from, Storage from_storage,
                  int64_t n);
@@ -72,12 +71,13 @@ struct AdamArgs {
   void* value;  // may be null; then its storage is not read
   Storage value_storage;
   int64_t n;
-  AdamRates rates;
+  const double* scalars;  // [StepScalar::kCount], on the device
+  AdamConstants constants;
 };
 void launch_adamw(cudaStream_t, const AdamArgs&);
+void launch_decide_step(cudaStream_t, double* scalars, double max_norm);
 
 // ---- rows.cu: one block of threads per row
-// -----------------------------------------------------------------
 
 struct NormArgs {
   void *y, *sum;  // sum: null without residual
@@ -120,7 +120,6 @@ struct CrossEntropyArgs {
 void launch_cross_entropy(cudaStream_t, Storage, const CrossEntropyArgs&);
 
 // ---- reduce.cu
-// ---------------------------------------------------------------------------------------------
 
 /// Sums down the columns of dy [rows, columns], added to: `plain` of dy, `normed` of dy (x - mean) rstd.
 /// Either may be null; x, mean (null: 0) and rstd are read for `normed` only.
@@ -133,9 +132,17 @@ struct ColumnSums {
 size_t column_sums_workspace(const ColumnSums&);  // bytes
 void launch_column_sums(cudaStream_t, Storage, const ColumnSums&, void* workspace);
 
-size_t sum_squares_workspace(int64_t n);  // bytes
+size_t sum_workspace(int64_t n);  // bytes, of either sum below
 /// out[0] += sum of squares.
 void launch_sum_squares(cudaStream_t, Storage, double* out, const void* x, int64_t n, void* workspace);
+struct ScaledSumArgs {
+  double* out;
+  const float* x;
+  int64_t n;
+  double scale;
+};
+/// out[0] += scale * sum.
+void launch_scaled_sum(cudaStream_t, const ScaledSumArgs&, void* workspace);
 
 struct EmbeddingArgs {
   void* y;
@@ -156,7 +163,6 @@ struct EmbeddingGradArgs {
 void launch_embedding_grad(cudaStream_t, Storage, const EmbeddingGradArgs&);
 
 // ---- attention.cu
-// ------------------------------------------------------------------------------------------
 
 constexpr int64_t kWidestHead = 256;
 

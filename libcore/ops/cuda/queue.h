@@ -1,5 +1,9 @@
 #pragma once
 
+#include <exception>
+#include <functional>
+#include <mutex>
+
 #include <stddef.h>
 
 #include "libcore/ops/cuda/runtime.h"
@@ -20,12 +24,22 @@ class Queue {
   /// stream when it has to grow. Throws kDevice when there is not as much memory.
   void* workspace(size_t bytes);
 
+  /// Calls `work` on the driver's thread when the stream gets there; what it throws is kept, and what is
+  /// enqueued behind it is then not called. Throws the kept error.
+  void enqueue(std::function<void()> work);
+  void rethrow_error() const;
+
   static constexpr size_t kLeastWorkspace = size_t{32} << 20;  // what cuBLASLt likes to have on Hopper
 
  private:
+  struct HostWork;
+  void call(const HostWork&);
+
   cudaStream_t stream_ = nullptr;
   void* workspace_ = nullptr;
   size_t workspace_bytes_ = 0;
+  mutable std::mutex mutex_;  // guards error_
+  std::exception_ptr error_;  // of host work
 };
 
 /// Device memory; kDevice with what was wanted and what is left when there is not as much.

@@ -7,7 +7,6 @@ namespace megalith::cuda {
 namespace {
 
 // ---- sums down columns
-// -------------------------------------------------------------------------------------
 
 constexpr int kColumnsPerBlock = 32, kRowsAtOnce = kThreads / kColumnsPerBlock;
 constexpr int64_t kMostRowBlocks = 64, kLeastRows = 64;
@@ -71,8 +70,7 @@ __global__ void add_partial_sums(ColumnSums a, int64_t row_blocks, const float* 
   if (a.normed != nullptr) a.normed[column] += normed;
 }
 
-// ---- sum of squares
-// ----------------------------------------------------------------------------------------
+// ---- sums of a whole tensor
 
 constexpr int64_t kMostSumBlocks = 1024, kLeastElements = 16 * kThreads;
 
@@ -81,27 +79,31 @@ int64_t sum_blocks(int64_t n) {
   return blocks < kMostSumBlocks ? blocks : kMostSumBlocks;
 }
 
-template <class T>
-__global__ void sum_squares(const T* x, int64_t n, double* partial) {
+struct Itself {
+  __device__ double operator()(double x) const { return x; }
+};
+struct Square {
+  __device__ double operator()(double x) const { return x * x; }
+};
+
+template <class Term, class T>
+__global__ void sum_terms(const T* x, int64_t n, Term term, double* partial) {
   const int64_t stride = int64_t{blockDim.x} * gridDim.x;
   double sum = 0;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {
-    const double value = static_cast<double>(widen(x[i]));
-    sum += value * value;
-  }
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride)
+    sum += term(static_cast<double>(widen(x[i])));
   sum = block_sum(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-__global__ void add_partial_squares(double* out, const double* partial, int64_t blocks) {
+__global__ void add_total(double* out, const double* partial, int64_t blocks, double scale) {
   double sum = 0;
   for (int64_t i = threadIdx.x; i < blocks; i += blockDim.x) sum += partial[i];
   sum = block_sum(sum);
-  if (threadIdx.x == 0) *out += sum;
+  if (threadIdx.x == 0) *out += scale * sum;
 }
 
 // ---- embedding
-// ---------------------------------------------------------------------------------------------
 
 template <class T>
 __global__ void embedding(EmbeddingArgs a) {
@@ -177,7 +179,7 @@ void launch_column_sums(cudaStream_t stream, Storage storage, const ColumnSums& 
          static_cast<const float*>(partial));
 }
 
-size_t sum_squares_workspace(int64_t n) {
+size_t sum_workspace(int64_t n) {
   return static_cast<size_t>(sum_blocks(n)) * sizeof(double);
 }
 
@@ -186,9 +188,15 @@ void launch_sum_squares(cudaStream_t stream, Storage storage, double* out, const
   double* const partial = static_cast<double*>(workspace);
   with_activation(storage, [&](auto element) {
     using T = decltype(element);
-    launch(stream, sum_blocks(n), 0, sum_squares<T>, static_cast<const T*>(x), n, partial);
+    launch(stream, sum_blocks(n), 0, sum_terms<Square, T>, static_cast<const T*>(x), n, Square{}, partial);
   });
-  launch(stream, 1, 0, add_partial_squares, out, static_cast<const double*>(partial), sum_blocks(n));
+  launch(stream, 1, 0, add_total, out, static_cast<const double*>(partial), sum_blocks(n), 1.0);
+}
+
+void launch_scaled_sum(cudaStream_t stream, const ScaledSumArgs& a, void* workspace) {
+  double* const partial = static_cast<double*>(workspace);
+  launch(stream, sum_blocks(a.n), 0, sum_terms<Itself, float>, a.x, a.n, Itself{}, partial);
+  launch(stream, 1, 0, add_total, a.out, static_cast<const double*>(partial), sum_blocks(a.n), a.scale);
 }
 
 void launch_embedding(cudaStream_t stream, Storage storage, const EmbeddingArgs& args) {

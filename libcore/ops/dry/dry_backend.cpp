@@ -9,15 +9,18 @@ class DryBackend final : public Backend {
   const char* name() const override { return "dry"; }
   Memory allocate(size_t bytes) override { return {nullptr, bytes}; }
   Stream make_stream() override { return Stream(*this); }
+  Stream make_queue_stream() override { return Stream(*this); }
 
   void copy(Stream&, View, ConstView) override {}
   void to_host(Stream&, void*, ConstView) override {}
   void from_host(Stream&, View, const void*) override {}
   void fill(Stream&, View, double) override {}
   void add(Stream&, View, ConstView) override {}
+  void enqueue(Stream&, std::function<void()>, std::function<void()>) override {}
   Event record(Stream&) override { return {}; }
   void wait(Stream&, const Event&) override {}
   void synchronize(Stream&) override {}
+  void finish(Stream&, bool) noexcept override {}
 
   void run(Stream&, const Gemm&) override {}
   void run(Stream&, const Project&) override {}
@@ -42,6 +45,8 @@ class DryBackend final : public Backend {
   void run(Stream&, const SoftmaxRescale&) override {}
   void run(Stream&, const CrossEntropy&) override {}
   void run(Stream&, const SumSquares&) override {}
+  void run(Stream&, const ScaledSum&) override {}
+  void run(Stream&, const DecideStep&) override {}
   void run(Stream&, const AdamW&) override {}
 };
 

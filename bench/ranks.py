@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Measures what sharing a run over ranks costs: GPT-2 of 124 million parameters in bf16, 4 samples of 1024 tokens a
+rank and step, layouts in turns with the one-rank run beside them. A figure is the median over the turns of the ratio
+of tokens per second to that of the run just before it; the first steps of a run are left out. Markdown, ready for
+docs/benchmarks.md.
+
+  bench/ranks.py [--bin build/release/bin] [--turns 5] [--steps 4] [--only NAME,NAME]"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+MODEL = ("--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 "
+         "--vocab-size 50257 --bf16 --lr 1e-4 --eval-iters 0 --split 100,0,0 --attention-dropout 0 --hidden-dropout 0 "
+         "--log-interval 1")
+# name: (ranks, threads a rank, micro-batch, global batch, further options)
+LAYOUTS = {
+    "1 rank x 2 threads": (1, 2, 4, 4, ""),
+    "DP 2": (2, 1, 4, 8, ""),
+    "DP 2, ZeRO-1": (2, 1, 4, 8, "--use-distributed-optimizer"),
+    "DP 2, ZeRO-2": (2, 1, 4, 8, "--sharding stage2"),
+    "TP 2": (2, 1, 4, 4, "--tensor-model-parallel-size 2"),
+    "TP 2, SP": (2, 1, 4, 4, "--tensor-model-parallel-size 2 --sequence-parallel"),
+    "PP 2, 8 microbatches": (2, 1, 1, 8, "--pipeline-model-parallel-size 2 --pipeline-layers 7,5"),
+    "DP 8": (8, 1, 1, 8, ""),
+}
+REFERENCE = "1 rank x 2 threads"
+
+
+def make_data(folder):
+    """An indexed dataset of random ids (docs/formats/indexed.md): their values cost the same as text's."""
+    ids = [str(i * 7919 % 50257) for i in range(1024)]
+    lines = "".join(json.dumps({"text": " ".join(ids)}) + "\n" for _ in range(64))
+    (folder / "text.jsonl").write_text(lines)
+
+
+def run(binary, folder, layout, steps):
+    """Tokens per second of the steps after the first two, and the memory known before the run, in GiB."""
+    ranks, threads, micro, batch, more = layout
+    log = folder / "log.jsonl"
+    log.unlink(missing_ok=True)
+    command = (f"{binary}/megalith-pretrain {MODEL} {more} --nproc {ranks} --threads {threads} --micro-batch-size {micro} "
+               f"--global-batch-size {batch} --train-iters {steps + 2} --data-path {folder}/data_text_document "
+               f"--log-json {log}")
+    done = subprocess.run(command.split(), capture_output=True, text=True, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+    if done.returncode != 0:
+        sys.exit(f"{command}\n{done.stderr[-2000:]}")
+    rates = [line["tokens_per_s"] for line in map(json.loads, log.open()) if line["type"] == "train"][2:]
+    known = re.search(r"memory known before the run: (.*)", done.stderr).group(1)
+    return statistics.median(rates), re.search(r"([\d.]+ \w+)$", known).group(1)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
+    options.add_argument("--turns", type=int, default=5)
+    options.add_argument("--steps", type=int, default=4)
+    options.add_argument("--only", default="")
+    args = options.parse_args()
+    names = [name for name in LAYOUTS if name != REFERENCE and (not args.only or name in args.only.split(";"))]
+    ratios, rates, memory = {name: [] for name in names}, {name: [] for name in LAYOUTS}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        make_data(folder)
+        subprocess.run([args.bin / "megalith-preprocess", "--input", folder / "text.jsonl", "--output-prefix",
+                        folder / "data", "--json-keys", "text", "--tokenizer-type", "NullTokenizer", "--vocab-size",
+                        "50256"], check=True, capture_output=True)
+        for _ in range(args.turns):
+            for name in names:
+                base, memory[REFERENCE] = run(args.bin, folder, LAYOUTS[REFERENCE], args.steps)
+                rate, memory[name] = run(args.bin, folder, LAYOUTS[name], args.steps)
+                rates[REFERENCE].append(base)
+                rates[name].append(rate)
+                ratios[name].append(rate / base)
+    print("| layout | tokens/s: median (least - greatest) | times 1 rank x 2 threads | memory of all ranks |")
+    print("|---|---|---|---|")
+    for name in [REFERENCE, *names]:
+        ratio = f"{statistics.median(ratios[name]):.3f}" if name in ratios else "1"
+        print(f"| {name} | {statistics.median(rates[name]):.0f} ({min(rates[name]):.0f} - {max(rates[name]):.0f}) | {ratio} "
+              f"| {memory[name]} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+
+/// GGUF version 3, the container of llama.cpp (docs/gguf.md of its ggml).
+namespace megalith {
+
+enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ8 = 8, kBf16 = 30 };
+constexpr int64_t kQ8Block = 32;        // elements that share a scale
+constexpr uint64_t kQ8BlockBytes = 34;  // fp16 scale, 32 signed bytes
+
+/// Bytes of `elements` elements; those of Q8_0 are whole blocks.
+uint64_t gguf_bytes(GgufType type, int64_t elements);
+std::string_view name_of(GgufType type);  // "Q8_0"
+
+/// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = greatest magnitude /
+/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. kData for one that is not
+/// finite.
+void quantize_q8_0(const float* values, int64_t n, std::byte* out);
+
+/// Metadata in the order in which it was added.
+class GgufMetadata {
+ public:
+  void text(std::string_view key, std::string_view value);
+  void u32(std::string_view key, int64_t value);
+  void f32(std::string_view key, double value);
+  void boolean(std::string_view key, bool value);
+  void texts(std::string_view key, std::span<const std::string> values);
+  void floats(std::string_view key, std::span<const float> values);
+  void integers(std::string_view key, std::span<const int32_t> values);
+
+  uint64_t size() const { return count_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void begin(std::string_view key, uint32_t type);
+  void begin_array(std::string_view key, uint32_t type, size_t size);
+
+  std::string bytes_;
+  uint64_t count_ = 0;
+};
+
+struct GgufTensor {
+  std::string name;
+  GgufType type;
+  Shape shape;  // outermost axis first; the file has them reversed
+  uint64_t bytes() const { return gguf_bytes(type, shape.elements()); }
+};
+
+/// How a .gguf file is laid out. What stands between tensors is zeros.
+struct GgufLayout {
+  GgufLayout(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors);
+
+  std::string head;               // the bytes before the first tensor
+  std::vector<uint64_t> offsets;  // where each tensor begins in the file
+  uint64_t size;                  // of the file
+};
+
+/// A .gguf file, mapped. Checked before the first tensor is read: counts and lengths against the file's size,
+/// known types, unique names, tensors within the file that do not overlap. Throws kNoInput, kIo, kData.
+class GgufFile final : public TensorFile {
+ public:
+  explicit GgufFile(std::string path);
+
+  const std::string& path() const override { return file_.path(); }
+  /// dtype_name is ggml's word; a Q8_0 tensor has dtype fp32, which it is read as.
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read(const Box& box, View out) const override;
+
+  /// Keys and values, in the file's order.
+  const Json& metadata() const { return metadata_; }
+
+ private:
+  struct Place {
+    GgufType type;
+    uint64_t begin;
+  };
+  void read_quantized(uint64_t begin, const Box& box, View out) const;
+
+  MappedFile file_;     // its header, and what is quantized
+  ReadableFile bytes_;  // its other tensors
+  Json metadata_ = Json::object();
+  std::vector<StoredTensor> tensors_;  // sorted by name
+  std::vector<Place> places_;          // beside tensors_
+};
+
+}  // namespace megalith

@@ -1,0 +1,252 @@
+#include "libcore/checkpoint/native/checkpoint_format.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/slice.h"
+#include "libcore/hash/xxh64.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kFormat = "megalith-checkpoint";
+constexpr int64_t kVersion = 1;
+constexpr const char* kChecksumMember =
+    ",\n \"checksum\": ";  // with what stands before it, the index's last member
+constexpr std::array kDTypes = {DType::kF32, DType::kBf16, DType::kF16, DType::kI32,
+                                DType::kI64, DType::kF64,  DType::kU8};
+
+Json numbers(const Shape& shape) {
+  Json out = Json::array();
+  for (int axis = 0; axis < shape.rank; ++axis) out.push_back(shape[axis]);
+  return out;
+}
+
+Json piece_json(const Piece& piece) {
+  return Json::Object{{"offset", numbers(piece.offset)},
+                      {"shape", numbers(piece.extent)},
+                      {"file", piece.file},
+                      {"begin", piece.begin},
+                      {"end", piece.end},
+                      {"xxh64", hex64(piece.checksum)}};
+}
+
+// Reads with a place for messages: "DIR/index.json: tensor "x"".
+class Reader {
+ public:
+  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::kData, where_, ": ", parts...);
+  }
+  const Json& member(const char* key) const {
+    const Json* found = json_.find(key);
+    if (!found) refuse("has no ", quote(key));
+    return *found;
+  }
+  const std::string& text(const char* key) const {
+    if (!member(key).is_string()) refuse(quote(key), " is not a string");
+    return member(key).as_string();
+  }
+  const Json::Array& array(const char* key) const {
+    if (!member(key).is_array()) refuse(quote(key), " is not an array");
+    return member(key).as_array();
+  }
+  int64_t integer(const char* key, int64_t least) const {
+    const Json& value = member(key);
+    if (!value.is_int() || value.as_int() < least)
+      refuse(quote(key), " holds ", value.dump(), ", wanted an integer of at least ", least);
+    return value.as_int();
+  }
+  uint64_t size(const char* key) const { return static_cast<uint64_t>(integer(key, 0)); }
+  uint64_t checksum(const char* key) const {
+    const std::string& digits = text(key);
+    if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+      refuse(quote(key), " holds ", quote(digits), ", wanted 16 hexadecimal digits");
+    return std::stoull(digits, nullptr, 16);
+  }
+  Shape shape(const char* key, int64_t least) const {
+    const Json::Array& extents = array(key);
+    if (extents.empty() || extents.size() > Shape::kMaxRank)
+      refuse(quote(key), " has ", extents.size(), " axes");
+    Shape out;
+    out.rank = static_cast<int>(extents.size());
+    for (int axis = 0; axis < out.rank; ++axis) {
+      const Json& extent = extents[static_cast<size_t>(axis)];
+      if (!extent.is_int() || extent.as_int() < least) refuse(quote(key), " holds ", extent.dump());
+      out[axis] = extent.as_int();
+    }
+    return out;
+  }
+
+ private:
+  const Json& json_;
+  std::string where_;
+};
+
+bool is_plain(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+// A name within the checkpoint folder, with one folder at most.
+bool is_inside(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return is_plain(name);
+  return is_plain(name.substr(0, slash)) && is_plain(name.substr(slash + 1));
+}
+
+// elements * bytes, or a refusal.
+uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
+  uint64_t bytes = size_of(dtype);
+  for (int axis = 0; axis < shape.rank; ++axis)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(shape[axis]), &bytes) || bytes > INT64_MAX)
+      reader.refuse("has more than 2^63 bytes");
+  return bytes;
+}
+
+Piece parse_piece(const Json& json, const IndexedTensor& tensor, const std::string& where) {
+  const Reader reader(json, where);
+  Piece piece{.offset = reader.shape("offset", 0),
+              .extent = reader.shape("shape", 1),
+              .file = reader.text("file"),
+              .begin = reader.size("begin"),
+              .end = reader.size("end"),
+              .checksum = reader.checksum("xxh64")};
+  if (!is_plain(piece.file))
+    reader.refuse("is said to be in ", quote(piece.file), ", wanted the plain name of a file");
+  if (!fits(tensor.shape, piece.offset, piece.extent))
+    reader.refuse("a piece ", piece.extent, " at ", piece.offset, " does not lie in ", tensor.shape);
+  if (piece.end < piece.begin || piece.end - piece.begin != bytes_of(piece.extent, tensor.dtype, reader))
+    reader.refuse("a piece ", piece.extent, " of ", name_of(tensor.dtype), " stands at bytes ", piece.begin,
+                  " to ", piece.end);
+  return piece;
+}
+
+DType parse_dtype(const Reader& reader) {
+  const std::string& name = reader.text("dtype");
+  const auto it = std::find_if(kDTypes.begin(), kDTypes.end(), [&](DType d) { return name_of(d) == name; });
+  if (it == kDTypes.end()) reader.refuse("unknown type ", quote(name));
+  return *it;
+}
+
+IndexedTensor parse_tensor(const Json& json, const std::string& name) {
+  const Reader outer(json, name);
+  const std::string where = concat(name, ": tensor ", quote(outer.text("name")));
+  const Reader reader(json, where);
+  IndexedTensor tensor{.name = outer.text("name"),
+                       .dtype = parse_dtype(reader),
+                       .shape = reader.shape("shape", 1),
+                       .pieces = {}};
+  bytes_of(tensor.shape, tensor.dtype, reader);
+  for (const Json& piece : reader.array("pieces")) tensor.pieces.push_back(parse_piece(piece, tensor, where));
+  return tensor;
+}
+
+IndexedFile parse_file(const Json& json, const std::string& name) {
+  const Reader reader(json, name + ": \"files\"");
+  IndexedFile file{
+      .name = reader.text("name"), .bytes = reader.size("bytes"), .checksum = reader.checksum("xxh64")};
+  if (!is_inside(file.name))
+    reader.refuse("lists ", quote(file.name), ", wanted the name of a file in the checkpoint's folder");
+  return file;
+}
+
+// The checksum covers what is written, so it is taken from the text.
+void check_checksum(std::string_view text, const Reader& reader) {
+  const size_t end = text.rfind(kChecksumMember);
+  const uint64_t wanted = reader.checksum("checksum");
+  if (end == std::string_view::npos || xxh64(text.substr(0, end)) != wanted)
+    reader.refuse(
+        "its bytes do not match its checksum; the file is damaged: use another checkpoint, or restore the "
+        "file");
+}
+
+}  // namespace
+
+std::string iteration_folder(int64_t iteration) {
+  if (iteration == kRelease) return "release";
+  char name[32];
+  std::snprintf(name, sizeof name, "iter_%07lld", static_cast<long long>(iteration));
+  return name;
+}
+
+std::string data_file(int rank) {
+  char name[32];
+  std::snprintf(name, sizeof name, "data_%05d.safetensors", rank);
+  return name;
+}
+
+void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where) {
+  int64_t covered = 0;
+  for (size_t i = 0; i < tensor.pieces.size(); ++i) {
+    const Piece& a = tensor.pieces[i];
+    covered += a.extent.elements();
+    for (size_t j = 0; j < i; ++j) {
+      const Piece& b = tensor.pieces[j];
+      if (overlap(a.offset, a.extent, b.offset, b.extent).extent.elements() > 0)
+        fail(kind, where, ": pieces ", b.extent, " at ", b.offset, " and ", a.extent, " at ", a.offset,
+             " overlap");
+    }
+  }
+  if (covered != tensor.shape.elements())
+    fail(kind, where, ": pieces cover ", covered, " of ", tensor.shape.elements(), " elements");
+}
+
+const IndexedTensor* Index::find(std::string_view name) const {
+  const auto it =
+      std::lower_bound(tensors.begin(), tensors.end(), name,
+                       [](const IndexedTensor& t, std::string_view wanted) { return t.name < wanted; });
+  return it == tensors.end() || it->name != name ? nullptr : &*it;
+}
+
+std::string dump_index(const Index& index) {
+  Json tensors = Json::array(), files = Json::array();
+  for (const IndexedTensor& tensor : index.tensors) {
+    Json pieces = Json::array();
+    for (const Piece& piece : tensor.pieces) pieces.push_back(piece_json(piece));
+    tensors.push_back(Json::Object{{"name", tensor.name},
+                                   {"dtype", std::string(name_of(tensor.dtype))},
+                                   {"shape", numbers(tensor.shape)},
+                                   {"pieces", pieces}});
+  }
+  for (const IndexedFile& file : index.files)
+    files.push_back(
+        Json::Object{{"name", file.name}, {"bytes", file.bytes}, {"xxh64", hex64(file.checksum)}});
+  std::string text = Json(Json::Object{{"format", kFormat},
+                                       {"version", kVersion},
+                                       {"iteration", index.iteration},
+                                       {"files", files},
+                                       {"tensors", tensors}})
+                         .dump(1);
+  text.resize(text.size() - 2);  // "\n}"
+  return text + kChecksumMember + json_quote(hex64(xxh64(text))) + "\n}";
+}
+
+Index parse_index_part(std::string_view text, const std::string& name) {
+  const Json json = Json::parse(text, name);
+  const Reader reader(json, name);
+  if (reader.text("format") != kFormat) reader.refuse("is not the index of a Megalith checkpoint");
+  if (const int64_t version = reader.integer("version", 0); version != kVersion)
+    reader.refuse("has version ", version, "; this program reads version ", kVersion);
+  check_checksum(text, reader);
+  Index index{.iteration = reader.integer("iteration", kRelease), .tensors = {}, .files = {}};
+  for (const Json& tensor : reader.array("tensors")) index.tensors.push_back(parse_tensor(tensor, name));
+  for (const Json& file : reader.array("files")) index.files.push_back(parse_file(file, name));
+  for (size_t i = 1; i < index.tensors.size(); ++i)
+    if (index.tensors[i - 1].name >= index.tensors[i].name) reader.refuse("tensors are not sorted by name");
+  return index;
+}
+
+Index parse_index(std::string_view text, const std::string& name) {
+  Index index = parse_index_part(text, name);
+  for (const IndexedTensor& tensor : index.tensors)
+    check_cover(tensor, ErrorKind::kData, concat(name, ": tensor ", quote(tensor.name)));
+  return index;
+}
+
+}  // namespace megalith

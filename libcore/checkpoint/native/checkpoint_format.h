@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/json/json.h"
+#include "libcore/tensor/view.h"
+
+/// The bytes of a checkpoint folder: docs/formats/checkpoint.md.
+namespace megalith {
+
+inline constexpr const char* kTrackerFile = "latest_checkpointed_iteration.txt";
+inline constexpr const char* kIndexFile = "index.json";
+inline constexpr const char* kArgsFile = "args.json";         // every option of the run
+inline constexpr const char* kStateFile = "state.json";       // where training stood
+inline constexpr const char* kTokenizerFolder = "tokenizer";  // the tokenizer's own files
+inline constexpr const char* kOptimizerPrefix = "optim.";  // of the names of tensors that are no parameters
+inline constexpr int64_t kRelease =
+    -1;  // the "iteration" of weights that no run here made, as Megatron calls it
+
+/// "iter_0000100", or "release".
+std::string iteration_folder(int64_t iteration);
+/// "data_00000.safetensors": the tensors that a rank wrote.
+std::string data_file(int rank);
+
+/// A block of a tensor, and the bytes that hold it.
+struct Piece {
+  Shape offset, extent;
+  std::string file;  // of the checkpoint folder
+  uint64_t begin = 0, end = 0;
+  uint64_t checksum = 0;  // xxh64
+};
+struct IndexedTensor {
+  std::string name;
+  DType dtype{};
+  Shape shape;
+  std::vector<Piece> pieces;  // cover the tensor, without overlap
+};
+/// Another file of the folder (args.json, tokenizer/vocab.json).
+struct IndexedFile {
+  std::string name;
+  uint64_t bytes = 0, checksum = 0;
+};
+struct Index {
+  int64_t iteration = 0;
+  std::vector<IndexedTensor> tensors;  // sorted by name
+  std::vector<IndexedFile> files;
+
+  /// nullptr when there is none.
+  const IndexedTensor* find(std::string_view name) const;
+};
+
+/// Throws `kind` unless the pieces cover the tensor exactly once. `where` begins the message.
+void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where);
+
+/// The text of index.json. It ends with a checksum of all that stands before it.
+std::string dump_index(const Index& index);
+/// Reads it back and checks all that can be checked without the data: checksum, types, plain file names,
+/// pieces that lie in the tensor, are as long as their extents say and cover it exactly once. `name` begins
+/// every message (kData).
+Index parse_index(std::string_view text, const std::string& name);
+/// One rank's share of an index, while it is written: pieces need not cover their tensors.
+Index parse_index_part(std::string_view text, const std::string& name);
+
+}  // namespace megalith

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/model/params.h"
+#include "libcore/tensor/device.h"
+
+namespace megalith {
+
+/// The part of a parameter's tensor that this rank holds. Rows of the value beyond `extent` (a padded
+/// vocabulary) are not saved.
+struct ParamShare {
+  Box box;  // under the name that a tied parameter is saved by
+  Shape extent;
+};
+ParamShare share_of(const Param& param);
+
+/// kMasters: the fp32 masters of a 16-bit model, where the file has them, so that a run in fp32 goes on from
+/// what the other one really knew.
+enum class ParamSource { kValues, kMasters };
+
+/// Fills the value of every placed parameter from the tensors of the same names (a tied one from the tensor
+/// that it names), converting the type; rows beyond the tensor become zero. kData names a tensor that is
+/// missing or has another shape. Two copies of one share at a time stand in host memory. Returns when the
+/// values are there.
+void load_params(const TensorFile& file, ParamTable& params, Stream& stream,
+                 ParamSource = ParamSource::kValues);
+
+/// Puts every parameter's value: tied ones under the name they share, so not again; padding not at all. Of
+/// parameters that the tensor group holds whole, rank 0's; the caller calls this on one data-parallel
+/// replica.
+void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split = {});
+
+}  // namespace megalith

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+/// The folder of the checkpoint that `root`'s tracker names ("root/iter_0000100"); nothing when there is no
+/// tracker (or no folder), which is a fresh start. kData for a tracker that holds neither a number nor
+/// "release".
+std::optional<std::string> latest_checkpoint(const std::string& root);
+
+/// A checkpoint that CheckpointWriter wrote. Opening reads the index and checks it and the files' sizes; a
+/// tensor's bytes are checked against their checksum when they are first read. Any block can be read,
+/// whatever blocks were written.
+class CheckpointReader final : public TensorFile {
+ public:
+  /// `path`: one checkpoint folder, or the folder with the tracker. kNoInput, kIo, kData.
+  explicit CheckpointReader(const std::string& path);
+  ~CheckpointReader() override;
+
+  const std::string& path() const override { return folder_; }  // of this one checkpoint
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read(const Box& box, View out) const override;
+
+  const Index& index() const { return index_; }
+  int64_t iteration() const { return index_.iteration; }  // kRelease: weights only
+
+  /// The contents of another file of the checkpoint (args.json, state.json), checked. kData when it has none
+  /// of that name.
+  std::string text(const std::string& name) const;
+  Json json(const std::string& name) const;
+  bool has_file(const std::string& name) const;
+  /// Checks every byte of the checkpoint now.
+  void verify() const;
+
+ private:
+  struct DataFile;
+  DataFile& data_file(const std::string& name) const;
+  void check_piece(const IndexedTensor& tensor, const Piece& piece) const;
+
+  std::string folder_;
+  Index index_;
+  std::vector<StoredTensor> tensors_;   // beside index_.tensors
+  mutable std::deque<DataFile> files_;  // all opened at the beginning; references stay valid
+  mutable std::mutex checking_;         // of pieces
+};
+
+}  // namespace megalith

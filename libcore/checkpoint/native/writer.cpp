@@ -1,0 +1,239 @@
+#include "libcore/checkpoint/native/writer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/hash/xxh64.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kStagingBytes = int64_t{4} << 20;
+constexpr std::string_view kTemporaryEnd = ".tmp";
+
+std::string part_name(int rank) {
+  return concat("part_", rank, ".json");
+}
+
+// The data file's name of a block: the tensor's own for a whole tensor, so that other tools find it.
+std::string block_name(const Box& box, const Shape& extent) {
+  if (extent == box.global) return box.name;
+  std::string name = box.name + "@";
+  for (int axis = 0; axis < box.offset.rank; ++axis)
+    name += (axis ? "," : "") + std::to_string(box.offset[axis]);
+  return name;
+}
+
+// Its own name must be on the disk too, or a lost supply takes all checkpoints in it.
+void make_root(const std::string& root) {
+  if (file_exists(root)) return;
+  make_directories(root);
+  sync_directory((fs::absolute(root) / "").parent_path().parent_path());
+}
+
+// What earlier, killed processes left.
+void remove_leftovers(const fs::path& root) {
+  for (const auto& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if ((name.starts_with(".iter_") || name.starts_with(".release")) && name.ends_with(kTemporaryEnd))
+      fs::remove_all(entry.path(), ignored);
+  }
+}
+
+// Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time; from a device through host
+// memory.
+template <class Take>
+void each_part(ConstView value, Stream* stream, const Take& take) {
+  const int64_t elements = value.elements(),
+                step = kStagingBytes / static_cast<int64_t>(size_of(value.dtype));
+  std::vector<std::byte> staging(stream ? std::min<size_t>(kStagingBytes, value.bytes()) : 0);
+  for (int64_t at = 0; at < elements; at += step) {
+    const ConstView part = value.as_shape({elements}).rows(at, std::min(at + step, elements));
+    if (stream) stream->to_host(staging.data(), part);
+    take(stream ? staging.data() : part.data, part.bytes());
+  }
+}
+
+/// The ranks of one commit: work is done by one or by all, and fails on all when it fails on one.
+class Team {
+ public:
+  Team(Communicator* comm, Stream* stream) : comm_(comm), stream_(stream) {}
+  int rank() const { return comm_ ? comm_->rank() : 0; }
+  int size() const { return comm_ ? comm_->size() : 1; }
+
+  template <class Work>
+  void all(const Work& work) {
+    std::optional<Error> error;
+    try {
+      work();
+    } catch (const Error& e) {
+      error = e;
+    } catch (const fs::filesystem_error& e) {
+      error = Error(ErrorKind::kIo, e.what());
+    }
+    const bool failed = agree(error.has_value());
+    if (error) throw Error(*error);
+    if (failed)
+      fail(ErrorKind::kIo, "another rank could not write its part of the checkpoint; see its message");
+  }
+  template <class Work>
+  void first(const Work& work) {
+    all([&] {
+      if (rank() == 0) work();
+    });
+  }
+
+ private:
+  bool agree(bool failed) {
+    if (size() == 1) return failed;
+    float flag = failed ? 1 : 0;
+    comm_->all_reduce(*stream_, View{&flag, DType::kF32, {1}}, Reduce::kMax);
+    stream_->synchronize();
+    return flag > 0;
+  }
+  Communicator* comm_;
+  Stream* stream_;
+};
+
+using Tensors = std::map<std::string, IndexedTensor>;
+
+void add_pieces(Tensors& tensors, Index part) {
+  for (IndexedTensor& tensor : part.tensors) {
+    IndexedTensor& known =
+        tensors.try_emplace(tensor.name, IndexedTensor{tensor.name, tensor.dtype, tensor.shape, {}})
+            .first->second;
+    if (known.dtype != tensor.dtype || known.shape != tensor.shape)
+      fail(ErrorKind::kInternal, "checkpoint tensor ", quote(tensor.name), " is put as ",
+           name_of(known.dtype), known.shape, " and as ", name_of(tensor.dtype), tensor.shape);
+    std::move(tensor.pieces.begin(), tensor.pieces.end(), std::back_inserter(known.pieces));
+  }
+}
+
+std::vector<IndexedTensor> in_order(const Tensors& tensors) {
+  std::vector<IndexedTensor> out;
+  for (const auto& [name, tensor] : tensors) out.push_back(tensor);
+  return out;
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(std::string root, int64_t iteration)
+    : root_(std::move(root)), iteration_(iteration) {}
+
+void CheckpointWriter::put(const Box& box, ConstView value) {
+  if (value.elements() > 0) blocks_.push_back({box, value});
+}
+
+void CheckpointWriter::put_text(const std::string& name, std::string contents) {
+  small_files_.push_back({name, std::move(contents)});
+}
+
+void CheckpointWriter::put_json(const std::string& name, const Json& value) {
+  put_text(name, value.dump(1) + "\n");
+}
+
+void CheckpointWriter::commit(Communicator& comm, Stream& stream) {
+  commit_with({&comm, &stream},
+              [&](const std::string& folder) { return write_blocks(folder, comm.rank(), &stream); });
+}
+void CheckpointWriter::commit() {
+  commit_with({}, [&](const std::string& folder) { return write_blocks(folder, 0, nullptr); });
+}
+void CheckpointWriter::commit(const WriteTensors& write, const Look& look) {
+  const auto write_and_sync = [&](const std::string& folder) {
+    std::vector<IndexedTensor> tensors = write(folder);
+    sync_file(folder + "/" + data_file(0));
+    return tensors;
+  };
+  commit_with({}, write_and_sync, look);
+}
+
+void CheckpointWriter::commit_with(const Ranks& ranks, const WriteTensors& write, const Look& look) {
+  Team team(ranks.comm, ranks.stream);
+  const std::string folder = concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);
+  Index own{.iteration = iteration_, .tensors = {}, .files = {}};
+  try {
+    team.first([&] {
+      make_root(root_);
+      remove_leftovers(root_);
+      make_directories(folder);
+    });
+    team.all([&] {
+      own.tensors = write(folder);
+      if (team.rank() > 0) write_file(folder + "/" + part_name(team.rank()), dump_index(own));
+    });
+    team.first([&] { publish(folder, team.size(), std::move(own), look); });
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (team.rank() == 0) fs::remove_all(folder, ignored);
+    throw;
+  }
+}
+
+std::vector<IndexedTensor> CheckpointWriter::write_blocks(const std::string& folder, int rank,
+                                                          Stream* stream) const {
+  if (blocks_.empty()) return {};
+  std::map<std::string, const Block*> by_name;
+  std::vector<TensorSpec> specs;
+  for (const Block& block : blocks_) {
+    const Shape& extent = block.value.shape;
+    const std::string name = block_name(block.box, extent);
+    if (!fits(block.box.global, block.box.offset, extent) || !by_name.emplace(name, &block).second)
+      fail(ErrorKind::kInternal, "checkpoint block ", quote(name), " ", extent, " of ", block.box.global,
+           " is put twice, or does not lie in its tensor");
+    specs.push_back({name, block.value.dtype, extent});
+  }
+  SafetensorsWriter file(folder + "/" + data_file(rank), specs);
+  Tensors tensors;
+  for (size_t i = 0; i < file.order().size(); ++i) {
+    const TensorSpec& spec = file.order()[i];
+    const auto& [box, value] = *by_name.at(spec.name);
+    Xxh64 hash;
+    each_part(value, stream, [&](const void* data, size_t bytes) {
+      hash.update(data, bytes);
+      file.write(spec.name, data, bytes);
+    });
+    const Piece piece{.offset = box.offset,
+                      .extent = value.shape,
+                      .file = data_file(rank),
+                      .begin = file.offset(i),
+                      .end = file.offset(i) + spec.bytes(),
+                      .checksum = hash.digest()};
+    add_pieces(tensors, {.tensors = {{box.name, value.dtype, box.global, {piece}}}, .files = {}});
+  }
+  file.finish();
+  return in_order(tensors);
+}
+
+void CheckpointWriter::publish(const std::string& folder, int ranks, Index own, const Look& look) const {
+  Tensors tensors;
+  add_pieces(tensors, std::move(own));
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::string part = folder + "/" + part_name(rank);
+    add_pieces(tensors, parse_index_part(read_file(part), part));
+    fs::remove(part);
+  }
+  Index index{.iteration = iteration_, .tensors = in_order(tensors), .files = {}};
+  for (const IndexedTensor& tensor : index.tensors)
+    check_cover(tensor, ErrorKind::kInternal, concat("checkpoint tensor ", quote(tensor.name)));
+  for (const SmallFile& file : small_files_) {
+    make_directories(fs::path(folder + "/" + file.name).parent_path());
+    write_file(folder + "/" + file.name, file.contents);
+    index.files.push_back({file.name, file.contents.size(), xxh64(file.contents)});
+  }
+  write_file(folder + "/" + kIndexFile, dump_index(index));  // syncs the folder too
+  if (look) look(folder);
+  rename_directory(folder, root_ + "/" + iteration_folder(iteration_));
+  write_file(root_ + "/" + kTrackerFile, iteration_ == kRelease ? "release" : std::to_string(iteration_));
+}
+
+}  // namespace megalith

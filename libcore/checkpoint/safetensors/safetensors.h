@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+/// A .safetensors file, mapped. Everything is checked before the first tensor is read: header length, strict
+/// JSON without duplicate keys, known types, integer extents, and byte ranges that fit the extents and fill
+/// the file without gap or overlap. Throws kNoInput, kIo, kData.
+class SafetensorsFile final : public TensorFile {
+ public:
+  /// `writing`: see ReadableFile.
+  explicit SafetensorsFile(std::string path, PendingFiles* writing = nullptr);
+
+  const std::string& path() const override { return file_.path(); }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read(const Box& box, View out) const override;
+  ConstView mapped(const Box& box) const override;
+
+  /// Where a tensor's bytes stand in the file.
+  struct Range {
+    uint64_t begin, end;
+  };
+  Range range(const StoredTensor& tensor) const;  // an element of tensors()
+
+ private:
+  MappedFile file_;                    // its header, and mapped()
+  ReadableFile bytes_;                 // its tensors
+  std::vector<StoredTensor> tensors_;  // sorted by name
+  std::vector<Range> ranges_;          // beside tensors_
+};
+
+struct TensorSpec {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  uint64_t bytes() const { return static_cast<uint64_t>(shape.elements()) * size_of(dtype); }
+};
+
+/// The order in which the safetensors library writes tensors: by type (widest first), then name.
+std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors);
+
+/// How a .safetensors file is laid out.
+struct SafetensorsLayout {
+  /// `tensors` in in_safetensors_order(). The header says "__metadata__" {"format": "pt"}, which transformers
+  /// demands.
+  explicit SafetensorsLayout(const std::vector<TensorSpec>& tensors);
+
+  std::string head;               // the bytes before the first tensor
+  std::vector<uint64_t> offsets;  // where each tensor begins in the file
+  uint64_t size;                  // of the file
+};
+
+/// Writes a .safetensors file, byte for byte as the safetensors library lays it out: tensors by type (widest
+/// first), then name; the header padded with spaces to a multiple of 8. The file appears in finish().
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(std::string path, std::vector<TensorSpec> tensors);
+
+  /// The order in which the tensors must be written.
+  const std::vector<TensorSpec>& order() const { return tensors_; }
+  /// Where tensor i of order() begins in the file.
+  uint64_t offset(size_t i) const { return layout_.offsets[i]; }
+  /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
+  void write(std::string_view name, const void* data, size_t bytes);
+  void finish();
+
+ private:
+  void skip_complete();
+
+  AtomicFile file_;
+  std::vector<TensorSpec> tensors_;
+  SafetensorsLayout layout_;
+  size_t next_ = 0;       // tensor being written
+  uint64_t written_ = 0;  // of its bytes
+};
+
+/// The format's word for a type: "F32".
+std::string_view safetensors_name(DType dtype);
+
+}  // namespace megalith

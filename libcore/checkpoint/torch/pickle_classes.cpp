@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/torch/pickle.h"
+
+namespace megalith {
+namespace {
+
+struct Storage {
+  std::string_view name;
+  TorchType type;
+};
+constexpr std::array kStorages = {Storage{"FloatStorage", {"F32", 4, DType::kF32}},
+                                  Storage{"DoubleStorage", {"F64", 8, DType::kF64}},
+                                  Storage{"HalfStorage", {"F16", 2, DType::kF16}},
+                                  Storage{"BFloat16Storage", {"BF16", 2, DType::kBf16}},
+                                  Storage{"LongStorage", {"I64", 8, DType::kI64}},
+                                  Storage{"IntStorage", {"I32", 4, DType::kI32}},
+                                  Storage{"ShortStorage", {"I16", 2}},
+                                  Storage{"CharStorage", {"I8", 1}},
+                                  Storage{"ByteStorage", {"U8", 1, DType::kU8}},
+                                  Storage{"BoolStorage", {"BOOL", 1}},
+                                  Storage{"UntypedStorage", {"U8", 1, DType::kU8}}};
+
+constexpr std::array<std::string_view, 14> kDTypes = {"float32", "float",    "float64", "double", "float16",
+                                                      "half",    "bfloat16", "int64",   "long",   "int32",
+                                                      "int16",   "int8",     "uint8",   "bool"};
+
+struct Named {
+  std::string_view module, name;
+  PickleRole role;
+};
+using enum PickleRole;
+constexpr std::array kNamed = {
+    Named{"collections", "OrderedDict", kOrderedDict},
+    Named{"collections", "defaultdict", kDefaultDict},
+    Named{"argparse", "Namespace", kNamespace},
+    Named{"types", "SimpleNamespace", kNamespace},
+    Named{"torch", "Size", kSize},
+    Named{"torch._utils", "_rebuild_tensor", kRebuildTensor},
+    Named{"torch._utils", "_rebuild_tensor_v2", kRebuildTensor},
+    Named{"torch._utils", "_rebuild_parameter", kRebuildParameter},
+    Named{"builtins", "set", kSet},
+    Named{"builtins", "frozenset", kSet},
+    Named{"__builtin__", "set", kSet},
+    Named{"__builtin__", "frozenset", kSet},
+    Named{"builtins", "dict", kFactory},
+    Named{"builtins", "list", kFactory},
+    Named{"builtins", "int", kFactory},
+    Named{"__builtin__", "dict", kFactory},
+    Named{"__builtin__", "list", kFactory},
+    Named{"__builtin__", "int", kFactory},
+    Named{"_codecs", "encode", kRecord},
+    Named{"_io", "BytesIO", kRecord},
+    Named{"datetime", "timedelta", kRecord},
+    Named{"signal", "Signals", kRecord},
+    Named{"pathlib", "PosixPath", kRecord},
+    Named{"pathlib", "PurePosixPath", kRecord},
+    Named{"pathlib", "Path", kRecord},
+    Named{"pathlib._local", "PosixPath", kRecord},
+    Named{"numpy", "dtype", kRecord},
+    Named{"numpy", "ndarray", kRecord},
+    Named{"numpy.core.multiarray", "_reconstruct", kRecord},
+    Named{"numpy.core.multiarray", "scalar", kRecord},
+    Named{"numpy._core.multiarray", "_reconstruct", kRecord},
+    Named{"numpy._core.multiarray", "scalar", kRecord},
+    // .metadata of torch.distributed.checkpoint
+    Named{"torch.serialization", "_get_layout", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "Metadata", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "TensorStorageMetadata", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "BytesStorageMetadata", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "TensorProperties", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "ChunkStorageMetadata", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "MetadataIndex", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "_MEM_FORMAT_ENCODING", kRecord},
+    Named{"torch.distributed.checkpoint.metadata", "StorageMeta", kRecord},
+    Named{"torch.distributed.checkpoint.planner", "SavePlan", kRecord},
+    Named{"torch.distributed.checkpoint.planner", "WriteItem", kRecord},
+    Named{"torch.distributed.checkpoint.planner", "WriteItemType", kRecord},
+    Named{"torch.distributed.checkpoint.planner", "TensorWriteData", kRecord},
+    Named{"torch.distributed.checkpoint.filesystem", "_StorageInfo", kRecord},
+};
+
+// Classes (not functions: those could do anything) of the training code itself.
+bool is_trainers_class(std::string_view module, std::string_view name) {
+  constexpr std::array<std::string_view, 3> kPackages = {"megatron", "transformer_engine", "modelopt"};
+  const size_t first = name.find_first_not_of('_');
+  const bool capital = first != std::string_view::npos && name[first] >= 'A' && name[first] <= 'Z';
+  return capital && std::any_of(kPackages.begin(), kPackages.end(), [&](std::string_view package) {
+           return module == package || (module.starts_with(package) && module[package.size()] == '.');
+         });
+}
+
+}  // namespace
+
+std::optional<PickleClass> pickle_class(std::string_view module, std::string_view name) {
+  const std::string full = concat(module, '.', name);
+  // A name with points would walk through attributes: megatron.x "os.system".
+  if (name.find('.') != std::string_view::npos) return {};
+  if (is_trainers_class(module, name)) return PickleClass{full, kRecord};
+  for (const Named& known : kNamed)
+    if (known.module == module && known.name == name) return PickleClass{full, known.role};
+  if (module == "torch" && std::find(kDTypes.begin(), kDTypes.end(), name) != kDTypes.end())
+    return PickleClass{full, kDType};
+  if (module == "torch" || module == "torch.storage")
+    for (const Storage& storage : kStorages)
+      if (storage.name == name) return PickleClass{full, kStorage, &storage.type};
+  return {};
+}
+
+}  // namespace megalith

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/torch/pickle_writer.h"
+#include "libcore/io/file_part.h"
+
+namespace megalith {
+
+/// A tensor as torch pickles it: torch._utils._rebuild_tensor_v2 of storage number `key`, contiguous.
+void pickle_tensor(PickleWriter& pickle, const TensorSpec& spec, size_t key);
+/// A dtype as a value: torch.bfloat16.
+void pickle_dtype(PickleWriter& pickle, DType dtype);
+
+/// How a file of torch.save's zip format is laid out: members stored, not compressed; data.pkl, byteorder,
+/// data/0, data/1, …, version; each storage at a multiple of 64 bytes (torch can map it); sizes and CRC-32 in
+/// the local headers too; zip64 where a number needs it.
+class TorchLayout {
+ public:
+  /// `root`: the folder in the archive, by torch the file's name without its ending. `storages`: bytes of
+  /// data/0, data/1, …
+  TorchLayout(std::string root, const std::string& pickle, const std::vector<uint64_t>& storages);
+
+  uint64_t size() const { return size_; }  // of the file
+  /// Where storage i begins.
+  uint64_t offset(size_t i) const { return members_[kBefore + i].begin; }
+  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; as long as these are not known, zeros: the
+  /// file can then be read by who does not look at them.
+  std::vector<FilePart> parts(std::span<const uint32_t> crcs) const;
+
+ private:
+  static constexpr size_t kBefore = 2;  // members in front of the storages
+  struct Member {
+    std::string name, contents;  // of a storage no contents
+    uint64_t header, begin, bytes;
+    uint32_t crc;
+  };
+  void add(const std::string& name, uint64_t bytes, std::string contents);
+  static std::string header_of(const Member& member, uint32_t crc);
+  std::string directory(std::span<const uint32_t> crcs) const;
+  uint32_t crc_of(size_t member, std::span<const uint32_t> crcs) const;
+
+  std::string root_;
+  std::vector<Member> members_;
+  uint64_t directory_;  // where it begins
+  uint64_t size_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+
+namespace megalith {
+
+/// How the rows of a fused QKV stand on one rank. Ours: for each group its query heads, its key, its value.
+enum class QkvOrder : uint8_t {
+  kByGroup,   // as ours (checkpoint_version 2 and 3)
+  kByKind,    // [3, heads, head]: all queries, all keys, all values of the rank (version 0)
+  kByElement  // [heads, head, 3] (version 1)
+};
+/// Where a row of ours stands among a rank's rows. No head size: where it is here.
+struct RowOrder {
+  QkvOrder qkv = QkvOrder::kByGroup;
+  int64_t head = 0;          // rows of a head
+  int64_t heads = 0;         // on the rank (kByKind)
+  int64_t group_heads = 3;   // heads of a group: its queries and 2
+  bool interleaved = false;  // rotary pairs stand side by side there: rows 2j and 2j+1 of each query and key
+  int64_t theirs(int64_t row) const;
+};
+
+/// A block of one of our tensors, taken as a matrix (its last axis is the columns; a bias or a norm is one
+/// column), and where it stands in the tensor that holds it. That may be larger: padding.
+struct JoinedPart {
+  TorchTensor from;
+  int64_t plane = -1;  // index of its outermost axis, where it stacks layers
+  int64_t from_row = 0, from_column = 0;
+  MatrixBlock ours = {};
+  RowOrder order = {};
+};
+
+/// One of our tensors, made of parts.
+struct JoinedTensor {
+  std::string name;
+  Shape shape;
+  int64_t columns = 1;  // of the matrix
+  std::vector<JoinedPart> parts;
+  std::vector<JoinedPart> copies = {};  // second copies of some of its rows, which must be equal
+  bool padded = false;                  // parts may hold more rows than ours: the padding of a vocabulary
+  bool add_one = false;                 // stored less one (Megatron's --apply-layernorm-1p)
+
+  int64_t rows() const { return columns == 0 ? 0 : shape.elements() / columns; }
+};
+
+/// Tensors under our names, each joined from parts that stand in torch files: the ranks of a Megatron
+/// checkpoint, or the chunks of a distributed one. Opening checks that the parts cover each tensor exactly
+/// once and have one type (kData). When a tensor is first read, its copies are compared (kData).
+class JoinedTensorFile final : public TensorFile {
+ public:
+  JoinedTensorFile(std::string path, std::vector<JoinedTensor> tensors);
+
+  const std::string& path() const override { return path_; }
+  const std::vector<StoredTensor>& tensors() const override { return stored_; }
+  void read(const Box& box, View out) const override;
+
+ private:
+  StoredTensor checked_stored(JoinedTensor& tensor) const;
+  void compare_copies(size_t at) const;
+
+  std::string path_;
+  std::vector<JoinedTensor> joined_;  // sorted by name
+  std::vector<StoredTensor> stored_;  // beside joined_
+  mutable std::vector<bool> compared_;
+  mutable std::mutex comparing_;  // and changing compared_
+};
+
+}  // namespace megalith

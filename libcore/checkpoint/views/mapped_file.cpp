@@ -1,0 +1,146 @@
+#include "libcore/checkpoint/views/mapped_file.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kMostNamed = 5;  // names in one complaint
+
+// The file's name of a tensor: with the family's prefix, or without it.
+std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
+  const std::string_view prefix = map.prefix;
+  if (file.find(name) || !name.starts_with(prefix) ||
+      !file.find(std::string_view(name).substr(prefix.size())))
+    return name;
+  return name.substr(prefix.size());
+}
+
+bool ends_with_any(const std::string& name, const std::vector<const char*>& endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const char* ending) { return name.ends_with(ending); });
+}
+
+StoredTensor checked_parts(const TensorFile& file, const MappedTensor& mapped) {
+  const StoredTensor& first = file.at(mapped.theirs.front().name);
+  for (const TheirTensor& part : mapped.theirs) {
+    const StoredTensor& found = file.at(part.name);
+    if (found.shape() != part.shape)
+      fail(ErrorKind::kData, file.path(), ": tensor ", quote(part.name), " is ", found.shape(),
+           ", but the configuration says ", part.shape);
+    if (found.dtype != first.dtype)
+      fail(ErrorKind::kData, file.path(), ": tensor ", quote(part.name), " is ", found.dtype_name,
+           ", its sister ", quote(first.name), " ", first.dtype_name);
+  }
+  if (!first.dtype)
+    fail(ErrorKind::kData, file.path(), ": tensor ", quote(first.name), " is ", first.dtype_name,
+         ", which is no parameter's type");
+  StoredTensor ours{.name = mapped.ours, .dtype_name = first.dtype_name, .dtype = first.dtype, .extents = {}};
+  for (int axis = 0; axis < mapped.shape.rank; ++axis) ours.extents.push_back(mapped.shape[axis]);
+  return ours;
+}
+
+}  // namespace
+
+MappedTensorFile::MappedTensorFile(std::unique_ptr<TensorFile> theirs, const NameMap& map,
+                                   const ModelConfig& config)
+    : theirs_(std::move(theirs)), mapped_(mapped_tensors(map, config)) {
+  std::sort(mapped_.begin(), mapped_.end(),
+            [](const MappedTensor& a, const MappedTensor& b) { return a.ours < b.ours; });
+  for (MappedTensor& mapped : mapped_) {
+    for (TheirTensor& part : mapped.theirs) part.name = name_in(*theirs_, part.name, map);
+    tensors_.push_back(checked_parts(*theirs_, mapped));
+  }
+  refuse_unmapped(map);
+}
+
+void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
+  std::set<std::string> known{
+      "lm_head.weight"};  // of a tied model: a second copy of the embedding, which transformers ignores too
+  for (const MappedTensor& mapped : mapped_)
+    for (const TheirTensor& part : mapped.theirs) known.insert(part.name);
+  std::vector<std::string> unknown;
+  for (const StoredTensor& tensor : theirs_->tensors())
+    if (!known.contains(tensor.name) && !ends_with_any(tensor.name, map.skipped))
+      unknown.push_back(quote(tensor.name));
+  if (unknown.empty()) return;
+  const size_t named = std::min(unknown.size(), kMostNamed);
+  fail(ErrorKind::kData, path(), ": ", unknown.size(), " tensors have no place in a ", map.architecture,
+       " of this configuration: ", join(std::span(unknown).first(named), ", "),
+       named < unknown.size() ? ", …" : "");
+}
+
+// Their columns are our rows. All runs are read in one pass over their rows, with what stands between the
+// runs: a head's columns are few, and reading those of each head alone would read nearly everything for each.
+void MappedTensorFile::read_transposed(const TheirTensor& part, std::span<const RowRun> wanted,
+                                       MatrixBlock block, View out) const {
+  int64_t first = INT64_MAX, end = 0;
+  for (const RowRun& run : wanted) {
+    first = std::min(first, run.theirs);
+    end = std::max(end, run.theirs + run.rows);
+  }
+  const int64_t columns = end - first;
+  const int64_t step = transposed_at_once(columns * static_cast<int64_t>(size_of(out.dtype)));
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(step, block.columns) * columns) *
+                                size_of(out.dtype));
+  for (int64_t done = 0; done < block.columns; done += step) {
+    const View slice{buffer.data(), out.dtype, {std::min(step, block.columns - done), columns}};
+    theirs_->read({part.name, part.shape, {block.column + done, first}}, slice);
+    for (const RowRun& run : wanted)
+      transpose_rows(slice, out.rows(run.ours, run.ours + run.rows), done, run.theirs - first);
+  }
+}
+
+// Consecutive rows of our tensor, from the parts that hold them.
+void MappedTensorFile::read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const {
+  const View rows = out.as_shape({block.rows, block.columns});
+  for (size_t part = 0; part < mapped.theirs.size(); ++part) {
+    const PartRows layout = part_rows(mapped, part);
+    const TheirTensor& theirs = mapped.theirs[part];
+    std::vector<RowRun> wanted;
+    for (const RowRun& run : layout.runs) {
+      const int64_t begin = std::max(run.ours, block.row),
+                    end = std::min(run.ours + run.rows, block.row + block.rows);
+      if (begin < end) wanted.push_back({begin - block.row, run.theirs + begin - run.ours, end - begin});
+    }
+    if (layout.transposed && !wanted.empty()) {
+      read_transposed(theirs, wanted, block, rows);
+      continue;
+    }
+    for (const RowRun& run : wanted) {
+      const View to = rows.rows(run.ours, run.ours + run.rows);
+      if (theirs.shape.rank == 1)
+        theirs_->read({theirs.name, theirs.shape, {run.theirs}}, to.as_shape({run.rows}));
+      else
+        theirs_->read({theirs.name, theirs.shape, {run.theirs, block.column}}, to);
+    }
+  }
+}
+
+void MappedTensorFile::read(const Box& box, View out) const {
+  const MappedTensor& mapped = mapped_[static_cast<size_t>(&checked(box, out) - tensors_.data())];
+  const MatrixForm form{mapped.shape, part_rows(mapped, 0).columns == 1};
+  const int last = mapped.shape.rank - 1;
+  const int64_t column = form.vector ? 0 : box.offset[last], columns = form.vector ? 1 : out.shape[last];
+  const View rows = out.as_shape({out.elements() / columns, columns});
+  for_each_row_run(form, box.offset, out.shape, [&](int64_t row, int64_t n, int64_t at) {
+    read_rows(mapped, {row, n, column, columns}, rows.rows(at, at + n));
+  });
+}
+
+ConstView MappedTensorFile::mapped(const Box& box) const {
+  const StoredTensor& tensor = at(box.name);
+  const MappedTensor& mapped = mapped_[static_cast<size_t>(&tensor - tensors_.data())];
+  if (mapped.row->transform != Transform::kCopy || mapped.shape != box.global) return {};
+  const TheirTensor& theirs = mapped.theirs.front();
+  if (theirs.shape.elements() != mapped.shape.elements()) return {};
+  const ConstView there = theirs_->mapped(Box::whole(theirs.name, theirs.shape));
+  return there ? there.as_shape(mapped.shape) : ConstView{};
+}
+
+}  // namespace megalith

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "libcore/checkpoint/tensor_file.h"
+
+namespace megalith {
+
+/// A tensor taken as a matrix: `columns` is its last axis and all others are joined to rows; or every element
+/// is a row and there is 1 column (a vector).
+struct MatrixForm {
+  Shape shape;
+  bool vector = false;
+
+  int64_t columns() const { return vector ? 1 : shape.back(); }
+  int64_t rows() const { return vector ? shape.elements() : shape.rows(); }
+};
+
+/// Fills `out` (as many elements as the block, row-major, converted to its type) with a block of tensor
+/// `name`. The tensor is read as at most 2 * rank - 1 boxes. Throws what TensorFile::read throws.
+void read_matrix(const TensorFile& file, const std::string& name, const MatrixForm& form, MatrixBlock block,
+                 View out);
+
+/// Calls take(row, rows, at) for each longest run of consecutive rows that the box at `offset` of `extent`
+/// holds; `at` counts the box's rows before it. The columns of a box are those of its last axis.
+void for_each_row_run(const MatrixForm& form, const Shape& offset, const Shape& extent,
+                      const std::function<void(int64_t row, int64_t rows, int64_t at)>& take);
+
+/// out [columns, rows] = in [rows, columns], any type.
+void transpose(ConstView in, View out);
+/// Some rows of a larger transposition: out [columns, more rows], of which columns [at, at + rows) are
+/// filled, from the columns of `in` from `first` on.
+void transpose_rows(ConstView in, View out, int64_t at, int64_t first = 0);
+/// How many rows of `row_bytes` to read at a time for transpose_rows(), so that they stay in the nearest
+/// cache.
+int64_t transposed_at_once(int64_t row_bytes);
+
+}  // namespace megalith

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+
+namespace megalith {
+
+/// Opens one file of weights by its first bytes: .safetensors, or a file of torch.save (pytorch_model.bin, a
+/// .pt file). `writing`: see ReadableFile.
+std::unique_ptr<TensorFile> open_weights(const std::string& path, CrcCheck crc = CrcCheck::kYes,
+                                         PendingFiles* writing = nullptr);
+
+/// The tensors of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
+/// lists, or, where there are none, pytorch_model.bin or pytorch_model.bin.index.json. An index may name only
+/// files of this folder; each must be there and hold exactly the tensors that the index gives it.
+class WeightsFolder final : public TensorFile {
+ public:
+  explicit WeightsFolder(std::string folder, CrcCheck crc = CrcCheck::kYes, PendingFiles* writing = nullptr);
+  /// Whether the folder has any of these files.
+  static bool is_there(const std::string& folder);
+
+  const std::string& path() const override { return folder_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  void read(const Box& box, View out) const override;
+  ConstView mapped(const Box& box) const override;
+
+ private:
+  std::string folder_;
+  std::vector<std::unique_ptr<TensorFile>> files_;
+  std::vector<StoredTensor> tensors_;  // sorted by name
+  std::vector<size_t> owners_;         // beside tensors_: index of files_
+};
+
+}  // namespace megalith

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+/// What carries the messages between processes.
+enum class Transport { kGloo, kNccl };
+inline std::vector<EnumName<Transport>> enum_names(Transport) {
+  return {{"gloo", Transport::kGloo}, {"nccl", Transport::kNccl}};
+}
+
+/// How ranks that are processes find each other, and which of them this command starts itself. Nothing of it
+/// changes what is computed, so it is no part of a checkpoint's args.
+struct LaunchConfig {
+  static constexpr int kMostServers = 1 << 16;
+  static constexpr int kMostPort = 65535;
+  std::optional<std::string> gpus = {};          // "4,5"
+  std::optional<std::string> log_dir = {};       // derived: "log" with --gpus
+  std::optional<int> servers = {}, server = {};  // --nnodes, --node-rank
+  std::string hostfile = {};
+  std::string address = {};      // --master-addr
+  std::optional<int> port = {};  // --master-port
+  std::optional<int> local_rank = {};
+  std::string task_type = {};
+  Transport transport = Transport::kNccl;  // Megatron's default; gloo serves for it where there is no GPU
+
+  template <class V>
+  void fields(V&& v) {
+    v("gpus", gpus,
+      "Start one rank as a process for each of these devices, such as 4,5; on a CPU they need not exist.",
+      metavar("N,N"), alias({"devices"}));
+    v("log-dir", log_dir, "Write what each started rank N says to workerlog.N there; rank 0 also prints.",
+      metavar("DIR"), default_text("log with --gpus, else none"));
+    v("nnodes", servers,
+      "Servers of the run, each started by this command with its own --node-rank; a server's ranks (--nproc "
+      "or "
+      "--gpus) are processes then.",
+      between(1, kMostServers), default_text("the hosts of --hostfile, else 1"));
+    v("node-rank", server, "Which of the --nnodes servers this is, from 0.", between(0, kMostServers),
+      default_text("this machine's place in --hostfile, else 0"));
+    v("hostfile", hostfile, "Servers of the run, a line each: a host, then slots=N, its ranks.",
+      metavar("FILE"));
+    v("master-addr", address, "Host or address of rank 0.", metavar("HOST"),
+      default_text("$MASTER_ADDR, else what the launcher says"));
+    v("master-port", port, "Port on which rank 0 waits for the others.", between(1, kMostPort),
+      default_text("$MASTER_PORT, else from the job's number, else 29500"));
+    v("local-rank", local_rank, "This rank's place on its machine, as torch.distributed.launch gives it.",
+      at_least(0), unlisted());
+    v("task-type", task_type, "With llmacc.NAME, RANK and WORLD_SIZE count servers.", metavar("NAME"),
+      unlisted());
+    v("distributed-backend", transport, "What carries messages between processes; nccl on a CPU: gloo.");
+  }
+  void finish() {
+    if (gpus && !log_dir) log_dir = "log";  // as Paddle's launcher
+  }
+};
+
+}  // namespace megalith

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/convert/output/output.h"
+#include "libcore/convert/sources/megatron_source.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// A plan as a table: name, source, shape, type, bytes, how it comes about.
+std::string table_of(const OutputPlan& plan);
+Json json_of(const OutputPlan& plan);
+
+/// What stands in a checkpoint of any kind that can be read, a .safetensors or a .gguf file: its kind,
+/// configuration, iteration and tensors.
+Json inspect(const std::string& path, const SourceOptions& options = {});
+std::string inspect_text(const Json& inspected);
+
+}  // namespace megalith

@@ -1,0 +1,307 @@
+#include "libcore/convert/output/adapter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/elements.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/rows.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kConfig = "adapter_config.json";
+constexpr const char* kWeights = "adapter_model.safetensors";
+constexpr std::string_view kModelPrefix = "base_model.model.";
+constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
+constexpr const char* kLora = "LORA";
+constexpr const char* kPrefix = "PREFIX_TUNING";
+constexpr const char* kPrompt = "prompt_embeddings";
+
+// Settings of peft that change what an adapter computes, beyond B A.
+constexpr const char* kMustBeOff[] = {"use_dora",
+                                      "use_qalora",
+                                      "use_bdlora",
+                                      "lora_bias",
+                                      "modules_to_save",
+                                      "layer_replication",
+                                      "megatron_config",
+                                      "trainable_token_indices",
+                                      "target_parameters",
+                                      "prefix_projection",
+                                      "alora_invocation_tokens",
+                                      "arrow_config",
+                                      "velora_config"};
+
+bool is_off(const Json& value) {
+  return value.is_null() || (value.is_bool() && !value.as_bool()) ||
+         (value.is_array() && value.as_array().empty()) || (value.is_object() && value.as_object().empty());
+}
+
+class Settings {
+ public:
+  Settings(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::kData, where_, ": ", parts...);
+  }
+  int64_t count(const char* key) const {
+    const Json* value = json_.find(key);
+    if (!value || !value->is_int() || value->as_int() < 1) refuse(quote(key), " is no positive integer");
+    return value->as_int();
+  }
+  std::string text(const char* key) const {
+    const Json* value = json_.find(key);
+    return value && value->is_string() ? value->as_string() : std::string();
+  }
+  bool flag(const char* key) const {
+    const Json* value = json_.find(key);
+    return value && value->is_bool() && value->as_bool();
+  }
+  double number(const char* key) const {
+    const Json* value = json_.find(key);
+    if (!value || !value->is_number()) refuse(quote(key), " is no number");
+    return value->as_double();
+  }
+  // The value that a pattern gives a module: peft matches the end of its name, after a dot.
+  std::optional<double> pattern(const char* key, const std::string& module) const {
+    const Json* patterns = json_.find(key);
+    if (!patterns || !patterns->is_object()) return {};
+    for (const auto& [name, value] : patterns->as_object()) {
+      if (name.find_first_of("*+?()[]|^$\\") != std::string::npos)
+        refuse(quote(key), " holds the pattern ", quote(name), "; only names of modules are supported");
+      if (module == name || module.ends_with("." + name)) return value.as_double();
+    }
+    return {};
+  }
+
+ private:
+  const Json& json_;
+  std::string where_;
+};
+
+std::string with_end(std::string_view module, std::string_view end) {
+  return concat(kModelPrefix, module, end);
+}
+
+}  // namespace
+
+bool is_adapter(const std::string& path) {
+  return fs::is_directory(path) && file_exists(path + "/" + kConfig);
+}
+
+Adapter::Adapter(const std::string& folder) : folder_(folder), config_(Json::load(folder + "/" + kConfig)) {
+  const Settings settings(config_, folder + "/" + kConfig);
+  kind_ = settings.text("peft_type");
+  if (kind_ != kLora && kind_ != kPrefix)
+    settings.refuse("\"peft_type\" is ", quote(kind_), "; ", kLora, " and ", kPrefix, " can be read");
+  for (const char* key : kMustBeOff)
+    if (const Json* value = config_.find(key); value && !is_off(*value))
+      settings.refuse(quote(key), " ", value->dump(), " is not supported");
+  if (const std::string bias = settings.text("bias"); kind_ == kLora && bias != "none")
+    settings.refuse("\"bias\" ", quote(bias), " is not supported; only none is");
+  tensors_ = std::make_unique<SafetensorsFile>(folder + "/" + kWeights);
+  for (const StoredTensor& tensor : tensors_->tensors())
+    if (!tensor.dtype || !convertible(*tensor.dtype, DType::kF32))
+      fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(tensor.name), " is ", tensor.dtype_name,
+           ", which is no parameter's type");
+  if (kind_ == kLora)
+    find_modules();
+  else
+    check_prefix();
+}
+
+double Adapter::scale_of(const std::string& module, int64_t rank) const {
+  const Settings settings(config_, folder_ + "/" + kConfig);
+  const auto r = static_cast<double>(rank);
+  const double alpha = settings.pattern("alpha_pattern", module).value_or(settings.number("lora_alpha"));
+  const double wanted =
+      settings.pattern("rank_pattern", module).value_or(static_cast<double>(settings.count("r")));
+  if (wanted != r)
+    settings.refuse("the rank of ", quote(module), " is ", wanted, ", but its matrices have ", rank);
+  return alpha / (settings.flag("use_rslora") ? std::sqrt(r) : r);
+}
+
+void Adapter::find_modules() {
+  for (const StoredTensor& tensor : tensors_->tensors()) {
+    const std::string_view name = tensor.name;
+    const bool a = name.ends_with(kA), b = name.ends_with(kB);
+    if (!name.starts_with(kModelPrefix) || !(a || b))
+      fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(name), " is no matrix of LoRA; wanted ",
+           kModelPrefix, "MODULE", kA, " and ", kB);
+    const std::string module(name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - kA.size()));
+    const StoredTensor& first = tensors_->at(with_end(module, kA));
+    const StoredTensor& second = tensors_->at(with_end(module, kB));
+    if (first.extents.size() != 2 || second.extents.size() != 2 || first.extents[0] != second.extents[1] ||
+        first.extents[0] < 1)
+      fail(ErrorKind::kData, tensors_->path(), ": the matrices of ", quote(module), " are ", first.shape(),
+           " and ", second.shape(), ", wanted [rank, in] and [out, rank]");
+    if (a)
+      modules_.push_back({.name = module,
+                          .a = first.name,
+                          .b = second.name,
+                          .rank = first.extents[0],
+                          .in = first.extents[1],
+                          .out = second.extents[0],
+                          .scale = scale_of(module, first.extents[0])});
+  }
+  if (modules_.empty()) fail(ErrorKind::kData, tensors_->path(), ": holds no matrices");
+}
+
+void Adapter::check_prefix() const {
+  const Settings settings(config_, folder_ + "/" + kConfig);
+  const StoredTensor& prompt = tensors_->at(kPrompt);
+  const int64_t tokens = settings.count("num_virtual_tokens"), layers = settings.count("num_layers");
+  if (tensors_->tensors().size() != 1)
+    fail(ErrorKind::kData, tensors_->path(), ": holds ", tensors_->tensors().size(), " tensors, wanted ",
+         quote(kPrompt), " alone");
+  if (prompt.extents.size() != 2 || prompt.extents[0] != tokens || prompt.extents[1] % (2 * layers) != 0)
+    fail(ErrorKind::kData, tensors_->path(), ": ", quote(kPrompt), " is ", prompt.shape(), ", wanted ",
+         tokens, " virtual tokens by keys and values of ", layers, " layers");
+}
+
+namespace {
+
+// What is added to some rows of one of our tensors.
+struct Delta {
+  const Adapter::Module* module;
+  std::vector<RowRun> runs;
+};
+
+class MergedTensors final : public TensorFile {
+ public:
+  MergedTensors(const TensorFile& base, const ModelConfig& config, const Adapter& adapter);
+
+  const std::string& path() const override { return base_.path(); }
+  const std::vector<StoredTensor>& tensors() const override { return base_.tensors(); }
+  void read(const Box& box, View out) const override;
+
+ private:
+  void add(const Delta& delta, MatrixBlock block, float* to) const;
+
+  const TensorFile& base_;
+  const Adapter& adapter_;
+  std::map<std::string, std::vector<Delta>> deltas_;  // by our name
+};
+
+MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, const Adapter& adapter)
+    : base_(base), adapter_(adapter) {
+  std::map<std::string, const Adapter::Module*> left;
+  for (const Adapter::Module& module : adapter.modules()) left[module.name + ".weight"] = &module;
+  for (const MappedTensor& mapped : mapped_tensors(family_of(config), config))
+    for (size_t part = 0; part < mapped.theirs.size(); ++part) {
+      const auto found = left.find(mapped.theirs[part].name);
+      if (found == left.end()) continue;
+      const Adapter::Module& module = *found->second;
+      const PartRows rows = part_rows(mapped, part);
+      if (module.out != rows.rows() || module.in != rows.columns)
+        fail(ErrorKind::kData, adapter.path(), ": module ", quote(module.name), " takes ", module.in,
+             " and gives ", module.out, " values, the model's takes ", rows.columns, " and gives ",
+             rows.rows());
+      deltas_[mapped.ours].push_back({&module, rows.runs});
+      left.erase(found);
+    }
+  if (!left.empty())
+    fail(ErrorKind::kData, adapter.path(), ": module ", quote(left.begin()->second->name), " is not in the ",
+         family_of(config).architecture, " of ", base.path());
+}
+
+// to [rows, columns] += scale * B A of the block's rows.
+void MergedTensors::add(const Delta& delta, MatrixBlock block, float* to) const {
+  const Adapter::Module& module = *delta.module;
+  const TensorFile& file = adapter_.tensors();
+  std::vector<float> a(static_cast<size_t>(module.rank * block.columns)),
+      sum(static_cast<size_t>(block.columns));
+  file.read({module.a, {module.rank, module.in}, {0, block.column}},
+            {a.data(), DType::kF32, {module.rank, block.columns}});
+  std::vector<float> b;
+  for (const RowRun& run : delta.runs) {
+    const int64_t begin = std::max(run.ours, block.row),
+                  end = std::min(run.ours + run.rows, block.row + block.rows);
+    if (begin >= end) continue;
+    b.resize(static_cast<size_t>((end - begin) * module.rank));
+    file.read({module.b, {module.out, module.rank}, {run.theirs + begin - run.ours, 0}},
+              {b.data(), DType::kF32, {end - begin, module.rank}});
+    for (int64_t row = begin; row < end; ++row) {
+      const float* weights = b.data() + (row - begin) * module.rank;
+      std::fill(sum.begin(), sum.end(), 0.0F);
+      for (int64_t k = 0; k < module.rank; ++k)
+        for (int64_t column = 0; column < block.columns; ++column)
+          sum[static_cast<size_t>(column)] += weights[k] * a[static_cast<size_t>(k * block.columns + column)];
+      float* out = to + (row - block.row) * block.columns;
+      for (int64_t column = 0; column < block.columns; ++column)
+        out[column] += static_cast<float>(module.scale) * sum[static_cast<size_t>(column)];
+    }
+  }
+}
+
+void MergedTensors::read(const Box& box, View out) const {
+  const auto deltas = deltas_.find(box.name);
+  if (deltas == deltas_.end()) return base_.read(box, out);
+  checked(box, out);
+  std::vector<float> sum(static_cast<size_t>(out.elements()));
+  base_.read(box, {sum.data(), DType::kF32, out.shape});
+  const int last = box.global.rank - 1;
+  const int64_t columns = out.shape[last];
+  for_each_row_run({box.global, false}, box.offset, out.shape, [&](int64_t row, int64_t rows, int64_t at) {
+    for (const Delta& delta : deltas->second)
+      add(delta, {row, rows, box.offset[last], columns}, sum.data() + at * columns);
+  });
+  convert_elements(out.data, out.dtype, sum.data(), DType::kF32, out.elements());
+}
+
+std::string adapter_card(const Adapter& adapter, const std::string& title) {
+  const Json* base = adapter.config().find("base_model_name_or_path");
+  std::string card = "---\nlibrary_name: peft\npipeline_tag: text-generation\n";
+  if (base && base->is_string()) card += concat("base_model: ", json_quote(base->as_string()), "\n");
+  return card + concat("---\n\n# ", title, "\n\nAn adapter of kind ", adapter.kind(),
+                       " for peft.\n\n```python\nfrom peft import PeftModel\nmodel = "
+                       "PeftModel.from_pretrained(base_model, \"PATH_OF_THIS_FOLDER\")\n```\n");
+}
+
+}  // namespace
+
+std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelConfig& config,
+                                          const Adapter& adapter) {
+  if (adapter.kind() != kLora)
+    fail(ErrorKind::kUsage, adapter.path(), ": an adapter of kind ", adapter.kind(),
+         " is no change of weights and cannot be merged; convert it by itself");
+  return std::make_unique<MergedTensors>(base, config, adapter);
+}
+
+OutputPlan plan_adapter(const Adapter& adapter, std::optional<DType> dtype) {
+  OutputFile file{.name = kWeights};
+  std::vector<TensorSpec> specs;
+  for (const StoredTensor& tensor : adapter.tensors().tensors())
+    specs.push_back({tensor.name, dtype.value_or(*tensor.dtype), tensor.shape()});
+  for (const TensorSpec& spec : in_safetensors_order(specs))
+    file.tensors.push_back({spec.name, storage_of(spec.dtype), spec.shape,
+                            copy_recipe(spec.name, {spec.shape, spec.shape.rank == 1})});
+  return {std::move(file)};
+}
+
+void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype) {
+  refuse_used(output);
+  const OutputPlan plan = plan_adapter(adapter, dtype);
+  AtomicDirectory folder(output);
+  Json config = adapter.config();
+  config.set("inference_mode", true);
+  write_file((folder.path() / kConfig).string(), config.dump(2) + "\n");
+  write_file((folder.path() / "README.md").string(), adapter_card(adapter, title_of(output)));
+  PlacedFiles files(memory_for(plan));
+  write_tensors(adapter.tensors(), plan, create_safetensors(plan, folder.path().string(), files), files);
+  folder.commit();
+}
+
+}  // namespace megalith

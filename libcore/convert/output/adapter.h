@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/config/model_config.h"
+#include "libcore/convert/output/output.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// Whether `path` is a folder of PEFT (adapter_config.json).
+bool is_adapter(const std::string& path);
+
+/// An adapter of PEFT: adapter_config.json and adapter_model.safetensors. LoRA and prefix tuning.
+class Adapter {
+ public:
+  /// Reads and checks everything but the tensors' bytes: kinds and settings that are not known are kData by
+  /// name, as are tensors that are missing, strange or of another size than the configuration says. kNoInput.
+  explicit Adapter(const std::string& folder);
+
+  const std::string& path() const { return folder_; }
+  const std::string& kind() const { return kind_; }  // "LORA", "PREFIX_TUNING"
+  const Json& config() const { return config_; }
+  const TensorFile& tensors() const { return *tensors_; }
+
+  /// LoRA's matrices of a module ("transformer.h.0.attn.c_attn"): `a` [rank, in], `b` [out, rank]. The weight
+  /// grows by scale * b a.
+  struct Module {
+    std::string name, a, b;
+    int64_t rank, in, out;
+    double scale;
+  };
+  const std::vector<Module>& modules() const { return modules_; }
+
+ private:
+  void find_modules();
+  void check_prefix() const;
+  double scale_of(const std::string& module, int64_t rank) const;
+
+  std::string folder_, kind_;
+  Json config_;
+  std::unique_ptr<TensorFile> tensors_;
+  std::vector<Module> modules_;  // of LoRA
+};
+
+/// `base` (our names) with a LoRA adapter added to its weights: W + scale * B A, computed in fp32 and rounded
+/// once, block by block as it is read. Both must outlive it. kData when the adapter has modules that the
+/// model lacks, or of other sizes; kUsage for an adapter that cannot be merged (prefix tuning).
+std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelConfig& config,
+                                          const Adapter& adapter);
+
+/// Writes the adapter as a folder of PEFT: adapter_config.json, adapter_model.safetensors, README.md. kUsage
+/// when the folder exists already.
+OutputPlan plan_adapter(const Adapter& adapter, std::optional<DType> dtype);
+void export_adapter(const Adapter& adapter, const std::string& output, std::optional<DType> dtype);
+
+}  // namespace megalith

@@ -1,0 +1,322 @@
+#include "libcore/convert/output/check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "libcore/base/error.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/views/rows.h"
+#include "libcore/convert/output/kernels_products.h"
+#include "libcore/convert/output/recipe.h"
+#include "libcore/model/attention.h"
+#include "libcore/threads/beside.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kTokens = 8;
+constexpr int64_t kCheckedElements = int64_t{1} << 17;  // of a weight at a time: they stay in the near cache
+
+using Floats = std::vector<float>;
+
+// [rows, columns]; below the last row are zeros, up to whole groups of the kernels' tokens.
+struct Matrix {
+  int64_t rows, columns;
+  Floats values;
+  Matrix(int64_t r, int64_t c)
+      : rows(r),
+        columns(c),
+        values(static_cast<size_t>((r + kProductTokens - 1) / kProductTokens * kProductTokens * c)) {}
+  float* row(int64_t r) { return values.data() + r * columns; }
+  const float* row(int64_t r) const { return values.data() + r * columns; }
+};
+
+struct Weights {
+  const float* values;
+  int64_t rows, columns;
+};
+
+// y += (columns of x from `first` on) times w.
+void add_products(Matrix& y, const Matrix& x, int64_t first, const Weights& w,
+                  void (*kernel)(const Products&)) {
+  for (int64_t t = 0; t < x.rows; t += kProductTokens)
+    kernel({.y = y.row(t),
+            .y_stride = y.columns,
+            .x = x.row(t) + first,
+            .x_stride = x.columns,
+            .w = w.values,
+            .rows = w.rows,
+            .columns = w.columns});
+}
+
+void add(Matrix& x, const Matrix& branch) {
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += branch.values[i];
+}
+
+class Forward {
+ public:
+  Forward(const ModelView& view, const CheckRun& run) : view_(view), config_(view.config), run_(run) {}
+
+  // Empty when stopped.
+  Floats logits(std::span<const int32_t> tokens);
+
+ private:
+  Matrix embed(std::span<const int32_t> tokens);
+  void layer(Matrix& x, const LayerView& names);
+  Matrix normed(const Matrix& x, const std::array<std::string, 2>& names) const;
+  Matrix linear(const Matrix& x, const std::vector<Product>& products);
+  void multiply(Matrix& y, const Matrix& x, const Product& product);
+  void multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
+                     const MatrixBlock& block);
+  void place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const;
+  void rotate(float* head, int64_t position) const;
+  Matrix attention(Matrix qkv) const;
+  Matrix activated(const Matrix& x) const;
+  Floats vector(const std::string& name) const;
+
+  const ModelView& view_;
+  const ModelConfig& config_;
+  const CheckRun& run_;
+};
+
+Floats Forward::vector(const std::string& name) const {
+  const Shape shape = view_.file->at(name).shape();
+  Floats values(static_cast<size_t>(shape.elements()));
+  view_.file->read(Box::whole(name, shape), {values.data(), DType::kF32, shape});
+  return values;
+}
+
+Matrix Forward::embed(std::span<const int32_t> tokens) {
+  Matrix x(static_cast<int64_t>(tokens.size()), config_.hidden);
+  const auto read_row = [&](const std::string& name, int64_t row, float* to) {
+    const Shape shape = view_.file->at(name).shape();
+    view_.file->read({name, shape, {row, 0}}, {to, DType::kF32, {1, config_.hidden}});
+  };
+  Floats position(static_cast<size_t>(config_.hidden));
+  for (int64_t t = 0; t < x.rows; ++t) {
+    read_row(view_.words, tokens[static_cast<size_t>(t)], x.row(t));
+    if (view_.positions.empty()) continue;
+    read_row(view_.positions, t, position.data());
+    for (int64_t i = 0; i < x.columns; ++i) x.row(t)[i] += position[static_cast<size_t>(i)];
+  }
+  return x;
+}
+
+Matrix Forward::normed(const Matrix& x, const std::array<std::string, 2>& names) const {
+  const Floats weight = vector(names[0]);
+  const Floats bias = names[1].empty() ? Floats(weight.size()) : vector(names[1]);
+  Matrix y(x.rows, x.columns);
+  const auto n = static_cast<double>(x.columns);
+  for (int64_t t = 0; t < x.rows; ++t) {
+    double mean = 0, square = 0;
+    if (config_.norm == Normalization::kLayerNorm)
+      for (int64_t i = 0; i < x.columns; ++i) mean += x.row(t)[i] / n;
+    for (int64_t i = 0; i < x.columns; ++i) square += (x.row(t)[i] - mean) * (x.row(t)[i] - mean) / n;
+    const double scale = 1 / std::sqrt(square + config_.norm_epsilon);
+    for (int64_t i = 0; i < x.columns; ++i)
+      y.row(t)[i] = static_cast<float>((x.row(t)[i] - mean) * scale) * weight[static_cast<size_t>(i)] +
+                    bias[static_cast<size_t>(i)];
+  }
+  return y;
+}
+
+// The columns of `part` are results of stored rows [first, first + part.columns).
+void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64_t first) const {
+  for (const RowRun& run : product.runs) {
+    const int64_t begin = std::max(run.ours, first),
+                  end = std::min(run.ours + run.rows, first + part.columns);
+    for (int64_t row = begin; row < end; ++row)
+      for (int64_t t = 0; t < y.rows; ++t) y.row(t)[run.theirs + row - run.ours] = part.row(t)[row - first];
+  }
+}
+
+// Stored rows of the weight. Those of a transposed one add to every result, into `all`; the others give
+// results that no other rows give.
+void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
+                            const MatrixBlock& block) {
+  const int64_t step = std::max<int64_t>(1, kCheckedElements / block.columns);
+  Floats weights(static_cast<size_t>(std::min(step, block.rows) * block.columns));
+  for (int64_t row = block.row; row < block.end(); row += step) {
+    const int64_t n = std::min(step, block.end() - row), columns = block.columns;
+    read_matrix(*view_.file, product.weight, {product.shape}, {row, n, 0, columns},
+                {weights.data(), DType::kF32, {n, columns}});
+    if (product.transposed) {
+      add_products(all, x, row, {weights.data(), n, columns}, add_transposed_products);
+      continue;
+    }
+    Matrix out(x.rows, n);
+    add_products(out, x, 0, {weights.data(), n, columns}, add_row_products);
+    place(y, out, product, row);
+  }
+}
+
+void Forward::multiply(Matrix& y, const Matrix& x, const Product& product) {
+  const MatrixForm form{product.shape};
+  const int64_t rows = form.rows(), share = (rows + run_.threads - 1) / run_.threads;
+  std::vector<Matrix> sums(static_cast<size_t>(run_.threads),
+                           {x.rows, product.transposed ? form.columns() : 1});
+  run_beside(static_cast<size_t>(rows == 0 ? 0 : (rows + share - 1) / share), [&](size_t i) {
+    const int64_t begin = static_cast<int64_t>(i) * share;
+    multiply_rows(y, sums[i], x, product, {begin, std::min(share, rows - begin), 0, form.columns()});
+  });
+  if (!product.transposed) return;
+  for (size_t i = 1; i < sums.size(); ++i) add(sums[0], sums[i]);
+  place(y, sums[0], product, 0);
+}
+
+Matrix Forward::linear(const Matrix& x, const std::vector<Product>& products) {
+  int64_t columns = 0;
+  for (const Product& product : products)
+    for (const RowRun& run : product.runs) columns = std::max(columns, run.theirs + run.rows);
+  Matrix y(x.rows, columns);
+  for (const Product& product : products) {
+    multiply(y, x, product);
+    if (product.bias.empty()) continue;
+    const Floats bias = vector(product.bias);
+    for (const RowRun& run : product.runs)
+      for (int64_t row = 0; row < run.rows; ++row)
+        for (int64_t t = 0; t < y.rows; ++t)
+          y.row(t)[run.theirs + row] += bias[static_cast<size_t>(run.ours + row)];
+  }
+  return y;
+}
+
+void Forward::rotate(float* head, int64_t position) const {
+  const int64_t half = config_.rotary_channels() / 2;
+  for (int64_t j = 0; j < half; ++j) {
+    const double angle = static_cast<float>(position) * rotary_frequency(config_, j);
+    float& a = head[view_.neighbours ? 2 * j : j];
+    float& b = head[view_.neighbours ? 2 * j + 1 : half + j];
+    const auto cosine = static_cast<float>(std::cos(angle)), sine = static_cast<float>(std::sin(angle));
+    const float turned = a * cosine - b * sine;
+    b = b * cosine + a * sine;
+    a = turned;
+  }
+}
+
+// qkv [tokens, queries | keys | values] -> [tokens, heads * head]; a token sees itself and those before it,
+// as far as a window goes.
+Matrix Forward::attention(Matrix qkv) const {
+  const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
+  const int64_t key = heads * head, value = key + groups * head;
+  if (config_.position == PositionEmbedding::kRope)
+    for (int64_t t = 0; t < qkv.rows; ++t)
+      for (int64_t h = 0; h < heads + groups; ++h) rotate(qkv.row(t) + h * head, t);
+  Matrix out(qkv.rows, heads * head);
+  std::vector<double> weight(static_cast<size_t>(qkv.rows));
+  for (int64_t h = 0; h < heads; ++h) {
+    const int64_t group = h / (heads / groups) * head;
+    for (int64_t t = 0; t < qkv.rows; ++t) {
+      double sum = 0, greatest = -INFINITY;
+      const int64_t first =
+          config_.sliding_window > 0 ? std::max<int64_t>(0, t + 1 - config_.sliding_window) : 0;
+      for (int64_t s = first; s <= t; ++s) {
+        double dot = 0;
+        for (int64_t i = 0; i < head; ++i)
+          dot += double{qkv.row(t)[h * head + i]} * qkv.row(s)[key + group + i];
+        weight[static_cast<size_t>(s)] = dot / std::sqrt(static_cast<double>(head));
+        greatest = std::max(greatest, weight[static_cast<size_t>(s)]);
+      }
+      for (int64_t s = first; s <= t; ++s)
+        sum += weight[static_cast<size_t>(s)] = std::exp(weight[static_cast<size_t>(s)] - greatest);
+      for (int64_t s = first; s <= t; ++s)
+        for (int64_t i = 0; i < head; ++i)
+          out.row(t)[h * head + i] +=
+              static_cast<float>(weight[static_cast<size_t>(s)] / sum) * qkv.row(s)[value + group + i];
+    }
+  }
+  return out;
+}
+
+float gelu(float x, bool tanh_form) {
+  if (!tanh_form) return 0.5F * x * (1 + std::erf(x * static_cast<float>(M_SQRT1_2)));
+  return 0.5F * x * (1 + std::tanh(0.7978845608F * (x + 0.044715F * x * x * x)));
+}
+
+Matrix Forward::activated(const Matrix& x) const {
+  const Activation kind = config_.activation();
+  const bool gated = kind == Activation::kSwiglu;
+  Matrix y(x.rows, gated ? x.columns / 2 : x.columns);
+  for (int64_t t = 0; t < x.rows; ++t)
+    for (int64_t i = 0; i < y.columns; ++i) {
+      const float v = x.row(t)[i];
+      y.row(t)[i] =
+          gated ? v / (1 + std::exp(-v)) * x.row(t)[y.columns + i] : gelu(v, kind == Activation::kGeluTanh);
+    }
+  return y;
+}
+
+void Forward::layer(Matrix& x, const LayerView& names) {
+  add(x, linear(attention(linear(normed(x, names.norm1), names.qkv)), names.proj));
+  add(x, linear(activated(linear(normed(x, names.norm2), names.fc1)), names.fc2));
+}
+
+Floats Forward::logits(std::span<const int32_t> tokens) {
+  Matrix x = embed(tokens);
+  for (const LayerView& names : view_.layers) {
+    if (run_.stop && *run_.stop) return {};
+    layer(x, names);
+  }
+  const Shape head = view_.file->at(view_.head).shape();
+  Floats logits = linear(normed(x, view_.final_norm),
+                         {{.weight = view_.head, .shape = head, .runs = {{0, 0, config_.vocab_size}}}})
+                      .values;
+  logits.resize(tokens.size() * static_cast<size_t>(config_.vocab_size));
+  return logits;
+}
+
+// Spread over the vocabulary; the same for every run.
+std::vector<int32_t> some_tokens(const ModelConfig& config) {
+  const int64_t most = config.position == PositionEmbedding::kLearned ? config.max_positions : kTokens;
+  std::vector<int32_t> tokens;
+  uint64_t state = 1;
+  for (int64_t t = 0; t < std::min(kTokens, most); ++t) {
+    state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
+    tokens.push_back(static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(config.vocab_size)));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens, const CheckRun& run) {
+  return Forward(view, run).logits(tokens);
+}
+
+CheckedSide checked_side(const ModelView& view, const CheckRun& run) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<int32_t> tokens = some_tokens(view.config);
+  CheckedSide side{.path = view.file->path(),
+                   .logits = logits_of(view, tokens, run),
+                   .tokens = static_cast<int64_t>(tokens.size())};
+  for (const float logit : side.logits)
+    if (!std::isfinite(logit))
+      fail(
+          ErrorKind::kData, side.path,
+          ": the model computes numbers that are not finite; its weights are damaged, or too large for their "
+          "type");
+  side.seconds = seconds_since(start);
+  return side;
+}
+
+Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
+  if (a.logits.size() != b.logits.size())
+    fail(ErrorKind::kInternal, "the models give ", a.logits.size(), " and ", b.logits.size(), " logits");
+  Comparison out{.tokens = a.tokens, .seconds = a.seconds + b.seconds, .peak_bytes = peak_memory()};
+  for (size_t i = 0; i < a.logits.size(); ++i) {
+    out.greatest = std::max(out.greatest, std::abs(double{a.logits[i]} - b.logits[i]));
+    out.greatest_logit = std::max(out.greatest_logit, std::abs(double{a.logits[i]}));
+  }
+  return out;
+}
+
+std::string text_of(const Comparison& c) {
+  return concat("check: greatest difference of the logits of ", c.tokens, " tokens ",
+                format_scientific(c.greatest, 1), ", greatest logit ", format_fixed(c.greatest_logit, 2),
+                "; ", format_duration(c.seconds), ", ", format_bytes(static_cast<double>(c.peak_bytes)),
+                " peak memory");
+}
+
+}  // namespace megalith

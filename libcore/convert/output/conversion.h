@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/convert/sources/model_view.h"
+
+namespace megalith {
+
+/// What a target writes, and from what.
+struct Conversion {
+  const ModelSource& source;
+  std::string tokenizer_folder = {};    // empty: none
+  std::optional<DType> dtype = {};      // of all parameters; empty: each as it is stored
+  const TensorFile* tensors = nullptr;  // under our names; null: the source's own
+  bool check = false;                   // run the model on both sides before the output appears
+  const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
+  DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
+  /// Whether parameters are written in fewer bits than they have.
+  bool rounds() const { return dtype && dtype != source.dtype() && dtype != DType::kF32; }
+  /// In the order of the source's files, of a changed model in ours.
+  ModelView view() const { return tensors ? our_view(*tensors, source.config()) : source.view(); }
+  DType main_dtype() const { return dtype.value_or(source.dtype()); }
+};
+
+}  // namespace megalith

@@ -1,0 +1,182 @@
+#include "libcore/convert/output/output.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kReadAtOnce = int64_t{8} << 20;  // bytes of a tensor
+
+}  // namespace
+
+Storage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return Storage::kF32;
+    case DType::kBf16:
+      return Storage::kBf16;
+    case DType::kF16:
+      return Storage::kF16;
+    default:
+      fail(ErrorKind::kData, "parameters of type ", name_of(dtype), " are no model's");
+  }
+}
+
+DType plain_type(Storage storage) {
+  switch (storage) {
+    case Storage::kBf16:
+      return DType::kBf16;
+    case Storage::kF16:
+      return DType::kF16;
+    default:
+      return DType::kF32;
+  }
+}
+
+std::string_view name_of(Storage storage) {
+  return storage == Storage::kQ8 ? "q8_0" : name_of(plain_type(storage));
+}
+
+uint64_t stored_bytes(Storage storage, int64_t elements) {
+  if (storage == Storage::kQ8) return gguf_bytes(GgufType::kQ8, elements);
+  return static_cast<uint64_t>(elements) * size_of(plain_type(storage));
+}
+
+uint64_t bytes_of(const OutputPlan& plan) {
+  uint64_t bytes = 0;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
+int64_t elements_of(const OutputPlan& plan) {
+  int64_t elements = 0;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) elements += tensor.shape.elements();
+  return elements;
+}
+
+std::vector<TensorSpec> specs_of(const OutputFile& file) {
+  std::vector<TensorSpec> specs;
+  for (const OutputTensor& tensor : file.tensors)
+    specs.push_back({tensor.name, plain_type(tensor.storage), tensor.shape});
+  return specs;
+}
+
+void put_in_safetensors_order(OutputFile& file) {
+  std::map<std::string, size_t> place;
+  const std::vector<TensorSpec> order = in_safetensors_order(specs_of(file));
+  for (size_t i = 0; i < order.size(); ++i) place[order[i].name] = i;
+  std::sort(file.tensors.begin(), file.tensors.end(), [&](const OutputTensor& a, const OutputTensor& b) {
+    return place.at(a.name) < place.at(b.name);
+  });
+}
+
+std::vector<PlacedFile> create_safetensors(const OutputPlan& plan, const std::string& folder,
+                                           PlacedFiles& files) {
+  std::vector<PlacedFile> placed;
+  for (const OutputFile& file : plan) {
+    const SafetensorsLayout layout(specs_of(file));
+    const size_t number = files.create(folder + "/" + file.name, layout.size);
+    files.put(number, {{0, layout.head}});
+    placed.push_back({number, layout.offsets});
+  }
+  return placed;
+}
+
+namespace {
+
+int64_t row_bytes_of(const OutputTensor& tensor) {
+  return static_cast<int64_t>(stored_bytes(tensor.storage, tensor.recipe.result_columns()));
+}
+
+// Rows of a result that are read together. Of a transposed one as many as fit: each piece of it reads a part
+// of all of the source's rows. What is to be quantized is read first, and larger.
+int64_t rows_at_once(const OutputTensor& tensor, size_t most) {
+  const auto limit = static_cast<int64_t>(most),
+             width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
+  return std::max<int64_t>(1, (tensor.recipe.transposed ? limit : std::min(kReadAtOnce, limit)) /
+                                  (tensor.recipe.result_columns() * width));
+}
+
+// Fills `out` with rows [begin, end) of a tensor as the file holds them.
+void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t begin, int64_t end,
+                 std::byte* out) {
+  const Shape shape{end - begin, tensor.recipe.result_columns()};
+  if (tensor.storage != Storage::kQ8)
+    return read_recipe(source, tensor.recipe, begin, end, {out, plain_type(tensor.storage), shape});
+  std::vector<float> plain(static_cast<size_t>(shape.elements()));
+  read_recipe(source, tensor.recipe, begin, end, {plain.data(), DType::kF32, shape});
+  quantize_q8_0(plain.data(), shape.elements(), out);
+}
+
+// A tensor of a plan: its file, and its place there.
+struct Place {
+  size_t file, tensor;
+};
+
+std::vector<Place> by_depth(const OutputPlan& plan) {
+  std::vector<Place> places;
+  for (size_t file = 0; file < plan.size(); ++file)
+    for (size_t tensor = 0; tensor < plan[file].tensors.size(); ++tensor) places.push_back({file, tensor});
+  const auto depth = [&](const Place& place) { return plan[place.file].tensors[place.tensor].depth; };
+  std::stable_sort(places.begin(), places.end(),
+                   [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
+  return places;
+}
+
+}  // namespace
+
+size_t memory_for(const OutputPlan& plan) {
+  constexpr uint64_t kLeast = uint64_t{24} << 20, kMost = uint64_t{96} << 20, kBlocks = uint64_t{3} << 13;
+  uint64_t largest = 0, row = 0;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) {
+      largest = std::max(largest, tensor.bytes());
+      row = std::max(row, static_cast<uint64_t>(row_bytes_of(tensor)));
+    }
+  return std::max(std::clamp(largest / 2, kLeast, kMost), 3 * row) + kBlocks;
+}
+
+void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
+                   PlacedFiles& files, const SeeBytes& see) {
+  Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
+  int64_t done = 0;
+  for (const auto& [file, number] : by_depth(plan)) {
+    const OutputTensor& tensor = plan[file].tensors[number];
+    const int64_t rows = tensor.recipe.result_rows(), row_bytes = row_bytes_of(tensor);
+    if (row_bytes == 0) continue;
+    const int64_t step = rows_at_once(tensor, files.most());
+    for (int64_t row = 0; row < rows; row += step) {
+      const int64_t end = std::min(rows, row + step);
+      const auto bytes = static_cast<size_t>((end - row) * row_bytes);
+      std::byte* const memory = files.begin(
+          placed[file].number, placed[file].offsets[number] + static_cast<uint64_t>(row * row_bytes), bytes);
+      read_stored(source, tensor, row, end, memory);
+      if (see) see(file, number, {memory, bytes});
+      files.end();
+      progress.advance_to(done += static_cast<int64_t>(bytes));
+    }
+  }
+  files.finish();
+}
+
+void refuse_used(const std::string& output) {
+  if (file_exists(output) && !(fs::is_directory(output) && fs::is_empty(output)))
+    fail(ErrorKind::kUsage, "--output ", output, " exists already; give a new folder");
+}
+
+std::string title_of(const std::string& output) {
+  const fs::path path = fs::absolute(output).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+}  // namespace megalith

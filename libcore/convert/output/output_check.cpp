@@ -1,0 +1,54 @@
+#include "libcore/convert/output/output_check.h"
+
+#include <memory>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+
+OutputCheck::OutputCheck(const Conversion& conversion) : conversion_(conversion) {
+  if (wanted())
+    source_run_.emplace([this] { source_side_ = checked_side(conversion_.view(), {.stop = &stop_}); });
+}
+
+OutputCheck::~OutputCheck() {
+  stop_ = true;  // and the members wait
+  if (files_) files_->abandon();
+}
+
+void OutputCheck::compare(const ModelView& written, bool rounded) {
+  compare_with(checked_side(written, {.threads = kCheckThreads}), rounded);
+}
+
+void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
+  source_run_->wait();
+  const Comparison found = compare_sides(source_side_, written);
+  log(text_of(found));
+  if (!rounded && found.greatest > kSameModel * found.greatest_logit)
+    fail(ErrorKind::kInternal, written.path, ": the written model computes other logits (by up to ",
+         format_scientific(found.greatest, 1), ") than ", conversion_.source.path());
+}
+
+void OutputCheck::follow(PlacedFiles& files, Follow side) {
+  if (!wanted()) return;
+  files_ = &files;
+  // Made here, so that nothing is given away before the thread runs.
+  auto reader = std::make_shared<PlacedFiles::Reader>(files);
+  written_run_.emplace(
+      [this, side = std::move(side), reader]() mutable {
+        const auto ended = std::move(reader);
+        written_side_ = side({.stop = &stop_});
+      },
+      Beside::Alone::kFail);  // it waits for what is written
+}
+
+void OutputCheck::compare_followed(bool rounded) {
+  if (!wanted()) return;
+  written_run_->wait();
+  compare_with(written_side_, rounded);
+}
+
+}  // namespace megalith

@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/megatron_names.h"
+#include "libcore/convert/sources/megatron_args.h"
+#include "libcore/convert/sources/megatron_parts.h"
+#include "libcore/io/file.h"
+
+// A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
+// which bytes of which .distcp file each one stands, as a small file of torch.save of its own.
+namespace megalith {
+namespace {
+
+using Kind = PickleValue::Kind;
+using Extents = std::vector<int64_t>;
+
+constexpr std::string_view kMetadataPackage = "torch.distributed.checkpoint.metadata.";
+// Of entries that are no part of the model.
+constexpr std::string_view kForeignPrefixes[] = {
+    "optimizer.",          "chained_",           "rng_state",     "rerun_state_machine",
+    "opt_param_scheduler", "dataloader_",        "iteration",     "args",
+    "content_metadata",    "checkpoint_version", "num_floating_", "common_state"};
+
+bool is_foreign(std::string_view key) {
+  return std::any_of(std::begin(kForeignPrefixes), std::end(kForeignPrefixes),
+                     [&](std::string_view prefix) { return key.starts_with(prefix); });
+}
+
+// Where a chunk stands.
+struct Stored {
+  std::string file;
+  uint64_t offset = 0, length = 0;
+};
+struct Chunk {
+  Extents offsets, sizes;
+};
+bool is_within(const Chunk& chunk, const Extents& size) {
+  bool within = chunk.offsets.size() == size.size() && chunk.sizes.size() == size.size();
+  for (size_t axis = 0; within && axis < size.size(); ++axis)
+    within = chunk.sizes[axis] <= size[axis] && chunk.offsets[axis] <= size[axis] - chunk.sizes[axis];
+  return within;
+}
+
+// A tensor of .metadata; no chunks: bytes of something else.
+struct Entry {
+  std::string key;
+  Extents size;
+  std::vector<Chunk> chunks;
+};
+
+/// Reads .metadata.
+class Metadata {
+ public:
+  explicit Metadata(const std::string& path) : file_(path), tree_(parse_pickle(file_.text(), path)) {
+    if (tree_.class_name(tree_.root()) != concat(kMetadataPackage, "Metadata"))
+      refuse("is no metadata of a distributed checkpoint");
+    read_storage();
+  }
+
+  std::vector<Entry> entries() const {
+    std::vector<Entry> out;
+    const auto& members = dict(tree_.root(), "state_dict_metadata");
+    for (size_t i = 0; i < members.size(); i += 2) {
+      Entry entry{.key = std::string(text(members[i], "a name")), .size = {}, .chunks = {}};
+      if (is_foreign(entry.key) || is_skipped(entry.key)) continue;
+      if (tree_.class_name(members[i + 1]) == concat(kMetadataPackage, "TensorStorageMetadata"))
+        read_chunks(entry, members[i + 1]);
+      out.push_back(std::move(entry));
+    }
+    return out;
+  }
+
+  const Stored& stored(const std::string& key, const Extents& offsets) const {
+    const auto found = storage_.find({key, offsets});
+    if (found == storage_.end()) refuse("does not say where a chunk of ", quote(key), " stands");
+    return found->second;
+  }
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::kData, file_.path(), ": ", parts...);
+  }
+  PickleRef member(PickleRef object, const char* name) const {
+    const auto found = tree_.find_ref(object, name);
+    if (!found) refuse("an object lacks ", quote(name));
+    return *found;
+  }
+  const std::vector<PickleRef>& dict(PickleRef object, const char* name) const {
+    const PickleRef found = member(object, name);
+    if (tree_[found].kind != Kind::kDict) refuse(quote(name), " is no dict");
+    return tree_.members(found);
+  }
+  std::string_view text(PickleRef ref, const char* what) const {
+    if (tree_[ref].kind != Kind::kText) refuse(what, " is no text");
+    return tree_[ref].text();
+  }
+  int64_t whole(PickleRef ref, const char* what) const {
+    if (tree_[ref].kind != Kind::kInt || tree_[ref].whole() < 0) refuse(quote(what), " is no natural number");
+    return tree_[ref].whole();
+  }
+  Extents extents(PickleRef object, const char* name) const {
+    Extents out;
+    const PickleValue& tuple = tree_[member(object, name)];
+    if (tuple.kind != Kind::kTuple) refuse(quote(name), " is no torch.Size");
+    for (const PickleRef item : tuple.items()) out.push_back(whole(item, name));
+    return out;
+  }
+  void read_chunks(Entry& entry, PickleRef object) const {
+    entry.size = extents(object, "size");
+    const PickleValue& chunks = tree_[member(object, "chunks")];
+    if (chunks.kind != Kind::kList) refuse("the chunks of ", quote(entry.key), " are no list");
+    for (const PickleRef chunk : chunks.items()) {
+      entry.chunks.push_back({extents(chunk, "offsets"), extents(chunk, "sizes")});
+      if (!is_within(entry.chunks.back(), entry.size))
+        refuse("a chunk of ", quote(entry.key), " lies outside of it");
+    }
+  }
+  void read_storage() {
+    const auto& members = dict(tree_.root(), "storage_data");
+    for (size_t i = 0; i < members.size(); i += 2) {
+      std::string key(text(member(members[i], "fqn"), "the name of a chunk"));
+      if (is_foreign(key) || is_skipped(key)) continue;
+      const auto offset = tree_.find_ref(members[i], "offset");
+      if (!offset || tree_[*offset].kind != Kind::kTuple) continue;  // bytes, not a tensor
+      const PickleRef info = members[i + 1];
+      if (const PickleValue* transform = tree_.find(info, "transform_descriptors");
+          transform && transform->kind != Kind::kNone)
+        refuse("a chunk of ", quote(key), " is transformed (compressed), which is not supported");
+      storage_[{std::move(key), extents(members[i], "offset")}] = {
+          std::string(text(member(info, "relative_path"), "the file of a chunk")),
+          static_cast<uint64_t>(whole(member(info, "offset"), "offset")),
+          static_cast<uint64_t>(whole(member(info, "length"), "length"))};
+    }
+  }
+
+  MappedFile file_;
+  PickleTree tree_;
+  std::map<std::pair<std::string, Extents>, Stored> storage_;
+};
+
+/// The .distcp files, each mapped once.
+class ChunkFiles {
+ public:
+  ChunkFiles(std::string folder, CrcCheck crc) : folder_(std::move(folder)), crc_(crc) {}
+
+  TorchTensor open(const std::string& key, const Stored& at, const Extents& sizes) {
+    const auto& bytes = file(at.file);
+    const uint64_t size = bytes->file.size();
+    if (at.offset > size || at.length > size - at.offset)
+      fail(ErrorKind::kData, bytes->file.path(), ": has ", size, " bytes, but a chunk of ", quote(key),
+           " stands at bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
+    const TorchFile chunk = open_torch(bytes, at.offset, at.offset + at.length);
+    const PickleRef root = chunk.tree.root();
+    if (chunk.tree[root].kind != Kind::kTensor || chunk.tensor(root).extents != sizes)
+      fail(ErrorKind::kData, bytes->file.path(), ": the chunk of ", quote(key), " at byte ", at.offset,
+           " is not the tensor that .metadata describes");
+    return chunk.tensor(root);
+  }
+
+ private:
+  const std::shared_ptr<TorchBytes>& file(const std::string& name) {
+    auto& found = files_[name];
+    if (found) return found;
+    if (name.empty() || name[0] == '.' ||
+        name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
+      fail(ErrorKind::kData, folder_, "/.metadata: a chunk is said to stand in ", quote(name),
+           ", wanted the plain name of a file in the same folder");
+    found = std::make_shared<TorchBytes>(folder_ + "/" + name, crc_);
+    return found;
+  }
+
+  std::string folder_;
+  CrcCheck crc_;
+  std::map<std::string, std::shared_ptr<TorchBytes>> files_;
+};
+
+// Our name of a key; layers that are stacked along the first axis have no number in it.
+struct DistName {
+  std::string ours;  // '#' stands for the layer
+  int layer = -1;
+  bool stacked = false;
+};
+std::optional<DistName> dist_name(const std::string& key) {
+  constexpr std::string_view kLayers = "decoder.layers.";
+  if (const auto name = our_name(key)) return DistName{name->ours, name->layer};
+  if (!key.starts_with(kLayers)) return {};
+  const auto name = our_name(concat(kLayers, "0.", key.substr(kLayers.size())));
+  return name ? std::optional(DistName{name->ours, -1, true}) : std::nullopt;
+}
+
+// Everything that .metadata names, joined.
+class DistReader {
+ public:
+  DistReader(const std::string& folder, CrcCheck crc)
+      : folder_(folder),
+        metadata_(folder + "/.metadata"),
+        files_(folder, crc),
+        entries_(metadata_.entries()) {}
+
+  int64_t embedding_rows() const {
+    for (const Entry& entry : entries_)
+      if (entry.key == kEmbeddingName && !entry.size.empty()) return entry.size[0];
+    fail(ErrorKind::kData, folder_, ": lacks ", quote(kEmbeddingName));
+  }
+
+  PartsByName parts(const ModelConfig& config, const RowOrder& order) {
+    PartsByName found;
+    std::set<std::string> unknown;
+    for (const Entry& entry : entries_) {
+      const auto name = dist_name(entry.key);
+      if (!name || entry.chunks.empty())
+        unknown.insert(entry.key);
+      else
+        add(found, *name, entry, config, order);
+    }
+    if (!unknown.empty())
+      fail(ErrorKind::kData, folder_, ": ", unknown.size(),
+           " keys have no place in a model here: ", some_of(unknown));
+    return found;
+  }
+
+ private:
+  void add(PartsByName& found, const DistName& name, const Entry& entry, const ModelConfig& config,
+           const RowOrder& order) {
+    if (name.stacked && (entry.size.empty() || entry.size[0] != config.layers))
+      fail(ErrorKind::kData, folder_, ": ", quote(entry.key), " stacks ",
+           entry.size.empty() ? 0 : entry.size[0], " layers, but its args say num_layers ", config.layers);
+    for (const Chunk& chunk : entry.chunks) {
+      JoinedPart part{.from =
+                          files_.open(entry.key, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
+      const size_t axis = name.stacked ? 1 : 0;  // of the rows
+      part.ours.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
+      part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
+      part.ours.column = chunk.offsets.size() > axis + 1 ? chunk.offsets[axis + 1] : 0;
+      part.ours.columns = chunk.sizes.size() > axis + 1 ? chunk.sizes[axis + 1] : 1;
+      if (cut_of(name.ours, config.swiglu) == TensorCut::kQkv && order.head != 0)
+        set_row_order(part, order, config);
+      if (!name.stacked) {
+        found[with_layer(name.ours, name.layer)].parts.push_back(std::move(part));
+        continue;
+      }
+      for (int64_t plane = 0; plane < chunk.sizes[0]; ++plane) {
+        part.plane = plane;
+        found[with_layer(name.ours, static_cast<int>(chunk.offsets[0] + plane))].parts.push_back(part);
+      }
+    }
+  }
+
+  std::string folder_;
+  Metadata metadata_;
+  ChunkFiles files_;
+  std::vector<Entry> entries_;
+};
+
+// metadata.json says how the checkpoint was written; the oldest have none.
+void check_backend(const std::string& folder) {
+  const std::string path = folder + "/metadata.json";
+  if (!file_exists(path)) return;
+  const Json json = Json::load(path);
+  const Json* backend = json.find("sharded_backend");
+  const Json* version = json.find("sharded_backend_version");
+  if (!backend || !backend->is_string() || backend->as_string() != "torch_dist")
+    fail(ErrorKind::kData, path, ": \"sharded_backend\" is ", backend ? backend->dump() : "missing",
+         "; torch_dist can be read");
+  if (version && (!version->is_int() || version->as_int() != 1))
+    fail(ErrorKind::kData, path, ": \"sharded_backend_version\" is ", version->dump(), "; 1 can be read");
+}
+
+}  // namespace
+
+MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions& options) {
+  check_backend(folder);
+  const TorchFile common = open_torch(folder + "/common.pt", options.crc);
+  const MegatronState state = megatron_state(common.tree);
+  if (state.args.as_object().empty())
+    fail(ErrorKind::kData, folder, "/common.pt: holds no args, which say what the model is");
+  ModelConfig config = megatron_config(state.args, folder + "/common.pt: args");
+  DistReader reader(folder, options.crc);
+  complete_config(config, true_vocabulary(options, reader.embedding_rows(), state.args, folder), folder);
+  PartsByName found = reader.parts(config, qkv_row_order(state, config, true, folder));
+  auto tensors = join_parts(std::move(found), config, state.args, folder);
+  return {folder, config, state.args, state.iteration, std::move(tensors)};
+}
+
+}  // namespace megalith

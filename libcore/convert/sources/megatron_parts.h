@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/views/joined_file.h"
+#include "libcore/convert/sources/megatron_source.h"
+
+/// What the two forms of Megatron checkpoints (a file a rank, or distributed) have in common.
+namespace megalith {
+
+inline constexpr const char* kEmbeddingName = "embedding.word_embeddings.weight";
+inline constexpr const char* kPositionsName = "embedding.position_embeddings.weight";
+inline constexpr const char* kHeadName = "output_layer.weight";
+
+/// Where a parameter's elements stand.
+struct FoundParts {
+  std::vector<JoinedPart> parts = {}, copies = {};
+};
+using PartsByName = std::map<std::string, FoundParts>;  // by our name
+
+/// What stands beside the parameters.
+struct MegatronState {
+  Json args = Json::object();
+  std::optional<double> version = {};  // checkpoint_version
+  int64_t iteration = kRelease;
+};
+MegatronState megatron_state(const PickleTree& tree);
+bool args_flag(const Json& args, const char* key);  // true only when it is there and true
+
+/// config.finish() with the vocabulary's size; kData when the options contradict each other.
+void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where);
+
+/// How the rows of the parts of a fused QKV stand; kData for a version that is unknown or does not fit.
+RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,
+                       const std::string& where);
+/// Sets the order of a part of `rows` rows; kData unless it holds whole groups.
+void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config);
+
+/// All parameters of the configuration from their parts. kData lists those that are missing and those that
+/// have no place.
+std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& config, const Json& args,
+                                       const std::string& where);
+
+/// `"a", "b", …`: some names for a complaint.
+std::string some_of(const std::set<std::string>& names);
+/// "decoder.layers.#.…" for one layer.
+std::string with_layer(std::string name, int layer);
+
+/// The two forms.
+MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& options);
+MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions& options);
+bool is_megatron_rank_folder(const std::string& path);  // mp_rank_*
+
+}  // namespace megalith

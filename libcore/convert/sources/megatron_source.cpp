@@ -1,0 +1,193 @@
+#include "libcore/convert/sources/megatron_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "libcore/convert/sources/megatron_args.h"
+#include "libcore/convert/sources/megatron_parts.h"
+#include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = PickleValue::Kind;
+constexpr size_t kMostNamed = 5;  // names in one complaint
+constexpr double kGreatestIteration = 9e15;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  fail(ErrorKind::kData, where, ": ", what);
+}
+
+std::optional<double> number_of(const PickleTree& tree, const char* key) {
+  const PickleValue* value = tree.find(tree.root(), key);
+  if (value && value->kind == Kind::kInt) return static_cast<double>(value->whole());
+  if (value && value->kind == Kind::kFloat) return value->real();
+  return {};
+}
+
+bool is_norm(const std::string& name) {
+  return name.ends_with("layernorm.weight");
+}
+
+bool is_vocabulary(const std::string& name) {
+  return name == kEmbeddingName || name == kHeadName;
+}
+
+JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_less_one) {
+  const bool vector = wanted.ours.ends_with(".bias") || wanted.shape.rank == 1;
+  return {.name = wanted.ours,
+          .shape = wanted.shape,
+          .columns = vector ? 1 : wanted.shape.back(),
+          .parts = std::move(found.parts),
+          .copies = std::move(found.copies),
+          .padded = is_vocabulary(wanted.ours),
+          .add_one = norms_less_one && is_norm(wanted.ours)};
+}
+
+}  // namespace
+
+std::string some_of(const std::set<std::string>& names) {
+  std::vector<std::string> shown;
+  for (const std::string& name : names)
+    if (shown.size() < kMostNamed) shown.push_back(quote(name));
+  return join(shown, ", ") + (names.size() > shown.size() ? ", …" : "");
+}
+
+std::string with_layer(std::string name, int layer) {
+  if (const size_t at = name.find('#'); at != std::string::npos) name.replace(at, 1, std::to_string(layer));
+  return name;
+}
+
+MegatronState megatron_state(const PickleTree& tree) {
+  MegatronState state;
+  if (const auto args = tree.find_ref(tree.root(), "args")) state.args = args_json(tree, *args);
+  state.version = number_of(tree, "checkpoint_version");
+  const auto iteration = number_of(tree, "iteration");
+  if (iteration && *iteration >= 0 && *iteration < kGreatestIteration)
+    state.iteration = static_cast<int64_t>(*iteration);
+  return state;
+}
+
+bool args_flag(const Json& args, const char* key) {
+  const Json* value = args.find(key);
+  return value && value->is_bool() && value->as_bool();
+}
+
+void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where) {
+  config.vocab_size = vocabulary;
+  config.finish();
+  Problems problems;
+  config.validate(problems);
+  if (!problems.empty()) refuse(where, join(problems.list(), "; "));
+}
+
+RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,
+                       const std::string& where) {
+  const double version = state.version.value_or(mcore ? 3 : 0);
+  RowOrder order{.group_heads = config.heads / config.kv_heads() + 2,
+                 .interleaved = args_flag(state.args, "rotary_interleaved")};
+  if (version != 0 && version != 1 && version != 2 && version != 3)
+    refuse(where, concat("is of checkpoint_version ", format_double(version), "; 0 to 3 can be read"));
+  if (version < 2 && config.kv_heads() != config.heads)
+    refuse(where, concat("is of checkpoint_version ", format_double(version),
+                         ", which knows no --group-query-attention"));
+  if (version == 0) order.qkv = QkvOrder::kByKind;
+  if (version == 1) order.qkv = QkvOrder::kByElement;
+  if (order.qkv != QkvOrder::kByGroup || order.interleaved) order.head = config.kv_channels;
+  return order;
+}
+
+void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config) {
+  const int64_t group = order.group_heads * config.kv_channels;
+  if (part.ours.rows % group != 0 || part.ours.row % group != 0)
+    refuse(part.from.bytes->file.path(),
+           concat("holds ", part.ours.rows, " rows of a fused QKV from row ", part.ours.row,
+                  " on, which are no whole groups of ", order.group_heads, " heads of ", config.kv_channels,
+                  "; more tensor-parallel ranks than key/value groups are not supported"));
+  order.heads = part.ours.rows / (3 * config.kv_channels);
+  part.order = order;
+}
+
+std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& config, const Json& args,
+                                       const std::string& where) {
+  std::vector<JoinedTensor> out;
+  std::set<std::string> missing, left;
+  for (const MappedTensor& wanted : mapped_tensors(family_of(config), config)) {
+    if (wanted.absent) continue;
+    auto parts = found.extract(wanted.ours);
+    if (parts.empty())
+      missing.insert(wanted.ours);
+    else
+      out.push_back(joined(wanted, std::move(parts.mapped()), args_flag(args, "apply_layernorm_1p")));
+  }
+  for (const auto& [name, parts] : found) left.insert(name);
+  if (!missing.empty())
+    refuse(where,
+           concat(missing.size(), " parameters that its args call for are missing: ", some_of(missing)));
+  if (!left.empty())
+    refuse(where, concat(left.size(), " parameters have no place in a model of its args: ", some_of(left)));
+  return std::make_unique<JoinedTensorFile>(where, std::move(out));
+}
+
+namespace {
+
+/// With the size that the user or else its args say, if they do, and the ids of its tokenizer.
+int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
+  const int64_t given = options.vocab_size;
+  const int64_t ids = make_tokenizer(tokenizer_in(options.tokenizer))->vocab_size();
+  if (given != 0 && given < ids)
+    fail(ErrorKind::kUsage, "--vocab-size ", given, " is less than the ", ids, " ids of the tokenizer in ",
+         options.tokenizer);
+  const Json* const said = options.beside ? args.find("vocab_size") : nullptr;
+  const bool known = given == 0 && said != nullptr && said->is_int() && said->as_int() <= rows;
+  return std::max(known ? said->as_int() : given, ids);
+}
+
+[[noreturn]] void refuse_unknown_vocabulary(int64_t rows, const Json& args, const std::string& where) {
+  std::string hint;
+  for (const char* key : {"vocab_size", "orig_vocab_size"})
+    if (const Json* said = args.find(key)) hint = concat(" (its args say ", key, ' ', said->dump(), ")");
+  refuse(where, concat("its embedding has ", rows,
+                       " rows, padding included, and only the tokenizer knows the "
+                       "true vocabulary; give --tokenizer DIR or --vocab-size N",
+                       hint));
+}
+
+}  // namespace
+
+int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
+                        const std::string& where) {
+  int64_t size = options.vocab_size;
+  if (!options.tokenizer.empty() && !(options.beside && size > 0))
+    size = vocabulary_of_tokenizer(options, rows, args);
+  if (size == 0 && options.padded) return rows;
+  if (size == 0) refuse_unknown_vocabulary(rows, args, where);
+  if (size > rows)
+    refuse(where, concat("its embedding has ", rows, " rows, fewer than the vocabulary of ", size,
+                         "; give the tokenizer that it was trained with"));
+  return size;
+}
+
+bool is_megatron(const std::string& path) {
+  if (!fs::is_directory(path)) return path.ends_with(".pt");
+  if (is_megatron_rank_folder(path)) return true;
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("mp_rank_") || name == "model_optim_rng.pt" || name == ".metadata") return true;
+  }
+  return false;
+}
+
+MegatronModel open_megatron(const std::string& path, const SourceOptions& options) {
+  return file_exists(path + "/.metadata") ? open_megatron_dist(path, options)
+                                          : open_megatron_ranks(path, options);
+}
+
+}  // namespace megalith

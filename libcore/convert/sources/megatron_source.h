@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/config/model_config.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// What the user says about a checkpoint that does not say it itself.
+struct SourceOptions {
+  int64_t vocab_size = 0;      // without padding; 0: not given
+  int heads = 0;               // attention heads, of a checkpoint without args; 0: not given
+  std::string tokenizer = {};  // folder with the tokenizer's files; empty: not given
+  bool beside = false;         // it stands beside the checkpoint, whose args then say the vocabulary too
+  CrcCheck crc = CrcCheck::kYes;
+  PendingFiles* writing = nullptr;  // see ReadableFile; of a folder of ranks or a Hugging Face folder
+  bool padded = false;  // take padding for vocabulary where nobody says what it is: to list, not to convert
+};
+
+/// A model that Megatron-LM saved.
+struct MegatronModel {
+  std::string path;    // of the folder (or of the one file) that was read
+  ModelConfig config;  // finished, with the true vocabulary
+  Json args;           // of the run; an empty object when the checkpoint has none
+  int64_t iteration;
+  std::unique_ptr<TensorFile> tensors;  // under our names
+};
+
+/// Whether `path` is a checkpoint that Megatron-LM saved: one rank's file ("model_optim_rng.pt"), an
+/// mp_rank_* folder, the folder of an iteration with such folders or with a distributed checkpoint.
+bool is_megatron(const std::string& path);
+
+/// Opens it: any version (0 to 3), any names, any tensor and pipeline parallel size, virtual pipelines; or a
+/// distributed checkpoint (torch_dist). Everything but the tensors' bytes is read and checked first.
+/// kNoInput, kIo, kData: damage, a parameter that has no place here, ranks that are missing or disagree, a
+/// vocabulary whose true size nobody says.
+MegatronModel open_megatron(const std::string& path, const SourceOptions& options);
+
+/// Ids of the tokenizer given, else --vocab-size; kData when neither is, with the rows of the checkpoint's
+/// embedding and what its args say.
+int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
+                        const std::string& where);
+
+}  // namespace megalith

@@ -1,0 +1,155 @@
+#include "libcore/convert/sources/model_source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  fail(ErrorKind::kData, path, ": ", what);
+}
+
+bool holds(const std::string& folder, const char* name) {
+  return file_exists(folder + "/" + name);
+}
+
+// Other tools' checkpoints, so that the user is told what the folder is and not only that it is wrong.
+[[noreturn]] void refuse_foreign_folder(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".gguf"))
+      refuse(folder, concat("holds a GGUF file (", name, "); a later version reads it"));
+  }
+  if (holds(folder, "adapter_config.json"))
+    refuse(folder, "is an adapter of peft, not a model; give the model that it belongs to");
+  fail(ErrorKind::kNoInput, folder, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
+       " or config.json)");
+}
+
+[[noreturn]] void refuse_file(const std::string& path) {
+  if (path.ends_with(".gguf")) refuse(path, "is a GGUF file; a later version reads it");
+  if (path.ends_with(".bin") || path.ends_with(".pth") || path.ends_with(".safetensors"))
+    refuse(path, "is a file of weights without their configuration; give the folder that holds config.json");
+  refuse(path, "is a file; give the folder that holds config.json, or a checkpoint folder");
+}
+
+ModelConfig config_of(const CheckpointReader& reader) {
+  const std::string where = reader.path() + "/" + kArgsFile;
+  ModelConfig config;
+  from_json(config, reader.json(kArgsFile), where);
+  const int64_t rows = reader.at("embedding.word_embeddings.weight").shape()[0];
+  if (config.vocab_size == 0) config.vocab_size = rows;
+  if (config.vocab_size != rows)
+    fail(ErrorKind::kData, where, ": vocab_size is ", config.vocab_size,
+         ", but the checkpoint's embedding has ", rows, " rows");
+  config.finish();
+  Problems problems;
+  config.validate(problems);
+  if (!problems.empty()) fail(ErrorKind::kData, where, ": ", join(problems.list(), "; "));
+  return config;
+}
+
+std::string tokenizer_type(const Json& args) {
+  const Json* type = args.find("tokenizer_type");
+  return type && type->is_string() ? type->as_string() : std::string();
+}
+
+// tokenizer/ in the folder with the tracker, which is `path` or stands above it; empty: there is none.
+std::string tokenizer_beside(const std::string& path) {
+  fs::path folder = fs::absolute(path).lexically_normal();
+  for (int i = 0; i < 4; ++i, folder = folder.parent_path()) {
+    if (!file_exists((folder / kTrackerFile).string())) continue;
+    std::string tokenizer = (folder / kTokenizerFolder).string();
+    if (!tokenizer_in(tokenizer).type.empty()) return tokenizer;
+  }
+  return {};
+}
+
+// Its ids and one more, the end of a document, are the vocabulary.
+TokenizerFiles null_tokenizer(const ModelConfig& config) {
+  TokenizerFiles files;
+  files.type = "NullTokenizer";
+  files.vocab_size = static_cast<int>(config.vocab_size) - 1;
+  return files;
+}
+
+}  // namespace
+
+ModelSource::ModelSource(const std::string& path, const SourceOptions& options) {
+  if (!file_exists(path)) fail(ErrorKind::kNoInput, path, ": there is no such file or folder");
+  const std::string folder = latest_checkpoint(path).value_or(path);
+  const bool ours = holds(folder, kIndexFile), found = file_exists(folder);
+  if (found && !ours && is_megatron(folder))
+    open_megatron(folder, options);
+  else if (ours || folder != path)
+    open_checkpoint(path);  // which says what is wrong with it, if anything is
+  else if (!fs::is_directory(path))
+    refuse_file(path);
+  else if (holds(path, "config.json"))
+    open_hugging_face(path, options);
+  else
+    refuse_foreign_folder(path);
+}
+
+ModelView ModelSource::view() const {
+  return theirs_ ? hugging_face_view(*theirs_, config_) : our_view(*tensors_, config_);
+}
+
+void ModelSource::open_megatron(const std::string& path, SourceOptions options) {
+  if (options.tokenizer.empty()) {
+    options.tokenizer = tokenizer_beside(path);
+    options.beside = !options.tokenizer.empty();
+  }
+  MegatronModel model = megalith::open_megatron(path, options);
+  path_ = model.path;
+  config_ = model.config;
+  tokenizer_folder_ = options.tokenizer;
+  if (!tokenizer_folder_.empty()) tokenizer_ = tokenizer_in(tokenizer_folder_);
+  iteration_ = model.iteration;
+  tensors_ = std::move(model.tensors);
+  dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
+}
+
+void ModelSource::open_checkpoint(const std::string& path) {
+  auto reader = std::make_unique<CheckpointReader>(path);
+  path_ = reader->path();
+  config_ = config_of(*reader);
+  args_ = reader->json(kArgsFile);
+  if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
+  const std::string type = tokenizer_type(args_);
+  tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
+  tokenizer_ = tokenizer_in(tokenizer_folder_, type);
+  if (tokenizer_.type.empty()) tokenizer_folder_.clear();
+  if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
+  dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
+  iteration_ = reader->iteration();
+  tensors_ = std::move(reader);
+}
+
+void ModelSource::open_hugging_face(const std::string& path, const SourceOptions& options) {
+  const HfModel model = parse_hf_config(Json::load(path + "/config.json"), path + "/config.json");
+  path_ = path;
+  config_ = model.config;
+  tokenizer_ = tokenizer_in(path);
+  if (!tokenizer_.type.empty()) tokenizer_folder_ = path;
+  auto weights = std::make_unique<WeightsFolder>(path, options.crc, options.writing);
+  if (static_cast<size_t>(config_.layers) > weights->tensors().size())
+    refuse(path, concat("config.json says ", config_.layers, " layers, but there are ",
+                        weights->tensors().size(), " tensors in all"));
+  theirs_ = weights.get();
+  tensors_ = std::make_unique<MappedTensorFile>(std::move(weights), *model.names, config_);
+  dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
+}
+
+}  // namespace megalith

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libcore/checkpoint/loss_history.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/config/model_config.h"
+#include "libcore/convert/sources/megatron_source.h"
+#include "libcore/convert/sources/model_view.h"
+#include "libcore/tensor/device.h"
+#include "libcore/text/formats/make_tokenizer.h"
+
+namespace megalith {
+
+/// A trained model on disk, whoever wrote it.
+class ModelSource {
+ public:
+  /// `path`: the folder that training saved into, here or with Megatron-LM (its tracker is followed), one
+  /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, or a Hugging Face folder. Reads
+  /// and checks everything but the tensors' bytes. kNoInput when nothing is there; kData for other kinds of
+  /// checkpoints, by name, and for damage.
+  explicit ModelSource(const std::string& path, const SourceOptions& options = {});
+
+  const std::string& path() const { return path_; }      // of the folder that is read
+  const ModelConfig& config() const { return config_; }  // finished; vocab_size is the true vocabulary
+  const TokenizerFiles& tokenizer() const { return tokenizer_; }  // type empty: the model came without one
+  /// Where the tokenizer's files stand; empty: none.
+  const std::string& tokenizer_folder() const { return tokenizer_folder_; }
+  DType dtype() const { return dtype_; }  // of the stored parameters
+
+  /// Its tensors in the order that the files have.
+  ModelView view() const;
+
+  /// Every option of the run that trained it, where the checkpoint keeps them; else null.
+  const Json& args() const { return args_; }
+  int64_t iteration() const { return iteration_; }  // kRelease: not known
+  /// Of the training up to this checkpoint, where it keeps them.
+  const LossHistory& losses() const { return losses_; }
+
+  /// All tensors under our names and shapes, whatever the files call them.
+  const TensorFile& tensors() const { return *tensors_; }
+
+ private:
+  void open_checkpoint(const std::string& path);
+  void open_megatron(const std::string& path, SourceOptions options);
+  void open_hugging_face(const std::string& path, const SourceOptions& options);
+
+  std::string path_;
+  ModelConfig config_;
+  TokenizerFiles tokenizer_;
+  std::string tokenizer_folder_;
+  DType dtype_ = DType::kF32;
+  int64_t iteration_ = kRelease;
+  Json args_;
+  LossHistory losses_;
+  std::unique_ptr<TensorFile> tensors_;
+  const TensorFile* theirs_ = nullptr;  // below tensors_: under Hugging Face's names
+};
+
+}  // namespace megalith

@@ -1,0 +1,155 @@
+#include "libcore/convert/sources/model_view.h"
+
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+// Extents of the layers, as every format has them.
+struct Sizes {
+  explicit Sizes(const ModelConfig& c)
+      : hidden(c.hidden),
+        query(int64_t{c.heads} * c.kv_channels),
+        key(int64_t{c.kv_heads()} * c.kv_channels),
+        ffn(c.ffn_hidden) {}
+  int64_t hidden, query, key, ffn;
+};
+
+// Finds tensors; what a file lacks has no name.
+class Finder {
+ public:
+  explicit Finder(const TensorFile& file) : file_(file) {}
+
+  std::string optional(const std::string& name) const { return file_.find(name) ? name : std::string(); }
+  std::array<std::string, 2> norm(const std::string& stem) const {
+    return {file_.at(stem + ".weight").name, optional(stem + ".bias")};
+  }
+  // Rows that stand together, as rows [at, at + rows) of the result.
+  Product straight(const std::string& stem, int64_t at, bool transposed = false) const {
+    const StoredTensor& weight = file_.at(stem + ".weight");
+    const Shape shape = weight.shape();
+    const int64_t rows = transposed ? shape.back() : shape.rows();
+    return {weight.name, optional(stem + ".bias"), shape, transposed, {{0, at, rows}}};
+  }
+
+ private:
+  const TensorFile& file_;
+};
+
+// Of [groups, heads of a group + 2, head, hidden]: a group's queries, its key, its value.
+std::vector<RowRun> packed_rows(const ModelConfig& c) {
+  const Sizes sizes(c);
+  const int64_t groups = c.kv_heads(), head = c.kv_channels, queries = c.heads / groups * head;
+  std::vector<RowRun> runs;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t at = group * (queries + 2 * head);
+    runs.push_back({at, group * queries, queries});
+    runs.push_back({at + queries, sizes.query + group * head, head});
+    runs.push_back({at + queries + head, sizes.query + sizes.key + group * head, head});
+  }
+  return runs;
+}
+
+ModelView gpt2_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const bool bare = !file.find("transformer.wte.weight");
+  const std::string top = bare ? "" : "transformer.";
+  ModelView view{
+      .file = &file, .config = config, .words = top + "wte.weight", .positions = top + "wpe.weight"};
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat(top, "h.", layer, '.');
+    view.layers.push_back({.norm1 = find.norm(stem + "ln_1"),
+                           .norm2 = find.norm(stem + "ln_2"),
+                           .qkv = {find.straight(stem + "attn.c_attn", 0, true)},
+                           .proj = {find.straight(stem + "attn.c_proj", 0, true)},
+                           .fc1 = {find.straight(stem + "mlp.c_fc", 0, true)},
+                           .fc2 = {find.straight(stem + "mlp.c_proj", 0, true)}});
+  }
+  view.final_norm = find.norm(top + "ln_f");
+  view.head = config.untied_head ? "lm_head.weight" : view.words;
+  return view;
+}
+
+// LLaMA and its kin.
+ModelView llama_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const Sizes sizes(config);
+  ModelView view{.file = &file, .config = config, .words = "model.embed_tokens.weight"};
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat("model.layers.", layer, '.');
+    view.layers.push_back(
+        {.norm1 = find.norm(stem + "input_layernorm"),
+         .norm2 = find.norm(stem + "post_attention_layernorm"),
+         .qkv = {find.straight(stem + "self_attn.q_proj", 0),
+                 find.straight(stem + "self_attn.k_proj", sizes.query),
+                 find.straight(stem + "self_attn.v_proj", sizes.query + sizes.key)},
+         .proj = {find.straight(stem + "self_attn.o_proj", 0)},
+         .fc1 = {find.straight(stem + "mlp.gate_proj", 0), find.straight(stem + "mlp.up_proj", sizes.ffn)},
+         .fc2 = {find.straight(stem + "mlp.down_proj", 0)}});
+  }
+  view.final_norm = find.norm("model.norm");
+  view.head = config.untied_head ? "lm_head.weight" : view.words;
+  return view;
+}
+
+std::vector<Product> gguf_qkv(const Finder& find, const std::string& stem, const Sizes& sizes, bool joined) {
+  if (joined) return {find.straight(stem + "attn_qkv", 0)};
+  return {find.straight(stem + "attn_q", 0), find.straight(stem + "attn_k", sizes.query),
+          find.straight(stem + "attn_v", sizes.query + sizes.key)};
+}
+
+}  // namespace
+
+ModelView our_view(const TensorFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  ModelView view{.file = &file, .config = config, .words = "embedding.word_embeddings.weight"};
+  if (config.position == PositionEmbedding::kLearned) view.positions = "embedding.position_embeddings.weight";
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat("decoder.layers.", layer, '.');
+    Product qkv = find.straight(stem + "self_attention.linear_qkv", 0);
+    qkv.runs = packed_rows(config);
+    view.layers.push_back({.norm1 = find.norm(stem + "input_layernorm"),
+                           .norm2 = find.norm(stem + "pre_mlp_layernorm"),
+                           .qkv = {std::move(qkv)},
+                           .proj = {find.straight(stem + "self_attention.linear_proj", 0)},
+                           .fc1 = {find.straight(stem + "mlp.linear_fc1", 0)},
+                           .fc2 = {find.straight(stem + "mlp.linear_fc2", 0)}});
+  }
+  view.final_norm = find.norm("decoder.final_layernorm");
+  view.head = config.untied_head ? "output_layer.weight" : view.words;
+  return view;
+}
+
+ModelView hugging_face_view(const TensorFile& file, const ModelConfig& config) {
+  return config.position == PositionEmbedding::kLearned ? gpt2_view(file, config) : llama_view(file, config);
+}
+
+ModelView gguf_view(const GgufFile& file, const ModelConfig& config) {
+  const Finder find(file);
+  const std::string& arch = file.metadata()["general.architecture"].as_string();
+  const bool gpt2 = arch == "gpt2";
+  const Sizes sizes(config);
+  ModelView view{
+      .file = &file, .config = config, .neighbours = arch == "llama", .words = "token_embd.weight"};
+  if (gpt2) view.positions = "position_embd.weight";
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const std::string stem = concat("blk.", layer, '.');
+    std::vector<Product> fc1;
+    if (!gpt2) fc1.push_back(find.straight(stem + "ffn_gate", 0));
+    fc1.push_back(find.straight(stem + "ffn_up", gpt2 ? 0 : sizes.ffn));
+    view.layers.push_back({.norm1 = find.norm(stem + "attn_norm"),
+                           .norm2 = find.norm(stem + "ffn_norm"),
+                           .qkv = gguf_qkv(find, stem, sizes, gpt2),
+                           .proj = {find.straight(stem + "attn_output", 0)},
+                           .fc1 = std::move(fc1),
+                           .fc2 = {find.straight(stem + "ffn_down", 0)}});
+  }
+  view.final_norm = find.norm("output_norm");
+  view.head = config.untied_head ? "output.weight" : view.words;
+  return view;
+}
+
+}  // namespace megalith

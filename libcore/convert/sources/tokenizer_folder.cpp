@@ -1,0 +1,217 @@
+#include "libcore/convert/sources/tokenizer_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "libcore/text/formats/tokenizer_writer.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::array kTokenizerFiles = {"tokenizer.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "chat_template.jinja"};
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+bool has(const std::string& folder, const char* name) {
+  return file_exists(folder + "/" + name);
+}
+
+bool is_byte_level(const Json& tokenizer) {
+  const Json* stage = tokenizer.find("pre_tokenizer");
+  const Json* type = stage ? stage->find("type") : nullptr;
+  return type && type->is_string() && type->as_string() == "ByteLevel";
+}
+
+// Ids of the tokens, from tokenizer.json (its vocabulary and its added tokens) or vocab.json.
+using Ids = std::map<std::string, int64_t>;
+
+void add_members(Ids& ids, const Json& vocabulary) {
+  if (!vocabulary.is_object()) return;  // a Unigram model lists pairs; its special tokens are added tokens
+  for (const auto& [token, id] : vocabulary.as_object()) ids[token] = id.as_int();
+}
+
+Ids ids_of(const std::map<std::string, std::string>& files) {
+  Ids ids;
+  if (const auto file = files.find("tokenizer.json"); file != files.end()) {
+    const Json json = Json::parse(file->second, file->first);
+    add_members(ids, json["model"]["vocab"]);
+    if (const Json* added = json.find("added_tokens"); added && added->is_array())
+      for (const Json& token : added->as_array()) ids[token["content"].as_string()] = token["id"].as_int();
+  } else if (const auto vocab = files.find("vocab.json"); vocab != files.end()) {
+    add_members(ids, Json::parse(vocab->second, vocab->first));
+  }
+  return ids;
+}
+
+// Tokens by id; kData unless the ids are 0, 1, 2, …
+std::vector<std::string> tokens_of(const Ids& ids, const std::string& where) {
+  std::vector<std::string> tokens(ids.size());
+  for (const auto& [token, id] : ids) {
+    if (id < 0 || id >= static_cast<int64_t>(tokens.size()) || !tokens[static_cast<size_t>(id)].empty())
+      fail(ErrorKind::kData, where, ": token ", quote(token), " has id ", id, "; wanted each id from 0 to ",
+           tokens.size() - 1, " once");
+    tokens[static_cast<size_t>(id)] = token;
+  }
+  return tokens;
+}
+
+int32_t id_of(const Ids& ids, const std::string& token, const std::string& where) {
+  const auto it = ids.find(token);
+  if (it == ids.end())
+    fail(ErrorKind::kData, where, ": merges ", quote(token), ", which is not in the vocabulary");
+  return static_cast<int32_t>(it->second);
+}
+
+void add_merge(TrainedBpe& bpe, const Ids& ids, const std::string& left, const std::string& right,
+               const std::string& where) {
+  bpe.merges.push_back({.left = id_of(ids, left, where),
+                        .right = id_of(ids, right, where),
+                        .merged = id_of(ids, left + right, where)});
+}
+
+void add_line(TrainedBpe& bpe, const Ids& ids, std::string_view line, const std::string& where) {
+  const size_t blank = line.find(' ');
+  if (blank == std::string_view::npos)
+    fail(ErrorKind::kData, where, ": the line ", quote(line), " is no pair of tokens");
+  add_merge(bpe, ids, std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where);
+}
+
+TrainedBpe from_gpt2_files(const std::map<std::string, std::string>& files) {
+  const Ids ids = ids_of(files);
+  TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, "vocab.json"), .merges = {}};
+  if (ids.contains(kEndOfText)) bpe.special_tokens.push_back(kEndOfText);
+  for (const std::string& line : split(files.at("merges.txt"), '\n'))
+    if (!line.empty() && !line.starts_with("#version")) add_line(bpe, ids, line, "merges.txt");
+  return bpe;
+}
+
+TrainedBpe from_tokenizer_json(const std::map<std::string, std::string>& files) {
+  const Ids ids = ids_of(files);
+  TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, "tokenizer.json"), .merges = {}};
+  const Json json = Json::parse(files.at("tokenizer.json"), "tokenizer.json");
+  if (const Json* added = json.find("added_tokens"); added && added->is_array())
+    for (const Json& token : added->as_array()) bpe.special_tokens.push_back(token["content"].as_string());
+  for (const Json& merge : json["model"]["merges"].as_array()) {
+    if (merge.is_string())  // as tokenizers wrote it before 0.20
+      add_line(bpe, ids, merge.as_string(), "tokenizer.json");
+    else if (merge.as_array().size() == 2)
+      add_merge(bpe, ids, merge.as_array()[0].as_string(), merge.as_array()[1].as_string(), "tokenizer.json");
+    else
+      fail(ErrorKind::kData, "tokenizer.json: a merge is no pair of tokens");
+  }
+  return bpe;
+}
+
+// All five files of a byte-level BPE, as this library writes them.
+std::map<std::string, std::string> written_files(const TrainedBpe& bpe, const ModelConfig& config) {
+  auto files = tokenizer_texts(bpe);
+  Json settings = Json::parse(files.at("tokenizer_config.json"), "tokenizer_config.json");
+  settings.set("model_max_length", config.max_positions);
+  files["tokenizer_config.json"] = settings.dump(2) + "\n";
+  return files;
+}
+
+// A role of tokenizer_config.json: the text itself, or an object that holds it.
+std::string role(const Json& settings, const char* name) {
+  const Json* value = settings.find(name);
+  if (value && value->is_object()) value = value->find("content");
+  return value && value->is_string() ? value->as_string() : std::string();
+}
+
+std::optional<int64_t> find_id(const Ids& ids, const std::string& token) {
+  const auto it = ids.find(token);
+  return it == ids.end() ? std::nullopt : std::optional(it->second);
+}
+
+SpecialIds special_ids(const std::map<std::string, std::string>& files, const Ids& ids) {
+  SpecialIds special;
+  if (const auto file = files.find("tokenizer_config.json"); file != files.end()) {
+    const Json settings = Json::parse(file->second, file->first);
+    special = {find_id(ids, role(settings, "bos_token")), find_id(ids, role(settings, "eos_token"))};
+  }
+  const auto end = find_id(ids, kEndOfText);
+  if (!special.eos) special.eos = end;
+  if (!special.bos) special.bos = end;
+  return special;
+}
+
+// transformers 5 writes "extra_special_tokens" as a list, at which transformers 4 fails; both understand its
+// older name.
+void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
+  const auto file = files.find("tokenizer_config.json");
+  if (file == files.end()) return;
+  Json settings = Json::parse(file->second, file->first);
+  const Json* extra = settings.find("extra_special_tokens");
+  if (!extra || !extra->is_array()) return;
+  Json out = Json::object();
+  for (auto& [name, value] : settings.as_object())
+    if (name != "additional_special_tokens")
+      out.set(name == "extra_special_tokens" ? "additional_special_tokens" : name, value);
+  file->second = out.dump(2) + "\n";
+}
+
+}  // namespace
+
+TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type) {
+  TokenizerFiles files;
+  const bool gpt2 = has(folder, "vocab.json") && has(folder, "merges.txt");
+  const bool byte_level =
+      has(folder, "tokenizer.json") && is_byte_level(Json::load(folder + "/tokenizer.json"));
+  if (gpt2 && (!byte_level || type == "GPT2BPETokenizer"))
+    files = {.type = "GPT2BPETokenizer",
+             .vocab = folder + "/vocab.json",
+             .merges = folder + "/merges.txt",
+             .model = {}};
+  else if (byte_level || (has(folder, "tokenizer.json") && !has(folder, "tokenizer.model")))
+    files = {.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = folder};
+  else if (has(folder, "tokenizer.model"))
+    files = {.type = type.empty() || type == "HuggingFaceTokenizer" ? "Llama2Tokenizer" : type,
+             .vocab = {},
+             .merges = {},
+             .model = folder + "/tokenizer.model"};
+  return files;
+}
+
+bool is_tokenizer_file(std::string_view name) {
+  return std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
+}
+
+std::map<std::string, std::string> tokenizer_files_of(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const char* name : kTokenizerFiles)
+    if (has(folder, name)) files[name] = read_file(folder + "/" + name);
+  return files;
+}
+
+HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config) {
+  HfTokenizerFiles out{.files = tokenizer_files_of(folder), .ids = {}};
+  if (out.files.empty()) return out;
+  if (out.files.contains("vocab.json") && out.files.contains("merges.txt") &&
+      !out.files.contains("tokenizer.json"))
+    out.files.merge(written_files(from_gpt2_files(out.files), config));
+  else if (out.files.contains("tokenizer.json") &&
+           is_byte_level(Json::parse(out.files.at("tokenizer.json"), "tokenizer.json")))
+    out.files.merge(written_files(from_tokenizer_json(out.files), config));
+  name_special_tokens_for_both(out.files);
+  const Ids ids = ids_of(out.files);
+  for (const auto& [token, id] : ids)
+    if (id >= config.vocab_size)
+      fail(ErrorKind::kData, folder, ": token ", quote(token), " has id ", id,
+           ", but the model's vocabulary ends at ", config.vocab_size - 1,
+           "; give the tokenizer that it was trained with");
+  out.ids = special_ids(out.files, ids);
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "libcore/convert/output/conversion.h"
+#include "libcore/convert/output/output.h"
+
+namespace megalith {
+
+/// Writes a .gguf file for llama.cpp: GPT-2, LLaMA and Qwen2. Matrices have the type of `type` (empty: as
+/// they are stored); what llama.cpp wants in fp32 (norms, biases, positions) is fp32. The tokenizer stands in
+/// it. `output` ends in .gguf, or is a folder for model.gguf.
+OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type);
+void export_gguf(const Conversion& conversion, const std::string& output, std::optional<Storage> type);
+
+}  // namespace megalith

@@ -1,0 +1,162 @@
+#include "libcore/convert/targets/hf.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/output/output_check.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/convert/targets/gguf_tokenizer.h"
+#include "libcore/convert/targets/model_card.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
+                                     "loss.svg",    "model.safetensors",      "model.safetensors.index.json"};
+
+// All tensors of the model in the order of depth.
+std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
+  const ModelConfig& config = conversion.source.config();
+  std::vector<OutputTensor> out;
+  std::set<std::string> known;
+  for (const MappedTensor& m : mapped_tensors(family_of(config), config)) {
+    known.insert(m.ours);
+    const StoredTensor* stored = m.absent ? nullptr : &conversion.file().at(m.ours);
+    if (stored && stored->shape() != m.shape)
+      fail(ErrorKind::kData, conversion.source.path(), ": tensor ", quote(m.ours), " is ", stored->shape(),
+           ", but the options say ", m.shape);
+    const DType dtype = stored ? conversion.dtype_of(*stored) : conversion.main_dtype();
+    for (size_t part = 0; part < m.theirs.size(); ++part)
+      out.push_back(
+          {m.theirs[part].name, storage_of(dtype), m.theirs[part].shape, part_recipe(m, part), out.size()});
+  }
+  for (const StoredTensor& tensor : conversion.file().tensors())
+    if (!known.contains(tensor.name) && !tensor.name.starts_with(kOptimizerPrefix))
+      fail(ErrorKind::kData, conversion.source.path(), ": tensor ", quote(tensor.name), " has no place in a ",
+           family_of(config).architecture);
+  return out;
+}
+
+std::string shard_name(size_t shard, size_t shards) {
+  if (shards == 1) return "model.safetensors";
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", shard + 1, shards);
+  return name;
+}
+
+Json index_of(const OutputPlan& plan) {
+  std::map<std::string, std::string> files;
+  for (const OutputFile& file : plan)
+    for (const OutputTensor& tensor : file.tensors) files[tensor.name] = file.name;
+  Json map = Json::object();
+  for (const auto& [tensor, file] : files) map.as_object().emplace_back(tensor, file);
+  return Json::Object{
+      {"metadata", Json::Object{{"total_parameters", elements_of(plan)}, {"total_size", bytes_of(plan)}}},
+      {"weight_map", map}};
+}
+
+bool is_own_file(const std::string& name) {
+  const bool shard = name.starts_with("model-") && name.ends_with(".safetensors");
+  return shard || is_tokenizer_file(name) ||
+         std::find(std::begin(kOwnFiles), std::end(kOwnFiles), name) != std::end(kOwnFiles);
+}
+
+void refuse_strangers(const std::string& output, const ModelSource& source) {
+  if (!file_exists(output)) return;
+  if (!fs::is_directory(output))
+    fail(ErrorKind::kUsage, "--output ", output, " is a file; wanted a folder to write");
+  if (fs::equivalent(output, source.path()))
+    fail(ErrorKind::kUsage, "--output ", output, " is the model that is read; give another folder");
+  for (const auto& entry : fs::directory_iterator(output))
+    if (const std::string name = entry.path().filename().string(); !is_own_file(name))
+      fail(ErrorKind::kUsage, "--output ", output, " holds ", quote(name),
+           ", which is no part of an exported model; give a new folder");
+}
+
+// transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files say.
+void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& tokenizer) {
+  const auto file = tokenizer.files.find("tokenizer.json");
+  if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;
+  const Json json = Json::parse(file->second, file->first);
+  const Json* stage = json.find("pre_tokenizer");
+  if (stage && stage->is_object() && known_split(*stage) == "qwen2") return;
+  warn(
+      "the tokenizer does not split texts as Qwen2's does, but transformers 5's AutoTokenizer takes Qwen2's "
+      "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
+}
+
+}  // namespace
+
+// In the order of depth, as many as fit (transformers' rule).
+OutputPlan plan_hf(const Conversion& conversion, uint64_t max_shard) {
+  OutputPlan plan(1);
+  uint64_t bytes = 0;
+  for (OutputTensor& tensor : outputs_of(conversion)) {
+    if (bytes > 0 && bytes + tensor.bytes() > max_shard) {
+      plan.emplace_back();
+      bytes = 0;
+    }
+    bytes += tensor.bytes();
+    plan.back().tensors.push_back(std::move(tensor));
+  }
+  for (size_t i = 0; i < plan.size(); ++i) {
+    plan[i].name = shard_name(i, plan.size());
+    put_in_safetensors_order(plan[i]);
+  }
+  return plan;
+}
+
+void export_hf(const Conversion& conversion, const std::string& output, uint64_t max_shard) {
+  const ModelSource& source = conversion.source;
+  refuse_strangers(output, source);
+  const OutputPlan plan = plan_hf(conversion, max_shard);
+  const HfTokenizerFiles tokenizer = conversion.tokenizer_folder.empty()
+                                         ? HfTokenizerFiles{}
+                                         : hf_tokenizer_files(conversion.tokenizer_folder, source.config());
+  if (tokenizer.files.empty())
+    warn("the model has no tokenizer; the exported folder takes and gives token ids only");
+  warn_of_other_rules(source.config(), tokenizer);
+
+  PlacedFiles files(memory_for(plan));
+  OutputCheck check(conversion);
+  AtomicDirectory folder(output);
+  const std::string path = folder.path().string();
+  const auto write = [&](const std::string& name, const std::string& text) {
+    write_file(path + "/" + name, text);
+  };
+  write("config.json", hf_config(source.config(), conversion.main_dtype(), tokenizer.ids).dump(2) + "\n");
+  write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
+  for (const auto& [name, contents] : model_card(conversion, title_of(output), elements_of(plan)))
+    write(name, contents);
+  for (const auto& [name, contents] : tokenizer.files) write(name, contents);
+  if (plan.size() > 1) write("model.safetensors.index.json", index_of(plan).dump(2) + "\n");
+  const std::vector<PlacedFile> placed = create_safetensors(plan, path, files);
+  if (check.wanted()) {
+    const auto written = std::make_shared<const WeightsFolder>(path, CrcCheck::kYes, &files);
+    check.follow(files, [written, path](const CheckRun& run) {
+      const std::string config = path + "/config.json";
+      return checked_side(hugging_face_view(*written, parse_hf_config(Json::load(config), config).config),
+                          run);
+    });
+  }
+  write_tensors(conversion.file(), plan, placed, files);
+  folder.sync();
+  check.compare_followed(conversion.rounds());
+  folder.commit();
+}
+
+}  // namespace megalith

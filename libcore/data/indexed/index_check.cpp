@@ -1,0 +1,171 @@
+#include "libcore/data/indexed/index_check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kCut = "; it was probably cut: run preprocess again, or restore the file";
+constexpr const char* kDamaged = "; the file is damaged: run preprocess again, or restore the file";
+constexpr int64_t kStep = int64_t{1} << 20;  // sequences looked at before their end is held against the .bin
+
+/// The file's size against the declared counts; where it is short, the array that it ends in.
+void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
+  const uint64_t wanted = h.file_size();
+  const auto sequences = static_cast<uint64_t>(h.sequences);
+  if (size == wanted) return;
+  if (size > wanted && size - wanted == sequences)
+    fail(ErrorKind::kData, path, ": one byte a sequence (", h.sequences,
+         ") behind the document array; it is the index of a multimodal dataset, which is not supported");
+  if (size > wanted)
+    fail(ErrorKind::kData, path, ": ", h.sequences, " sequences and ", h.entries,
+         " document entries declared take ", wanted, " bytes, the file is ", size, kDamaged);
+  if (size < h.pointers_at())
+    fail(ErrorKind::kData, path, ": ", h.sequences, " sequences declared but lengths end after ",
+         (size - h.lengths_at()) / 4, " (file is ", size, " bytes)", kCut);
+  if (size < h.documents_at())
+    fail(ErrorKind::kData, path, ": ", h.sequences, " sequences declared but pointers end after ",
+         (size - h.pointers_at()) / 8, " (file is ", size, " bytes)", kCut);
+  fail(ErrorKind::kData, path, ": ", h.entries, " document entries declared but they end after ",
+       (size - h.documents_at()) / 8, " (file is ", size, " bytes)", kCut);
+}
+
+}  // namespace
+
+std::string existing_dataset(std::string prefix) {
+  const bool idx = file_exists(prefix + ".idx"), bin = file_exists(prefix + ".bin");
+  if (idx && bin) return prefix;
+  if (idx || bin)
+    fail(ErrorKind::kNoInput, prefix, idx ? ".bin" : ".idx", ": is not there, but ", prefix,
+         idx ? ".idx" : ".bin", " is: preprocess did not finish, or one file of the pair was moved");
+  const std::string_view ending = prefix.size() > 4 ? std::string_view(prefix).substr(prefix.size() - 4) : "";
+  if ((ending == ".bin" || ending == ".idx") && file_exists(prefix))
+    fail(ErrorKind::kNoInput, prefix, ".idx: is not there; a dataset is named by its prefix, here ",
+         quote(prefix.substr(0, prefix.size() - 4)));
+  fail(ErrorKind::kNoInput, prefix, ".idx: is not there, nor is ", prefix,
+       ".bin; wanted the prefix of a dataset");
+}
+
+IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_size, const std::string& path) {
+  if (head.size() < kIndexedHeaderBytes)
+    fail(ErrorKind::kData, path, ": is ", file_size, " bytes, its header alone takes ", kIndexedHeaderBytes,
+         kCut);
+  if (std::memcmp(head.data(), kIndexedMagic.data(), kIndexedMagic.size()) != 0)
+    fail(ErrorKind::kData, path, ": begins with ",
+         quote({reinterpret_cast<const char*>(head.data()), kIndexedMagic.size()}),
+         ", wanted \"MMIDIDX\" and two zero bytes; it is not the index of a dataset, or is damaged");
+  const auto version = load_unaligned<uint64_t>(head.data() + 9, 0);
+  if (version != kIndexedVersion)
+    fail(ErrorKind::kData, path, ": version ", version, ", only version ", kIndexedVersion, " exists",
+         kDamaged);
+  const auto code = load_unaligned<uint8_t>(head.data() + 17, 0);
+  if (!is_indexed_dtype(code))
+    fail(ErrorKind::kData, path, ": token type code ", static_cast<int>(code), ", wanted 1 to 8", kDamaged);
+  const auto sequences = load_unaligned<uint64_t>(head.data() + 18, 0),
+             entries = load_unaligned<uint64_t>(head.data() + 26, 0);
+  constexpr auto kMost =
+      static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 64);  // products stay in 64 bits
+  if (sequences > kMost || entries > kMost)
+    fail(ErrorKind::kData, path, ": ", sequences, " sequences and ", entries,
+         " document entries declared in ", file_size, " bytes", kDamaged);
+  const IndexHeader header{static_cast<IndexedDType>(code), static_cast<int64_t>(sequences),
+                           static_cast<int64_t>(entries)};
+  check_size(header, file_size, path);
+  if (header.entries < 1) fail(ErrorKind::kData, path, ": the document array is empty", kDamaged);
+  return header;
+}
+
+IndexChecker::IndexChecker(const std::string& prefix, const IndexHeader& header, uint64_t bin_size)
+    : idx_(prefix + ".idx"),
+      bin_(prefix + ".bin"),
+      header_(header),
+      item_(static_cast<int64_t>(size_of(header.dtype))),
+      bin_size_(static_cast<int64_t>(bin_size)) {}
+
+void IndexChecker::sequences(const std::byte* lengths, const std::byte* pointers, int64_t n) {
+  for (int64_t done = 0; done < n; done += kStep) {
+    const int64_t step = std::min(kStep, n - done);
+    const std::byte *const step_lengths = lengths + 4 * done, *const step_pointers = pointers + 8 * done;
+    int64_t end = end_;  // at most the .bin's size before, and 2^54 more after a step: cannot overflow
+    int32_t longest = longest_;
+    bool good = true;
+    for (int64_t i = 0; i < step; ++i) {
+      const auto length = load_unaligned<int32_t>(step_lengths, i);
+      good &= length >= 0 && load_unaligned<int64_t>(step_pointers, i) == end;
+      longest = std::max(longest, length);
+      end += length * item_;
+    }
+    if (!good || end > bin_size_) refuse_sequence(step_lengths, step_pointers, step);
+    end_ = end;
+    longest_ = longest;
+    sequences_ += step;
+  }
+}
+
+void IndexChecker::refuse_sequence(const std::byte* lengths, const std::byte* pointers, int64_t n) const {
+  int64_t end = end_;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto length = load_unaligned<int32_t>(lengths, i);
+    const auto pointer = load_unaligned<int64_t>(pointers, i);
+    if (length < 0)
+      fail(ErrorKind::kData, idx_, ": sequence ", sequences_ + i, " has the length ", length, kDamaged);
+    if (pointer != end)
+      fail(ErrorKind::kData, idx_, ": sequence ", sequences_ + i, " begins at byte ", pointer,
+           ", the lengths before it end at byte ", end, kDamaged);
+    end += length * item_;
+    if (end > bin_size_)
+      fail(ErrorKind::kData, bin_, ": is ", bin_size_, " bytes, but sequence ", sequences_ + i, " of ",
+           header_.sequences, " in ", idx_, " ends at byte ", end, kCut);
+  }
+  fail(ErrorKind::kInternal, idx_, ": a fault among its sequences was not found again");
+}
+
+void IndexChecker::end_of_sequences() const {
+  if (end_ != bin_size_)
+    fail(ErrorKind::kData, bin_, ": is ", bin_size_, " bytes, but the ", tokens(), " tokens of type ",
+         name_of(header_.dtype), " that ", idx_, " describes take ", end_,
+         "; the two files do not belong together: run preprocess again, or restore them");
+}
+
+void IndexChecker::documents(const std::byte* boundaries, int64_t n) {
+  int64_t last = boundary_;
+  bool good = entries_ > 0 || n == 0 || load_unaligned<int64_t>(boundaries, 0) == 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto next = load_unaligned<int64_t>(boundaries, i);
+    good &= next >= last;
+    last = next;
+  }
+  if (!good) refuse_document(boundaries, n);
+  boundary_ = last;
+  entries_ += n;
+}
+
+void IndexChecker::refuse_document(const std::byte* boundaries, int64_t n) const {
+  int64_t last = boundary_;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto next = load_unaligned<int64_t>(boundaries, i);
+    if (entries_ + i == 0 && next != 0)
+      fail(ErrorKind::kData, idx_, ": document 0 begins at sequence ", next, ", not at 0", kDamaged);
+    if (next < last)
+      fail(ErrorKind::kData, idx_, ": document ", entries_ + i - 1, " begins at sequence ", last,
+           " and ends at ", next, kDamaged);
+    last = next;
+  }
+  fail(ErrorKind::kInternal, idx_, ": a fault among its documents was not found again");
+}
+
+void IndexChecker::end_of_documents() const {
+  if (boundary_ != header_.sequences)
+    fail(ErrorKind::kData, idx_, ": the last document ends at sequence ", boundary_, " of ",
+         header_.sequences, kDamaged);
+}
+
+}  // namespace megalith

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "libcore/base/byte_buffer.h"
+#include "libcore/data/indexed/indexed_format.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+struct DatasetPair;
+struct Sidecar;
+
+/// How much an interrupted writer had written; see IndexedDatasetWriter.
+struct WriterMark {
+  int64_t sequences = 0, documents = 0, tokens = 0;
+};
+
+/// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
+/// (docs/formats/indexed.md). Both appear under their names only in finish(); destroyed before, nothing is
+/// left behind. Memory is constant: lengths and boundaries wait in nameless files beside the output.
+class IndexedDatasetWriter {
+ public:
+  /// Creates the folder of `prefix` when it is not there. kIo.
+  IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
+  /// A writer that can be interrupted: what it writes waits in PREFIX.{bin,lengths,documents}.partial, which
+  /// stay when it is destroyed before finish(). Goes on at `from`, which save() of an earlier one gave (all
+  /// zero: at the beginning). kData when the files hold less.
+  IndexedDatasetWriter(std::string prefix, IndexedDType dtype, const WriterMark& from);
+  ~IndexedDatasetWriter();
+  IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;
+  IndexedDatasetWriter& operator=(const IndexedDatasetWriter&) = delete;
+
+  /// One document of one sequence per entry of `lengths` (their sum is ids.size()). No sequence: an empty
+  /// document, which is only a repeated boundary. kData when an id does not fit the dtype; kInternal when the
+  /// lengths do not add up or the dtype is a floating-point one.
+  void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
+
+  /// Of a writer that can be interrupted, between documents: all so far is in its files.
+  WriterMark save();
+  /// Removes what finish() left of those files; not before the mark is forgotten.
+  void remove_partial_files();
+
+  /// Many documents in pieces: first any number of add_ids(), which takes ids in the dataset's type (see
+  /// narrow_ids), then end_documents(): `sequences` holds each document's number of sequences, `lengths` each
+  /// sequence's number of tokens. kInternal when they do not add up to what was added.
+  void add_ids(std::span<const char> bytes);
+  void end_documents(std::span<const int32_t> lengths, std::span<const int32_t> sequences);
+
+  /// Puts both files in place, see DatasetPair::commit().
+  void finish();
+  /// finish() in steps: begins to bring the .bin to the disk, after which nothing may be added (and may be
+  /// left out); writes the .idx, begins to bring it to the disk, and gives the pair, for which only commit()
+  /// is left.
+  void begin_finish();
+  DatasetPair& complete();
+
+  /// After complete(): fills in the counts, and the hashes of both files.
+  void describe(Sidecar& sidecar) const;
+
+  int64_t sequences() const;
+  int64_t documents() const;
+  int64_t tokens() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Appends the ids to `out` as the integers of a dataset of type `dtype`. The first id that does not fit, if
+/// any; then `out` is as before.
+std::optional<int32_t> narrow_ids(std::span<const int32_t> ids, IndexedDType dtype, ByteBuffer& out);
+
+/// Tokens of one sequence, widened on reading (floating-point ones truncated); the bytes stay in the mapped
+/// file, which must outlive the span.
+class TokenSpan {
+ public:
+  TokenSpan(const std::byte* data, int64_t size, IndexedDType dtype)
+      : data_(data), size_(size), dtype_(dtype) {}
+  int64_t size() const { return size_; }
+  int64_t operator[](int64_t i) const;
+  /// Copies all tokens to `out` (room for size()). kData when an id does not fit 32 bits.
+  void copy_to(int64_t* out) const;
+  void copy_to(int32_t* out) const;
+
+ private:
+  const std::byte* data_;
+  int64_t size_;
+  IndexedDType dtype_;
+};
+
+/// An opened PREFIX.bin/PREFIX.idx, both mapped; copies share the mapping. The constructor checks the whole
+/// .idx: magic, version, dtype, counts against the file's size, lengths >= 0, pointers = prefix sums,
+/// documents monotone from 0 to S, and the .bin's size. kNoInput, kData.
+class IndexedDataset {
+ public:
+  explicit IndexedDataset(std::string prefix);
+
+  const std::string& prefix() const;
+  IndexedDType dtype() const;
+  int64_t sequences() const;
+  int64_t documents() const;
+  int64_t tokens() const;
+  int32_t sequence_length(int64_t sequence) const;
+  int32_t longest_sequence() const;  // 0 when there is none
+  /// Number of the document's first sequence; document == documents() gives sequences().
+  int64_t document_begin(int64_t document) const;
+  int64_t document_of(int64_t sequence) const;  // the document that holds it
+  /// `n` tokens of a sequence from token `from` on; n = -1: to its end. kInternal when out of range.
+  TokenSpan sequence(int64_t sequence, int64_t from = 0, int64_t n = -1) const;
+  TokenSpan all_tokens() const;
+  const MappedFile& bin() const;
+  const MappedFile& idx() const;
+
+ private:
+  struct State;
+  std::shared_ptr<const State> state_;  // shared: datasets of several splits read the same mapping
+};
+
+}  // namespace megalith

@@ -1,0 +1,139 @@
+#include "libcore/data/indexed/token_check.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/hash/sha256.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "libcore/threads/beside.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kPiece = int64_t{1}
+                           << 22;  // tokens; large enough that threads seldom meet, small for progress
+
+/// Range of tokens [begin, end) of the .bin, whose elements are aligned: the file is mapped at a page.
+TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
+  return with_type(data.dtype(), [&](auto type) -> TokenRange {
+    using T = decltype(type);
+    const T* ids = reinterpret_cast<const T*>(data.bin().data());
+    T least = ids[begin], greatest = ids[begin];
+    for (int64_t i = begin; i < end; ++i) {
+      least = std::min(least, ids[i]);
+      greatest = std::max(greatest, ids[i]);
+    }
+    return {static_cast<int64_t>(least), static_cast<int64_t>(greatest)};
+  });
+}
+
+TokenRange joined(TokenRange a, TokenRange b) {
+  if (a == TokenRange{}) return b;
+  if (b == TokenRange{}) return a;
+  return {std::min(a.least, b.least), std::max(a.greatest, b.greatest)};
+}
+
+/// The sidecar's range, when its counts are those of the files beside it. Tokenizers give no negative ids.
+std::optional<TokenRange> range_in_sidecar(const IndexedDataset& data) {
+  const auto sidecar = read_sidecar(data.prefix());
+  if (!sidecar) return std::nullopt;
+  if (sidecar->tokens != data.tokens() || sidecar->sequences != data.sequences() ||
+      sidecar->documents != data.documents()) {
+    warn(sidecar_path(data.prefix()), ": describes ", sidecar->tokens, " tokens in ", sidecar->documents,
+         " documents, the dataset has ", data.tokens(), " in ", data.documents(), "; it is not used");
+    return std::nullopt;
+  }
+  return TokenRange{0, sidecar->max_token_id};
+}
+
+/// Name of the cache file: all that a scan depends on but the bytes themselves.
+std::string cache_path(const IndexedDataset& data, const std::string& folder) {
+  std::string key = std::filesystem::absolute(data.prefix()).string();
+  for (const char* ending : {".bin", ".idx"}) {
+    struct stat info {};
+    const std::string path = data.prefix() + ending;
+    if (::stat(path.c_str(), &info) != 0) fail(ErrorKind::kIo, path, ": cannot inspect");
+    key += concat('|', info.st_ino, '|', info.st_size, '|', info.st_mtim.tv_sec, '.', info.st_mtim.tv_nsec);
+  }
+  return concat(folder, "/", sha256_hex(key).substr(0, 32), "-token-range.json");
+}
+
+TokenRange scanned_or_cached(const IndexedDataset& data, const std::string& cache_folder) {
+  if (cache_folder.empty()) return scan_tokens(data);
+  const std::string path = cache_path(data, cache_folder);
+  if (file_exists(path)) {
+    const Json json = Json::load(path);
+    return {json["least"].as_int(), json["greatest"].as_int()};
+  }
+  const TokenRange range = scan_tokens(data);
+  Json json = Json::object();
+  json.set("dataset", data.prefix());
+  json.set("least", range.least);
+  json.set("greatest", range.greatest);
+  make_directories(cache_folder);
+  write_file(path, json.dump(2) + "\n");
+  return range;
+}
+
+/// Number of the first token outside [0, vocab_size).
+int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
+  const TokenSpan ids = data.all_tokens();
+  for (int64_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || ids[i] >= vocab_size) return i;
+  fail(ErrorKind::kData, sidecar_path(data.prefix()),
+       ": tells of a token id that the dataset does not hold; remove it");
+}
+
+[[noreturn]] void refuse(const IndexedDataset& data, int64_t vocab_size) {
+  int64_t token = first_outside(data, vocab_size), sequence = 0;
+  const int64_t id = data.all_tokens()[token];
+  while (token >= data.sequence_length(sequence)) token -= data.sequence_length(sequence++);
+  fail(
+      ErrorKind::kData, data.prefix(), ": document ", data.document_of(sequence), " (sequence ", sequence,
+      ", token ", token, ") holds the id ", id, ", the vocabulary has ", vocab_size, " (0 to ",
+      vocab_size - 1,
+      "); the dataset was made with another tokenizer: preprocess the text with this one, or name the other");
+}
+
+}  // namespace
+
+TokenRange scan_tokens(const IndexedDataset& data) {
+  const int64_t pieces = (data.tokens() + kPiece - 1) / kPiece;
+  const auto workers = static_cast<size_t>(
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(pieces, 1)));
+  std::vector<TokenRange> ranges(workers);
+  std::atomic<int64_t> next{0};
+  Progress progress("checking token ids of " + data.prefix(), data.tokens(), "tokens");
+  const auto work = [&](size_t worker) {
+    for (int64_t piece = next++; piece < pieces; piece = next++) {
+      const int64_t end = std::min((piece + 1) * kPiece, data.tokens());
+      ranges[worker] = joined(ranges[worker], range_of(data, piece * kPiece, end));
+      if (worker == 0) progress.advance_to(end);
+    }
+  };
+  run_beside(workers, work);
+  TokenRange all;
+  for (const TokenRange& range : ranges) all = joined(all, range);
+  return all;
+}
+
+void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder) {
+  const auto in_sidecar = range_in_sidecar(data);
+  const TokenRange range = in_sidecar ? *in_sidecar : scanned_or_cached(data, cache_folder);
+  if (range.least < 0 || range.greatest >= vocab_size) refuse(data, vocab_size);
+}
+
+}  // namespace megalith

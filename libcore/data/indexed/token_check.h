@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libcore/data/indexed/indexed_dataset.h"
+
+namespace megalith {
+
+/// Least and greatest token id of a dataset. Without tokens: 0 and -1.
+struct TokenRange {
+  int64_t least = 0, greatest = -1;
+  bool operator==(const TokenRange&) const = default;
+};
+
+/// Reads every token, on all cores, with progress.
+TokenRange scan_tokens(const IndexedDataset& data);
+
+/// Refuses a dataset with an id outside [0, vocab_size), naming the first document that holds one: kData. The
+/// range of ids is the sidecar's where it describes this dataset, else scanned. With a `cache_folder`
+/// (created) the result of a scan is kept there and taken from there while the files' sizes and times are the
+/// same.
+void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder = {});
+
+}  // namespace megalith

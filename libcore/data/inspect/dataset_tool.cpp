@@ -1,0 +1,247 @@
+#include "libcore/data/inspect/dataset_tool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/data/indexed/content.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+void verify_content(const std::string& path, const std::vector<ContentPart>& parts) {
+  const ReadableFile file(path);
+  ContentChecker checker(path, parts, file.size());
+  Progress progress("verifying " + path, static_cast<int64_t>(file.size()), "B");
+  int64_t done = 0;
+  file.stream([&](std::span<const std::byte> block) {
+    checker.update(block.data(), block.size());
+    progress.advance_to(done += static_cast<int64_t>(block.size()));
+  });
+}
+
+/// The first tokens of a document, at most `most`, all its sequences end to end.
+std::vector<int32_t> document_ids(const IndexedDataset& data, int64_t document, int64_t most) {
+  std::vector<int32_t> ids;
+  for (int64_t s = data.document_begin(document); s < data.document_begin(document + 1); ++s) {
+    const size_t before = ids.size();
+    const int64_t n = std::min<int64_t>(data.sequence_length(s), most - static_cast<int64_t>(before));
+    ids.resize(before + static_cast<size_t>(n));
+    data.sequence(s, 0, n).copy_to(ids.data() + before);
+  }
+  return ids;
+}
+
+int64_t document_length(const IndexedDataset& data, int64_t document) {
+  int64_t tokens = 0;
+  for (int64_t s = data.document_begin(document); s < data.document_begin(document + 1); ++s)
+    tokens += data.sequence_length(s);
+  return tokens;
+}
+
+std::string text_of(int64_t id, const Tokenizer& tokenizer) {
+  const auto narrow = static_cast<int32_t>(id);
+  return tokenizer.decode({&narrow, 1});
+}
+
+/// A bar of `cells` columns, to an eighth of one; never nothing.
+std::string bar(double cells) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const auto eighths = std::max<int64_t>(std::lround(cells * 8), 1);
+  std::string text;
+  for (int64_t i = 0; i < eighths / 8; ++i) text += "█";
+  return text + kEighths[eighths % 8];
+}
+
+std::string right(const std::string& text, size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+/// As many whole characters of `text` as fit `columns`, if each takes one.
+std::string_view fitting(std::string_view text, size_t columns) {
+  size_t end = 0;
+  for (size_t seen = 0; end < text.size(); ++end)
+    if ((text[end] & 0xC0) != 0x80 && seen++ == columns) break;
+  return text.substr(0, end);
+}
+
+std::string ids_text(std::span<const int32_t> ids) {
+  std::string text;
+  for (const int32_t id : ids) text += concat(text.empty() ? "" : " ", id);
+  return text;
+}
+
+}  // namespace
+
+Json dataset_json(const IndexedDataset& data) {
+  Json json = Json::object();
+  json.set("prefix", data.prefix());
+  json.set("type", name_of(data.dtype()));
+  json.set("documents", data.documents());
+  json.set("sequences", data.sequences());
+  json.set("tokens", data.tokens());
+  json.set("longest_sequence", data.longest_sequence());
+  json.set("bin_bytes", static_cast<int64_t>(data.bin().size()));
+  json.set("idx_bytes", static_cast<int64_t>(data.idx().size()));
+  json.set("sidecar", read_sidecar(data.prefix()) ? Json::load(sidecar_path(data.prefix())) : Json());
+  return json;
+}
+
+Json lengths_json(const LengthCounts& lengths) {
+  Json json = Json::object();
+  json.set("empty_documents", lengths.zeros());
+  Json bins = Json::array();
+  if (lengths.size() > 0) {
+    json.set("min", lengths.least());
+    json.set("median", lengths.quantile(0.5));
+    json.set("mean", lengths.mean());
+    json.set("p90", lengths.quantile(0.9));
+    json.set("p99", lengths.quantile(0.99));
+    json.set("max", lengths.greatest());
+  }
+  for (const LengthCounts::Bin& bin : lengths.bins()) {
+    Json row = Json::object();
+    row.set("from", bin.from);
+    row.set("to", bin.to);
+    row.set("documents", bin.count);
+    bins.push_back(std::move(row));
+  }
+  json.set("histogram", std::move(bins));
+  return json;
+}
+
+Json ids_json(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer) {
+  Json rows = Json::array();
+  for (const int64_t id : ids.most_frequent(frequent)) {
+    Json row = Json::object();
+    row.set("id", id);
+    row.set("count", ids.of_id[static_cast<size_t>(id)]);
+    if (tokenizer) row.set("text", text_of(id, *tokenizer));
+    rows.push_back(std::move(row));
+  }
+  Json json = Json::object();
+  json.set("different", ids.different());
+  json.set("outside_2^24", ids.outside);
+  json.set("most_frequent", std::move(rows));
+  return json;
+}
+
+void print_dataset(const IndexedDataset& data, std::ostream& out) {
+  out << data.prefix() << "\n  documents  " << format_count(data.documents()) << "\n  sequences  "
+      << format_count(data.sequences()) << ", the longest of " << format_count(data.longest_sequence())
+      << " tokens\n  tokens     " << format_count(data.tokens()) << ", " << name_of(data.dtype())
+      << "\n  files      .bin " << format_bytes(static_cast<double>(data.bin().size())) << ", .idx "
+      << format_bytes(static_cast<double>(data.idx().size())) << "\n  tokenizer  ";
+  const auto sidecar = read_sidecar(data.prefix());
+  if (!sidecar) {
+    out << "not known: there is no " << sidecar_path(data.prefix()) << '\n';
+    return;
+  }
+  out << sidecar->tokenizer << " of " << format_count(sidecar->vocab_size) << " ids, the greatest here "
+      << format_count(sidecar->max_token_id) << "\n  content    "
+      << (sidecar->idx_hash.empty() ? "hashes are not known"
+                                    : "hashes are kept: `megalith-data verify` compares")
+      << '\n';
+  for (const auto& [name, value] : sidecar->options.as_object())
+    out << "  option     " << name << ' ' << value.dump() << '\n';
+}
+
+void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream& out) {
+  if (lengths.size() == 0) return;
+  out << "tokens a document: least " << format_count(lengths.least()) << ", median "
+      << format_count(lengths.quantile(0.5)) << ", mean " << format_fixed(lengths.mean(), 1)
+      << ", 90 % up to " << format_count(lengths.quantile(0.9)) << ", 99 % up to "
+      << format_count(lengths.quantile(0.99)) << ", greatest " << format_count(lengths.greatest()) << "; "
+      << format_count(lengths.zeros()) << " empty\n";
+  struct Row {
+    std::string range, count;
+    int64_t documents;
+  };
+  std::vector<Row> rows;
+  size_t range_width = 0, count_width = 0;
+  int64_t most = 1;
+  for (const auto& [from, to, count] : lengths.bins()) {
+    const std::string range = from == to ? format_count(from) : format_count(from) + " - " + format_count(to);
+    rows.push_back({range, format_count(count), count});
+    range_width = std::max(range_width, range.size());
+    count_width = std::max(count_width, rows.back().count.size());
+    most = std::max(most, count);
+  }
+  const size_t words = range_width + count_width + 6;
+  const double cells = terminal.columns > words + 8 ? static_cast<double>(terminal.columns - words) : 8;
+  for (const Row& row : rows) {
+    out << "  " << right(row.range, range_width) << "  " << right(row.count, count_width);
+    if (row.documents > 0)
+      out << "  " << bar(cells * static_cast<double>(row.documents) / static_cast<double>(most));
+    out << '\n';
+  }
+}
+
+void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer, std::ostream& out) {
+  int64_t all = ids.outside;
+  for (const int64_t n : ids.of_id) all += n;
+  out << format_count(ids.different()) << " different ids; "
+      << (tokenizer ? "id, occurrences, share, text" : "id, occurrences, share") << " of the most frequent\n";
+  for (const int64_t id : ids.most_frequent(frequent)) {
+    const int64_t n = ids.of_id[static_cast<size_t>(id)];
+    out << "  " << right(std::to_string(id), 8) << "  " << right(format_count(n), 16) << "  "
+        << right(format_fixed(100 * static_cast<double>(n) / static_cast<double>(all), 2), 6) << " %";
+    if (tokenizer) out << "  " << json_quote(text_of(id, *tokenizer));
+    out << '\n';
+  }
+  if (ids.outside > 0) out << "  " << format_count(ids.outside) << " ids below 0 or beyond 16,777,215\n";
+}
+
+void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer* tokenizer,
+                      Terminal terminal, std::ostream& out) {
+  constexpr int64_t kMost = 256;  // tokens: more than fit a line
+  for (int64_t i = 0; i < std::min(count, data.documents()); ++i) {
+    const std::vector<int32_t> ids = document_ids(data, i, kMost);
+    const std::string text = tokenizer ? json_quote(tokenizer->decode(ids)) : ids_text(ids);
+    const std::string begin = concat("  ", i, "  ");
+    if (ids.empty()) {
+      out << begin << "(empty)\n";
+      continue;
+    }
+    const size_t room = terminal.columns > begin.size() + 16 ? terminal.columns - begin.size() - 1 : 16;
+    const std::string_view shown = fitting(text, room);
+    const bool whole = shown.size() == text.size() && document_length(data, i) <= kMost;
+    out << begin << shown << (whole ? "" : "…") << '\n';
+  }
+}
+
+Verified verify_dataset(const std::string& prefix) {
+  const IndexedDataset data(prefix);
+  const auto sidecar = read_sidecar(prefix);
+  if (!sidecar || sidecar->idx_hash.empty()) return Verified::kStructure;
+  verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
+  verify_content(data.bin().path(), sidecar->bin_parts);
+  return Verified::kContent;
+}
+
+void print_documents(const IndexedDataset& data, int64_t from, int64_t count, const Tokenizer* tokenizer,
+                     std::ostream& out) {
+  const int64_t end = from + std::min(count, data.documents() - std::min(from, data.documents()));
+  for (int64_t i = from; i < end; ++i) {
+    const std::vector<int32_t> ids = document_ids(data, i, document_length(data, i));
+    out << "{\"document\": " << i;
+    if (tokenizer) {
+      out << ", \"text\": " << json_quote(tokenizer->decode(ids));
+    } else {
+      out << ", \"ids\": [";
+      for (size_t k = 0; k < ids.size(); ++k) out << (k > 0 ? ", " : "") << ids[k];
+      out << ']';
+    }
+    out << "}\n";
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libcore/config/fields.h"
+#include "libcore/config/tokenizer_config.h"
+#include "libcore/json/document_json.h"
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+enum class OnError { kStrict, kSkip };
+inline std::vector<EnumName<OnError>> enum_names(OnError) {
+  return {{"strict", OnError::kStrict}, {"skip", OnError::kSkip}};
+}
+
+enum class Dedup { kNone, kExact };
+inline std::vector<EnumName<Dedup>> enum_names(Dedup) {
+  return {{"none", Dedup::kNone}, {"exact", Dedup::kExact}};
+}
+
+/// Loose JSON in, indexed datasets out. Names and defaults are those of Megatron's tools/preprocess_data.py,
+/// of the versions that the documented commands call.
+struct PreprocessConfig {
+  std::vector<std::string> inputs, json_keys = {"text"};
+  std::string output_prefix;
+  bool append_eod = false;
+  OnError on_error = OnError::kStrict;
+  std::string rejects;
+  int64_t max_document_bytes = 0;  // 0: any
+  int64_t min_chars = 0;
+  Dedup dedup = Dedup::kNone;
+  bool resume = false;
+  std::string dataset_impl = "mmap";
+  int workers = 0;     // derived: the cores that the process may use
+  int chunk_size = 0;  // 0: chunks are cut by bytes alone
+  int64_t log_interval = 1000;
+  int vocab_size = 0;
+  int vocab_divisor = 128;
+  bool split_sentences = false;
+  std::string language = "english";
+  bool keep_newlines = false;
+  double save_interval = 5;  // no option: seconds between two states that --resume can go on from
+
+  template <class V>
+  void fields(V&& v) {
+    v("input", inputs,
+      "Files of one JSON object a line, or of one array of objects; plain or compressed by gzip, zstd, bzip2 "
+      "or xz. A folder stands for the .json and .jsonl files below it, a quoted pattern for the files that "
+      "match; - is stdin.",
+      required(), metavar("FILE"));
+    v("output-prefix", output_prefix,
+      "Path of the datasets: PREFIX_KEY_document.bin and .idx (PREFIX_KEY_sentence with --split-sentences).",
+      required(), metavar("PREFIX"));
+    v("json-keys", json_keys,
+      "Keys to take; each makes a dataset of its own. Where a line has no key \"meta.text\", it is key "
+      "\"text\" "
+      "of the object \"meta\".",
+      metavar("KEY"));
+    v("split-sentences", split_sentences,
+      "Make a sequence of each sentence, as cut by NLTK's Punkt with its model of --lang (punkt_tab, from "
+      "where NLTK looks). Lists of texts are taken as sentences already.");
+    v("lang", language, "Language of --split-sentences: a folder of punkt_tab.", metavar("LANGUAGE"));
+    v("keep-newlines", keep_newlines,
+      "With --split-sentences: keep the blanks and line ends behind a sentence with it.");
+    v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
+    v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
+    v("rejects", rejects, "Write the skipped lines there, as they are.", metavar("FILE"));
+    v("max-document-bytes", max_document_bytes, "A longer line is a bad line.", at_least(0),
+      default_text("any length"));
+    v("min-chars", min_chars, "Leave out documents whose texts have fewer characters together.", at_least(0));
+    v("dedup", dedup,
+      "exact: leave out a document whose texts an earlier one had (16 to 24 bytes of memory each).");
+    v("resume", resume,
+      "Keep what is done beside the output, so that the same command goes on where it was interrupted.");
+    v("workers", workers, "Threads that parse and tokenize; the output does not depend on it.", at_least(0),
+      default_text("all cores that the process may use"));
+    v("chunk-size", chunk_size, "Most lines that a worker takes at a time.", at_least(0),
+      default_text("by bytes"));
+    v("log-interval", log_interval, "Documents between two log lines.", at_least(1));
+    v("dataset-impl", dataset_impl, "Accepted for old scripts: what is written is always the mmap layout.",
+      one_of({"mmap", "lazy", "cached"}));
+    v("vocab-size", vocab_size, "Ids of a NullTokenizer.", at_least(0), default_text("from the tokenizer"));
+    v("make-vocab-size-divisible-by", vocab_divisor, "For the padded size in the log.", at_least(1));
+  }
+  void finish();
+  void validate(Problems&) const;
+};
+
+/// What a run did. Counts of lines are over all inputs.
+struct PreprocessSummary {
+  int64_t lines = 0, documents = 0, blank_lines = 0;
+  int64_t short_documents = 0, duplicates = 0;    // left out because the user asked for it
+  std::array<int64_t, kDocumentFaults> faults{};  // skipped lines by reason
+  uint64_t bytes = 0;                             // of decompressed input
+  uint64_t longest_line = 0;                      // bytes
+  int64_t skipped() const;
+};
+
+/// Thrown by preprocess() when a signal asked for a stop.
+struct PreprocessStopped {};
+
+/// Turns each line of the inputs into one document per key, in the inputs' order whatever config.workers is,
+/// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) and the sidecar beside them. A document
+/// is the key's string, or its list of strings, each of which makes one sequence; empty strings make none;
+/// see Megatron's Encoder. With config.split_sentences a string's sentences are its sequences, and the files
+/// are PREFIX_KEY_sentence; kNoInput when the language has no model.
+///
+/// strict: the first bad line of the data throws kData with FILE:LINE:BYTE (both from 1) and the reason, and
+/// nothing is left behind. skip: bad lines are counted, logged by reason and kept in config.rejects; a line
+/// whose text the tokenizer refuses is one of them.
+///
+/// config.resume: at any interruption, kill -9 included, PREFIX.resume.json and the .partial files beside the
+/// output tell where to go on; the finished files have the same bytes as those of an unbroken run. kUsage
+/// when inputs or options are not those of the interrupted run.
+///
+/// Memory stays below 128 MiB, 8 MiB for each worker after the second and 4 MiB for each key after the
+/// first, plus twice the longest line (and ContentSet::kBytesEach a document when duplicates are left out,
+/// and what the decompressor needs), whatever the number of lines, with a tokenizer that keeps no more than
+/// half of that itself (our BPE does). One worker does all its work on the caller's thread; for compressed
+/// input there is one thread more.
+PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer);
+
+/// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0, or,
+/// after SIGTERM or SIGINT, 75 when the same command goes on (config.resume), else 128 and the signal's
+/// number.
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer);
+
+}  // namespace megalith

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/data/preprocess/preprocess_stages.h"
+
+namespace megalith {
+namespace {
+
+bool is_blank(std::span<const char> line) {
+  return std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t'; });
+}
+
+template <class Id>
+int32_t greatest_of(const IdBuffer& ids) {
+  Id most = 0;
+  ids.each_part<Id>([&](std::span<const Id> part) {
+    for (const Id id : part) most = std::max(most, id);
+  });
+  return ids.size() == 0 ? -1 : static_cast<int32_t>(most);
+}
+
+int32_t greatest(const IdBuffer& ids) {
+  return ids.width() == 2 ? greatest_of<uint16_t>(ids) : greatest_of<int32_t>(ids);
+}
+
+/// kData when a sequence is longer than a dataset can say.
+int32_t checked_length(int64_t length) {
+  if (length > INT32_MAX)
+    fail(ErrorKind::kData, "a text has ", length, " tokens; a sequence holds at most ", INT32_MAX,
+         ": split the text");
+  return static_cast<int32_t>(length);
+}
+
+/// Brings the ids from the `first` on to the disk.
+void put_aside(KeyTokens& out, size_t first) {
+  for (const std::span<const char> part : out.tokens.parts(first * out.tokens.width(), out.tokens.bytes()))
+    out.long_tokens->append(part.data(), part.size());
+  out.tokens.truncate(first);
+}
+
+}  // namespace
+
+std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& tokenizer) {
+  return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
+}
+
+DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BlockPool& memory)
+    : config_(config),
+      parser_(config.json_keys),
+      tools_(tools),
+      dtype_(optimal_dtype(tools.tokenizer.vocab_size())),
+      eod_(eod_of(config, tools.tokenizer)),
+      keys_(config.json_keys.size()),
+      sizes_(keys_),
+      memory_(memory) {}
+
+void DocumentEncoder::encode(DocumentChunk& chunk) {
+  while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_, memory_);
+  for (KeyTokens& key : chunk.keys) key.clear();
+  chunk.long_line.reset();
+  chunk.hashes.clear();
+  chunk.bad.clear();
+  chunk.blank_lines = chunk.short_documents = chunk.longest_line = 0;
+  for (size_t i = 0; i < chunk.lines.lines(); ++i) {
+    encode_line(chunk, i);
+    if (!chunk.bad.empty() && config_.on_error == OnError::kStrict) break;
+  }
+  for (KeyTokens& key : chunk.keys) key.max_id = std::max(key.max_id, greatest(key.tokens));
+  take_memory(chunk);
+}
+
+void DocumentEncoder::lend_memory(DocumentChunk& chunk) {
+  if (chunk.lines.capacity() == 0) chunk.lines.use_memory(std::exchange(spare_, {}));
+}
+
+void DocumentEncoder::take_memory(DocumentChunk& chunk) {
+  if (chunk.bad.empty() && spare_.capacity() == 0 && chunk.lines.capacity() <= kKeptChunk)
+    spare_ = chunk.lines.take_memory();
+}
+
+void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
+  const std::span<char> line = chunk.lines.line(i);
+  chunk.longest_line = std::max(chunk.longest_line, line.size());
+  if (is_blank(line)) {
+    ++chunk.blank_lines;
+    return;
+  }
+  const auto limit = static_cast<size_t>(config_.max_document_bytes);
+  if (limit > 0 && line.size() > limit) {
+    chunk.bad.push_back(
+        {.line = i,
+         .byte = chunk.lines.skipped(i) + limit,
+         .fault = DocumentFault::kTooLong,
+         .detail = concat("the line has ", line.size(), " bytes, --max-document-bytes allows ", limit)});
+    return;
+  }
+  std::string raw = keep_raw(chunk, i);
+  if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
+    chunk.bad.push_back({.line = i,
+                         .byte = chunk.lines.skipped(i) + problem->byte,
+                         .fault = problem->fault,
+                         .detail = std::move(problem->detail)});
+    return;
+  }
+  if (config_.min_chars > 0 && too_short()) {
+    ++chunk.short_documents;
+    return;
+  }
+  mark_sizes(chunk);
+  try {
+    encode_texts(chunk, line.size());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    take_back(chunk);
+    chunk.bad.push_back({.line = i,
+                         .byte = 0,
+                         .fault = DocumentFault::kRefused,
+                         .detail = error.what(),
+                         .raw = std::move(raw)});
+    return;
+  }
+  if (config_.dedup == Dedup::kExact) chunk.hashes.push_back(hash());
+}
+
+/// The line as it is, when parsing may change it and it may have to be rejected; a long one goes to the disk.
+std::string DocumentEncoder::keep_raw(DocumentChunk& chunk, size_t i) const {
+  const std::string_view raw = chunk.lines.raw_line(i);
+  const size_t size = chunk.lines.line(i).size();
+  if (config_.rejects.empty() || size <= DocumentParser::kDecodedInPlace) return {};
+  if (size <= kLongLine) return std::string(raw);
+  chunk.long_line = std::make_unique<ScratchFile>(parent_or_here(config_.rejects).string());
+  chunk.long_line->append(raw.data(), raw.size());
+  return {};
+}
+
+void DocumentEncoder::encode_texts(DocumentChunk& chunk, size_t line_bytes) {
+  for (size_t k = 0; k < keys_; ++k) {
+    if (line_bytes > kLongLine)
+      chunk.keys[k].long_tokens =
+          std::make_unique<ScratchFile>(parent_or_here(config_.output_prefix).string());
+    encode_document(k, chunk.keys[k]);
+  }
+}
+
+void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
+  const size_t before = out.lengths.size(), first_id = out.tokens.size();
+  const auto encode = [&](std::string_view text) {
+    const int64_t length = encode_sequence(text, out, first_id);
+    if (length > 0) out.lengths.push_back(checked_length(length));
+  };
+  for (const std::string_view text : parser_.texts(key))
+    tools_.each_sequence(text, parser_.is_list(key), encode);
+  const size_t sequences = out.lengths.size() - before;
+  if (eod_ && sequences > 0) {
+    out.tokens.append({&*eod_, 1});
+    out.lengths.back() = checked_length(int64_t{out.lengths.back()} + 1);
+  }
+  if (out.long_tokens) {
+    if (eod_ && sequences > 0) out.max_id = std::max(out.max_id, *eod_);
+    put_aside(out, first_id);
+  }
+  out.sequences.push_back(static_cast<int32_t>(sequences));
+}
+
+/// How many ids the text has. Those of a long line's document, whose first is the `first` of the chunk, go to
+/// the disk as they come.
+int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, size_t first) const {
+  if (!out.long_tokens) {
+    const size_t before = out.tokens.size();
+    tools_.tokenizer.encode_to(text, out.tokens);
+    return static_cast<int64_t>(out.tokens.size() - before);
+  }
+  int64_t length = 0;
+  tools_.tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+    for (const int32_t id : ids) out.max_id = std::max(out.max_id, id);
+    out.tokens.append(ids);
+    put_aside(out, first);
+    length += static_cast<int64_t>(ids.size());
+  });
+  return length;
+}
+
+bool DocumentEncoder::too_short() const {
+  int64_t total = 0;
+  for (size_t k = 0; k < keys_; ++k)
+    for (const std::string_view text : parser_.texts(k)) total += count_code_points(text);
+  return total < config_.min_chars;
+}
+
+ContentHash DocumentEncoder::hash() const {
+  ContentHash all;
+  for (size_t k = 0; k < keys_; ++k) all = content_hash(parser_.texts(k), all);
+  return all;
+}
+
+void DocumentEncoder::mark_sizes(const DocumentChunk& chunk) {
+  for (size_t k = 0; k < keys_; ++k)
+    sizes_[k] = {chunk.keys[k].tokens.size(), chunk.keys[k].lengths.size(), chunk.keys[k].sequences.size()};
+}
+
+/// Of a document that was refused in the middle nothing stays.
+void DocumentEncoder::take_back(DocumentChunk& chunk) const {
+  for (size_t k = 0; k < keys_; ++k) {
+    KeyTokens& key = chunk.keys[k];
+    key.tokens.truncate(sizes_[k].tokens);
+    if (std::exchange(key.long_tokens, nullptr)) key.max_id = -1;  // its own: others' are not looked at yet
+    key.lengths.resize(sizes_[k].lengths);
+    key.sequences.resize(sizes_[k].sequences);
+  }
+}
+
+}  // namespace megalith

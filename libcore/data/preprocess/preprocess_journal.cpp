@@ -1,0 +1,41 @@
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json identity)
+    : path_(output_prefix + ".resume.json"), lock_(path_), identity_(std::move(identity)) {
+  if (!file_exists(path_)) return;
+  const Json journal = Json::load(path_);
+  const Json& theirs = journal["run"];
+  for (const auto& [name, ours] : identity_.as_object()) {
+    const Json* other = theirs.find(name);
+    if (other && *other == ours) continue;
+    fail(ErrorKind::kUsage, "--resume: ", path_, " is of a run with another ", quote(name), ": ",
+         other ? other->dump() : "none", ", now ", ours.dump(),
+         "; give the same inputs and options, or remove that file to begin anew");
+  }
+  state_ = journal["state"];
+}
+
+void PreprocessJournal::write(Json state) {
+  Json journal = Json::object();
+  journal.set("run", identity_);
+  journal.set("state", std::move(state));
+  AtomicFile file(path_, 0);  // under one name, so that a killed run leaves no second one
+  file.write(journal.dump(1) + "\n");
+  file.commit();
+}
+
+void PreprocessJournal::remove() const {
+  if (::unlink(path_.c_str()) != 0 && file_exists(path_))
+    fail(ErrorKind::kIo, path_, ": cannot remove what an interrupted run would go on from");
+  ::unlink(AtomicFile::partial_name(path_).c_str());
+}
+
+}  // namespace megalith

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/decoder.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A pattern that names no file itself stands for the files that match it, in byte order.
+std::vector<std::string> expand(const std::string& input) {
+  if (input.find_first_of("*?[") == std::string::npos || file_exists(input)) return {input};
+  glob_t found{};
+  const int status = ::glob(input.c_str(), 0, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (status != 0) fail(ErrorKind::kNoInput, input, ": no file matches");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Whether a file in a folder is meant as input: .json or .jsonl, perhaps compressed. Hidden ones are not.
+bool is_corpus_name(std::string_view name) {
+  if (name.starts_with('.')) return false;
+  for (const std::string_view packed : {".gz", ".zst", ".bz2", ".xz"}) {
+    if (!name.ends_with(packed)) continue;
+    name.remove_suffix(packed.size());
+    break;
+  }
+  return name.ends_with(".json") || name.ends_with(".jsonl");
+}
+
+/// The corpus files below a folder, in byte order of their paths; sidecars of datasets are none.
+std::vector<std::string> files_below(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code reason;
+  auto entry =
+      fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink, reason);
+  for (; !reason && entry != fs::recursive_directory_iterator(); entry.increment(reason)) {
+    const std::string path = entry->path().string();
+    if (is_corpus_name(entry->path().filename().string()) && entry->is_regular_file() && !is_sidecar(path))
+      paths.push_back(path);
+  }
+  if (reason) fail(ErrorKind::kNoInput, folder, ": cannot read the folder: ", reason.message());
+  if (paths.empty())
+    fail(ErrorKind::kNoInput, folder,
+         ": no .json or .jsonl file is in this folder (nor one compressed to .gz, .zst, .bz2 or .xz)");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+bool is_compressed(const std::string& path) {
+  std::array<char, 6> head{};
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;  // will be told when it is its turn
+  const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
+  ::close(fd);
+  return n > 0 && make_decoder({head.data(), static_cast<size_t>(n)}) != nullptr;
+}
+
+InputFile look_at(const std::string& path) {
+  struct stat info {};
+  if (path != "-" && ::stat(path.c_str(), &info) != 0)
+    fail(ErrorKind::kNoInput, path, ": cannot open: ", std::strerror(errno));
+  if (path == "-" && ::fstat(STDIN_FILENO, &info) != 0)
+    fail(ErrorKind::kNoInput, "stdin: cannot read: ", std::strerror(errno));
+  log("Opening ", path);
+  if (path == "-" || !S_ISREG(info.st_mode)) return {.path = path, .pipe = true};
+  return {.path = path,
+          .size = static_cast<uint64_t>(info.st_size),
+          .modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
+          .compressed = is_compressed(path)};
+}
+
+}  // namespace
+
+std::string shown_input(const std::string& path) {
+  return path == "-" ? "stdin" : path;
+}
+
+std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
+  std::vector<InputFile> files;
+  for (const std::string& input : inputs) {
+    for (const std::string& path : expand(input)) {
+      if (!fs::is_directory(path)) {
+        files.push_back(look_at(path));
+        continue;
+      }
+      for (const std::string& file : files_below(path)) files.push_back(look_at(file));
+    }
+  }
+  return files;
+}
+
+/// Smaller ones before the end of the last file, so that no worker ends long after the others.
+size_t DocumentSource::chunk_bytes() const {
+  constexpr size_t kLeast = size_t{1} << 14;
+  const size_t bytes = limits_.lines.bytes;
+  const InputFile& file = files_[at_];
+  const uint64_t consumed = reader_->input().consumed();
+  if (limits_.workers == 1 || at_ + 1 < files_.size() || file.pipe || consumed > file.size) return bytes;
+  return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kLeast, bytes), bytes);
+}
+
+bool DocumentSource::next(DocumentChunk& chunk, const std::function<void(size_t)>& grow) {
+  for (; at_ < files_.size(); ++at_) {
+    if (!reader_)
+      reader_ = std::make_unique<LineReader>(files_[at_].path, limits_.lines, &interrupt_,
+                                             std::exchange(from_, {}));
+    reader_->close_chunks_at(chunk_bytes());
+    const bool more = reader_->next(chunk.lines, grow);
+    chunk.bytes = chunk.lines.bytes();
+    chunk.consumed = finished_ + reader_->input().consumed();
+    chunk.decoder_memory = reader_->input().decoder_memory();
+    chunk.end = {.input = at_, .reader = chunk.lines.end(), .finished = finished_};
+    if (more) return true;
+    finished_ = chunk.consumed;
+    reader_.reset();
+  }
+  return false;
+}
+
+}  // namespace megalith

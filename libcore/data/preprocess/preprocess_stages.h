@@ -1,0 +1,259 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/block_pool.h"
+#include "libcore/base/log.h"
+#include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/data/preprocess/content_set.h"
+#include "libcore/data/preprocess/preprocess.h"
+#include "libcore/io/file.h"
+#include "libcore/io/line_reader.h"
+#include "libcore/io/lock_file.h"
+#include "libcore/io/scratch_file.h"
+#include "libcore/json/document_json.h"
+#include "libcore/json/json.h"
+#include "libcore/text/id_buffer.h"
+#include "libcore/text/sentences/sentence_splitter.h"
+
+/// The three stages of preprocess() and what travels between them. For preprocess*.cpp only.
+namespace megalith {
+
+struct DatasetPair;
+
+/// A chunk that has become larger by a long line does not keep its memory.
+constexpr size_t kKeptChunk = size_t{1} << 21;
+/// The ids of a longer line are never together in memory: they wait on the disk for the writer.
+constexpr size_t kLongLine = size_t{1} << 23;
+
+struct InputFile {
+  std::string path;
+  uint64_t size = 0;
+  int64_t modified = 0;     // nanoseconds
+  bool pipe = false;        // size is not known
+  bool compressed = false;  // as far as can be seen before it is read
+};
+
+/// Inputs as named, patterns and folders expanded. All are looked at before the work begins: a wrong name in
+/// the end of a list costs seconds, not hours. kNoInput.
+std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs);
+std::string shown_input(const std::string& path);  // "stdin" for "-"
+
+/// What makes sequences of a document's texts.
+struct TextTools {
+  const Tokenizer& tokenizer;
+  std::string tokenizer_hash;                     // Tokenizer::hash()
+  std::optional<SentenceSplitter> splitter = {};  // nothing: a text is one sequence
+
+  /// The texts that each shall be one sequence.
+  template <class Take>
+  void each_sequence(std::string_view text, bool is_sentence, const Take& take) const {
+    if (splitter && !is_sentence)
+      splitter->split_in_parts(text, take);
+    else
+      take(text);
+  }
+};
+
+/// A line that gives no document.
+struct BadLine {
+  size_t line = 0;  // of the chunk
+  size_t byte = 0;  // of the raw line
+  DocumentFault fault{};
+  std::string detail{};
+  std::string raw{};  // the line, when the one in the chunk has been changed and is no long one
+};
+
+/// One key's documents in a chunk, end to end, as they go to the file. Its own cache lines, as those of each
+/// chunk: different threads work on them.
+struct alignas(64) KeyTokens {
+  KeyTokens(IndexedDType dtype, BlockPool& memory) : tokens(size_of(dtype), &memory) {}
+  IdBuffer tokens;
+  std::unique_ptr<ScratchFile> long_tokens;  // after them, those of the last document when its line is long
+  std::vector<int32_t> lengths;              // of each sequence
+  std::vector<int32_t> sequences;            // of each document
+  int32_t max_id = -1;
+  void clear() {
+    tokens.clear();
+    long_tokens.reset();
+    lengths.clear();
+    sequences.clear();
+    max_id = -1;
+  }
+};
+
+/// Where in all inputs a run is.
+struct SourceMark {
+  size_t input = 0;
+  ReaderMark reader{};
+  uint64_t finished = 0;  // bytes of the inputs before
+};
+
+/// What travels through the pipeline.
+struct DocumentChunk {
+  LineChunk lines;
+  size_t bytes = 0;             // of the lines
+  SourceMark end;               // where the source was when it had read this
+  uint64_t consumed = 0;        // bytes of all inputs then
+  uint64_t decoder_memory = 0;  // of the decompressor
+  std::vector<KeyTokens> keys;
+  std::unique_ptr<ScratchFile> long_line;  // the last line as it was, when it is long and may be rejected
+  std::vector<ContentHash> hashes;         // of each document; empty: not wanted
+  size_t blank_lines = 0, short_documents = 0;
+  size_t longest_line = 0;
+  std::vector<BadLine> bad;
+};
+
+struct ChunkLimits {
+  LineLimits lines;
+  size_t workers;  // who share the chunks
+};
+
+/// The pipeline's source: all inputs, one after the other.
+class DocumentSource {
+ public:
+  DocumentSource(std::vector<InputFile> files, const ChunkLimits& limits, const Interrupt& interrupt,
+                 const SourceMark& from)
+      : files_(std::move(files)),
+        limits_(limits),
+        interrupt_(interrupt),
+        from_(from.reader),
+        at_(from.input),
+        finished_(from.finished) {}
+
+  bool next(DocumentChunk& chunk, const std::function<void(size_t)>& grow);
+
+ private:
+  size_t chunk_bytes() const;
+
+  std::vector<InputFile> files_;
+  ChunkLimits limits_;
+  const Interrupt& interrupt_;
+  ReaderMark from_;  // in the first input to be read
+  std::unique_ptr<LineReader> reader_;
+  size_t at_;
+  uint64_t finished_;
+};
+
+/// The pipeline's work, one object per worker: lines to tokens.
+class alignas(64) DocumentEncoder {
+ public:
+  /// `memory`: of the tokens, until the chunks are through the sink.
+  DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BlockPool& memory);
+
+  /// Lends a chunk that will be read the memory of lines that were encoded: it is in this core's caches, and
+  /// there is less of it than if every chunk on its way kept its own.
+  void lend_memory(DocumentChunk& chunk);
+  /// Fills everything behind `decoder_memory`. In strict mode the last bad line is the only one, and nothing
+  /// behind it is looked at. Takes the memory of the lines unless somebody still needs them.
+  void encode(DocumentChunk& chunk);
+
+ private:
+  struct KeySizes {
+    size_t tokens, lengths, sequences;
+  };
+  void encode_line(DocumentChunk& chunk, size_t i);
+  void take_memory(DocumentChunk& chunk);
+  std::string keep_raw(DocumentChunk& chunk, size_t i) const;
+  void encode_texts(DocumentChunk& chunk, size_t line_bytes);
+  void encode_document(size_t key, KeyTokens& out);
+  int64_t encode_sequence(std::string_view text, KeyTokens& out, size_t first) const;
+  bool too_short() const;
+  ContentHash hash() const;
+  void take_back(DocumentChunk& chunk) const;
+  void mark_sizes(const DocumentChunk& chunk);
+
+  const PreprocessConfig& config_;
+  DocumentParser parser_;
+  const TextTools& tools_;
+  IndexedDType dtype_;
+  std::optional<int32_t> eod_;
+  size_t keys_;
+  std::vector<KeySizes> sizes_;  // before the line
+  ByteBuffer spare_;             // of lines
+  BlockPool& memory_;
+};
+
+std::optional<int32_t> eod_of(const PreprocessConfig& config,
+                              const Tokenizer& tokenizer);  // nothing: not appended
+
+/// The state of a run that can be interrupted, in PREFIX.resume.json.
+class PreprocessJournal {
+ public:
+  /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
+  /// with what differs; kIo when that run is not over.
+  PreprocessJournal(const std::string& output_prefix, Json identity);
+  const std::optional<Json>& state() const { return state_; }
+  void write(Json state);
+  void remove() const;
+
+ private:
+  std::string path_;
+  LockFile lock_;
+  Json identity_;
+  std::optional<Json> state_;
+};
+
+/// The pipeline's sink: chunks in order, to the files.
+class DocumentOutput {
+ public:
+  DocumentOutput(const PreprocessConfig& config, const TextTools& tools, std::vector<InputFile> files);
+  ~DocumentOutput();
+
+  /// Where the source shall begin.
+  const SourceMark& start() const { return mark_; }
+  /// Writes the chunk's documents; throws at its first bad line in strict mode, else counts and keeps it.
+  void take(DocumentChunk& chunk);
+  /// Writes down where the run is, if it can be interrupted. Does nothing when take() threw: of that chunk
+  /// some may be written, so that what was saved before stays true.
+  void save();
+  /// No more chunks come: puts all files in place and logs the summary. Does not need the tokenizer.
+  PreprocessSummary finish();
+
+ private:
+  class Key;
+  void add_documents(const DocumentChunk& chunk);
+  std::vector<char> find_new(std::span<const ContentHash> hashes);
+  bool remember(const ContentHash& hash);
+  void count_documents(int64_t more);
+  void take_bad_line(const DocumentChunk& chunk, const BadLine& bad);
+  void reject(const DocumentChunk& chunk, const BadLine& bad);
+  void show_progress(uint64_t consumed);
+  void save_if_due();
+  void go_on_from(const Json& state);
+  Json state() const;
+  void log_rate(int64_t documents) const;
+  void log_summary() const;
+  void log_skipped() const;
+  void log_memory() const;
+  double seconds() const;
+  int64_t tokens() const;
+
+  const PreprocessConfig& config_;
+  std::vector<InputFile> files_;
+  std::optional<PreprocessJournal> journal_;
+  std::vector<std::unique_ptr<Key>> keys_;
+  std::optional<AtomicFile> rejects_;
+  ContentSet contents_;
+  std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted
+  PreprocessSummary summary_;
+  std::array<std::vector<std::string>, kDocumentFaults> places_;
+  SourceMark mark_;
+  uint64_t decoder_memory_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), saved_ = start_;
+  int64_t tokens_before_ = 0, documents_before_ = 0;  // of the interrupted run
+  uint64_t bytes_before_ = 0;
+  bool taking_ = false;  // in take(), or thrown out of it
+  Progress progress_;
+};
+
+}  // namespace megalith

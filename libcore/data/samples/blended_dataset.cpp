@@ -1,0 +1,143 @@
+#include "libcore/data/samples/blended_dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// Index of the dataset furthest behind at sample `s`, the first of equals. `taken[i]` of each were taken.
+size_t furthest_behind(std::span<const size_t> candidates, std::span<const double> weights,
+                       std::span<const int64_t> taken, int64_t s) {
+  const double samples = std::max(static_cast<double>(s), 1.0);
+  size_t best = candidates.front();
+  double most = std::numeric_limits<double>::lowest();
+  for (const size_t i : candidates) {
+    const double behind = weights[i] * samples - static_cast<double>(taken[i]);
+    if (behind > most) most = behind, best = i;
+  }
+  return best;
+}
+
+std::vector<size_t> all_of(size_t n) {
+  std::vector<size_t> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), size_t{0});
+  return numbers;
+}
+
+}  // namespace
+
+Blend parse_blend(std::span<const std::string> words) {
+  Blend blend;
+  const auto add_prefix = [&](const std::string& word) { blend.prefixes.emplace_back(trim(word)); };
+  std::vector<std::optional<double>> weights;
+  if (words.size() % 2 == 0)
+    for (size_t i = 0; i < words.size(); i += 2) weights.push_back(parse_double(trim(words[i])));
+  const auto missing = std::find(weights.begin(), weights.end(), std::nullopt);
+  const auto given =
+      std::find_if(weights.begin(), weights.end(), [](const auto& w) { return w.has_value(); });
+  if (given == weights.end()) {
+    for (const std::string& word : words) add_prefix(word);
+    return blend;
+  }
+  if (missing != weights.end())
+    fail(ErrorKind::kUsage, "--data-path: ", quote(words[2 * static_cast<size_t>(given - weights.begin())]),
+         " is a weight, but ", quote(words[2 * static_cast<size_t>(missing - weights.begin())]),
+         " is none; give WEIGHT PREFIX pairs, or prefixes only");
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!(*weights[i] > 0) || !std::isfinite(*weights[i]))
+      fail(ErrorKind::kUsage, "--data-path: the weight ", quote(words[2 * i]), " of ",
+           quote(words[2 * i + 1]), "; wanted more than 0, or leave the dataset out");
+    blend.weights.push_back(*weights[i]);
+    add_prefix(words[2 * i + 1]);
+  }
+  return blend;
+}
+
+// numpy/core/src/umath/loops_utils.h.src, pairwise_sum: eight running sums over blocks of at most 128, halves
+// (cut at a multiple of 8) above that.
+double numpy_sum(std::span<const double> v) {
+  constexpr size_t kLanes = 8, kBlock = 128;
+  if (v.size() < kLanes) return std::accumulate(v.begin(), v.end(), 0.0);
+  if (v.size() > kBlock) {
+    size_t half = v.size() / 2;
+    half -= half % kLanes;
+    return numpy_sum(v.first(half)) + numpy_sum(v.subspan(half));
+  }
+  double r[kLanes];
+  std::copy_n(v.begin(), kLanes, r);
+  size_t i = kLanes;
+  for (; i + kLanes <= v.size(); i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j) r[j] += v[i + j];
+  const double sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+  return std::accumulate(v.begin() + static_cast<std::ptrdiff_t>(i), v.end(), sum);
+}
+
+std::vector<double> normalized(std::span<const double> weights) {
+  const double sum = numpy_sum(weights);
+  std::vector<double> shares(weights.begin(), weights.end());
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+BlendIndex blend_by_weights(std::span<const double> weights, int64_t size) {
+  BlendIndex index;
+  const std::vector<size_t> candidates = all_of(weights.size());
+  std::vector<int64_t> taken(weights.size(), 0);
+  for (int64_t s = 0; s < size; ++s) {
+    const size_t i = furthest_behind(candidates, weights, taken, s);
+    index.dataset.push_back(static_cast<int16_t>(i));
+    index.sample.push_back(taken[i]++);
+  }
+  return index;
+}
+
+BlendIndex blend_exhaustively(std::span<const int64_t> sizes) {
+  BlendIndex index;
+  const auto total = static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+  std::vector<double> weights;
+  for (const int64_t size : sizes) weights.push_back(static_cast<double>(size) / total);
+  std::vector<size_t> candidates = all_of(sizes.size());
+  std::erase_if(candidates, [&](size_t i) { return sizes[i] == 0; });
+  std::vector<int64_t> taken(sizes.size(), 0);
+  for (int64_t s = 0; !candidates.empty(); ++s) {
+    const size_t i = furthest_behind(candidates, weights, taken, s);
+    index.dataset.push_back(static_cast<int16_t>(i));
+    index.sample.push_back(taken[i]++);
+    if (taken[i] == sizes[i]) std::erase(candidates, i);
+  }
+  return index;
+}
+
+BlendedDataset::BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index)
+    : datasets_(std::move(datasets)), index_(std::move(index)) {
+  std::vector<int64_t> asked(datasets_.size(), 0);
+  for (const int16_t i : index_.dataset) ++asked[static_cast<size_t>(i)];
+  for (size_t i = 0; i < datasets_.size(); ++i)
+    if (asked[i] > datasets_[i].size())
+      fail(ErrorKind::kData, datasets_[i].data().prefix(), ", split ", datasets_[i].spec().name,
+           ": the blend asks for ", asked[i], " samples, it has ", datasets_[i].size(),
+           "; ask for fewer samples, or give the datasets weights");
+}
+
+const GptDataset& BlendedDataset::source_of(int64_t sample) const {
+  if (sample < 0 || sample >= size())
+    fail(ErrorKind::kInternal, "sample ", sample, " of a blend of ", size(), " asked for");
+  return datasets_[static_cast<size_t>(index_.dataset[static_cast<size_t>(sample)])];
+}
+
+std::vector<int64_t> BlendedDataset::ids(int64_t sample, int64_t* sequences) const {
+  return source_of(sample).ids(index_.sample[static_cast<size_t>(sample)], sequences);
+}
+
+void BlendedDataset::get(int64_t sample, const SampleView& out) const {
+  source_of(sample).get(index_.sample[static_cast<size_t>(sample)], out);
+}
+
+}  // namespace megalith

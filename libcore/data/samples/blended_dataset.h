@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/data/samples/gpt_dataset.h"
+
+namespace megalith {
+
+/// The words of --data-path: prefixes, with one weight each or with none.
+struct Blend {
+  std::vector<std::string> prefixes;
+  std::vector<double> weights;  // as given, all above 0; empty: none given
+};
+
+/// As Megatron's get_blend_from_list: an odd number of words is prefixes only; an even number is WEIGHT
+/// PREFIX pairs when every first word is a number, prefixes when none is. kUsage when only some are, or a
+/// weight is not above 0.
+Blend parse_blend(std::span<const std::string> words);
+
+/// numpy.sum of doubles: pairwise, in its order of additions, so that normalised weights have numpy's bits.
+double numpy_sum(std::span<const double> values);
+std::vector<double> normalized(std::span<const double> weights);
+
+/// Which dataset, and which of its samples, each sample of a blend is.
+struct BlendIndex {
+  std::vector<int16_t> dataset;
+  std::vector<int64_t> sample;
+};
+
+/// The next sample is taken from the first dataset that is furthest behind its share (helpers.cpp,
+/// build_blending_indices). `weights` add up to 1.
+BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
+
+/// The same with each dataset's size as its weight, until every sample of each was taken once
+/// (build_exhaustive_blending_indices).
+BlendIndex blend_exhaustively(std::span<const int64_t> sizes);
+
+/// Several GptDatasets of one split, mixed sample by sample.
+class BlendedDataset {
+ public:
+  /// kData when the index asks a dataset for more samples than it has.
+  BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index);
+
+  int64_t size() const { return static_cast<int64_t>(index_.dataset.size()); }
+  const BlendIndex& index() const { return index_; }
+  const std::vector<GptDataset>& datasets() const { return datasets_; }
+
+  std::vector<int64_t> ids(int64_t sample, int64_t* sequences = nullptr) const;
+  void get(int64_t sample, const SampleView& out) const;
+
+ private:
+  const GptDataset& source_of(int64_t sample) const;
+
+  std::vector<GptDataset> datasets_;
+  BlendIndex index_;
+};
+
+}  // namespace megalith

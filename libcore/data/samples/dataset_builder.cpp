@@ -1,0 +1,119 @@
+#include "libcore/data/samples/dataset_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// One split of a request.
+struct SplitPart {
+  const OpenBlend& open;
+  const DatasetRequest& request;
+  size_t split;
+
+  std::optional<int64_t> samples() const { return request.samples[split]; }
+
+  GptDataset build(size_t dataset, std::optional<int64_t> samples) const {
+    const IndexedDataset& data = open.datasets[dataset];
+    return GptDataset(data,
+                      GptSpec{.range = *split_sequences(request.split, data.sequences())[split],
+                              .samples = samples,
+                              .seq_length = request.seq_length,
+                              .seed = request.seed,
+                              .extra_token = request.extra_token,
+                              .drop_last = split != 1 || !request.keep_last_partial_valid,
+                              .name = kSplitNames[split]},
+                      request.pad);
+  }
+};
+
+constexpr double kSurplus = 0.005;  // Megatron's mid_level_dataset_surplus
+
+BlendedDataset blend_weighted(const SplitPart& part) {
+  if (!part.samples())
+    fail(ErrorKind::kUsage, "--data-path has weights, so the number of ", kSplitNames[part.split],
+         " samples must be given; without weights a blend can take one epoch");
+  const std::vector<double> weights = normalized(part.open.blend.weights);
+  std::vector<GptDataset> datasets;
+  int64_t size = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double share = std::ceil(static_cast<double>(*part.samples()) * weights[i]);
+    size += static_cast<int64_t>(share);
+    datasets.push_back(part.build(i, static_cast<int64_t>(std::ceil(share * (1 + kSurplus)))));
+  }
+  return BlendedDataset(std::move(datasets), blend_by_weights(normalized(weights), size));
+}
+
+BlendedDataset blend_by_size(const SplitPart& part) {
+  std::vector<GptDataset> datasets;
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < part.open.datasets.size(); ++i) {
+    datasets.push_back(part.build(i, std::nullopt));
+    sizes.push_back(datasets.back().size());
+    if (sizes.back() == 0)
+      fail(ErrorKind::kData, part.open.datasets[i].prefix(), ": its ", kSplitNames[part.split],
+           " part is too short for one sample of ", part.request.seq_length,
+           " tokens; leave the dataset out of --data-path, give the datasets weights, or change --split");
+  }
+  if (!part.samples()) return BlendedDataset(std::move(datasets), blend_exhaustively(sizes));
+  const std::vector<double> weights(sizes.begin(), sizes.end());
+  int64_t total = 0;
+  for (const int64_t size : sizes) total += size;
+  return BlendedDataset(std::move(datasets),
+                        blend_by_weights(normalized(weights), std::min(*part.samples(), total)));
+}
+
+TrainingDataset build_part(const SplitPart& part) {
+  if (!part.open.blend.weights.empty()) return TrainingDataset(blend_weighted(part));
+  if (part.open.datasets.size() == 1) return TrainingDataset(part.build(0, part.samples()));
+  return TrainingDataset(blend_by_size(part));
+}
+
+}  // namespace
+
+int64_t usable_pad(std::optional<int64_t> pad, int64_t eod) {
+  return pad && *pad != eod ? *pad : -1;
+}
+
+OpenBlend open_blend(const std::vector<std::string>& data_path) {
+  if (data_path.empty()) fail(ErrorKind::kUsage, "--data-path is missing; give the prefix of a dataset");
+  OpenBlend open{.blend = parse_blend(data_path), .datasets = {}};
+  constexpr size_t kMost = std::numeric_limits<int16_t>::max() - 1;
+  if (open.blend.prefixes.size() > kMost)
+    fail(ErrorKind::kUsage, "--data-path names ", open.blend.prefixes.size(),
+         " datasets; a blend has room for ", kMost);
+  for (const std::string& prefix : open.blend.prefixes) {
+    const auto same = std::find_if(open.datasets.begin(), open.datasets.end(),
+                                   [&](const IndexedDataset& d) { return d.prefix() == prefix; });
+    open.datasets.push_back(same != open.datasets.end() ? *same : IndexedDataset(prefix));
+  }
+  return open;
+}
+
+int64_t TrainingDataset::size() const {
+  return std::visit([](const auto& d) { return d.size(); }, source_);
+}
+
+std::vector<int64_t> TrainingDataset::ids(int64_t sample, int64_t* sequences) const {
+  return std::visit([&](const auto& d) { return d.ids(sample, sequences); }, source_);
+}
+
+void TrainingDataset::get(int64_t sample, const SampleView& out) const {
+  std::visit([&](const auto& d) { d.get(sample, out); }, source_);
+}
+
+TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& request) {
+  const auto ranges = split_sequences(request.split, 0);
+  TrainingDatasets datasets;
+  for (size_t i = 0; i < datasets.size(); ++i)
+    if (ranges[i]) datasets[i] = build_part({open, request, i});
+  return datasets;
+}
+
+}  // namespace megalith

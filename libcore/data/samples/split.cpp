@@ -1,0 +1,54 @@
+#include "libcore/data/samples/split.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// The numbers of the text: maximal runs of digits and points, as Megatron's regular expression finds them.
+std::vector<double> numbers_of(std::string_view split) {
+  std::vector<double> numbers;
+  for (size_t at = split.find_first_of(".0123456789"); at != std::string_view::npos;
+       at = split.find_first_of(".0123456789", at)) {
+    const size_t end = std::min(split.find_first_not_of(".0123456789", at), split.size());
+    const auto number = parse_double(split.substr(at, end - at));
+    if (!number)
+      fail(ErrorKind::kUsage, "--split ", quote(split), ": ", quote(split.substr(at, end - at)),
+           " is not a number");
+    numbers.push_back(*number);
+    at = end;
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::array<std::optional<SequenceRange>, 3> split_sequences(std::string_view split, int64_t sequences) {
+  std::vector<double> weights = numbers_of(split);
+  if (weights.size() > 3)
+    fail(ErrorKind::kUsage, "--split ", quote(split), " has ", weights.size(),
+         " numbers; wanted at most three, the weights of train, valid and test");
+  weights.resize(3, 0.0);
+  const double sum = (weights[0] + weights[1]) + weights[2];
+  if (!(sum > 0) || !std::isfinite(sum))
+    fail(ErrorKind::kUsage, "--split ", quote(split), ": the weights add up to ", sum,
+         "; wanted more than 0");
+  std::array<std::optional<SequenceRange>, 3> ranges;
+  double begin = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const double end = begin + weights[i] / sum;
+    const auto n = static_cast<double>(sequences);
+    if (end > begin)
+      ranges[i] = {static_cast<int64_t>(std::nearbyint(begin * n)),
+                   static_cast<int64_t>(std::nearbyint(end * n))};
+    begin = end;
+  }
+  return ranges;
+}
+
+}  // namespace megalith

@@ -1,0 +1,296 @@
+#include "libcore/generate/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/generate/text_stream.h"
+
+namespace megalith {
+namespace {
+
+/// Bytes of scratch that a pass over `tokens` tokens of each of `sequences` sequences takes, found on the dry
+/// backend; more than one sequence: one token of each.
+size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
+  const std::unique_ptr<Backend> dry = make_dry_backend();
+  Stream stream(*dry);
+  const std::unique_ptr<Communicator> alone = make_self_comm();
+  const Region region(*alone);
+  Arena scratch = Arena::counting("scratch");
+  const Ctx ctx{.compute = stream, .tp = region, .scratch = scratch, .training = false};
+  std::vector<KvCache> caches;
+  std::vector<KvCache*> places;
+  for (size_t i = 0; i < sequences; ++i)
+    caches.emplace_back(*dry, stage.config(), stage.layers(), TensorSplit{},
+                        KvCache::Size{.batch = 1, .capacity = tokens, .dtype = stage.dtype()});
+  for (KvCache& cache : caches) places.push_back(&cache);
+  const View ids =
+      Arena::counting("tokens").make(DType::kI32, {tokens, static_cast<int64_t>(sequences)}, "tokens");
+  if (sequences == 1)
+    stage.logits(ctx, ids, 1, caches.front());
+  else
+    stage.next_logits(ctx, ids, places);
+  return scratch.peak();
+}
+
+}  // namespace
+
+/// One of the sequences in work.
+struct Generator::Slot {
+  std::optional<KvCache> cache;
+  std::optional<size_t> prompt;  // whose keys and values the cache begins with
+  size_t sequence = 0;
+  int64_t given = 0, most = 0;  // tokens of the prompt, and new ones at most
+  bool cut_short = false;       // by the model's positions
+  std::vector<int32_t> tokens;  // the prompt and what was chosen
+};
+
+struct Generator::State {
+  State(const Stage& stage, Stream& stream, const Limits& limits, int64_t prompt)
+      : prompt_rows(prompt),
+        scratch(make_arena(stream.backend(), "scratch",
+                           std::max(scratch_bytes(stage, prompt, 1),
+                                    scratch_bytes(stage, 1, static_cast<size_t>(limits.batch))))),
+        inputs(make_arena(stream.backend(), "tokens",
+                          static_cast<size_t>(std::max(prompt, limits.batch)) * sizeof(int32_t) + 256)),
+        logits(static_cast<size_t>(stage.config().vocab_size * limits.batch)) {}
+
+  int64_t prompt_rows;
+  std::unique_ptr<Communicator> alone = make_self_comm();
+  Region region{*alone};
+  Arena scratch, inputs;
+  std::vector<float> logits;        // [sequences, V]
+  std::vector<float> after_prompt;  // [V]: of the prompt read last, where it has several continuations
+  std::vector<int32_t> ids;
+  std::vector<KvCache*> caches;
+  std::vector<Slot> slots;
+  std::optional<Sampler> sampler;
+};
+
+Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
+    : stage_(stage), stream_(stream), limits_(limits) {
+  if (limits.batch < 1 || limits.batch > Project::kFewRows)
+    fail(ErrorKind::kInternal, "a batch of ", limits.batch, " sequences; wanted 1 to ", Project::kFewRows);
+}
+Generator::~Generator() = default;
+
+/// Where a window hides positions, only the CPU goes beyond it, in fp32. A model without position embeddings
+/// has no last position.
+std::optional<Generator::End> Generator::end() const {
+  const ModelConfig& config = stage_.config();
+  const bool has_last = config.position != PositionEmbedding::kNone;
+  const bool windows = stage_.dtype() == DType::kF32 && std::string_view(stream_.backend().name()) == "cpu";
+  const int window = config.sliding_window;
+  if (window > 0 && !windows && (!has_last || window < config.max_positions))
+    return End{window, concat("the model a window of ", window,
+                              " positions, beyond which only fp32 on the CPU goes")};
+  if (!has_last) return std::nullopt;
+  return End{config.max_positions, concat("the model ", config.max_positions, " positions")};
+}
+
+/// The most tokens that may be added. The last one needs no position: nobody reads on after it.
+int64_t Generator::room(int64_t prompt, int64_t wanted) const {
+  const std::optional<End> last = end();
+  if (!last) return wanted;
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0, left = last->positions - prefix;
+  if (prompt > left)
+    fail(ErrorKind::kUsage, "the prompt has ", prompt, " tokens, ", last->words,
+         prefix > 0 ? concat(", of which the prefix takes ", prefix) : std::string(), "; shorten the prompt");
+  return std::min(wanted, left - prompt + 1);
+}
+
+/// New tokens of a prompt of `given`, as far as the options go.
+int64_t Generator::wanted_tokens(const Job& job, int64_t given) {
+  if (job.max_length == 0) return job.sampling.max_new_tokens;
+  if (given >= job.max_length)
+    fail(ErrorKind::kUsage, "the prompt has ", given, " tokens, and it and its continuation may have ",
+         job.max_length, " together; shorten the prompt or raise the limit");
+  return std::min<int64_t>(job.sampling.max_new_tokens, job.max_length - given);
+}
+
+void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
+  const size_t number = sequence / static_cast<size_t>(job.continuations);
+  const std::vector<int32_t>& prompt = job.prompts[number];
+  const int64_t prefix = limits_.prefix ? limits_.prefix->tokens : 0;
+  slot.sequence = sequence;
+  slot.given = static_cast<int64_t>(prompt.size());
+  const int64_t wanted = wanted_tokens(job, slot.given);
+  slot.most = room(slot.given, wanted);
+  slot.cut_short = slot.most < wanted;
+  if (slot.cut_short)
+    warn("only ", slot.most, " of ", wanted, " new tokens fit: the prompt has ", slot.given, " tokens, ",
+         end()->words);
+  slot.tokens = prompt;
+  slot.tokens.reserve(static_cast<size_t>(slot.given + slot.most));
+  const int64_t capacity = prefix + slot.given + slot.most - 1;
+  if (!slot.cache || slot.cache->capacity() < capacity) {
+    const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
+    slot.cache.emplace(
+        stream_.backend(), stage_.config(), stage_.layers(), TensorSplit{},
+        KvCache::Size{.batch = 1, .capacity = capacity, .dtype = narrow ? DType::kBf16 : stage_.dtype()});
+    slot.prompt.reset();
+  }
+  if (slot.prompt == number) {
+    slot.cache->truncate(prefix + slot.given);
+  } else {
+    const auto& slots = state_->slots;
+    const auto read =
+        std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.prompt == number; });
+    if (read == slots.end()) return read_prompt(slot, job, number);
+    slot.cache->copy(stream_, *read->cache, prefix + slot.given);
+    slot.prompt = number;
+  }
+  std::copy(state_->after_prompt.begin(), state_->after_prompt.end(), state_->logits.begin());
+}
+
+void Generator::read_prompt(Slot& slot, const Job& job, size_t number) {
+  const std::vector<int32_t>& prompt = job.prompts[number];
+  slot.prompt.reset();
+  slot.cache->truncate(0);
+  if (limits_.prefix) slot.cache->put(stream_, limits_.prefix->tokens, limits_.prefix->values);
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t at = 0; at < slot.given;) {
+    const int64_t rows = std::min(state_->prompt_rows, slot.given - at);
+    const ArenaScope inputs_scope(state_->inputs), scratch_scope(state_->scratch);
+    const View ids = state_->inputs.make(DType::kI32, {rows, 1}, "tokens");
+    stream_.from_host(ids, prompt.data() + at);
+    const View logits = stage_.logits(
+        {.compute = stream_, .tp = state_->region, .scratch = state_->scratch, .training = false}, ids, 1,
+        *slot.cache);
+    at += rows;
+    if (at == slot.given) stream_.to_host(state_->logits.data(), logits);
+    stream_.synchronize();
+  }
+  slot.prompt = number;
+  if (job.continuations > 1) {
+    const auto vocabulary = static_cast<std::ptrdiff_t>(stage_.config().vocab_size);
+    state_->after_prompt.assign(state_->logits.begin(), state_->logits.begin() + vocabulary);
+  }
+  totals_.prompt_seconds += seconds_since(start);
+  totals_.prompt_tokens += slot.given;
+}
+
+bool Generator::take(Slot& slot, const Job& job, std::span<float> logits, Generated& out) {
+  const Draw draw{static_cast<int64_t>(slot.sequence), static_cast<int64_t>(out.tokens.size())};
+  const int32_t token = state_->sampler->choose(logits, slot.tokens, draw);
+  const auto& stops = job.stop_tokens;
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
+    out.ending = Ending::kStopToken;
+    return false;
+  }
+  out.tokens.push_back(token);
+  slot.tokens.push_back(token);
+  ++totals_.new_tokens;
+  if (job.on_token && !job.on_token(slot.sequence, token)) {
+    out.ending = Ending::kCaller;
+    return false;
+  }
+  out.ending = slot.cut_short ? Ending::kPositions : Ending::kLength;
+  return static_cast<int64_t>(out.tokens.size()) < slot.most;
+}
+
+void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
+  const auto start = std::chrono::steady_clock::now();
+  State& state = *state_;
+  state.ids.clear();
+  state.caches.clear();
+  for (Slot* const slot : slots) {
+    state.ids.push_back(slot->tokens.back());
+    state.caches.push_back(&*slot->cache);
+  }
+  {
+    const ArenaScope inputs_scope(state.inputs), scratch_scope(state.scratch);
+    const View ids = state.inputs.make(DType::kI32, {1, static_cast<int64_t>(slots.size())}, "tokens");
+    stream_.from_host(ids, state.ids.data());
+    const View logits = stage_.next_logits(
+        {.compute = stream_, .tp = state.region, .scratch = state.scratch, .training = false}, ids,
+        state.caches);
+    stream_.to_host(state.logits.data(), logits);
+    stream_.synchronize();
+  }
+  const auto vocabulary = static_cast<size_t>(stage_.config().vocab_size);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    Slot& slot = *slots[i];
+    const std::span<float> logits(state.logits.data() + i * vocabulary, vocabulary);
+    const size_t before = out[slot.sequence].tokens.size();
+    if (!take(slot, job, logits, out[slot.sequence])) slot.most = 0;
+    totals_.later_tokens += static_cast<int64_t>(out[slot.sequence].tokens.size() - before);
+  }
+  totals_.seconds += seconds_since(start);
+}
+
+std::vector<Generated> Generator::run(const Job& job) {
+  const size_t sequences = job.prompts.size() * static_cast<size_t>(job.continuations);
+  std::vector<Generated> out(sequences);
+  int64_t longest = 1;
+  for (const std::vector<int32_t>& prompt : job.prompts) {
+    if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
+    const auto given = static_cast<int64_t>(prompt.size());
+    room(given, wanted_tokens(job, given));  // complains before the first is begun
+    longest = std::max(longest, static_cast<int64_t>(prompt.size()));
+  }
+  longest = std::min(longest, kPromptRows);
+  if (!state_ || state_->prompt_rows < longest)
+    state_ = std::make_unique<State>(stage_, stream_, limits_, longest);
+  state_->sampler.emplace(job.sampling);
+  state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
+  for (Slot& slot : state_->slots) slot.prompt.reset();  // of an earlier job
+
+  const auto end = [&](const Slot& slot) {
+    if (job.on_end) job.on_end(slot.sequence, out[slot.sequence]);
+  };
+  size_t next = 0;
+  std::vector<Slot*> active, free;
+  for (Slot& slot : state_->slots) free.push_back(&slot);
+  while (next < sequences || !active.empty()) {
+    while (!free.empty() && next < sequences) {
+      Slot& slot = *free.back();
+      begin(slot, job, next++);
+      const std::span<float> logits(state_->logits.data(), static_cast<size_t>(stage_.config().vocab_size));
+      if (!take(slot, job, logits, out[slot.sequence])) {
+        end(slot);
+        continue;
+      }
+      free.pop_back();
+      active.push_back(&slot);
+    }
+    if (active.empty()) continue;
+    step(active, job, out);
+    for (Slot* const slot : active)
+      if (slot->most == 0) {
+        end(*slot);
+        free.push_back(slot);
+      }
+    std::erase_if(active, [](const Slot* slot) { return slot->most == 0; });
+  }
+  return out;
+}
+
+std::string sample_text(const Stage& stage, Stream& stream, const Tokenizer& tokenizer,
+                        std::string_view prompt, const SampleOptions& options) {
+  try {
+    std::vector<std::vector<int32_t>> ids(1);
+    tokenizer.encode(prompt, ids[0]);
+    if (ids[0].empty()) ids[0].push_back(tokenizer.eod());
+    TextStream text(tokenizer, ids[0]);
+    std::string out(prompt);
+    const auto on_token = [&](size_t, int32_t token) {
+      out += text.push(token);
+      return true;
+    };
+    Generator(stage, stream, {})
+        .run({.prompts = ids,
+              .sampling = options,
+              .stop_tokens = {tokenizer.eod()},
+              .on_token = on_token,
+              .on_end = {}});
+    return out + text.finish();
+  } catch (const Error& error) {
+    return concat("(no sample: ", error.what(), ')');
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,80 @@
+#include "libcore/generate/generation_files.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+namespace {
+
+/// The folder's file as JSON; null when it has none.
+Json load_if_there(const std::string& path) {
+  return file_exists(path) ? Json::load(path) : Json();
+}
+
+std::vector<int32_t> ids_in(const Json* value, const ModelSource& source, const std::string& where) {
+  std::vector<int32_t> ids;
+  const auto take = [&](const Json& id) {
+    if (!id.is_int() || id.as_int() < 0 || id.as_int() >= source.config().vocab_size)
+      fail(ErrorKind::kData, where, ": \"eos_token_id\" is ", value->dump(), "; wanted ids below ",
+           source.config().vocab_size, ", the model's vocabulary");
+    ids.push_back(static_cast<int32_t>(id.as_int()));
+  };
+  if (value == nullptr || value->is_null()) return ids;
+  if (value->is_array())
+    for (const Json& id : value->as_array()) take(id);
+  else
+    take(*value);
+  return ids;
+}
+
+std::vector<int32_t> end_ids(const ModelSource& source, const Tokenizer& tokenizer) {
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const std::string path = source.path() + "/" + name;
+    const Json json = load_if_there(path);
+    std::vector<int32_t> ids = ids_in(json.find("eos_token_id"), source, path);
+    if (!ids.empty()) return ids;
+  }
+  return {tokenizer.eod()};
+}
+
+/// A special token of tokenizer_config.json: its text, or {"content": text}.
+std::string token_text(const Json& config, const char* role) {
+  const Json* token = config.find(role);
+  if (token != nullptr && token->is_object()) token = token->find("content");
+  return token != nullptr && token->is_string() ? token->as_string() : std::string();
+}
+
+/// A chat template is a text, or a list of named ones, of which "default" is for chats.
+std::string template_text(const Json* value) {
+  if (value == nullptr) return {};
+  if (value->is_string()) return value->as_string();
+  if (value->is_array())
+    for (const Json& named : value->as_array()) {
+      const Json *name = named.find("name"), *text = named.find("template");
+      if (name && text && *name == Json("default") && text->is_string()) return text->as_string();
+    }
+  return {};
+}
+
+}  // namespace
+
+GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tokenizer) {
+  GenerationFiles out;
+  out.end = end_ids(source, tokenizer);
+  const std::string& folder = source.tokenizer_folder();
+  if (folder.empty()) return out;
+  const Json config = load_if_there(folder + "/tokenizer_config.json");
+  out.bos_token = token_text(config, "bos_token");
+  out.eos_token = token_text(config, "eos_token");
+  out.template_file = folder + "/tokenizer_config.json";
+  out.chat_template = template_text(config.find("chat_template"));
+  if (const std::string file = folder + "/chat_template.jinja"; file_exists(file)) {
+    out.chat_template = read_file(file);
+    out.template_file = file;
+  }
+  return out;
+}
+
+}  // namespace megalith

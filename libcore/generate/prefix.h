@@ -1,0 +1,12 @@
+#pragma once
+
+#include "libcore/config/model_config.h"
+#include "libcore/convert/output/adapter.h"
+#include "libcore/generate/generate.h"
+
+namespace megalith {
+
+/// The keys and values of a prefix tuning adapter. kData when they are of another model's shape.
+KvPrefix read_prefix(const Adapter&, const ModelConfig&);
+
+}  // namespace megalith

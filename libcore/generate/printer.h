@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libcore/generate/run_generate.h"
+#include "libcore/generate/text_stream.h"
+
+namespace megalith {
+
+struct Prompt {
+  std::string text;  // for "prompt" and --echo
+  std::vector<int32_t> ids;
+};
+
+/// Writes continuations on stdout in the order of their prompts. The first one that is not finished is
+/// written as it comes; what comes of later ones meanwhile waits.
+class Printer {
+ public:
+  struct Style {
+    bool json = false, echo = true;
+    size_t continuations = 1;  // of each prompt
+    std::vector<std::string> stop;
+  };
+  Printer(const Tokenizer&, const std::vector<Prompt>&, Style);
+
+  /// Whether the sequence shall go on.
+  bool token(size_t sequence, int32_t token);
+  void end(size_t sequence, const Generated&);
+
+ private:
+  struct Text {
+    TextStream stream;
+    std::string whole;   // all text so far
+    size_t written = 0;  // of `whole`
+    bool begun = false, ended = false;
+    std::string line;  // what --json prints
+  };
+  Text& text(size_t sequence);
+  const Prompt& prompt(size_t sequence) const { return prompts_[sequence / style_.continuations]; }
+  void write();
+
+  const Tokenizer& tokenizer_;
+  const std::vector<Prompt>& prompts_;
+  Style style_;
+  std::map<size_t, Text> texts_;  // begun and not yet written to their end
+  size_t next_ = 0;               // sequence being written
+};
+
+}  // namespace megalith

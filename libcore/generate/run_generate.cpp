@@ -1,0 +1,190 @@
+#include "libcore/generate/run_generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/convert/output/adapter.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/generate/generation_files.h"
+#include "libcore/generate/prefix.h"
+#include "libcore/generate/printer.h"
+#include "libcore/generate/prompts.h"
+#include "libcore/generate/weight_store.h"
+#include "libcore/model/param_store.h"
+#include "libcore/ops/cuda_plugin.h"
+#include "libcore/text/chat/chat_template.h"
+
+namespace megalith {
+namespace {
+
+std::string plural(int64_t n, const char* thing) {
+  return concat(format_count(n), " ", thing, n == 1 ? "" : "s");
+}
+
+std::string speed(int64_t tokens, double seconds) {
+  std::string out = concat(plural(tokens, "token"), " in ", format_fixed(seconds, 3), " s");
+  if (tokens > 0 && seconds > 0)
+    out += concat(" (", format_fixed(static_cast<double>(tokens) / seconds, 1), " tokens/s)");
+  return out;
+}
+
+/// A chat template writes the tokens before and after a text itself.
+std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
+  if (source.tokenizer().type.empty())
+    fail(ErrorKind::kUsage, source.path(),
+         ": the model came without a tokenizer, so text cannot be read or "
+         "written; convert or train it with one");
+  TokenizerFiles files = source.tokenizer();
+  files.hf_special_tokens = !chat;
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(files);
+  tokenizer->expect(0);  // prompts are short
+  return tokenizer;
+}
+
+/// A model in memory, ready to run.
+class LoadedModel {
+ public:
+  LoadedModel(const ModelSource& source, const std::string& adapter, const RunOptions& options)
+      : backend_(make_backend(options.device)),
+        stream_(backend_->make_stream()),
+        stage_(source.config(), {.count = source.config().layers}, {}, table_) {
+    const auto start = std::chrono::steady_clock::now();
+    if (!adapter.empty()) read_adapter(source, adapter);
+    const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
+    if (std::string_view(backend_->name()) == "cpu") {
+      weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
+    } else {
+      if (options.int8 || options.cache == CacheType::kBf16)
+        fail(ErrorKind::kUsage, "--int8 and --kv-cache bf16 are for the CPU; leave them out with --device ",
+             options.device);
+      const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+      params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
+      load_params(tensors, table_, stream_);
+    }
+    report(source, options, seconds_since(start));
+  }
+
+  const Stage& stage() const { return stage_; }
+  Stream& stream() { return stream_; }
+  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }
+
+ private:
+  void read_adapter(const ModelSource& source, const std::string& path) {
+    adapter_.emplace(path);
+    if (adapter_->kind() == "PREFIX_TUNING")
+      prefix_ = read_prefix(*adapter_, source.config());
+    else
+      merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);
+  }
+  void report(const ModelSource& source, const RunOptions& options, double seconds) const {
+    const int64_t bytes = weights_ ? weights_->bytes() : static_cast<int64_t>(params_->values().bytes());
+    log("model: ", format_count(table_.elements()), " parameters, ", format_bytes(static_cast<double>(bytes)),
+        " of weights (", options.int8 ? "int8" : name_of(source.dtype()),
+        weights_ && weights_->mapped() > 0
+            ? concat(", ", format_bytes(static_cast<double>(weights_->mapped())), " of them in the file")
+            : std::string(),
+        "), loaded in ", format_fixed(seconds * 1e3, 1), " ms");
+  }
+
+  std::unique_ptr<Backend> backend_;
+  Stream stream_;
+  ParamTable table_;
+  Stage stage_;
+  std::optional<Adapter> adapter_;
+  std::optional<KvPrefix> prefix_;
+  std::unique_ptr<TensorFile> merged_;  // the model with LoRA added
+  std::optional<WeightStore> weights_;
+  std::optional<ParamStore> params_;
+};
+
+std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const ModelSource& source) {
+  std::vector<int32_t> ids;
+  tokenizer.encode(text, ids);
+  for (const int32_t id : ids)
+    if (id >= source.config().vocab_size)
+      fail(ErrorKind::kData, source.path(), ": its tokenizer gives id ", id,
+           ", but the model's vocabulary has ", source.config().vocab_size,
+           "; the tokenizer belongs to another model");
+  return ids;
+}
+
+std::vector<Prompt> encode_prompts(const GenerateConfig& config, const ModelSource& source,
+                                   const Tokenizer& tokenizer, const GenerationFiles& files) {
+  std::vector<Prompt> prompts;
+  if (!config.prompt.chat.empty()) {
+    const std::string text = render_chat(ChatTemplate(files.chat_template, files.template_file),
+                                         Json::parse(read_text(config.prompt.chat), config.prompt.chat),
+                                         {.bos_token = files.bos_token, .eos_token = files.eos_token});
+    prompts.push_back({text, encode(tokenizer, text, source)});
+  } else {
+    for (const std::string& text : read_prompts(config.prompt))
+      prompts.push_back({text, encode(tokenizer, text, source)});
+  }
+  for (Prompt& prompt : prompts)
+    if (prompt.ids.empty()) prompt.ids.push_back(tokenizer.eod());
+  return prompts;
+}
+
+std::vector<int32_t> stop_tokens(const EndOptions& options, const GenerationFiles& files) {
+  if (options.ignore_eos) return {};
+  return options.eos ? std::vector<int32_t>{*options.eos} : files.end;
+}
+
+void report(const Generator& generator) {
+  const GenerationTotals& totals = generator.totals();
+  log("prompt: ", speed(totals.prompt_tokens, totals.prompt_seconds));
+  log("generated ", plural(totals.new_tokens, "token"),
+      "; after the first: ", speed(totals.later_tokens, totals.seconds), "; memory ",
+      format_bytes(static_cast<double>(peak_memory())), " at most");
+}
+
+}  // namespace
+
+void PromptOptions::validate(Problems& problems) const {
+  const int given = int{!prompts.empty()} + int{!prompts_file.empty()} + int{!chat.empty()};
+  if (given > 1) problems.add("--prompt, --prompts-file and --chat exclude each other; give one of them");
+}
+
+void EndOptions::validate(Problems& problems) const {
+  if (std::find(stop.begin(), stop.end(), "") != stop.end())
+    problems.add("--stop is an empty text, which ends everything at once; give at least one character");
+}
+
+void run_generate(const GenerateConfig& config) {
+  set_cpu_threads(config.run.threads);
+  const ModelSource source(config.model.model);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
+  const GenerationFiles files = generation_files(source, *tokenizer);
+  const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
+  LoadedModel model(source, config.model.adapter, config.run);
+
+  Printer printer(*tokenizer, prompts,
+                  {.json = config.output.json,
+                   .echo = config.output.echo && config.prompt.chat.empty(),
+                   .continuations = static_cast<size_t>(config.prompt.sequences),
+                   .stop = config.end.stop});
+  std::vector<std::vector<int32_t>> ids;
+  for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
+  Generator generator(model.stage(), model.stream(),
+                      {.batch = config.run.batch,
+                       .bf16_cache = config.run.cache == CacheType::kBf16,
+                       .prefix = model.prefix()});
+  generator.run({.prompts = ids,
+                 .continuations = config.prompt.sequences,
+                 .sampling = config.sampling,
+                 .stop_tokens = stop_tokens(config.end, files),
+                 .max_length = config.end.max_length,
+                 .on_token = [&](size_t sequence, int32_t token) { return printer.token(sequence, token); },
+                 .on_end = [&](size_t sequence, const Generated& made) { printer.end(sequence, made); }});
+  report(generator);
+}
+
+}  // namespace megalith

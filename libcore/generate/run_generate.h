@@ -1,0 +1,116 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/fields.h"
+#include "libcore/generate/generate.h"
+
+namespace megalith {
+
+enum class CacheType { kFp32, kBf16 };
+inline std::vector<EnumName<CacheType>> enum_names(CacheType) {
+  return {{"fp32", CacheType::kFp32}, {"bf16", CacheType::kBf16}};
+}
+
+/// Options of megalith-generate, a struct for each group of --help.
+struct ModelOptions {
+  std::string model, adapter;
+
+  template <class V>
+  void fields(V&& v) {
+    v("model", model,
+      "What to run: a folder that training saved into, one of its iterations, or a Hugging Face folder.",
+      required(), metavar("DIR"), alias({"load", "load_checkpoint", "checkpoint_name_or_path"}));
+    v("adapter", adapter, "PEFT adapter to run the model with: LoRA or prefix tuning.", metavar("DIR"));
+  }
+};
+
+struct PromptOptions {
+  std::vector<std::string> prompts;
+  std::string prompts_file, chat;
+  int sequences = 1;
+
+  template <class V>
+  void fields(V&& v) {
+    v("prompt", prompts, "Text to continue; may be given several times. Without any prompt stdin is the one.",
+      metavar("TEXT"), alias({"predict_data", "input_data"}));
+    v("prompts-file", prompts_file,
+      "Prompts, one a line; of a .jsonl file the member \"prompt\" of each line. \"-\": stdin.",
+      metavar("FILE"));
+    v("chat", chat,
+      "A conversation, [{\"role\": …, \"content\": …}, …] in JSON; the model's chat template makes the "
+      "prompt of it. "
+      "\"-\": stdin.",
+      metavar("FILE"));
+    v("num-return-sequences", sequences, "Continuations of each prompt; needs --temperature above 0.",
+      at_least(1));
+  }
+  void validate(Problems&) const;
+};
+
+struct EndOptions {
+  std::vector<std::string> stop;
+  std::optional<int> eos;
+  bool ignore_eos = false;
+  int max_length = 0;
+
+  template <class V>
+  void fields(V&& v) {
+    v("stop", stop, "Text that ends a continuation and is left out; may be given several times.",
+      metavar("TEXT"));
+    v("eos-token-id", eos, "Id of the token that ends a text, in place of the model's own.", at_least(0));
+    v("max-length", max_length,
+      "Most tokens of the prompt and its continuation together; 0: no limit but --max-new-tokens.",
+      at_least(0), alias({"max_decode_length"}));
+    v("ignore-eos", ignore_eos, "Go on after the token that ends a text, up to --max-new-tokens.");
+  }
+  void validate(Problems&) const;
+};
+
+struct OutputOptions {
+  bool json = false, echo = true;
+
+  template <class V>
+  void fields(V&& v) {
+    v("json", json,
+      "Print a JSON object a continuation: index, prompt, text, tokens, prompt_tokens, finish_reason.");
+    v("echo", echo, "Print the prompt before its continuation (never with --json or --chat).");
+  }
+};
+
+struct RunOptions {
+  int batch = 1, threads = 0;
+  bool int8 = false;
+  CacheType cache = CacheType::kFp32;
+  std::string device = "cpu";
+
+  template <class V>
+  void fields(V&& v) {
+    v("batch-size", batch, "Sequences at once; each gets what it would get alone.",
+      between(1, Project::kFewRows));
+    v("int8", int8, "Round the matrices to 8 bits with a scale a row while loading; CPU only.");
+    v("kv-cache", cache, "Type of the kept keys and values; CPU only.");
+    v("threads", threads, "Threads of the CPU; 0: all of this machine.", between(0, 4096));
+    v("device", device,
+      "Where the model runs; cuda: the first device; gpu: that, or the CPU where none answers.",
+      one_of({"cpu", "cuda", "gpu"}));
+  }
+};
+
+struct GenerateConfig {
+  ModelOptions model;
+  PromptOptions prompt;
+  SampleOptions sampling;
+  EndOptions end;
+  OutputOptions output;
+  RunOptions run;
+};
+
+/// Loads the model and prints the continuations on stdout; speed and memory go to the log. kUsage when the
+/// model came without a tokenizer or an option asks what this device or model cannot do; kData and kNoInput
+/// as ModelSource, Adapter and read_prompts() say; as write_stdout() when stdout cannot be written.
+void run_generate(const GenerateConfig&);
+
+}  // namespace megalith

@@ -1,0 +1,128 @@
+#include "libcore/generate/sampling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "libcore/base/error.h"
+#include "libcore/base/random.h"
+
+namespace megalith {
+namespace {
+
+/// The greatest logit. In lanes of their own, which the compiler makes vectors of: a vocabulary a token is a
+/// loop that shows.
+float greatest(std::span<const float> logits) {
+  constexpr size_t kLanes = 16;
+  std::array<float, kLanes> most;
+  most.fill(-std::numeric_limits<float>::infinity());
+  std::array<int, kLanes> bad{};
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float x = logits[i + lane];
+      most[lane] = x > most[lane] ? x : most[lane];
+      bad[lane] |= static_cast<int>(x != x);
+    }
+  for (; i < logits.size(); ++i) {
+    most[0] = std::max(most[0], logits[i]);
+    bad[0] |= static_cast<int>(std::isnan(logits[i]));
+  }
+  if (std::any_of(bad.begin(), bad.end(), [](int lane) { return lane != 0; }))
+    fail(ErrorKind::kData, "the model computes NaN; its weights are damaged, or the training diverged");
+  return *std::max_element(most.begin(), most.end());
+}
+
+int32_t likeliest(std::span<const float> logits) {
+  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), greatest(logits)) - logits.begin());
+}
+
+double total(std::span<const Sampler::Candidate> candidates) {
+  double sum = 0;
+  for (const Sampler::Candidate& candidate : candidates) sum += candidate.weight;
+  return sum;
+}
+
+/// Uniform in [0, 1).
+double uniform(int64_t seed, const Draw& draw) {
+  const auto low = [](int64_t x) { return static_cast<uint32_t>(x); };
+  const auto high = [](int64_t x) { return static_cast<uint32_t>(x >> 32); };
+  const auto bits = philox({low(draw.step), high(draw.step), low(draw.sequence), high(draw.sequence)},
+                           {low(seed), high(seed)});
+  return (bits[0] + (bits[1] >> 11) / 0x1p21) / 0x1p32;
+}
+
+}  // namespace
+
+void Sampler::penalise(std::span<float> logits, std::span<const int32_t> before) {
+  const auto penalty = static_cast<float>(options_.repetition_penalty);
+  seen_.resize(logits.size());
+  for (const int32_t token : before) {
+    const auto i = static_cast<size_t>(token);
+    if (i >= logits.size() || seen_[i]) continue;
+    seen_[i] = true;
+    logits[i] = logits[i] < 0 ? logits[i] * penalty : logits[i] / penalty;
+  }
+  for (const int32_t token : before)
+    if (static_cast<size_t>(token) < logits.size()) seen_[static_cast<size_t>(token)] = false;
+}
+
+/// Leaves out what is less likely than the k-th; what is as likely as it stays.
+void Sampler::keep_top_k(std::span<const float> logits) {
+  const auto k = static_cast<size_t>(options_.top_k);
+  if (k == 0 || k >= logits.size()) return;
+  sorted_.assign(logits.begin(), logits.end());
+  const auto kth = sorted_.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(sorted_.begin(), kth, sorted_.end(), std::greater<>());
+  std::erase_if(candidates_, [&](const Candidate& candidate) {
+    return logits[static_cast<size_t>(candidate.token)] < *kth;
+  });
+}
+
+/// Keeps the fewest of the likeliest that together have top_p of the weight, at least one.
+void Sampler::keep_top_p() {
+  if (options_.top_p >= 1) return;
+  const double wanted = options_.top_p * total(candidates_);
+  const auto less_likely = [](const Candidate& a, const Candidate& b) {
+    return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
+  };
+  std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
+  auto rest = candidates_.end();  // the kept ones gather behind it
+  double sum = 0;
+  do {
+    std::pop_heap(candidates_.begin(), rest, less_likely);
+    sum += (--rest)->weight;
+  } while (rest != candidates_.begin() && sum < wanted);
+  candidates_.erase(candidates_.begin(), rest);
+  std::reverse(candidates_.begin(), candidates_.end());
+}
+
+std::span<const Sampler::Candidate> Sampler::candidates(std::span<float> logits,
+                                                        std::span<const int32_t> before) {
+  if (options_.repetition_penalty != 1) penalise(logits, before);
+  const double most = greatest(logits);
+  candidates_.clear();
+  candidates_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) candidates_[i].token = static_cast<int32_t>(i);
+  keep_top_k(logits);
+  for (Candidate& candidate : candidates_)
+    candidate.weight = std::exp((logits[static_cast<size_t>(candidate.token)] - most) / options_.temperature);
+  keep_top_p();
+  return candidates_;
+}
+
+int32_t Sampler::choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw) {
+  if (options_.temperature == 0) {
+    if (options_.repetition_penalty != 1) penalise(logits, before);
+    return likeliest(logits);
+  }
+  const std::span<const Candidate> some = candidates(logits, before);
+  double left = uniform(options_.seed, draw) * total(some);
+  for (const Candidate& candidate : some)
+    if ((left -= candidate.weight) < 0) return candidate.token;
+  return some.back().token;
+}
+
+}  // namespace megalith

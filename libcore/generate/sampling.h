@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+/// How the next token is chosen. Order and meaning are those of transformers' generate(): repetition penalty,
+/// temperature, then top-k, then top-p.
+struct SampleOptions {
+  int max_new_tokens = 50;
+  double temperature = 0;  // 0: always the likeliest token
+  int top_k = 0;           // 0: all
+  double top_p = 1;
+  double repetition_penalty = 1;
+  int64_t seed = 1234;
+
+  template <class V>
+  void fields(V&& v) {
+    v("max-new-tokens", max_new_tokens, "Most tokens to add.", at_least(1));
+    v("temperature", temperature, "Divides the logits before sampling; 0: always the likeliest token.",
+      at_least(0));
+    v("top-k", top_k, "Sample from this many likeliest tokens; 0: from all.", at_least(0));
+    v("top-p", top_p, "Sample from the likeliest tokens that together have this probability.", between(0, 1));
+    v("repetition-penalty", repetition_penalty,
+      "Divides the positive logits of tokens that stood already, the prompt's too, and multiplies the "
+      "negative ones; 1: none.",
+      positive());
+    v("seed", seed, "Of the sampling.", at_least(0));
+  }
+};
+
+/// The place of a random number: of this token of this sequence. Nothing else decides it, so a text does not
+/// depend on what is generated beside it.
+struct Draw {
+  int64_t sequence = 0, step = 0;
+};
+
+/// Chooses tokens by the options. Holds scratch memory: one for each thread.
+class Sampler {
+ public:
+  explicit Sampler(const SampleOptions& options) : options_(options) {}
+
+  struct Candidate {
+    int32_t token;
+    double weight;  // its probability, up to a common factor
+  };
+  /// The next token, by the logits [V] after the last one, which are overwritten; `before`: the prompt's
+  /// tokens and those chosen since. kData when a logit is no number.
+  int32_t choose(std::span<float> logits, std::span<const int32_t> before, const Draw& draw);
+  /// The tokens that may be drawn, valid until the next call. Not for temperature 0.
+  std::span<const Candidate> candidates(std::span<float> logits, std::span<const int32_t> before);
+
+ private:
+  void penalise(std::span<float> logits, std::span<const int32_t> before);
+  void keep_top_k(std::span<const float> logits);
+  void keep_top_p();
+
+  SampleOptions options_;
+  std::vector<Candidate> candidates_;
+  std::vector<float> sorted_;
+  std::vector<bool> seen_;
+};
+
+}  // namespace megalith

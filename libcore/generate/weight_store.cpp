@@ -1,0 +1,86 @@
+#include "libcore/generate/weight_store.h"
+
+#include <algorithm>
+
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/model/ctx.h"
+#include "libcore/model/embedding.h"
+#include "libcore/model/param_store.h"
+
+namespace megalith {
+namespace {
+
+bool is_matrix(const Param& param) {
+  return param.global.rank >= 2 && param.name.ends_with(".weight");
+}
+
+/// The type in which a parameter is kept.
+DType kept_type(const TensorFile& file, const Param& param) {
+  const DType stored = file.at(share_of(param).box.name).dtype.value_or(DType::kF32);
+  return is_matrix(param) && (stored == DType::kBf16 || stored == DType::kF16) ? stored : DType::kF32;
+}
+
+}  // namespace
+
+WeightStore::WeightStore(const TensorFile& file, ParamTable& table, Stream& stream,
+                         const WeightOptions& options) {
+  for (Param& param : table.all()) {
+    const Param* const other = param.tie.empty() ? nullptr : table.find(param.tie);
+    const bool looked_up = param.name.starts_with("embedding.");  // a row a token: its bytes cost nothing
+    const bool narrow = options.int8 && is_matrix(param) && !looked_up;
+    const Stored value = other != nullptr ? Stored{other->value} : stored(file, param, stream, narrow);
+    if (narrow)
+      quantize(param, value.view, stream);
+    else
+      param.value = value.view;
+  }
+  arenas_.push_back(place_constants(table, stream));
+}
+
+/// Tensors share blocks of many huge pages.
+View WeightStore::make(Stream& stream, DType dtype, const Shape& shape, const std::string& name) {
+  constexpr size_t kBlock = size_t{64} << 20, kAlignment = 256;
+  const size_t bytes = static_cast<size_t>(shape.elements()) * size_of(dtype);
+  if (arenas_.empty() || arenas_.back().mark() + bytes + 2 * kAlignment > arenas_.back().capacity())
+    arenas_.push_back(make_arena(stream.backend(), "weights", std::max(kBlock, bytes + 2 * kAlignment)));
+  bytes_ += static_cast<int64_t>(bytes);
+  return arenas_.back().make(dtype, shape, name);
+}
+
+/// The tensor where it stands in the file, or a copy: in this store's memory or, when it is only passing, in
+/// its own.
+WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& param, Stream& stream,
+                                        bool passing) {
+  const ParamShare share = share_of(param);
+  if (share.extent != param.local)
+    fail(ErrorKind::kInternal, "weights for inference are not cut: ", param.name);
+  const DType dtype = kept_type(file, param);
+  if (const ConstView there = file.mapped(share.box); there && there.dtype == dtype) {
+    if (!passing) {
+      bytes_ += static_cast<int64_t>(there.bytes());
+      mapped_ += static_cast<int64_t>(there.bytes());
+    }
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): inference only reads
+    return {{const_cast<void*>(there.data), there.dtype, there.shape}};
+  }
+  Stored copy;
+  if (passing) {
+    const size_t bytes = static_cast<size_t>(param.local.elements()) * size_of(dtype);
+    copy.own.emplace(make_arena(stream.backend(), param.name, bytes + 256));
+    copy.view = copy.own->make(dtype, param.local, param.name);
+  } else {
+    copy.view = make(stream, dtype, param.local, param.name);
+  }
+  file.read(share.box, copy.view);
+  return copy;
+}
+
+void WeightStore::quantize(Param& param, View wide, Stream& stream) {
+  const Shape matrix{wide.shape.rows(), wide.shape.back()};
+  const View narrow = make(stream, DType::kI8, matrix, param.name);
+  param.scales = make(stream, DType::kF32, {matrix[0]}, param.name);
+  run(stream, QuantizeRows{.q = narrow, .scales = param.scales, .w = wide.as_shape(matrix)});
+  param.value = narrow.as_shape(wide.shape);
+}
+
+}  // namespace megalith

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+/// The folder for what can be made again at any time: $MEGALITH_CACHE_DIR, else $XDG_CACHE_HOME/megalith,
+/// else
+/// ~/.cache/megalith; empty when none of them is set.
+std::string cache_folder();
+
+/// One file of that folder, made of other files and used instead of them in later runs. Its name says what it
+/// was made of, so it is never out of date: changed files have another one. A folder that cannot be read or
+/// written is as good as an empty one. Processes may read and write the same one at once.
+class CachedFile {
+ public:
+  /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is a hash of what they are made
+  /// from.
+  CachedFile(std::string_view kind, int form, uint64_t source);
+
+  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
+  /// changed, only replaced.
+  class Contents {
+   public:
+    explicit Contents(MappedFile file, size_t from) : file_(std::move(file)), from_(from) {}
+    std::string_view text() const { return file_.text().substr(from_); }
+
+   private:
+    MappedFile file_;
+    size_t from_;
+  };
+  /// The contents, if they are there and whole, else null. Of a damaged file a line goes to the log.
+  std::shared_ptr<const Contents> load() const;
+  /// Quietly does nothing where it cannot be written. Removes what older forms kept of the same source.
+  void store(std::string_view contents) const;
+
+  const std::string& path() const { return path_; }  // empty: there is no folder
+
+ private:
+  std::string path_;
+  std::vector<std::string> older_;  // paths
+};
+
+}  // namespace megalith

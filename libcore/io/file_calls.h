@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// What the files of io/ share of the system's calls.
+
+namespace megalith {
+
+/// Throws kIo with errno's reason.
+[[noreturn]] void fail_write(const char* doing, const std::string& path);
+
+/// kData: the file ends at byte `end`, it had `size` when it was opened.
+[[noreturn]] void fail_cut(const std::string& path, uint64_t end, uint64_t size);
+
+/// A path to what `fd` has open, also when it has no name.
+std::string link_of(int fd);
+
+/// fsync: what was written to the file survives a power failure. kIo with `path`.
+void sync_to_disk(int fd, const std::string& path);
+
+/// Writes all bytes where the file stands, through the page cache. kIo with `path`.
+void append_all(int fd, std::string_view bytes, const std::string& path);
+
+struct BytesToWrite {
+  uint64_t offset;
+  const void* data;
+  size_t bytes;
+};
+/// Writes all bytes at their place through the page cache, in calls of kWritePiece. kIo with `path`; the
+/// first of them may be written then.
+void write_at_place(int fd, const BytesToWrite& wish, const std::string& path);
+
+struct BytesToRead {
+  uint64_t offset;
+  void* out;
+  size_t bytes;
+};
+/// Bytes read: fewer than wished at the end of the file. kIo with `path`.
+size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path);
+
+}  // namespace megalith

@@ -1,0 +1,59 @@
+#include "libcore/io/stop_signal.h"
+
+#include <iterator>
+
+namespace megalith {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+volatile std::sig_atomic_t received = 0;
+const Interrupt* waker = nullptr;
+
+void on_signal(int number) {
+  if (number == SIGINT && received == SIGINT) {
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
+  received = number;
+  if (waker) waker->set();  // a write(2), which a handler may do
+}
+
+}  // namespace
+
+StopSignal::StopSignal(const Interrupt* wake) {
+  received = 0;
+  waker = wake;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;  // reads and writes of the step go on
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
+}
+
+StopSignal::~StopSignal() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  waker = nullptr;
+}
+
+int StopSignal::number() const {
+  return received;
+}
+
+bool StopSignal::asked() const {
+  return received != 0;
+}
+
+std::string_view StopSignal::name() const {
+  switch (received) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    case SIGUSR1:
+      return "SIGUSR1";
+    default:
+      return "";
+  }
+}
+
+}  // namespace megalith

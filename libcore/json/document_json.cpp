@@ -1,0 +1,563 @@
+#include "libcore/json/document_json.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <simdjson.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/json/json_text_inl.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr size_t kSeenKeys = 5;
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_high(uint32_t unit) {
+  return (unit & 0xFC00) == 0xD800;
+}
+bool is_low(uint32_t unit) {
+  return (unit & 0xFC00) == 0xDC00;
+}
+
+char* behind_digits(char* at, const char* end) {
+  while (at < end && is_digit(*at)) ++at;
+  return at;
+}
+/// `at` itself where no exponent stands.
+char* behind_exponent(char* at, const char* end) {
+  if (at == end || (*at != 'e' && *at != 'E')) return at;
+  char* digits = at + 1;
+  if (digits < end && (*digits == '+' || *digits == '-')) ++digits;
+  return digits < end && is_digit(*digits) ? behind_digits(digits, end) : at;
+}
+
+/// A bit for each of 64 bytes that is a quote, a backslash or a control character.
+uint64_t specials_of(const char* at) {
+  uint64_t mask = 0;
+  for (int i = 0; i < 64; i += Generic::kBytes) mask |= Generic::specials(Generic::load(at + i)) << i;
+  return mask;
+}
+
+/// Passes over plain text and the usual escapes; the first quote, control character, \u or wrong escape of
+/// [at, end) (on its backslash), or end. `escaped` is set when an escape was passed.
+char* skip_plain(char* at, char* end, bool& escaped) {
+  while (end - at > 64) {
+    uint64_t mask = specials_of(at);
+    size_t place = 64;
+    while (mask != 0) {
+      place = static_cast<size_t>(std::countr_zero(mask));
+      if (at[place] != '\\') return at + place;
+      const char meant = kEscapes[index_of(at[place + 1])];
+      if (meant == 0 || meant == 'u') return at + place;
+      escaped = true;
+      place += 2;
+      mask = place < 64 ? mask & (~uint64_t{0} << place) : 0;
+    }
+    at += std::max<size_t>(place, 64);
+  }
+  while (at < end && *at != '"' && static_cast<unsigned char>(*at) > 0x1f) {
+    if (*at == '\\') {
+      const char meant = end - at > 1 ? kEscapes[index_of(at[1])] : '\0';
+      if (meant == 0 || meant == 'u') return at;
+      escaped = true;
+      ++at;
+    }
+    ++at;
+  }
+  return at;
+}
+
+/// The low half at `at` when \uDC00-\uDFFF stands there.
+std::optional<uint32_t> read_low_half(const char* at, const char* end) {
+  if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return std::nullopt;
+  const uint32_t unit = read_hex4(at + 2, end);
+  return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
+}
+
+/// Copies `n` < 16 bytes to `out` <= at in exact pieces: what stands behind them may not be touched.
+void copy_short(char* out, const char* at, size_t n) {
+  const auto piece = [&](size_t bytes) {
+    if ((n & bytes) == 0) return;
+    char word[8];
+    std::memcpy(word, at, bytes);
+    std::memcpy(out, word, bytes);
+    at += bytes;
+    out += bytes;
+  };
+  piece(8);
+  piece(4);
+  piece(2);
+  piece(1);
+}
+
+/// Decodes \uXXXX, and the low half behind it, from `at` on; moves both on.
+void decode_unit(const char*& at, const char* end, char*& out) {
+  uint32_t c = read_hex4(at + 2, end);
+  at += 6;
+  if (is_high(c)) {
+    if (const std::optional<uint32_t> low = read_low_half(at, end)) {
+      c = 0x10000 + ((c & 0x3FF) << 10) + (*low & 0x3FF);
+      at += 6;
+    }
+  }
+  out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
+}
+
+/// Decodes the escapes of [at, end), already found well-formed, to `out` <= at; returns the end of the text.
+/// An escape is never shorter than what it stands for. (A lone surrogate gives three bytes that equal no
+/// UTF-8 text.)
+char* unescape(const char* at, const char* end, char* out) {
+  const auto decode = [&] {  // from the backslash at `at` on
+    do {
+      if (at[1] == 'u') {
+        decode_unit(at, end, out);
+      } else {
+        *out++ = kEscapes[index_of(at[1])];
+        at += 2;
+      }
+    } while (at < end && *at == '\\');
+  };
+  while (end - at >= Bytes16::kBytes) {
+    const Bytes16 x = Bytes16::load(at);
+    const unsigned mask = x.is('\\').bits();
+    const auto plain = static_cast<size_t>(std::countr_zero(mask | 0x10000u));
+    if (at - out >= Bytes16::kBytes || mask == 0)
+      x.store(out);  // ends before the next byte to be read
+    else
+      copy_short(out, at, plain);
+    at += plain;
+    out += plain;
+    if (mask != 0) decode();
+  }
+  while (at < end) {
+    if (*at == '\\')
+      decode();
+    else
+      *out++ = *at++;
+  }
+  return out;
+}
+
+/// One character at `at` for a message: a whole UTF-8 character, or one byte.
+std::string_view character(const char* at, const char* end) {
+  size_t n = 1;
+  while (at + n < end && n < 4 && (static_cast<unsigned char>(at[n]) & 0xC0) == 0x80) ++n;
+  return {at, n};
+}
+
+}  // namespace
+
+const char* name(DocumentFault fault) {
+  switch (fault) {
+    case DocumentFault::kInvalidUtf8:
+      return "invalid UTF-8";
+    case DocumentFault::kByteOrderMark:
+      return "byte order mark inside the input";
+    case DocumentFault::kSyntax:
+      return "malformed JSON";
+    case DocumentFault::kControlCharacter:
+      return "raw control character in a string";
+    case DocumentFault::kTooDeep:
+      return "nested too deeply";
+    case DocumentFault::kTrailing:
+      return "text after the JSON value";
+    case DocumentFault::kNotObject:
+      return "not a JSON object";
+    case DocumentFault::kMissingKey:
+      return "missing key";
+    case DocumentFault::kWrongType:
+      return "value is not text";
+    case DocumentFault::kLoneSurrogate:
+      return "lone surrogate";
+    case DocumentFault::kTooLong:
+      return "too long";
+    case DocumentFault::kRefused:
+      return "refused by the tokenizer";
+  }
+  return "";
+}
+
+const char* DocumentParser::article_and_name(Kind kind) {
+  switch (kind) {
+    case Kind::kAbsent:
+      return "nothing";
+    case Kind::kString:
+      return "a string";
+    case Kind::kList:
+      return "a list";
+    case Kind::kObject:
+      return "an object";
+    case Kind::kNumber:
+      return "a number";
+    case Kind::kTrue:
+      return "true";
+    case Kind::kFalse:
+      return "false";
+    case Kind::kNull:
+      return "null";
+  }
+  return "";
+}
+
+DocumentParser::DocumentParser(std::vector<std::string> keys) : json_text_(json_text(chosen_isa())) {
+  for (const std::string& key : keys) {
+    slots_.emplace_back(key, std::vector<std::string>{key});
+    chosen_.push_back(chosen_.size());
+  }
+  paths_.resize(keys.size());
+  for (size_t k = 0; k < keys.size(); ++k) {
+    std::vector<std::string> path = split(keys[k], '.');
+    if (path.size() == 1) continue;
+    paths_[k] = slots_.size();
+    deepest_ = std::max(deepest_, path.size());
+    slots_.emplace_back(std::move(keys[k]), std::move(path));
+  }
+}
+
+std::optional<DocumentProblem> DocumentParser::parse(std::span<char> line) {
+  start(line);
+  if (!check_bytes() || !scan() || !check_slots()) return std::move(problem_);
+  for (const size_t slot : chosen_) decode(slots_[slot]);
+  return std::nullopt;
+}
+
+void DocumentParser::start(std::span<char> line) {
+  begin_ = at_ = line.data();
+  end_ = begin_ + line.size();
+  depth_ = 0;
+  root_ = Kind::kAbsent;
+  slot_ = nullptr;
+  seen_keys_.clear();
+  problem_.reset();
+  if (line.size() <= kDecodedInPlace && decoded_.capacity() < line.size() + JsonText::kSlack)
+    decoded_.reserve(std::max(2 * decoded_.capacity(), line.size() + JsonText::kSlack));
+  decoded_end_ = decoded_.data();
+  for (Slot& slot : slots_) {
+    slot.kind = slot.element = Kind::kAbsent;
+    slot.matched = 0;
+    slot.literals.clear();
+    slot.texts.clear();
+  }
+}
+
+/// Python decodes the line before json.loads sees it, so bad bytes come first.
+bool DocumentParser::check_bytes() {
+  const std::string_view line(begin_, static_cast<size_t>(end_ - begin_));
+  if (!simdjson::validate_utf8(line.data(), line.size())) {
+    const char* bad = begin_ + valid_utf8_prefix(line);
+    return reject(DocumentFault::kInvalidUtf8, bad, "found " + quote({bad, 1}));
+  }
+  if (line.starts_with(kByteOrderMark))
+    return reject(DocumentFault::kByteOrderMark, begin_, "it may only be the first bytes of an input");
+  return true;
+}
+
+/// One turn per value, key or separator; the open lists and objects are in objects_, so depth costs no stack.
+bool DocumentParser::scan() {
+  State state = State::kValue;
+  bool good = true;
+  while (good && state != State::kDone) {
+    skip_blanks();
+    if (state == State::kValue)
+      good = scan_value(state);
+    else if (state == State::kKey)
+      good = scan_key(state);
+    else
+      good = scan_after_value(state);
+  }
+  if (!good) return false;
+  skip_blanks();
+  if (at_ != end_)
+    return reject(DocumentFault::kTrailing, at_,
+                  "found " + quote(character(at_, end_)) + ", wanted the end of the line");
+  return true;
+}
+
+bool DocumentParser::scan_value(State& state) {
+  const char c = at_ < end_ ? *at_ : '\0';
+  if (c == '{' || c == '[') return open(c == '{', state);
+  state = State::kAfterValue;
+  if (c != '"') return scan_other();
+  const char* const begin = at_;
+  Literal literal;
+  if (!(wants_string() ? scan_text(literal) : scan_string(literal))) return false;
+  note(Kind::kString, begin, &literal);
+  return true;
+}
+
+bool DocumentParser::open(bool object, State& state) {
+  const Kind kind = object ? Kind::kObject : Kind::kList;
+  if (depth_ == kMaxDocumentDepth)
+    return reject(DocumentFault::kTooDeep, at_,
+                  concat("more than ", kMaxDocumentDepth, " lists and objects inside one another"));
+  note(kind, at_);
+  objects_[depth_++] = object;
+  ++at_;
+  skip_blanks();
+  if (at_ < end_ && *at_ == (object ? '}' : ']'))
+    close(state);
+  else
+    state = object ? State::kKey : State::kValue;
+  return true;
+}
+
+void DocumentParser::close(State& state) {
+  ++at_;
+  --depth_;
+  state = State::kAfterValue;
+}
+
+bool DocumentParser::scan_key(State& state) {
+  if (at_ == end_ || *at_ != '"') return reject_unexpected("a key in double quotes");
+  Literal key;
+  if (!scan_string(key)) return false;
+  if (depth_ <= deepest_) slot_ = enter_key(key);
+  if (depth_ == 1 && seen_keys_.size() < kSeenKeys) seen_keys_.push_back(key);
+  skip_blanks();
+  if (at_ == end_ || *at_ != ':') return reject_unexpected("':'");
+  ++at_;
+  state = State::kValue;
+  return true;
+}
+
+bool DocumentParser::scan_after_value(State& state) {
+  if (depth_ == 0) {
+    state = State::kDone;
+    return true;
+  }
+  const bool object = objects_[depth_ - 1];
+  const char c = at_ < end_ ? *at_ : '\0';
+  if (c == (object ? '}' : ']')) {
+    close(state);
+    return true;
+  }
+  if (c != ',') return reject_unexpected(object ? "',' or '}'" : "',' or ']'");
+  ++at_;
+  state = object ? State::kKey : State::kValue;
+  return true;
+}
+
+/// at_ is on the opening quote; afterwards behind the closing one.
+bool DocumentParser::scan_string(Literal& literal) {
+  const char* const opening = at_;
+  char* at = at_ + 1;
+  literal.begin = at;
+  for (;;) {
+    at = skip_plain(at, end_, literal.escaped);
+    if (at == end_) return reject(DocumentFault::kSyntax, opening, "the string that begins here has no end");
+    if (*at == '"') break;
+    if (*at != '\\') return reject_control(at);
+    do {
+      if (!scan_escape(at, literal)) return false;
+    } while (end_ - at > 1 && at[0] == '\\' && at[1] == 'u');
+  }
+  literal.end = at;
+  at_ = at + 1;
+  return true;
+}
+
+/// Whether a string that begins here is (or is in) the value of a wanted key, and may be decoded at once.
+bool DocumentParser::wants_string() const {
+  if (!slot_ || end_ - begin_ > static_cast<ptrdiff_t>(kDecodedInPlace)) return false;
+  return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
+}
+
+/// The same, in one pass with decoding: `literal` is then the text, in the line when nothing was escaped.
+bool DocumentParser::scan_text(Literal& literal) {
+  const char* const opening = at_;
+  literal.begin = at_ + 1;
+  JsonText::Stop stop{json_text_.find_special(at_ + 1, end_), literal.begin};
+  const auto plain = static_cast<size_t>(stop.at - literal.begin);
+  const bool escaped = stop.at < end_ && *stop.at == '\\';
+  if (escaped) {
+    std::memcpy(decoded_end_, literal.begin, plain);
+    literal.begin = decoded_end_;
+  }
+  stop.out = literal.begin + plain;
+  while (escaped) {
+    stop = json_text_.decode(stop.at, end_, stop.out);
+    if (stop.at == end_ || *stop.at != '\\') break;
+    const char* from = stop.at;  // half a pair, or no escape
+    char* at = begin_ + (stop.at - begin_);
+    if (!scan_escape(at, literal)) return false;
+    decode_unit(from, end_, stop.out);
+    stop.at = at;
+  }
+  if (stop.at == end_)
+    return reject(DocumentFault::kSyntax, opening, "the string that begins here has no end");
+  if (*stop.at != '"') return reject_control(stop.at);
+  literal.end = stop.out;
+  literal.escaped = false;
+  if (escaped) decoded_end_ = stop.out;
+  at_ = begin_ + (stop.at - begin_) + 1;
+  return true;
+}
+
+bool DocumentParser::reject_control(const char* at) {
+  return reject(DocumentFault::kControlCharacter, at, "found " + quote({at, 1}) + ", wanted it escaped");
+}
+
+/// \u, or what is no escape.
+bool DocumentParser::scan_escape(char*& at, Literal& literal) {
+  literal.escaped = true;
+  const char* const backslash = at;
+  if (end_ - at < 2 || at[1] != 'u')
+    return reject(DocumentFault::kSyntax, backslash, "no JSON escape begins with this backslash");
+  const uint32_t unit = read_hex4(at + 2, end_);
+  if (unit == kNoUnit) return reject(DocumentFault::kSyntax, backslash, "\\u wants four hexadecimal digits");
+  at += 6;
+  if (is_high(unit) && read_low_half(at, end_))
+    at += 6;
+  else if ((is_high(unit) || is_low(unit)) && !literal.lone_surrogate)
+    literal.lone_surrogate = backslash;
+  return true;
+}
+
+/// Numbers and words. A number ends where its grammar ends; what follows is then the unexpected thing.
+bool DocumentParser::scan_other() {
+  const char* const begin = at_;
+  Kind kind = Kind::kNumber;
+  if (skip_word("null"))
+    kind = Kind::kNull;
+  else if (skip_word("true"))
+    kind = Kind::kTrue;
+  else if (skip_word("false"))
+    kind = Kind::kFalse;
+  else if (!skip_word("NaN") && !skip_word("Infinity") && !skip_word("-Infinity") && !skip_number())
+    return reject_unexpected("a JSON value");
+  note(kind, begin);
+  return true;
+}
+
+bool DocumentParser::skip_word(std::string_view word) {
+  if (!std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(word)) return false;
+  at_ += word.size();
+  return true;
+}
+
+bool DocumentParser::skip_number() {
+  char* at = at_;
+  if (at < end_ && *at == '-') ++at;
+  if (at == end_ || !is_digit(*at)) return false;
+  at = *at == '0' ? at + 1 : behind_digits(at, end_);
+  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = behind_digits(at + 1, end_);
+  at_ = behind_exponent(at, end_);
+  return true;
+}
+
+void DocumentParser::skip_blanks() {
+  while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+}
+
+/// A value begins at `at`, inside depth_ open levels. Only the root, the value of a wanted key and the
+/// elements of its list matter.
+void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
+  if (depth_ == 0) root_ = kind;
+  if (!slot_) return;
+  if (depth_ == slot_depth_) {
+    slot_->kind = kind;
+    slot_->at = at;
+    if (literal) slot_->literals.push_back(*literal);
+  } else if (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList) {
+    if (literal) {
+      slot_->literals.push_back(*literal);
+    } else if (slot_->element == Kind::kAbsent) {
+      slot_->element = kind;
+      slot_->element_at = at;
+    }
+  }
+}
+
+std::string_view DocumentParser::text_of(const Literal& key) {
+  const std::string_view text(key.begin, static_cast<size_t>(key.end - key.begin));
+  if (!key.escaped) return text;
+  key_text_.resize(text.size());
+  key_text_.resize(static_cast<size_t>(unescape(key.begin, key.end, key_text_.data()) - key_text_.data()));
+  return key_text_;
+}
+
+/// The slot whose value follows this key, emptied: a later occurrence replaces an earlier one.
+DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
+  const std::string_view text = text_of(key);
+  slot_depth_ = depth_;
+  Slot* found = nullptr;
+  for (Slot& slot : slots_)
+    if (enter_key(slot, depth_, text)) found = &slot;
+  return found;
+}
+
+/// Whether the key completes the slot's path. One that leads on replaces what an earlier one led to, too.
+bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
+  slot.matched = std::min(slot.matched, depth - 1);
+  if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;
+  slot.matched = depth;
+  slot.kind = slot.element = Kind::kAbsent;
+  slot.literals.clear();
+  return depth == slot.path.size();
+}
+
+bool DocumentParser::check_slots() {
+  if (root_ != Kind::kObject)
+    return reject(DocumentFault::kNotObject, begin_,
+                  concat("found ", article_and_name(root_), ", wanted {…}"));
+  for (size_t k = 0; k < chosen_.size(); ++k) {
+    const bool absent = slots_[k].kind == Kind::kAbsent;
+    chosen_[k] = absent && paths_[k] ? *paths_[k] : k;
+    if (!check_slot(slots_[chosen_[k]])) return false;
+  }
+  return true;
+}
+
+bool DocumentParser::check_slot(const Slot& slot) {
+  if (slot.kind == Kind::kAbsent) {
+    std::string seen;
+    for (const Literal& key : seen_keys_)
+      seen += (seen.empty() ? "" : ", ") + quote({key.begin, static_cast<size_t>(key.end - key.begin)});
+    return reject(
+        DocumentFault::kMissingKey, begin_,
+        concat("no ", quote(slot.key), seen.empty() ? "; the object is empty" : "; the line has ", seen));
+  }
+  if (slot.kind != Kind::kString && slot.kind != Kind::kList)
+    return reject(DocumentFault::kWrongType, slot.at,
+                  concat(quote(slot.key), " is ", article_and_name(slot.kind),
+                         ", wanted a string or a list of strings"));
+  if (slot.element != Kind::kAbsent)
+    return reject(DocumentFault::kWrongType, slot.element_at,
+                  concat(quote(slot.key), " is a list that holds ", article_and_name(slot.element),
+                         ", wanted only strings"));
+  for (const Literal& literal : slot.literals) {
+    if (literal.lone_surrogate)
+      return reject(DocumentFault::kLoneSurrogate, literal.lone_surrogate,
+                    concat(std::string_view(literal.lone_surrogate, 6), " stands without its other half"));
+  }
+  return true;
+}
+
+void DocumentParser::decode(Slot& slot) {
+  for (const Literal& literal : slot.literals) {
+    const char* end = literal.escaped ? unescape(literal.begin, literal.end, literal.begin) : literal.end;
+    slot.texts.emplace_back(literal.begin, static_cast<size_t>(end - literal.begin));
+  }
+}
+
+bool DocumentParser::reject(DocumentFault fault, const char* at, std::string detail) {
+  problem_ = {fault, static_cast<size_t>(at - begin_), std::move(detail)};
+  return false;
+}
+
+bool DocumentParser::reject_unexpected(const char* wanted) {
+  if (at_ == end_) return reject(DocumentFault::kSyntax, at_, concat("the line ends, wanted ", wanted));
+  return reject(DocumentFault::kSyntax, at_,
+                concat("found ", quote(character(at_, end_)), ", wanted ", wanted));
+}
+
+}  // namespace megalith

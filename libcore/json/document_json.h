@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/byte_buffer.h"
+#include "libcore/json/json_text.h"
+
+namespace megalith {
+
+/// Why a line of a corpus is refused. The order is that of the summary.
+enum class DocumentFault : uint8_t {
+  kInvalidUtf8,
+  kByteOrderMark,     // EF BB BF anywhere but in the first bytes of an input
+  kSyntax,            // not JSON
+  kControlCharacter,  // a raw character below U+0020 inside a string
+  kTooDeep,
+  kTrailing,       // text after the JSON value
+  kNotObject,      // a JSON value, but not {...}
+  kMissingKey,     // a wanted key is absent
+  kWrongType,      // a wanted key holds neither a string nor a list of strings
+  kLoneSurrogate,  // a wanted string holds half of a \uD800-\uDFFF pair
+  kTooLong,        // longer than the user allows; found by the caller
+  kRefused         // the tokenizer does not take the text; found by the caller
+};
+constexpr size_t kDocumentFaults = 12;
+const char* name(DocumentFault fault);  // "invalid UTF-8", for messages
+
+struct DocumentProblem {
+  DocumentFault fault;
+  size_t byte;         // offset in the line, from 0
+  std::string detail;  // what was found there and what was wanted
+};
+
+/// Lists and objects may be nested this deep: Python's default recursion limit, which json.loads runs into.
+constexpr size_t kMaxDocumentDepth = 1000;
+
+/// Takes the texts of wanted keys out of one line of loose JSON, with the semantics of Python's
+/// json.loads(line)[key] on strictly decoded UTF-8: of duplicate keys the last wins, escaped key names match,
+/// NaN, Infinity and numbers of any size pass, raw control characters and trailing text do not. Two things
+/// are stricter: a lone surrogate in a wanted string is refused here (in Megatron it fails in the tokenizer),
+/// and a nesting deeper than kMaxDocumentDepth. One thing is more: where the line has no key "meta.text", the
+/// wanted key "meta.text" is key "text" of the object under key "meta".
+///
+/// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
+/// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
+/// behind it for all others. This one is a single pass that looks at many bytes at a time inside strings and
+/// decodes the wanted ones on the way (json/json_text.h), and builds nothing for values that nobody asked
+/// for. (UTF-8 is validated by simdjson.)
+///
+/// Not thread-safe; one per worker. Keeps its memory from line to line.
+class DocumentParser {
+ public:
+  explicit DocumentParser(std::vector<std::string> keys);
+
+  /// Lines longer than this are decoded where they lie, so that they are in memory once.
+  static constexpr size_t kDecodedInPlace = size_t{1} << 20;
+
+  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a line of
+  /// more than kDecodedInPlace bytes and without a problem is changed: escapes in its wanted strings are
+  /// decoded in place.
+  std::optional<DocumentProblem> parse(std::span<char> line);
+
+  /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed
+  /// line, or (when something was escaped) in the parser's memory until the next parse().
+  std::span<const std::string_view> texts(size_t key) const { return slots_[chosen_[key]].texts; }
+  bool is_list(size_t key) const { return slots_[chosen_[key]].kind == Kind::kList; }
+
+ private:
+  enum class Kind : uint8_t { kAbsent, kString, kList, kObject, kNumber, kTrue, kFalse, kNull };
+  enum class State : uint8_t { kValue, kKey, kAfterValue, kDone };
+  struct Literal {  // a string, without its quotes
+    char* begin = nullptr;
+    char* end = nullptr;
+    bool escaped = false;
+    const char* lone_surrogate = nullptr;  // its backslash
+  };
+  struct Slot {  // what the last occurrence of a wanted key holds
+    Slot(std::string name, std::vector<std::string> names) : key(std::move(name)), path(std::move(names)) {}
+    std::string key;
+    std::vector<std::string> path;  // the key as it stands in the line, or the names on the way to it
+    size_t matched = 0;             // names of the path that lead to where the parser is
+    Kind kind = Kind::kAbsent;
+    const char* at = nullptr;      // the value
+    Kind element = Kind::kAbsent;  // first element of the list that is no string, and where
+    const char* element_at = nullptr;
+    std::vector<Literal> literals;
+    std::vector<std::string_view> texts;
+  };
+  static const char* article_and_name(Kind kind);
+
+  void start(std::span<char> line);
+  bool check_bytes();
+  bool scan();
+  bool scan_value(State& state);
+  bool scan_key(State& state);
+  bool scan_after_value(State& state);
+  bool open(bool object, State& state);
+  void close(State& state);
+  bool scan_string(Literal& literal);
+  bool wants_string() const;
+  bool scan_text(Literal& literal);
+  bool scan_escape(char*& at, Literal& literal);
+  bool scan_other();
+  bool skip_word(std::string_view word);
+  bool skip_number();
+  void skip_blanks();
+  void note(Kind kind, const char* at, const Literal* literal = nullptr);
+  Slot* enter_key(const Literal& key);
+  static bool enter_key(Slot& slot, size_t depth, std::string_view text);
+  std::string_view text_of(const Literal& key);
+  bool check_slots();
+  bool check_slot(const Slot& slot);
+  void decode(Slot& slot);
+  bool reject(DocumentFault fault, const char* at, std::string detail);
+  bool reject_unexpected(const char* wanted);
+  bool reject_control(const char* at);
+
+  const JsonText& json_text_;
+  ByteBuffer decoded_;  // texts that had escapes, end to end; only its capacity is used
+  char* decoded_end_ = nullptr;
+  std::vector<Slot> slots_;                   // one per key, behind them one for each path
+  std::vector<size_t> chosen_;                // for each key, the slot that serves it in this line
+  std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path
+  size_t deepest_ = 1;                        // names of the longest path
+  std::string key_text_;                      // an escaped key, decoded
+  std::vector<Literal> seen_keys_;            // the first few of the top level, for messages
+  bool objects_[kMaxDocumentDepth];           // whether each open level is an object
+  size_t depth_ = 0;
+  Kind root_ = Kind::kAbsent;
+  Slot* slot_ = nullptr;   // the wanted key whose value is being read
+  size_t slot_depth_ = 1;  // levels open around that key
+  char* begin_ = nullptr;
+  char* at_ = nullptr;
+  char* end_ = nullptr;
+  std::optional<DocumentProblem> problem_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,249 @@
+#include "libcore/json/json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+
+#include <simdjson.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kDepth = 256;
+
+Json::Object object_from(simdjson::dom::object object, std::string_view name);
+
+Json value_from(simdjson::dom::element element, std::string_view name) {
+  using simdjson::dom::element_type;
+  switch (element.type()) {
+    case element_type::NULL_VALUE:
+      return {};
+    case element_type::BOOL:
+      return bool{element};
+    case element_type::INT64:
+      return int64_t{element};
+    case element_type::UINT64:
+      return uint64_t{element};
+    case element_type::DOUBLE:
+      return double{element};
+    case element_type::STRING:
+      return std::string(std::string_view(element));
+    case element_type::ARRAY: {
+      Json::Array out;
+      for (simdjson::dom::element item : simdjson::dom::array(element)) out.push_back(value_from(item, name));
+      return out;
+    }
+    case element_type::OBJECT:
+      return object_from(simdjson::dom::object(element), name);
+  }
+  fail(ErrorKind::kInternal, name, ": unknown JSON element");
+}
+
+Json::Object object_from(simdjson::dom::object object, std::string_view name) {
+  Json::Object out;
+  std::unordered_set<std::string_view> seen;
+  for (auto [key, value] : object) {
+    if (!seen.insert(key).second)
+      fail(ErrorKind::kData, name, ": key ", quote(key), " stands twice in one object");
+    out.emplace_back(std::string(key), value_from(value, name));
+  }
+  return out;
+}
+
+void dump_number(std::string& out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  const std::string text = format_double(value);
+  out += text;
+  if (text.find_first_of(".eE") == std::string::npos)
+    out += ".0";  // stays a floating-point number when read back
+}
+
+struct Dumper {
+  std::string out;
+  int indent;
+
+  void line(int depth) {
+    if (indent == 0) return;
+    out += '\n';
+    out.append(static_cast<size_t>(indent * depth), ' ');
+  }
+  void between(bool first, int depth) {
+    if (!first) out += indent == 0 ? ", " : ",";
+    line(depth);
+  }
+  void value(const Json& json, int depth) {
+    if (json.is_null()) out += "null";
+    if (json.is_bool()) out += json.as_bool() ? "true" : "false";
+    if (json.is_int()) out += std::to_string(json.as_int());
+    if (json.is_number() && !json.is_int()) dump_number(out, json.as_double());
+    if (json.is_string()) out += json_quote(json.as_string());
+    if (json.is_array()) array(json.as_array(), depth);
+    if (json.is_object()) object(json.as_object(), depth);
+  }
+  void array(const Json::Array& items, int depth) {
+    out += '[';
+    for (size_t i = 0; i < items.size(); ++i) {
+      between(i == 0, depth + 1);
+      value(items[i], depth + 1);
+    }
+    if (!items.empty()) line(depth);
+    out += ']';
+  }
+  void object(const Json::Object& members, int depth) {
+    out += '{';
+    for (size_t i = 0; i < members.size(); ++i) {
+      between(i == 0, depth + 1);
+      out += json_quote(members[i].first);
+      out += ": ";
+      value(members[i].second, depth + 1);
+    }
+    if (!members.empty()) line(depth);
+    out += '}';
+  }
+};
+
+constexpr size_t kLongInteger = 19;  // digits from which an integer may not fit 64 bits
+
+bool fits_64_bits(std::string_view digits, bool negative) {
+  uint64_t value = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return result.ec == std::errc() && (!negative || value <= uint64_t{1} << 63);
+}
+
+// simdjson refuses integers beyond 64 bits; ".0" behind them makes them doubles. (Hugging Face's
+// tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 where there is no limit.)
+std::string with_long_integers_as_doubles(std::string_view text) {
+  const auto one_of = [](std::string_view some, char c) { return some.find(c) != std::string_view::npos; };
+  std::string out;
+  bool in_string = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    const bool fraction = !out.empty() && one_of(".eE+", out.back());
+    out += text.substr(at, end - at);
+    const char next = end < text.size() ? text[end] : '\0';
+    if (!in_string && !fraction && end - at >= kLongInteger && !one_of(".eE", next) &&
+        !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-'))
+      out += ".0";
+    if (end < text.size()) out += next;
+    if (in_string && next == '\\' && end + 1 < text.size()) out += text[end + 1];
+    at = end + (in_string && next == '\\' ? 2 : 1);
+    if (next == '"') in_string = !in_string;
+  }
+  return out;
+}
+
+template <class T, class V>
+auto& get_as(V& value, const char* wanted) {
+  auto* held = std::get_if<T>(&value);
+  if (!held) fail(ErrorKind::kData, "JSON value is not ", wanted);
+  return *held;
+}
+
+}  // namespace
+
+Json::Json(uint64_t value) {
+  if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    value_ = static_cast<int64_t>(value);
+  else
+    value_ = static_cast<double>(value);
+}
+
+Json Json::parse(std::string_view text, std::string_view name) {
+  simdjson::dom::parser parser;
+  if (const auto error = parser.allocate(text.size() + text.size() / kLongInteger + 64, kDepth); error)
+    fail(ErrorKind::kData, name, ": ", simdjson::error_message(error));
+  simdjson::dom::element root;
+  auto error = parser.parse(simdjson::padded_string(text)).get(root);
+  if (error)  // its code depends on simdjson's version; other faults stay faults
+    error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
+  if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
+  return value_from(root, name);
+}
+
+Json Json::load(const std::string& path) {
+  return parse(read_file(path), path);
+}
+
+bool Json::as_bool() const {
+  return get_as<bool>(value_, "true or false");
+}
+int64_t Json::as_int() const {
+  return get_as<int64_t>(value_, "an integer");
+}
+double Json::as_double() const {
+  if (is_int()) return static_cast<double>(as_int());
+  return get_as<double>(value_, "a number");
+}
+const std::string& Json::as_string() const {
+  return get_as<std::string>(value_, "a string");
+}
+const Json::Array& Json::as_array() const {
+  return get_as<Array>(value_, "an array");
+}
+const Json::Object& Json::as_object() const {
+  return get_as<Object>(value_, "an object");
+}
+Json::Array& Json::as_array() {
+  return get_as<Array>(value_, "an array");
+}
+Json::Object& Json::as_object() {
+  return get_as<Object>(value_, "an object");
+}
+
+const Json* Json::find(std::string_view key) const {
+  const auto* members = std::get_if<Object>(&value_);
+  if (!members) return nullptr;
+  const auto it =
+      std::find_if(members->begin(), members->end(), [&](const Member& m) { return m.first == key; });
+  return it == members->end() ? nullptr : &it->second;
+}
+
+const Json& Json::operator[](std::string_view key) const {
+  const Json* value = find(key);
+  if (!value) fail(ErrorKind::kData, "JSON object has no key ", quote(key));
+  return *value;
+}
+
+Json& Json::set(std::string key, Json value) {
+  Object& members = as_object();
+  for (Member& member : members)
+    if (member.first == key) return member.second = std::move(value);
+  return members.emplace_back(std::move(key), std::move(value)).second;
+}
+
+std::string Json::dump(int indent) const {
+  Dumper dumper{{}, indent};
+  dumper.value(*this, 0);
+  return std::move(dumper.out);
+}
+
+std::string json_quote(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  constexpr std::string_view kMarked = "\"\\\n\t\r\b\f", kMarks = "\"\\ntrbf";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (const size_t marked = kMarked.find(c); marked != std::string_view::npos) {
+      out += '\\';
+      out += kMarks[marked];
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace megalith

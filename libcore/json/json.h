@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace megalith {
+
+/// A JSON value of a configuration, an index or a metrics line (not of a corpus: see json/document_json.h).
+/// Objects keep the order in which members were added. Reading a member that is not there, or as the wrong
+/// type, throws kData and names the path.
+class Json {
+ public:
+  using Array = std::vector<Json>;
+  using Member = std::pair<std::string, Json>;
+  using Object = std::vector<Member>;
+
+  Json() = default;                            // null
+  Json(std::nullptr_t) {}                      // NOLINT(google-explicit-constructor): literals read as JSON
+  Json(bool value) : value_(value) {}          // NOLINT(google-explicit-constructor)
+  Json(int value) : value_(int64_t{value}) {}  // NOLINT(google-explicit-constructor)
+  Json(int64_t value) : value_(value) {}       // NOLINT(google-explicit-constructor)
+  Json(uint64_t value);                  // NOLINT(google-explicit-constructor): above 2^63-1 kept as double
+  Json(double value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  Json(const char* value) : value_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
+  Json(std::string value) : value_(std::move(value)) {}    // NOLINT(google-explicit-constructor)
+  Json(Array value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
+  Json(Object value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  static Json array() { return Json(Array{}); }
+  static Json object() { return Json(Object{}); }
+
+  /// Strict RFC 8259; an integer beyond 64 bits is kept as a double. `name` (a file name) begins every
+  /// message. Throws kData: duplicate keys are refused too.
+  static Json parse(std::string_view text, std::string_view name);
+  static Json load(const std::string& path);  // kNoInput, kData
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_bool() const { return std::holds_alternative<bool>(value_); }
+  bool is_int() const { return std::holds_alternative<int64_t>(value_); }
+  bool is_number() const { return is_int() || std::holds_alternative<double>(value_); }
+  bool is_string() const { return std::holds_alternative<std::string>(value_); }
+  bool is_array() const { return std::holds_alternative<Array>(value_); }
+  bool is_object() const { return std::holds_alternative<Object>(value_); }
+
+  bool as_bool() const;
+  int64_t as_int() const;
+  double as_double() const;  // an integer too
+  const std::string& as_string() const;
+  const Array& as_array() const;
+  const Object& as_object() const;
+  Array& as_array();
+  Object& as_object();
+
+  const Json* find(std::string_view key) const;        // nullptr when absent or not an object
+  const Json& operator[](std::string_view key) const;  // kData when absent
+  Json& set(std::string key, Json value);              // adds or replaces; returns the member's value
+  void push_back(Json value) { as_array().push_back(std::move(value)); }
+
+  /// Text of the value; indent 0 gives one line. Non-finite doubles are written as null. Non-ASCII stays
+  /// UTF-8.
+  std::string dump(int indent = 0) const;
+  bool operator==(const Json&) const = default;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
+};
+
+/// `text` as a JSON string literal with its quotes.
+std::string json_quote(std::string_view text);
+
+}  // namespace megalith

@@ -1,0 +1,274 @@
+#include "libcore/launch/environment.h"
+
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/launch/rank_table.h"
+
+namespace megalith {
+namespace {
+
+constexpr int kServerRanks = 4;  // of DLC's commands, without LOCAL_WORLD_SIZE
+
+/// How one kind of launcher numbers its ranks.
+struct Family {
+  const char* launcher;
+  const char *rank, *world, *local_rank, *local_world;  // variables; null: there is none
+  const char* only_with = nullptr;                      // the others say nothing without it
+};
+constexpr Family kRank = {"the environment", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+constexpr Family kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                             "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr Family kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
+// Without a step it is the batch script, which runs once.
+constexpr Family kSlurm = {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"};
+constexpr Family kPaddle = {"Paddle's launcher", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM",
+                            "PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_SIZE"};
+constexpr Family kAscend = {"the rank table", "RANK_ID", "RANK_SIZE", nullptr, nullptr};
+constexpr const Family* kFamilies[] = {&kRank, &kOpenMpi, &kPmi, &kSlurm, &kPaddle, &kAscend};  // precedence
+
+class Reader {
+ public:
+  Reader(const Environment& environment, const LaunchHints& hints)
+      : environment_(environment), hints_(hints) {}
+
+  std::string text(const char* name) const {
+    const char* const value = name ? environment_(name) : nullptr;
+    return value ? value : "";
+  }
+
+  /// kUsage when the variable is set to something else.
+  std::optional<int> number(const char* name, int least, int most) const {
+    const char* const value = name ? environment_(name) : nullptr;
+    if (!value) return std::nullopt;
+    const auto number = parse_int(value);
+    if (!number || *number < least || *number > most)
+      fail(ErrorKind::kUsage, name, '=', quote(value), " in the environment: wanted a number of at least ",
+           least, most < std::numeric_limits<int>::max() ? concat(" and at most ", most) : std::string(),
+           "; unset it when no launcher is to be obeyed");
+    return static_cast<int>(*number);
+  }
+
+  /// Rank and sizes as `family` gives them, checked against each other; nothing when it is silent.
+  std::optional<Launch> ranks(const Family& family) const {
+    constexpr int kMost = std::numeric_limits<int>::max();
+    if (family.only_with && text(family.only_with).empty()) return std::nullopt;
+    const auto rank = number(family.rank, 0, kMost), world = number(family.world, 1, kMost);
+    if (!rank && !world) return std::nullopt;
+    if (!rank || !world)
+      fail(ErrorKind::kUsage, rank ? family.rank : family.world, '=', rank ? *rank : *world,
+           " is in the environment, ", rank ? family.world : family.rank, " is not; give both or neither");
+    Launch launch{.rank = *rank,
+                  .world = *world,
+                  .local_rank = number(family.local_rank, 0, kMost),
+                  .local_world = number(family.local_world, 1, kMost),
+                  .launcher = family.launcher};
+    check(family, launch);
+    return launch;
+  }
+
+  void take_hints(const Family& family, Launch& launch) const {
+    if (hints_.local_rank && launch.local_rank && *hints_.local_rank != *launch.local_rank)
+      fail(ErrorKind::kUsage, "--local-rank ", *hints_.local_rank, " and ", family.local_rank, '=',
+           *launch.local_rank, " in the environment contradict each other");
+    if (hints_.local_rank) launch.local_rank = hints_.local_rank;
+    launch.token = job_token(environment_);
+  }
+
+  std::string address() const { return hints_.address.empty() ? text("MASTER_ADDR") : hints_.address; }
+
+  std::optional<int> port() const {
+    const auto given = number("MASTER_PORT", 1, 65535);
+    return hints_.port ? hints_.port : given;
+  }
+
+ private:
+  static void check(const Family& family, const Launch& launch) {
+    const auto contradict = [](const char* low, int a, const char* high, int b) {
+      fail(ErrorKind::kUsage, low, '=', a, " and ", high, '=', b,
+           " in the environment contradict each other");
+    };
+    if (launch.rank >= launch.world) contradict(family.rank, launch.rank, family.world, launch.world);
+    if (launch.local_world && *launch.local_world > launch.world)
+      contradict(family.local_world, *launch.local_world, family.world, launch.world);
+    const char* const among = launch.local_world ? family.local_world : family.world;
+    const int size = launch.local_world.value_or(launch.world);
+    if (launch.local_rank && *launch.local_rank >= size)
+      contradict(family.local_rank, *launch.local_rank, among, size);
+  }
+
+  const Environment& environment_;
+  const LaunchHints& hints_;
+};
+
+struct Endpoint {
+  std::string host;
+  int port;
+};
+
+Endpoint parse_endpoint(const char* variable, std::string text) {
+  if (const size_t scheme = text.find("://"); scheme != std::string::npos) text.erase(0, scheme + 3);
+  const size_t colon = text.rfind(':');
+  const auto port = colon == std::string::npos ? std::nullopt : parse_int(text.substr(colon + 1));
+  if (!port || *port < 1 || *port > 65535 || colon == 0)
+    fail(ErrorKind::kUsage, variable, '=', quote(text), " in the environment: wanted HOST:PORT");
+  return {text.substr(0, colon), static_cast<int>(*port)};
+}
+
+/// PADDLE_MASTER, else the first of all ranks' endpoints.
+std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch) {
+  const std::string list = read.text("PADDLE_TRAINER_ENDPOINTS");
+  const auto endpoints = split(list, ',');
+  if (!list.empty() && endpoints.size() != static_cast<size_t>(launch.world))
+    fail(ErrorKind::kUsage, "PADDLE_TRAINERS_NUM=", launch.world, " and the ", endpoints.size(),
+         " of PADDLE_TRAINER_ENDPOINTS=", quote(list), " in the environment contradict each other");
+  if (const std::string master = read.text("PADDLE_MASTER"); !master.empty())
+    return parse_endpoint("PADDLE_MASTER", master);
+  if (list.empty()) return std::nullopt;
+  return parse_endpoint("PADDLE_TRAINER_ENDPOINTS", endpoints.front());
+}
+
+/// What the ranks of a job have in common, and no other job has. Empty: nothing is known.
+std::string job_of(const Reader& read, const Family& family) {
+  const auto joined = [&](std::initializer_list<const char*> names) {
+    std::string job;
+    for (const char* name : names)
+      if (const std::string part = read.text(name); !part.empty()) job += concat(name, '=', part, ' ');
+    return job;
+  };
+  if (&family == &kOpenMpi) return joined({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
+  if (&family == &kPmi) return joined({"PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"});
+  if (&family == &kSlurm) return joined({"SLURM_JOB_ID", "SLURM_STEP_ID"});
+  return {};
+}
+
+/// Where rank 0 is, in the launcher's own words.
+std::optional<Endpoint> own_endpoint(const Reader& read, const Family& family, const Launch& launch) {
+  const std::string job = job_of(read, family);
+  const int port = job.empty() ? kDefaultPort : port_of_job(job);
+  if (&family == &kPaddle)
+    if (const auto endpoint = paddle_endpoint(read, launch)) return endpoint;
+  if (&family == &kSlurm)
+    if (const std::string host = read.text("SLURM_LAUNCH_NODE_IPADDR"); !host.empty())
+      return Endpoint{host, port};
+  if (launch.world == 1 || launch.local_world == launch.world) return Endpoint{"127.0.0.1", port};
+  return std::nullopt;
+}
+
+void find_address(const Reader& read, const Family& family, Launch& launch) {
+  const auto own = own_endpoint(read, family, launch);
+  launch.address = read.address();
+  if (launch.address.empty() && own) launch.address = own->host;
+  if (launch.address.empty())
+    fail(ErrorKind::kUsage, family.world, '=', launch.world,
+         " in the environment, but where rank 0 is is not "
+         "known; set MASTER_ADDR to its host, or give --master-addr");
+  launch.port = read.port().value_or(own ? own->port : kDefaultPort);
+}
+
+void take_torchrun(const Reader& read, Launch& launch) {
+  if (read.text("TORCHELASTIC_RUN_ID").empty()) return;
+  launch.launcher = "torchrun";
+  launch.agent_store = read.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  launch.attempt = read.text("TORCHELASTIC_RESTART_COUNT");
+  if (launch.agent_store && (read.address().empty() || !read.port()))
+    fail(ErrorKind::kUsage,
+         "TORCHELASTIC_USE_AGENT_STORE=True in the environment without MASTER_ADDR and "
+         "MASTER_PORT; start with torchrun --no-python");
+}
+
+/// The table fills what RANK_ID alone does not say.
+std::optional<Launch> ascend_launch(const Reader& read) {
+  const std::string path = read.text("RANK_TABLE_FILE");
+  if (path.empty()) {
+    auto launch = read.ranks(kAscend);
+    if (launch) find_address(read, kAscend, *launch);
+    return launch;
+  }
+  const auto rank = read.number("RANK_ID", 0, std::numeric_limits<int>::max());
+  const RankTable table = read_rank_table(path, rank.value_or(0));
+  if (!rank && table.world == 1) return std::nullopt;
+  if (!rank)
+    fail(ErrorKind::kUsage, "RANK_TABLE_FILE=", quote(path), " in the environment holds ", table.world,
+         " ranks, but there is no RANK_ID; give it, or unset both");
+  const auto world = read.number("RANK_SIZE", 1, std::numeric_limits<int>::max());
+  if (world && *world != table.world)
+    fail(ErrorKind::kUsage, "RANK_SIZE=", *world, " in the environment and the ", table.world, " ranks of ",
+         path, " contradict each other");
+  return Launch{.rank = *rank,
+                .world = table.world,
+                .local_rank = table.local_rank,
+                .local_world = table.local_world,
+                .address = read.address().empty() ? table.first_server : read.address(),
+                .port = read.port().value_or(table.port),
+                .launcher = kAscend.launcher};
+}
+
+std::optional<int> world_of(const Reader& read, const Family& family) {
+  const std::string table = &family == &kAscend ? read.text("RANK_TABLE_FILE") : "";
+  if (!table.empty()) return read_rank_table(table, 0).world;
+  const auto launch = read.ranks(family);
+  return launch ? std::optional(launch->world) : std::nullopt;
+}
+
+/// Processes of a launcher that another launcher's variables call fewer would each train alone.
+void require_no_more(const Reader& read, const Family& chosen, int world) {
+  for (const Family* family : kFamilies)
+    if (const auto other = world_of(read, *family); other > world)
+      fail(ErrorKind::kUsage, chosen.world, '=', world, " and ", family->world, '=', *other,
+           " in the environment contradict each other; unset those of the launcher that is not used");
+}
+
+/// Complete, but for what the command line adds.
+std::optional<Launch> launch_of(const Reader& read, const Family& family) {
+  if (&family == &kAscend) return ascend_launch(read);
+  auto launch = read.ranks(family);
+  if (!launch) return launch;
+  if (&family == &kRank) take_torchrun(read, *launch);
+  find_address(read, family, *launch);
+  return launch;
+}
+
+}  // namespace
+
+std::string job_token(const Environment& environment) {
+  for (const char* name : {"MEGALITH_JOB_TOKEN", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"})
+    if (const char* const value = environment(name); value && *value) return value;
+  return {};
+}
+
+std::optional<Launch> read_launch(const Environment& environment, const LaunchHints& hints) {
+  const Reader read(environment, hints);
+  for (const Family* family : kFamilies)
+    if (auto launch = launch_of(read, *family)) {
+      require_no_more(read, *family, launch->world);
+      read.take_hints(*family, *launch);
+      return launch;
+    }
+  return std::nullopt;
+}
+
+std::optional<ServerLaunch> read_server_launch(const Environment& environment, const LaunchHints& hints) {
+  const Reader read(environment, hints);
+  if (!read.text("LOCAL_RANK").empty() || !read.text("TORCHELASTIC_RUN_ID").empty()) return std::nullopt;
+  // LOCAL_WORLD_SIZE counts ranks there, the others servers, so that only these two are compared.
+  constexpr Family kServers = {"DLC", "RANK", "WORLD_SIZE", nullptr, nullptr};
+  const auto servers = read.ranks(kServers);
+  if (!servers) return std::nullopt;
+  ServerLaunch launch{.server = servers->rank,
+                      .servers = servers->world,
+                      .local_world = read.number("LOCAL_WORLD_SIZE", 1, 1024).value_or(kServerRanks),
+                      .address = read.address(),
+                      .port = read.port().value_or(kDefaultPort)};
+  if (launch.address.empty() && launch.servers > 1)
+    fail(ErrorKind::kUsage, "WORLD_SIZE=", launch.servers,
+         " servers in the environment, but where the first "
+         "one is is not known; set MASTER_ADDR to its host, or give --master-addr");
+  if (launch.address.empty()) launch.address = "127.0.0.1";
+  return launch;
+}
+
+}  // namespace megalith

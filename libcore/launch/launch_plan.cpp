@@ -1,0 +1,180 @@
+#include "libcore/launch/launch_plan.h"
+
+#include <random>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/config/parallel_config.h"
+#include "libcore/launch/hostfile.h"
+#include "libcore/launch/socket.h"
+
+namespace megalith {
+namespace {
+
+/// Options that say how to start ranks, as they were given; empty: none was.
+std::string starting_options(const LaunchConfig& config) {
+  if (config.gpus) return "--gpus " + *config.gpus;
+  if (config.servers) return concat("--nnodes ", *config.servers);
+  if (config.server) return concat("--node-rank ", *config.server);
+  if (!config.hostfile.empty()) return "--hostfile " + config.hostfile;
+  return {};
+}
+
+void refuse_beside(const std::string& launcher, const std::string& option) {
+  fail(ErrorKind::kUsage, option, " and ", launcher,
+       " contradict each other: the ranks have been started already; leave one of them out");
+}
+
+std::vector<std::string> devices_of(const LaunchConfig& config) {
+  std::vector<std::string> devices;
+  if (!config.gpus) return devices;
+  for (const std::string& part : split(*config.gpus, ',')) {
+    const auto id = parse_int(trim(part));
+    if (!id || *id < 0)
+      fail(ErrorKind::kUsage, "--gpus ", quote(*config.gpus), ": ", quote(part),
+           " is no device's number; wanted such as 4,5");
+    devices.push_back(std::to_string(*id));
+    for (size_t i = 0; i + 1 < devices.size(); ++i)
+      if (devices[i] == devices.back())
+        fail(ErrorKind::kUsage, "--gpus ", quote(*config.gpus), ": ", devices.back(), " is there twice");
+  }
+  return devices;
+}
+
+std::string random_token() {
+  std::random_device random;
+  std::ostringstream token;
+  for (int i = 0; i < 4; ++i) token << std::hex << random() << '-';
+  return token.str();
+}
+
+/// The servers of the run, and which this is.
+struct Servers {
+  std::vector<HostfileEntry> hosts = {};  // as many as there are servers; names empty without a file
+  int here = 0;
+};
+
+Servers servers_of(const LaunchConfig& config) {
+  Servers servers;
+  if (!config.hostfile.empty()) {
+    servers.hosts = read_hostfile(config.hostfile);
+    if (config.servers && static_cast<size_t>(*config.servers) != servers.hosts.size())
+      fail(ErrorKind::kUsage, "--nnodes ", *config.servers, " and the ", servers.hosts.size(), " hosts of ",
+           config.hostfile, " contradict each other");
+    servers.here = config.server ? *config.server : place_of_this_machine(servers.hosts, config.hostfile);
+  } else {
+    servers.hosts.resize(static_cast<size_t>(config.servers.value_or(1)));
+    servers.here = config.server.value_or(0);
+    if (servers.hosts.size() > 1 && !config.server)
+      fail(ErrorKind::kUsage, "--nnodes ", servers.hosts.size(), " needs --node-rank, this server's number");
+  }
+  if (static_cast<size_t>(servers.here) >= servers.hosts.size())
+    fail(ErrorKind::kUsage, "--node-rank ", servers.here, ": there are ", servers.hosts.size(),
+         " servers; wanted 0 to ", servers.hosts.size() - 1);
+  return servers;
+}
+
+/// Gives each server its ranks, and this one its place among all.
+void count_ranks(ServerRanks& ranks, const Servers& servers, int given) {
+  ranks.world = 0;
+  for (size_t i = 0; i < servers.hosts.size(); ++i) {
+    const int slots = servers.hosts[i].slots;
+    if (given > 0 && slots > 0 && slots != given && i == static_cast<size_t>(servers.here))
+      fail(ErrorKind::kUsage, "the host file gives ", servers.hosts[i].host, ' ', slots,
+           " ranks, the command line ", given, "; leave one of them out");
+    const int count = slots > 0 ? slots : given > 0 ? given : 1;
+    if (i == static_cast<size_t>(servers.here)) {
+      ranks.first = ranks.world;
+      ranks.count = count;
+    }
+    ranks.world += count;
+  }
+}
+
+void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers& servers,
+                  const Environment& environment) {
+  const char* const address = environment("MASTER_ADDR");
+  const bool alone = servers.hosts.size() == 1;
+  if (!config.address.empty())
+    ranks.address = config.address;
+  else if (address && *address)
+    ranks.address = address;
+  else
+    ranks.address = alone ? "127.0.0.1" : servers.hosts.front().host;
+  if (ranks.address.empty())
+    fail(ErrorKind::kUsage, "--nnodes ", servers.hosts.size(),
+         " needs --master-addr, the first server's host, the same for all");
+  const char* const text = environment("MASTER_PORT");
+  const auto port = text ? parse_int(text) : std::nullopt;
+  if (text && !config.port && (!port || *port < 1 || *port > LaunchConfig::kMostPort))
+    fail(ErrorKind::kUsage, "MASTER_PORT=", quote(text), " in the environment: wanted a port");
+  if (config.port || port)
+    ranks.port = config.port ? *config.port : static_cast<int>(*port);
+  else
+    ranks.port = alone ? listen_on(ranks.address, 0).local_port() : kDefaultPort;
+}
+
+int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::string>& devices) {
+  if (nproc == ParallelConfig::kAutoRanks) nproc = usable_cpus();
+  if (config.gpus && nproc > 0 && static_cast<size_t>(nproc) != devices.size())
+    fail(ErrorKind::kUsage, "--nproc ", nproc, " and --gpus ", *config.gpus, " contradict each other");
+  return config.gpus ? static_cast<int>(devices.size()) : nproc;
+}
+
+ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& environment) {
+  ServerRanks ranks{.devices = devices_of(config)};
+  const Servers servers = servers_of(config);
+  count_ranks(ranks, servers, given_ranks(config, nproc, ranks.devices));
+  find_address(ranks, config, servers, environment);
+  if (servers.hosts.size() == 1 && job_token(environment).empty()) ranks.token = random_token();
+  return ranks;
+}
+
+/// DLC's servers; --gpus says the ranks of each in place of LOCAL_WORLD_SIZE.
+ServerRanks dlc_ranks(const LaunchConfig& config, const ServerLaunch& launch) {
+  ServerRanks ranks{.address = launch.address, .port = launch.port, .devices = devices_of(config)};
+  ranks.count = config.gpus ? static_cast<int>(ranks.devices.size()) : launch.local_world;
+  ranks.first = launch.server * ranks.count;
+  ranks.world = launch.servers * ranks.count;
+  return ranks;
+}
+
+/// What the command line says about a launcher that is not there.
+void refuse_orphans(const LaunchConfig& config) {
+  const auto refuse = [](const std::string& option) {
+    fail(ErrorKind::kUsage, option,
+         " without a launcher: the ranks of one process need none; give --nnodes too, or leave it out");
+  };
+  if (config.server) refuse(concat("--node-rank ", *config.server));
+  if (!config.address.empty()) refuse("--master-addr " + config.address);
+  if (config.port) refuse(concat("--master-port ", *config.port));
+}
+
+}  // namespace
+
+LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment& environment) {
+  const LaunchHints hints{.address = config.address, .port = config.port, .local_rank = config.local_rank};
+  const bool started_here = environment(kStartedHere) != nullptr;
+  if (!started_here && config.task_type.starts_with("llmacc.")) {
+    if (const auto servers = read_server_launch(environment, hints)) {
+      if (nproc != 0) refuse_beside("RANK and WORLD_SIZE in the environment", concat("--nproc ", nproc));
+      return {.server = dlc_ranks(config, *servers)};
+    }
+  }
+  if (auto launch = read_launch(environment, started_here ? LaunchHints{} : hints)) {
+    if (started_here) launch->launcher = "this program";
+    const std::string given = nproc != 0 ? concat("--nproc ", nproc) : starting_options(config);
+    if (!started_here && !given.empty()) refuse_beside(launch->launcher, given);
+    return {.rank = std::move(launch)};
+  }
+  if (config.gpus || config.servers || !config.hostfile.empty())
+    return {.server = own_ranks(config, nproc, environment)};
+  refuse_orphans(config);
+  return {};
+}
+
+}  // namespace megalith

@@ -1,0 +1,78 @@
+#include "libcore/launch/rank_place.h"
+
+#include <algorithm>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+namespace {
+
+// The same in all containers of a machine, which share its cores, and another on each.
+constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &mask)) cpus.push_back(cpu);
+  return cpus;
+}
+
+}  // namespace
+
+RankPlace this_place(const std::string& address) {
+  RankPlace place{.host = host_name(), .address = address, .cpus = allowed_cpus()};
+  place.machine = file_exists(kBootId) ? std::string(trim(read_file(kBootId))) : place.host;
+  return place;
+}
+
+std::string encode_place(const RankPlace& place) {
+  Json json = Json::object();
+  json.set("host", place.host);
+  json.set("machine", place.machine);
+  json.set("address", place.address);
+  Json& cpus = json.set("cpus", Json::array());
+  for (const int cpu : place.cpus) cpus.push_back(cpu);
+  return json.dump();
+}
+
+RankPlace decode_place(std::string_view bytes) {
+  const Json json = Json::parse(bytes, "a rank's place");
+  RankPlace place{.host = json["host"].as_string(),
+                  .machine = json["machine"].as_string(),
+                  .address = json["address"].as_string()};
+  for (const Json& cpu : json["cpus"].as_array()) place.cpus.push_back(static_cast<int>(cpu.as_int()));
+  return place;
+}
+
+int ranks_beside(const std::vector<RankPlace>& places, int rank) {
+  const std::string& machine = places[static_cast<size_t>(rank)].machine;
+  return static_cast<int>(
+      std::count_if(places.begin(), places.end(), [&](const RankPlace& p) { return p.machine == machine; }));
+}
+
+int cpu_share(const std::vector<RankPlace>& places, int rank) {
+  const RankPlace& mine = places[static_cast<size_t>(rank)];
+  double share = 0;
+  for (const int cpu : mine.cpus)
+    share +=
+        1.0 / static_cast<double>(std::count_if(places.begin(), places.end(), [&](const RankPlace& p) {
+          return p.machine == mine.machine && std::find(p.cpus.begin(), p.cpus.end(), cpu) != p.cpus.end();
+        }));
+  constexpr double kRounding = 1e-9;  // thirds of three CPUs are one
+  return std::max(1, static_cast<int>(share + kRounding));
+}
+
+}  // namespace megalith

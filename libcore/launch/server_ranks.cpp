@@ -1,0 +1,132 @@
+#include "libcore/launch/server_ranks.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/io/stop_signal.h"
+
+namespace megalith {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kLook = std::chrono::milliseconds(20);  // between two looks at the ranks
+constexpr double kGrace = 10;                          // seconds for the others after a rank failed
+
+/// This process's variables, and what tells rank `first + local` of its place.
+std::vector<std::string> environment_of(const ServerRanks& ranks, int local) {
+  std::map<std::string, std::string> set = {{"RANK", std::to_string(ranks.first + local)},
+                                            {"WORLD_SIZE", std::to_string(ranks.world)},
+                                            {"LOCAL_RANK", std::to_string(local)},
+                                            {"LOCAL_WORLD_SIZE", std::to_string(ranks.count)},
+                                            {"MASTER_ADDR", ranks.address},
+                                            {"MASTER_PORT", std::to_string(ranks.port)},
+                                            {kStartedHere, "1"}};
+  if (!ranks.token.empty()) set["MEGALITH_JOB_TOKEN"] = ranks.token;
+  if (!ranks.devices.empty()) set["CUDA_VISIBLE_DEVICES"] = ranks.devices[static_cast<size_t>(local)];
+  std::vector<std::string> variables;
+  for (char** at = environ; *at; ++at)
+    if (const std::string_view variable = *at;
+        !set.contains(std::string(variable.substr(0, variable.find('=')))))
+      variables.emplace_back(variable);
+  for (const auto& [name, value] : set) variables.push_back(concat(name, '=', value));
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+/// Between fork and exec only calls that are safe there.
+pid_t start(const std::string& program, std::vector<std::string> arguments,
+            std::vector<std::string> variables) {
+  const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
+  const pid_t parent = ::getpid(), id = ::fork();
+  if (id < 0) fail(ErrorKind::kIo, "cannot start a rank: ", std::strerror(errno));
+  if (id > 0) return id;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a rank never outlives who started it
+  if (::getppid() == parent) ::execve(program.c_str(), argv.data(), envp.data());
+  ::_exit(exit_code(ErrorKind::kIo));
+}
+
+/// The ranks that run, and how the first failure was.
+class Children {
+ public:
+  explicit Children(const ServerRanks& ranks) : ranks_(ranks) {}
+  ~Children() { signal(SIGKILL); }  // none is left unless starting one failed
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+
+  void add(int local, pid_t id) { running_[id] = ranks_.first + local; }
+  bool any() const { return !running_.empty(); }
+  int code() const { return code_; }
+  void signal(int number) const {
+    for (const auto& [id, rank] : running_) ::kill(id, number);
+  }
+  /// Takes note of those that have ended.
+  void look() {
+    for (auto at = running_.begin(); at != running_.end();) {
+      int status = 0;
+      if (::waitpid(at->first, &status, WNOHANG) != at->first) {
+        ++at;
+        continue;
+      }
+      ended(at->second, status);
+      at = running_.erase(at);
+    }
+    if (failed_ && any() && seconds_since(*failed_) > kGrace) signal(SIGKILL);
+  }
+
+ private:
+  void ended(int rank, int status) {
+    const bool killed = WIFSIGNALED(status);
+    const int code = killed ? exit_code(ErrorKind::kComm) : WEXITSTATUS(status);
+    if (code == 0 || failed_) return;
+    failed_ = steady_clock::now();
+    code_ = code;
+    if (killed) log("rank ", rank, " was ended by SIG", ::sigabbrev_np(WTERMSIG(status)));
+  }
+  const ServerRanks& ranks_;
+  std::map<pid_t, int> running_ = {};
+  std::optional<steady_clock::time_point> failed_ = {};
+  int code_ = 0;
+};
+
+}  // namespace
+
+int run_server_ranks(const ServerRanks& ranks, const std::string& program,
+                     const std::vector<std::string>& arguments) {
+  const StopSignal stop;
+  Children children(ranks);
+  for (int local = 0; local < ranks.count; ++local)
+    children.add(local, start(program, arguments, environment_of(ranks, local)));
+  bool passed_on = false;
+  while (children.any()) {
+    if (stop.asked() && !passed_on) {
+      children.signal(stop.number());
+      passed_on = true;
+    }
+    children.look();
+    if (children.any()) std::this_thread::sleep_for(kLook);
+  }
+  return children.code();
+}
+
+}  // namespace megalith

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace megalith {
+
+/// In the environment of a rank that run_server_ranks() started.
+constexpr const char* kStartedHere = "MEGALITH_STARTED_RANK";
+
+/// The ranks that a command starts on its server.
+struct ServerRanks {
+  int first = 0, count = 1, world = 1;  // ranks first to first + count - 1 of world
+  std::string address = {};             // of rank 0
+  int port = 0;
+  std::string token = {};                 // of the job; empty: the ranks' environment says it, or none
+  std::vector<std::string> devices = {};  // one a rank; empty: none was named
+};
+
+/// Runs `program` with `arguments` (its name first) once for each rank, told of its place by the variables
+/// that torchrun sets, and waits for all. SIGTERM, SIGINT and SIGUSR1 are passed on. When a rank fails, the
+/// others have ten seconds to end by themselves. Returns 0, or the exit code of the first that failed; 75
+/// when a signal ended it.
+int run_server_ranks(const ServerRanks&, const std::string& program,
+                     const std::vector<std::string>& arguments);
+
+}  // namespace megalith

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+#include "libcore/ops/step_scalars.h"
+
+namespace megalith {
+
+/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends on the size alone: the loss of
+/// a microbatch joins that of the step without the host.
+struct ScaledSum {
+  View out;     // [1] f64
+  ConstView x;  // any shape, f32
+  double scale;
+  static constexpr const char* kName = "scaled_sum";
+  void check() const;
+  Cost cost() const;
+};
+
+/// From the step's loss and sum of squares, both complete, to what AdamW reads: norm = sqrt(sum of squares) /
+/// loss scale; skip = 1 unless loss and norm are finite; grad scale = clip_factor(norm, max_norm) / loss
+/// scale, 0 when skipped.
+struct DecideStep {
+  View scalars;     // [StepScalar::kCount] f64; kNorm, kGradScale and kSkip are written
+  double max_norm;  // of clipping (see clip_factor); 0: none
+  static constexpr const char* kName = "decide_step";
+  void check() const;
+  Cost cost() const;
+};
+
+/// One of the scalars, [1] f64.
+View step_scalar(const View& scalars, int which);
+
+}  // namespace megalith

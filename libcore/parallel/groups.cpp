@@ -1,0 +1,47 @@
+#include "libcore/parallel/groups.h"
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+/// The ranks that differ from this one along `axis` only, in the order of that axis.
+std::unique_ptr<Communicator> along(const Groups& groups, const std::string& name, Axis axis, int place) {
+  Coord first = groups.at;
+  switch (axis) {
+    case Axis::kTensor:
+      first.tensor = 0;
+      break;
+    case Axis::kContext:
+      first.context = 0;
+      break;
+    case Axis::kData:
+      first.data = 0;
+      break;
+    case Axis::kPipeline:
+      first.pipeline = 0;
+      break;
+  }
+  return groups.world.split(name, groups.topology.rank(first), place);
+}
+
+std::unique_ptr<Communicator> ends_of_pipeline(const Groups& groups) {
+  Coord key = groups.at;
+  if (groups.first_stage() || groups.last_stage()) key.pipeline = 0;
+  return groups.world.split("embedding", groups.topology.rank(key), groups.at.pipeline);
+}
+
+}  // namespace
+
+Groups::Groups(const Topology& sizes, Communicator& all)
+    : world(all), topology(sizes), at(sizes.coord(all.rank())) {
+  if (all.size() != sizes.world())
+    fail(ErrorKind::kInternal, "groups of ", sizes.world(), " ranks in a world of ", all.size());
+  tensor = along(*this, "tensor", Axis::kTensor, at.tensor);
+  data = along(*this, "data", Axis::kData, at.data);
+  forward = along(*this, "pipeline forward", Axis::kPipeline, at.pipeline);
+  backward = along(*this, "pipeline backward", Axis::kPipeline, at.pipeline);
+  embedding = ends_of_pipeline(*this);
+}
+
+}  // namespace megalith

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "libcore/parallel/communicator.h"
+#include "libcore/parallel/topology.h"
+
+namespace megalith {
+
+/// The groups that one rank works in, cut out of the world in the same order on every rank. Each is used by
+/// one stream at a time.
+struct Groups {
+  /// Collective: every rank of `world` calls it. kInternal when the topology is of another size.
+  Groups(const Topology&, Communicator& world);
+
+  Communicator& world;  // not owned
+  Topology topology;
+  Coord at;  // of this rank
+  std::unique_ptr<Communicator> tensor;
+  std::unique_ptr<Communicator> data;  // the ranks that hold the same parameters
+  /// The pipeline's ranks, twice: activations go forward on one, their gradients backward on the other, so
+  /// that each link is first in, first out.
+  std::unique_ptr<Communicator> forward, backward;
+  /// First and last pipeline rank, which both hold a tied word embedding; alone on all others.
+  std::unique_ptr<Communicator> embedding;
+
+  bool first_stage() const { return at.pipeline == 0; }
+  bool last_stage() const { return at.pipeline + 1 == topology.size(Axis::kPipeline); }
+};
+
+}  // namespace megalith

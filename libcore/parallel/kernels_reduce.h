@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "libcore/parallel/communicator.h"
+
+namespace megalith {
+
+/// Elements that are reduced over ranks in host memory.
+struct SliceReduction {
+  DType dtype;
+  Reduce reduce;
+  int64_t elements;
+  std::vector<const std::byte*> from;  // each rank's, in rank order
+  std::vector<std::byte*> to;          // each of these gets the result; may be among `from`
+};
+
+/// Whether reduce_slice() takes it: fp32, bf16, fp16, fp64, i32 and i64.
+bool can_reduce(DType);
+
+/// Element by element in the order of `from`: 16-bit types in fp32 and rounded once, to nearest even;
+/// integers wrap. A maximum is NaN when an element is.
+void reduce_slice(const SliceReduction&);
+
+}  // namespace megalith

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "libcore/config/parallel_config.h"
+
+namespace megalith {
+
+/// Consecutive global layer numbers.
+struct LayerRange {
+  int first = 0, count = 0;
+  bool operator==(const LayerRange&) const = default;
+};
+
+/// Which layers stand where in the pipeline. The depth is cut into chunks() * ranks() parts of at least one
+/// layer each; chunk c of rank p is part c * ranks() + p.
+class StageTable {
+ public:
+  /// As ParallelConfig::layer_counts says. kUsage, with the options that are at odds, when the layers cannot
+  /// be cut so.
+  StageTable(int layers, const ParallelConfig&);
+
+  LayerRange range(int pipeline, int chunk = 0) const;
+  int chunks() const { return static_cast<int>(parts_.size()) / ranks_; }  // of each rank
+  int ranks() const { return ranks_; }                                     // of the pipeline
+
+ private:
+  int ranks_;
+  std::vector<LayerRange> parts_;  // in order of depth
+};
+
+}  // namespace megalith

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "libcore/tensor/kernels_elements.h"
+
+/// One conversion each, for the files that are compiled for one instruction set. It calls no inline function
+/// from elsewhere: the linker keeps one copy of those, and it must not be one that only some processors run.
+namespace megalith {
+namespace {
+
+// Inlined into functions for one instruction set each, whose vectors the compiler then uses.
+#define MEGALITH_INLINE inline __attribute__((always_inline))
+
+constexpr uint32_t kQuiet = 0x400000;  // of a NaN in fp32
+
+MEGALITH_INLINE float f32_of_f16(uint16_t bits) {
+  const uint32_t magnitude = uint32_t{bits} << 13 & 0x0FFFE000, sign = uint32_t{bits} << 16 & 0x80000000;
+  // The exponent's bias is 112 less; the product is exact, subnormal numbers included.
+  const auto scaled = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, magnitude) * 0x1p112F);
+  const uint32_t fraction = magnitude & 0x7FFFFF, special = 0x7F800000 | fraction | (fraction ? kQuiet : 0);
+  return __builtin_bit_cast(float, sign | ((bits & 0x7C00) == 0x7C00 ? special : scaled));
+}
+
+MEGALITH_INLINE uint16_t f16_of_f32(float value) {
+  const auto word = __builtin_bit_cast(uint32_t, value);
+  const uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7FFFFFFF;
+  const float absolute = __builtin_bit_cast(float, magnitude);
+  const uint32_t nan = 0x7E00 | (magnitude >> 13 & 0x3FF);
+  const uint32_t normal = ((magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13) - ((127 - 15) << 10);
+  // An addend at which the last bit of fp32 is worth 2^-24, a subnormal's step, makes the processor round.
+  const uint32_t subnormal =
+      __builtin_bit_cast(uint32_t, absolute + 0.5F) - __builtin_bit_cast(uint32_t, 0.5F);
+  uint32_t out = absolute < 0x1p-14F ? subnormal : normal;
+  out = magnitude >= 0x477FF000 ? 0x7C00 : out;  // half way from 65504 to the next power of two
+  out = magnitude > 0x7F800000 ? nan : out;
+  return static_cast<uint16_t>(sign | out);
+}
+
+MEGALITH_INLINE float f32_of_bf16(uint16_t bits) {
+  return __builtin_bit_cast(float, uint32_t{bits} << 16);
+}
+
+MEGALITH_INLINE uint16_t bf16_of_f32(float value) {
+  const auto word = __builtin_bit_cast(uint32_t, value);
+  const uint32_t nearest_even = word + 0x7FFF + (word >> 16 & 1);
+  return static_cast<uint16_t>(((word & 0x7FFFFFFF) > 0x7F800000 ? word | kQuiet : nearest_even) >> 16);
+}
+
+template <auto kConvert, class To, class From>
+MEGALITH_INLINE void each(To* to, const From* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = kConvert(from[i]);
+}
+
+#undef MEGALITH_INLINE
+
+}  // namespace
+}  // namespace megalith

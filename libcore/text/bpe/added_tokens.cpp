@@ -1,0 +1,106 @@
+#include "libcore/text/bpe/added_tokens.h"
+
+#include <algorithm>
+
+#include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+namespace {
+
+/// Where the last character of `utf8` (not empty) begins.
+size_t last_character(std::string_view utf8) {
+  size_t begin = utf8.size() - 1;
+  while (begin > 0 && (static_cast<unsigned char>(utf8[begin]) & 0xC0) == 0x80) --begin;
+  return begin;
+}
+
+/// Where the white space that ends `utf8` begins.
+size_t trailing_space(std::string_view utf8) {
+  size_t at = utf8.size();
+  while (at > 0) {
+    const size_t begin = last_character(utf8.substr(0, at));
+    if (char_class(code_point_at(utf8.substr(begin, at - begin)).value) != CharClass::kSpace) break;
+    at = begin;
+  }
+  return at;
+}
+
+/// Bytes of white space at the start of `utf8`.
+size_t leading_space(std::string_view utf8) {
+  size_t at = 0;
+  while (at < utf8.size()) {
+    const CodePoint c = code_point_at(utf8.substr(at));
+    if (char_class(c.value) != CharClass::kSpace) break;
+    at += c.bytes;
+  }
+  return at;
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  std::stable_sort(tokens_.begin(), tokens_.end(),
+                   [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
+  for (const AddedToken& token : tokens_) starts_[static_cast<unsigned char>(token.text[0])] = true;
+  if (std::count(starts_.begin(), starts_.end(), true) == 1) only_start_ = tokens_[0].text[0];
+}
+
+void AddedTokens::add_to(IdentityHash& hash) const {
+  hash.add(static_cast<int64_t>(tokens_.size()));
+  for (const AddedToken& token : tokens_) {
+    hash.add(token.text);
+    hash.add(int64_t{token.id});
+    hash.add(int64_t{token.takes_space_before} | int64_t{token.takes_space_after} << 1 |
+             int64_t{token.only_alone} << 2);
+  }
+}
+
+size_t AddedTokens::next_start(std::string_view utf8, size_t from) const {
+  if (only_start_) return std::min(utf8.find(*only_start_, from), utf8.size());
+  const auto found = std::find_if(utf8.begin() + static_cast<std::ptrdiff_t>(from), utf8.end(),
+                                  [&](char c) { return starts_[static_cast<unsigned char>(c)]; });
+  return static_cast<size_t>(found - utf8.begin());
+}
+
+std::optional<AddedTokens::Found> AddedTokens::find(std::string_view utf8, size_t from) const {
+  if (tokens_.empty()) return std::nullopt;
+  for (size_t at = next_start(utf8, from); at < utf8.size(); at = next_start(utf8, at + 1)) {
+    if (const AddedToken* token = longest(utf8.substr(at))) return Found{at, at + token->text.size(), token};
+  }
+  return std::nullopt;
+}
+
+const AddedToken* AddedTokens::longest(std::string_view utf8) const {
+  const AddedToken* found = nullptr;
+  auto first = tokens_.begin(), last = tokens_.end();  // those that begin like utf8, up to `at`
+  for (size_t at = 0; first != last; ++at) {
+    if (first->text.size() == at) {
+      found = &*first;
+      while (first != last && first->text.size() == at) ++first;
+    }
+    if (at == utf8.size()) break;
+    const auto byte = [at](const AddedToken& t) { return static_cast<unsigned char>(t.text[at]); };
+    const auto wanted = static_cast<unsigned char>(utf8[at]);
+    first = std::partition_point(first, last, [&](const AddedToken& t) { return byte(t) < wanted; });
+    last = std::partition_point(first, last, [&](const AddedToken& t) { return byte(t) == wanted; });
+  }
+  return found;
+}
+
+bool AddedTokens::alone(std::string_view utf8, const Found& found) {
+  const auto is_word = [](std::string_view rest) { return char_traits(code_point_at(rest).value).is_word(); };
+  if (found.begin > 0 && is_word(utf8.substr(last_character(utf8.substr(0, found.begin))))) return false;
+  return found.end == utf8.size() || !is_word(utf8.substr(found.end));
+}
+
+size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t from) {
+  if (!found.token->takes_space_before) return found.begin;
+  return std::max(from, trailing_space(utf8.substr(0, found.begin)));
+}
+
+size_t AddedTokens::behind(std::string_view utf8, const Found& found) {
+  return found.end + (found.token->takes_space_after ? leading_space(utf8.substr(found.end)) : 0);
+}
+
+}  // namespace megalith

@@ -1,0 +1,293 @@
+#include "libcore/text/bpe/byte_pair_encoder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+
+#include "libcore/base/error.h"
+#include "libcore/base/huge_pages.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+
+namespace {
+
+/// Whether an id may stand for the rank of its merge: later merges give greater ones.
+bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
+  const auto other = std::adjacent_find(merges.begin(), merges.end(),
+                                        [](const auto& a, const auto& b) { return a.merged >= b.merged; });
+  return other == merges.end();
+}
+
+using Bucket = MergeTables::Bucket;
+
+void check(std::span<const TokenMerge> merges) {
+  if (merges.size() >= MergeTables::kNoRank)
+    fail(ErrorKind::kData, "the tokenizer has ", merges.size(), " merges; at most ", MergeTables::kNoRank - 1,
+         " can be used");
+  for (const TokenMerge& merge : merges)
+    for (const int32_t id : {merge.left, merge.right, merge.merged})
+      if (id < 0 || id >= MergeTables::kNobody)
+        fail(ErrorKind::kData, "token id ", id, " is beyond what can be merged; ids go to ",
+             MergeTables::kNobody - 1);
+}
+
+void add(const TokenMerge& merge, uint32_t rank, std::span<Bucket> buckets) {
+  const uint64_t pair = MergeTables::pair_of(merge.left, merge.right);
+  const int shift = 64 - std::countr_zero(buckets.size());
+  for (size_t at = MergeTables::place(pair, shift);; at = (at + 1) & (buckets.size() - 1))
+    for (uint64_t& slot : buckets[at].slots)
+      if (slot == MergeTables::kFree || slot >> MergeTables::kRankBits == pair) {
+        slot = pair << MergeTables::kRankBits | rank;
+        return;
+      }
+}
+
+/// Whether all ranks and ids in the slots are less than these. A difference has the highest bit set when it
+/// is less than zero: so there is no branch, for which slots are free is not foreseen, and no comparison of
+/// 64 bits, which x86-64 at its least has no vectors for.
+bool slots_fit(std::span<const Bucket> buckets, uint64_t ranks, uint64_t ids) {
+  constexpr uint64_t kLowRank = MergeTables::kNoRank - 1, kLowId = MergeTables::kNobody;
+  uint64_t misfits = 0;
+  for (const Bucket& bucket : buckets)
+    for (const uint64_t slot : bucket.slots) {
+      const uint64_t rank = slot & kLowRank, right = slot >> MergeTables::kRankBits & kLowId,
+                     left = slot >> (MergeTables::kRankBits + MergeTables::kIdBits);
+      const uint64_t beyond = (ranks - 1 - rank) | (ids - 1 - right) | (ids - 1 - left);
+      const uint64_t above_free = slot - MergeTables::kFree;  // 0: the slot is free
+      misfits |= beyond & (above_free | (0 - above_free));
+    }
+  return misfits >> 63 == 0;
+}
+
+/// All but the ranks of two bytes.
+BytePairEncoder::Arrays arrays_of(std::span<const TokenMerge> merges, MergeRanks ranks) {
+  check(merges);
+  auto memory = std::make_shared<HugePages>(std::bit_ceil(merges.size() / 2 + 2) * sizeof(Bucket));
+  const std::span<Bucket> buckets = memory->as<Bucket>();
+  std::memset(buckets.data(), 0xFF, buckets.size_bytes());
+  const bool rank_is_id = ranks == MergeRanks::kToken || ids_ascend(merges);
+  std::vector<int32_t> merged;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    add(merges[i], static_cast<uint32_t>(rank_is_id ? static_cast<size_t>(merges[i].merged) : i), buckets);
+    if (!rank_is_id) merged.push_back(merges[i].merged);
+  }
+  return {
+      .buckets = {buckets, std::move(memory)}, .merged = SharedArray(std::move(merged)), .byte_ranks = {}};
+}
+
+}  // namespace
+
+struct BytePairEncoder::Lazy {
+  std::once_flag once;
+  std::optional<TokenReach> reach;
+};
+
+BytePairEncoder::~BytePairEncoder() = default;
+BytePairEncoder::BytePairEncoder(BytePairEncoder&&) noexcept = default;
+
+BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
+                                 MergeRanks ranks, std::optional<CharacterIds> characters)
+    : BytePairEncoder(byte_ids, arrays_of(merges, ranks)) {
+  characters_ = std::move(characters);
+  std::vector<uint32_t> byte_ranks(256 * 256);
+  for (size_t pair = 0; pair < byte_ranks.size(); ++pair)
+    byte_ranks[pair] = rank(byte_ids_[pair / 256], byte_ids_[pair % 256]);
+  arrays_.byte_ranks = SharedArray(std::move(byte_ranks));
+}
+
+BytePairEncoder::BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays)
+    : byte_ids_(byte_ids),
+      arrays_(std::move(arrays)),
+      shift_(64 - std::countr_zero(arrays_.buckets.size())),
+      merge_pieces_(merge_pieces(chosen_isa())),
+      lazy_(std::make_unique<Lazy>()) {}
+
+bool BytePairEncoder::fit(const Arrays& arrays, size_t ids) {
+  const size_t ranks = arrays.merged.empty() ? ids : arrays.merged.size();
+  const auto is_id = [&](int32_t id) { return static_cast<uint32_t>(id) < ids; };
+  const auto is_rank = [&](uint32_t rank) { return rank < ranks || rank == kNoRank; };
+  // Without one looking for a pair might never end.
+  const auto ends = [](const Bucket& bucket) { return bucket.slots.back() == MergeTables::kFree; };
+  return std::has_single_bit(arrays.buckets.size()) && arrays.buckets.size() > 1 &&
+         arrays.byte_ranks.size() == 256 * 256 &&
+         std::all_of(arrays.merged.begin(), arrays.merged.end(), is_id) &&
+         std::all_of(arrays.byte_ranks.begin(), arrays.byte_ranks.end(), is_rank) &&
+         std::any_of(arrays.buckets.begin(), arrays.buckets.end(), ends) &&
+         slots_fit(arrays.buckets.span(), ranks, ids);
+}
+
+MergeTables BytePairEncoder::tables() const {
+  return {.buckets = arrays_.buckets.data(),
+          .shift = shift_,
+          .merged = arrays_.merged.empty() ? nullptr : arrays_.merged.data(),
+          .byte_ranks = arrays_.byte_ranks.data(),
+          .byte_ids = byte_ids_.data()};
+}
+
+inline uint32_t BytePairEncoder::rank(int32_t left, int32_t right) const {
+  return tables().rank(MergeTables::pair_of(left, right));
+}
+
+template <class Take>
+void BytePairEncoder::each_slot(const Take& take) const {
+  for (const Bucket& bucket : arrays_.buckets)
+    for (const uint64_t slot : bucket.slots)
+      if (slot != MergeTables::kFree) take(slot & (kNoRank - 1), slot >> MergeTables::kRankBits);
+}
+
+/// Counts the ranks instead of comparing: other threads may wait for this. Few pairs share a rank.
+std::vector<TokenMerge> BytePairEncoder::merges() const {
+  std::vector<uint32_t> ends(1);  // of each rank's pairs; first where they begin
+  each_slot([&](uint64_t rank, uint64_t) {
+    if (ends.size() < rank + 2) ends.resize(rank + 2);
+    ++ends[rank + 1];
+  });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<uint64_t> pairs(ends.back());
+  each_slot([&](uint64_t rank, uint64_t pair) { pairs[ends[rank]++] = pair; });
+  std::vector<Merge> merges;
+  merges.reserve(pairs.size());
+  for (uint32_t rank = 0, begin = 0; begin < pairs.size(); begin = ends[rank++]) {
+    const std::span equals(&pairs[begin], ends[rank] - begin);
+    std::sort(equals.begin(), equals.end());
+    for (const uint64_t pair : equals)
+      merges.push_back({.left = static_cast<int32_t>(pair >> MergeTables::kIdBits),
+                        .right = static_cast<int32_t>(pair & kNobody),
+                        .merged = merged(rank)});
+  }
+  return merges;
+}
+
+void BytePairEncoder::add_to(IdentityHash& hash) const {
+  const std::vector<Merge> all = merges();
+  hash.add(static_cast<int64_t>(all.size()));
+  for (const Merge& merge : all) {
+    hash.add(int64_t{merge.left} << 32 | merge.right);
+    hash.add(int64_t{merge.merged});
+  }
+}
+
+const TokenReach& BytePairEncoder::reach() const {
+  std::call_once(lazy_->once, [&] { lazy_->reach.emplace(merges()); });
+  return *lazy_->reach;
+}
+
+void BytePairEncoder::start(std::string_view bytes, std::vector<int32_t>& ids) const {
+  std::transform(bytes.begin(), bytes.end(), std::back_inserter(ids),
+                 [&](char c) { return byte_ids_[static_cast<uint8_t>(c)]; });
+}
+
+void BytePairEncoder::encode(std::string_view bytes, std::vector<int32_t>& ids) const {
+  ids.clear();
+  if (bytes.size() > kWindow)
+    return encode_long(
+        bytes, [&](std::span<const int32_t> some) { ids.insert(ids.end(), some.begin(), some.end()); });
+  if (characters_)
+    characters_->start(bytes, ids);
+  else
+    start(bytes, ids);
+  if (ids.size() <= kShort) {
+    ids.resize(merge_short(bytes, ids.data(), ids.size()));
+    return;
+  }
+  std::vector<WindowMerge::Token> tokens;
+  WindowMerge(tables()).run(ids, tokens);
+  ids.resize(tokens.size());
+  std::transform(tokens.begin(), tokens.end(), ids.begin(), [](const auto& token) { return token.id; });
+}
+
+void BytePairEncoder::encode_long(std::string_view bytes, const TakeIds& take, size_t window) const {
+  LongPiece piece(*this, take, window);
+  piece.add(bytes);
+  piece.finish();
+}
+
+LongPiece::LongPiece(const BytePairEncoder& encoder, TakeIds take, size_t window)
+    : encoder_(encoder),
+      window_(window),
+      merge_({.tables = encoder.tables(), .reach = encoder.reach(), .window = window}, std::move(take)) {}
+
+void LongPiece::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::string_view some = first_characters(bytes, window_);
+    if (encoder_.characters_)
+      encoder_.characters_->append(some, state_, merge_.ids());
+    else
+      encoder_.start(some, merge_.ids());
+    merge_.advance();
+    bytes.remove_prefix(some.size());
+  }
+}
+
+void LongPiece::finish() {
+  if (encoder_.characters_) encoder_.characters_->finish(state_, merge_.ids());
+  merge_.finish();
+}
+
+void BytePairEncoder::encode_short(std::span<const PieceKey> keys, MergedPiece* out) const {
+  if (!characters_) return merge_pieces_(tables(), keys, out);
+  std::vector<int32_t> ids;
+  for (const PieceKey& key : keys) {
+    encode(key.bytes(), ids);
+    out->count = ids.size();
+    std::copy(ids.begin(), ids.end(), out++->ids.begin());
+  }
+}
+
+// The symbols stay where their first bytes are; a bit of `alive` says which are left. Neighbours that do not
+// exist are kNobody, which joins nothing, so that a step has no branch but the one that ends the loop: the
+// pairs of words seen for the first time follow no pattern that a processor could foresee.
+size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t n) const {
+  constexpr int kPlaceBits = 6;
+  constexpr size_t kStep = 8;
+  constexpr auto kNone = static_cast<int32_t>(kNoRank << kPlaceBits);
+  if (n < 2) return n;
+  std::array<int32_t, kShort + 2> around;
+  int32_t* const symbols = around.data() + 1;
+  std::memcpy(symbols, ids, n * sizeof *ids);
+  symbols[-1] = symbols[n] = kNobody;
+  alignas(64) std::array<int32_t, kShort>
+      steps;  // by place: rank of this and the next symbol, then the place
+  const auto step = [](uint32_t rank, size_t place) {
+    return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
+  };
+  const auto first_rank = [&](size_t i) {
+    if (characters_) return rank(ids[i], ids[i + 1]);
+    return arrays_
+        .byte_ranks[size_t{static_cast<uint8_t>(bytes[i])} << 8 | static_cast<uint8_t>(bytes[i + 1])];
+  };
+  for (size_t i = 0; i + 1 < n; ++i) steps[i] = step(first_rank(i), i);
+  const size_t rounded = (n + kStep - 1) / kStep * kStep;
+  for (size_t i = n - 1; i < rounded; ++i) steps[i] = kNone;
+
+  uint64_t alive = n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+  while (true) {
+    int32_t best = kNone;
+    for (size_t i = 0; i < rounded; i += kStep)
+      for (size_t k = 0; k < kStep; ++k) best = std::min(best, steps[i + k]);
+    if (best >= kNone) break;
+    const auto at = static_cast<size_t>(best & (kShort - 1));
+    const uint32_t joined = static_cast<uint32_t>(best) >> kPlaceBits;
+    const uint64_t behind = alive & (~uint64_t{1} << at);
+    const auto gone = static_cast<size_t>(std::countr_zero(behind));
+    alive ^= uint64_t{1} << gone;
+    const uint64_t rest = behind & (behind - 1), before = alive & ((uint64_t{1} << at) - 1);
+    // -1: nobody; so is the place n.
+    const auto next = rest == 0 ? n : static_cast<size_t>(std::countr_zero(rest));
+    const ptrdiff_t previous = 63 - std::countl_zero(before);
+    const int32_t id = merged(joined);
+    symbols[at] = id;
+    steps[gone] = kNone;
+    const uint32_t left_rank = rank(symbols[previous], id), right_rank = rank(id, symbols[next]);
+    steps[at] = step(right_rank, at);
+    if (previous >= 0) steps[static_cast<size_t>(previous)] = step(left_rank, static_cast<size_t>(previous));
+  }
+  size_t count = 0;
+  for (; alive != 0; alive &= alive - 1) ids[count++] = symbols[std::countr_zero(alive)];
+  return count;
+}
+
+}  // namespace megalith

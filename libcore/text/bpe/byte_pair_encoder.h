@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/shared_array.h"
+#include "libcore/text/bpe/character_ids.h"
+#include "libcore/text/bpe/long_merge.h"
+#include "libcore/text/bpe/piece_merge.h"
+#include "libcore/text/identity_hash.h"
+
+namespace megalith {
+
+/// What makes one merge come before another: its place in the list (merges.txt), or the id that it gives, so
+/// that all ways to one token are alike (tiktoken).
+enum class MergeRanks : uint8_t { kOrder, kToken };
+
+/// Byte-pair encoding of one pretoken: starts with one id per byte, then joins the neighbours whose pair has
+/// the lowest rank, the leftmost first, until no pair has one. Const and thread-safe.
+class BytePairEncoder {
+ public:
+  using Merge = TokenMerge;
+  static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged at once
+  /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
+  /// tokenizers). Throws kData when an id or the number of merges is beyond what fits (2^21, 2^22).
+  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
+                  MergeRanks ranks = MergeRanks::kOrder,
+                  std::optional<CharacterIds> characters = std::nullopt);  // instead of byte_ids
+
+  /// The merges as it works with them.
+  using Bucket = MergeTables::Bucket;
+  struct Arrays {
+    SharedArray<Bucket> buckets;       // a full one is continued in the next
+    SharedArray<int32_t> merged;       // by rank; empty: the rank is the id
+    SharedArray<uint32_t> byte_ranks;  // of two bytes: first * 256 + second
+  };
+  const Arrays& arrays() const { return arrays_; }
+  /// Of those of another one with the same byte_ids.
+  BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
+  /// Whether they may be given: all of their ids are less than `ids`.
+  static bool fit(const Arrays& arrays, size_t ids);
+
+  ~BytePairEncoder();
+  BytePairEncoder(BytePairEncoder&&) noexcept;
+
+  /// The merges, in the order of their ranks.
+  void add_to(IdentityHash& hash) const;
+
+  /// Replaces `ids` by those of `bytes`.
+  void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
+
+  /// Hands over the ids of `bytes`, in order, some at a time. Memory is that of some windows whatever the
+  /// length (see LongMerge; more only where a token is made of more than 4096 ids).
+  using TakeIds = LongMerge::TakeIds;
+  void encode_long(std::string_view bytes, const TakeIds& take, size_t window = kWindow) const;
+
+  /// Fills out[i] with the ids of keys[i], each that of a short piece. Much faster than one after the other.
+  void encode_short(std::span<const PieceKey> keys, MergedPiece* out) const;
+
+ private:
+  friend class LongPiece;
+  static constexpr size_t kShort = 64;
+  static constexpr uint32_t kNoRank = MergeTables::kNoRank;
+  static constexpr int32_t kNobody = MergeTables::kNobody;
+
+  MergeTables tables() const;
+  uint32_t rank(int32_t left, int32_t right) const;
+  int32_t merged(uint32_t rank) const {
+    return arrays_.merged.empty() ? static_cast<int32_t>(rank) : arrays_.merged[rank];
+  }
+  template <class Take>
+  void each_slot(const Take& take) const;  // take(rank, pair)
+  /// In the order of their ranks, then of the pairs.
+  std::vector<Merge> merges() const;
+  void start(std::string_view bytes, std::vector<int32_t>& ids) const;  // appends their ids
+  size_t merge_short(std::string_view bytes, int32_t* ids, size_t n) const;
+  const TokenReach& reach() const;
+
+  std::array<int32_t, 256> byte_ids_;
+  std::optional<CharacterIds> characters_;
+  Arrays arrays_;
+  int shift_;
+  MergePieces merge_pieces_;  // the one for this processor
+  struct Lazy;                // what only long pieces need
+  std::unique_ptr<Lazy> lazy_;
+};
+
+/// A long piece that comes bit by bit; see BytePairEncoder::encode_long. Keeps a reference to `encoder`.
+class LongPiece {
+ public:
+  using TakeIds = BytePairEncoder::TakeIds;
+  LongPiece(const BytePairEncoder& encoder, TakeIds take, size_t window = BytePairEncoder::kWindow);
+
+  /// `bytes`: whole characters.
+  void add(std::string_view bytes);
+  /// The piece ends here: hands over the ids that waited for what comes next. Nothing may be added then.
+  void finish();
+
+ private:
+  const BytePairEncoder& encoder_;
+  size_t window_;
+  LongMerge merge_;
+  CharacterIds::State state_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libcore/text/bpe/byte_pair_encoder.h"
+#include "libcore/text/bpe/cache/piece_cache.h"
+#include "libcore/text/bpe/cache/piece_cutter.h"
+#include "libcore/text/bpe/cache/piece_lookup.h"
+#include "libcore/text/bpe/cache/piece_memory.h"
+#include "libcore/text/bpe/merge_borders.h"
+#include "libcore/text/id_buffer.h"
+
+namespace megalith {
+
+/// A piece that is one token.
+struct PieceSeed {
+  PieceKey key;
+  int64_t id;  // wide, so that no byte is padding: seeds are written to files
+};
+
+/// How a pretoken becomes ids.
+struct PieceRules {
+  bool cut_in_parts;  // between borders; not where tokens may be taken whole
+  bool wide;          // there are ids beyond 16 bits
+  BytePairEncoder encoder;
+  MergeBorders borders;
+  std::unordered_map<std::string_view, int32_t> whole;  // tokens that need no merging; empty: all need it
+
+  /// Replaces `ids` by those of `piece`.
+  void encode(std::string_view piece, std::vector<int32_t>& ids) const;
+};
+
+/// Pretokens to ids, with the memory of what all threads' encoders encoded before. One thread at a time.
+class CachedEncoder {
+ public:
+  /// Keeps references to `rules` and to `memory`, which must be made for their ids.
+  CachedEncoder(const PieceRules& rules, PieceMemory& memory);
+  ~CachedEncoder();
+  CachedEncoder(const CachedEncoder&) = delete;
+  CachedEncoder& operator=(const CachedEncoder&) = delete;
+
+  /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
+  void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
+
+  /// Gives back what an unusually long text took. Before the encoder rests.
+  void trim();
+
+ private:
+  static constexpr size_t kGroup = 128;      // of which the lines of the table are on their way at once
+  static constexpr size_t kBatch = 2048;     // of which the unknown ones are merged at once
+  static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is looked for
+
+  /// A text and how far it is encoded.
+  struct Rest {
+    std::string_view text;
+    std::span<const uint32_t> ends;  // of pieces
+    size_t next = 0;                 // of ends: of the piece at `begin`
+    uint32_t begin = 0;
+  };
+  template <class Stored, class Id>
+  void encode_all(Rest rest, IdBuffer& ids);
+  template <class Stored, class Id>
+  Id* encode_batch(Rest& rest, Id* out);
+  void take_group(Rest& rest);
+  void note_unknown(size_t slow);
+  void merge_unknown();
+  std::span<const int32_t> ids_of_slow(std::string_view text, size_t slow);
+
+  const PieceRules& rules_;
+  PieceCutter cutter_;
+  PieceMemory& memory_;
+  PieceReaders::Reader& reader_;
+  PieceKeeper keeper_;
+  PieceLookup lookup_ = piece_lookup(chosen_isa());
+  std::vector<int32_t> one_;  // ids of one pretoken
+
+  // The batch: pieces end to end.
+  size_t count_ = 0;
+  std::array<PieceKey, kBatch> keys_;
+  std::array<const PieceTable::Entry*, kBatch> entries_;
+  std::array<uint32_t, kBatch + 1> begins_;
+  // Those whose ids are not in an entry, and for each, where it is among the unknown ones, or kKnown; then
+  // where its ids are, unless it is a longer one.
+  static constexpr uint16_t kKnown = UINT16_MAX;
+  size_t slow_count_ = 0;
+  std::array<uint16_t, kBatch + kTogether> slow_;
+  std::array<uint16_t, kBatch> unknown_of_;
+  std::array<LongPieceCache::Ref, kBatch> far_;
+  size_t unknown_count_ = 0;
+  std::array<PieceKey, kBatch> unknown_;
+  std::array<MergedPiece, kBatch> merged_;
+};
+
+}  // namespace megalith

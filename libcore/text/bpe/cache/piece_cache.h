@@ -1,0 +1,198 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "libcore/base/huge_pages.h"
+#include "libcore/text/bpe/cache/piece_readers.h"
+#include "libcore/text/bpe/piece_key.h"
+
+namespace megalith {
+
+/// Ids of longer pieces, or of those with more ids than a PieceTable has room for. When there is no room for
+/// more the oldest quarter is forgotten. Any number of threads at once; those who read do so in turns.
+class LongPieceCache {
+ public:
+  /// Pieces of more bytes are not kept.
+  static constexpr size_t kLongest = 512;
+  /// Room for `bytes` bytes of pieces and ids. Keeps a reference to `readers`, those who will call find() and
+  /// get().
+  LongPieceCache(size_t bytes, const PieceReaders& readers);
+
+  /// The ids of `piece`, or an empty span. Lasts until the reader's turn ends.
+  std::span<const int32_t> find(std::string_view piece) const;
+  /// Not while another thread adds something.
+  void put(std::string_view piece, std::span<const int32_t> ids);
+
+  /// Where ids lie that are found without their piece.
+  struct alignas(8) Ref {
+    uint32_t at, generation;  // all zero: nowhere
+  };
+  /// `ids`: at most kLongest. Nowhere when there is no room, or another thread adds something, just now.
+  Ref append(std::span<const int32_t> ids);
+  /// What was appended, or an empty span when it was forgotten before the turn. Lasts as that of find().
+  std::span<const int32_t> get(Ref ref) const;
+
+ private:
+  // A record: the number of bytes, the number of ids, the ids, the bytes. Complete before anybody can find
+  // it. A slot: where a record is, in words from 1 on, and above that a tag. Zero: free.
+  static constexpr int kTagShift = 32;
+  static constexpr uint32_t kParts = 4;  // of which one is empty, or about to be
+  static uint64_t hash(std::string_view piece);
+  std::atomic_ref<uint64_t> slot(uint64_t hash) const {
+    return std::atomic_ref(slots_[hash & (slots_.size() - 1)]);
+  }
+  Ref add_record(std::string_view piece, std::span<const int32_t> ids);  // by who has the mutex
+  bool open_part();
+  void forget_part(uint32_t part);
+
+  HugePages memory_, slot_memory_;
+  std::span<int32_t> words_;
+  std::span<uint64_t> slots_;
+  const PieceReaders& readers_;
+
+  alignas(64) std::mutex mutex_;  // of those who add; not in a cache line of what readers need
+  size_t used_ = 1;               // words of the part that is being filled
+  uint32_t generation_ = 1;       // of that part: those before it were the generations before
+  PieceReaders::Grace forgotten_;
+  alignas(64) std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
+};
+
+/// The ids of a piece in 16 bytes, `Stored` each, and how many there are.
+template <class Stored>
+struct PackedIds;
+
+template <>
+struct PackedIds<uint16_t> {
+  static constexpr size_t kMost = 7;
+  std::array<uint16_t, kMost> ids;
+  uint16_t number;
+  static PackedIds of(std::span<const int32_t> ids) {
+    PackedIds packed{.ids = {}, .number = static_cast<uint16_t>(ids.size())};
+    for (size_t i = 0; i < ids.size(); ++i) packed.ids[i] = static_cast<uint16_t>(ids[i]);
+    return packed;
+  }
+  size_t count() const { return number; }
+  /// Writes 8 ids, of which count() mean something.
+  template <class Id>
+  void write(Id* out) const {
+    std::array<uint16_t, kMost + 1> all;
+    std::memcpy(all.data(), this, sizeof *this);
+    for (size_t i = 0; i < all.size(); ++i) out[i] = static_cast<Id>(all[i]);
+  }
+};
+
+template <>
+struct PackedIds<int32_t> {
+  static constexpr size_t kMost = 4;
+  static constexpr int kCountShift = 24;  // in the first word; ids are less than 2^21 (MergeTables)
+  std::array<uint32_t, kMost> words;
+  static PackedIds of(std::span<const int32_t> ids) {
+    PackedIds packed{};
+    for (size_t i = 0; i < ids.size(); ++i) packed.words[i] = static_cast<uint32_t>(ids[i]);
+    packed.words[0] |= static_cast<uint32_t>(ids.size()) << kCountShift;
+    return packed;
+  }
+  size_t count() const { return words[0] >> kCountShift; }
+  /// Writes 4 ids, of which count() mean something.
+  void write(int32_t* out) const {
+    for (size_t i = 0; i < kMost; ++i)
+      out[i] = static_cast<int32_t>(words[i] & ((uint32_t{1} << kCountShift) - 1));
+  }
+};
+
+/// Ids of short pieces. Two entries lie side by side in a cache line; what came first stays, later ones push
+/// each other out, so the size is fixed. Any number of threads at once; those who read do so in turns.
+///
+/// An entry is written when nobody can find it: the high word of its key, written last and read first, then
+/// says that it is free or being written. Vector kernels read a key by one move of 16 aligned bytes instead,
+/// which processors with AVX do at once (Intel SDM 3A 9.1.1, AMD64 APM 2 7.3.2), and x86-64 reads in order.
+class PieceTable {
+ public:
+  struct Entry {
+    PieceKey key;  // all zero: free
+    alignas(16) std::array<std::byte, 16> packed;
+    template <class Stored>
+    PackedIds<Stored> ids() const {
+      PackedIds<Stored> ids;
+      std::memcpy(&ids, packed.data(), sizeof ids);
+      return ids;
+    }
+    /// Whether this is the entry of `wanted`. Does not branch.
+    bool is(const PieceKey& wanted) const {
+      const uint64_t high = __atomic_load_n(&key.high, __ATOMIC_ACQUIRE);
+      return ((high ^ wanted.high) | (__atomic_load_n(&key.low, __ATOMIC_RELAXED) ^ wanted.low)) == 0;
+    }
+  };
+  struct alignas(64) Line {
+    std::array<Entry, 2> entries;
+  };
+  /// The ids of a piece as an entry holds them.
+  using Packed = std::array<std::byte, sizeof(Entry::packed)>;
+
+  /// 2^bits lines, for ids of 4 bytes or of 2 (unsigned).
+  PieceTable(int bits, bool wide)
+      : memory_(sizeof(Line) << bits), lines_(memory_.as<Line>()), shift_(64 - bits), wide_(wide) {}
+
+  /// The line of a key: (key.low * kLow + rotl(key.high, kTurn) * kHigh) >> shift.
+  struct Hash {
+    static constexpr uint64_t kLow = 0x9E3779B97F4A7C15u, kHigh = 0xD6E8FEB86659FD93u;
+    static constexpr int kTurn = 27;
+    int shift;
+  };
+  Hash hash() const { return {shift_}; }
+  const HugePages& memory() const { return memory_; }  // of the lines, so that it can be touched
+  std::span<const Line> lines() const { return lines_; }
+  const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
+
+  /// Ids that an entry has room for.
+  size_t most_ids() const { return wide_ ? PackedIds<int32_t>::kMost : PackedIds<uint16_t>::kMost; }
+  /// `ids`: 1 to most_ids().
+  Packed pack(std::span<const int32_t> ids) const;
+  static Packed pack(LongPieceCache::Ref ref);
+
+  /// A key that no piece has, in the line of `key`: its entry tells where the ids are of a piece that has too
+  /// many for one.
+  static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
+  std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
+  /// Whether there is an entry of `key` just now; outside of a turn, too, where it may vanish meanwhile.
+  bool has(const PieceKey& key) const;
+  /// In the place of what find_far() gave in the same turn.
+  void move_far(const PieceKey& key, LongPieceCache::Ref ref);
+
+  /// `key` is that of a short piece, or far() of it; true when it has an entry now.
+  bool add(const PieceKey& key, const Packed& ids);
+  /// An entry that was taken out, and of which piece.
+  struct Place {
+    Entry* entry;  // may be null
+    uint64_t high;
+  };
+  /// The entry that a key gets for which there is no room: it cannot be found any more, and waits for fill()
+  /// or put_back(). None when another thread does the same.
+  Place take_out(const PieceKey& key);
+  static void put_back(const Place& place);
+  /// When the turns have ended that had begun before take_out().
+  static void fill(Entry& entry, const PieceKey& key, const Packed& ids);
+
+ private:
+  static constexpr uint64_t kBeingWritten = ~uint64_t{0};  // a key's high word; no piece has it
+  size_t place(const PieceKey& key) const {
+    const uint64_t high = key.high & ~(uint64_t{1} << 63);
+    return static_cast<size_t>((key.low * Hash::kLow + std::rotl(high, Hash::kTurn) * Hash::kHigh) >> shift_);
+  }
+
+  HugePages memory_;
+  std::span<Line> lines_;
+  int shift_;
+  bool wide_;
+};
+
+}  // namespace megalith

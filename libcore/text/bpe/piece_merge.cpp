@@ -1,0 +1,26 @@
+#include "libcore/text/bpe/piece_merge_inl.h"
+
+namespace megalith {
+namespace {
+
+struct Scalar {
+  static int32_t least(const int32_t* steps) {
+    int32_t best = steps[0];
+    for (size_t i = 1; i < kPlaces; ++i) best = best < steps[i] ? best : steps[i];
+    return best;
+  }
+  static uint32_t rank(const MergeTables& tables, uint64_t pair) { return tables.rank(pair); }
+};
+
+}  // namespace
+
+void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out) {
+  PieceMerger<Scalar>(tables, keys.data(), keys.size(), out).run();
+}
+
+MergePieces merge_pieces(Isa isa) {
+  return select<MergePieces>(isa,
+                             {.generic = merge_pieces_generic, .avx2 = MEGALITH_IF_SIMD(merge_pieces_avx2)});
+}
+
+}  // namespace megalith

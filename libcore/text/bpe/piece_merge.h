@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "libcore/base/isa.h"
+#include "libcore/text/bpe/piece_key.h"
+
+namespace megalith {
+
+/// What a BytePairEncoder knows, for the kernels that merge many short pieces at a time.
+struct MergeTables {
+  // A pair's rank, greater than all others when it is not joined. Ranks have 22 bits, ids 21.
+  static constexpr int kIdBits = 21, kRankBits = 22;
+  static constexpr uint32_t kNoRank = uint32_t{1} << kRankBits;
+  // A slot holds a pair above its rank. No id is kNobody, and no pair has a free slot's bits.
+  static constexpr int32_t kNobody = (1 << kIdBits) - 1;
+  static constexpr uint64_t kFree = ~uint64_t{0};
+  struct alignas(32) Bucket {
+    std::array<uint64_t, 4> slots;  // filled from the first one on
+  };
+
+  const Bucket* buckets;  // 2^(64 - shift); a full one is continued in the next
+  int shift;
+  const int32_t* merged;       // id by rank; null: the rank is the id
+  const uint32_t* byte_ranks;  // of two bytes: first * 256 + second
+  const int32_t* byte_ids;     // 256
+
+  static uint64_t pair_of(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
+  }
+  static size_t place(uint64_t pair, int shift) {
+    return static_cast<size_t>((pair * 0x9E3779B97F4A7C15u) >> shift);
+  }
+  size_t place(uint64_t pair) const { return place(pair, shift); }
+  /// The rank of pair_of(), or kNoRank.
+  uint32_t rank(uint64_t pair) const {
+    const size_t last = (size_t{1} << (64 - shift)) - 1;
+    uint64_t found = kNoRank;
+    for (size_t at = place(pair);; at = (at + 1) & last) {
+      const Bucket& bucket = buckets[at];
+      for (const uint64_t slot : bucket.slots)  // without branches
+        found = slot >> kRankBits == pair ? slot & (kNoRank - 1) : found;
+      if (bucket.slots.back() == kFree || found != kNoRank) [[likely]]
+        return static_cast<uint32_t>(found);
+    }
+  }
+};
+
+/// The ids of a short piece.
+struct MergedPiece {
+  size_t count;
+  std::array<int32_t, PieceKey::kLongest> ids;
+};
+
+/// Fills out[i] with the ids of keys[i], which is at most PieceKey::kLongest bytes long: what
+/// BytePairEncoder::encode gives. Several are merged side by side, so that the processor waits for the tables
+/// of one while it works on another.
+using MergePieces = void (*)(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
+void merge_pieces_generic(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
+void merge_pieces_avx2(const MergeTables& tables, std::span<const PieceKey> keys, MergedPiece* out);
+/// The fastest of them for `isa`.
+MergePieces merge_pieces(Isa isa);
+
+}  // namespace megalith

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "libcore/text/bpe/piece_merge.h"
+
+/// The merging of short pieces, for the files that are compiled for one instruction set. It calls no inline
+/// function from elsewhere that the compiler might not inline: the linker keeps one copy of those, and it
+/// must not be one that only some processors run.
+namespace megalith {
+namespace {
+
+constexpr size_t kPlaces = 16;
+constexpr int kPlaceBits = 4;
+constexpr auto kNoStep = static_cast<int32_t>(MergeTables::kNoRank << kPlaceBits);
+static_assert(PieceKey::kLongest < kPlaces);
+
+/// A piece that is being merged. The symbols stay where their first bytes are; a bit of `alive` says which
+/// are left. Neighbours that do not exist are kNobody, which joins nothing, so that a step has no branch but
+/// the one that ends the piece: the pairs of words seen for the first time follow no pattern that a processor
+/// could foresee.
+struct Lane {
+  alignas(64) int32_t steps[kPlaces];  // by place: rank of this symbol and the next, then the place
+  int32_t around[kPlaces + 2];         // symbols, and kNobody on both sides
+  uint32_t alive;
+  size_t piece;
+  // What was joined last: its place, and that of its left neighbour (-1: none); its pairs with both
+  // neighbours, whose ranks are still wanted.
+  uint32_t at;
+  int previous;
+  uint64_t left, right;
+};
+
+template <class Simd>
+class PieceMerger {
+ public:
+  PieceMerger(const MergeTables& tables, const PieceKey* keys, size_t count, MergedPiece* out)
+      : tables_(tables), keys_(keys), count_(count), out_(out) {}
+
+  /// The tables are larger than the caches that other work leaves them. So first every lane says where it
+  /// will look, and only then one after the other waits for what it finds: all wait at the same time.
+  void run() {
+    size_t active = 0;
+    while (active < kLanes && next_ < count_) start(lanes_[active++]);
+    while (active > 0) {
+      for (size_t i = 0; i < active;) {
+        Lane& lane = lanes_[i];
+        if (join(lane)) {
+          ++i;
+          continue;
+        }
+        finish(lane);
+        if (next_ < count_)
+          start(lane);
+        else
+          lane = lanes_[--active];
+      }
+      for (size_t i = 0; i < active; ++i) look_up(lanes_[i]);
+    }
+  }
+
+ private:
+  static constexpr size_t kLanes = 16;
+
+  void start(Lane& lane) {
+    const PieceKey& key = keys_[next_];
+    lane.piece = next_++;
+    const size_t n = key.size();
+    lane.alive = (1U << n) - 1;
+    const uint64_t words[2] = {key.low, key.high};
+    uint8_t bytes[kPlaces];
+    __builtin_memcpy(bytes, words, kPlaces);
+    lane.around[0] = MergeTables::kNobody;
+    for (size_t i = 0; i + 1 < kPlaces; ++i) {
+      const uint32_t rank = tables_.byte_ranks[size_t{bytes[i]} << 8 | bytes[i + 1]];
+      lane.steps[i] = i + 1 < n ? step_of(rank, i) : kNoStep;
+      lane.around[i + 1] = tables_.byte_ids[bytes[i]];
+    }
+    lane.steps[kPlaces - 1] = kNoStep;
+    lane.around[n + 1] = MergeTables::kNobody;
+  }
+
+  /// Joins the next pair; false when there is none.
+  bool join(Lane& lane) {
+    const int32_t best = Simd::least(lane.steps);
+    if (best >= kNoStep) return false;
+    int32_t* const symbols = lane.around + 1;
+    const auto at = static_cast<uint32_t>(best) & (kPlaces - 1);
+    const uint32_t rank = static_cast<uint32_t>(best) >> kPlaceBits;
+    const uint32_t behind = lane.alive & (~1U << at);
+    const auto gone = static_cast<uint32_t>(__builtin_ctz(behind));
+    lane.alive ^= 1U << gone;
+    const uint32_t rest = behind & (behind - 1), before = lane.alive & ((1U << at) - 1);
+    // Nobody's places are -1 and that of the piece's end, to which `rest` without a bit leads as well.
+    const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
+    const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);
+    symbols[at] = id;
+    lane.steps[gone] = kNoStep;
+    lane.at = static_cast<uint32_t>(at);
+    lane.previous = 31 - __builtin_clz(before << 1 | 1) - 1;
+    lane.left = MergeTables::pair_of(symbols[lane.previous], id);
+    lane.right = MergeTables::pair_of(id, symbols[next]);
+    __builtin_prefetch(tables_.buckets + tables_.place(lane.left));
+    __builtin_prefetch(tables_.buckets + tables_.place(lane.right));
+    return true;
+  }
+
+  /// The ranks of the pairs that join() made.
+  void look_up(Lane& lane) {
+    const uint32_t left = Simd::rank(tables_, lane.left), right = Simd::rank(tables_, lane.right);
+    lane.steps[lane.at] = step_of(right, lane.at);
+    // Without one before it, the last place takes what nobody reads: it never holds a step.
+    lane.steps[static_cast<uint32_t>(lane.previous) & (kPlaces - 1)] =
+        lane.previous >= 0 ? step_of(left, static_cast<uint32_t>(lane.previous)) : kNoStep;
+  }
+
+  void finish(const Lane& lane) {
+    MergedPiece& out = out_[lane.piece];
+    size_t count = 0;
+    for (uint32_t left = lane.alive; left != 0; left &= left - 1)
+      out.ids[count++] = lane.around[1 + __builtin_ctz(left)];
+    out.count = count;
+  }
+
+  uint32_t end_bit(const Lane& lane) const {
+    return 1U << (keys_[lane.piece].high >> PieceKey::kLengthShift);
+  }
+  static int32_t step_of(uint32_t rank, size_t place) {
+    return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
+  }
+
+  const MergeTables& tables_;
+  const PieceKey* keys_;
+  size_t count_, next_ = 0;
+  MergedPiece* out_;
+  Lane lanes_[kLanes];
+};
+
+}  // namespace
+}  // namespace megalith

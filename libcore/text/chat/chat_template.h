@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// A chat template: the part of Jinja that published models' templates are written in, read strictly, and
+/// rendered as transformers does (trim_blocks, lstrip_blocks).
+/// Blocks: for (several variables, if, else, break, continue; loop.index, index0, first, last, length,
+/// revindex, revindex0, previtem, nextitem, depth, depth0), if/elif/else, set (of a variable, of
+/// namespace.member, and a block), generation, comments; none are macros.
+/// Expressions: literals (a tuple is a list), names, member and item access, slices, arithmetic, ~,
+/// comparisons, in, and/or/not, x if c else y.
+/// Filters: trim, length, count, upper, lower, capitalize, title, tojson, default, d, join, first, last,
+/// string, list, items, replace, int. Tests: defined, undefined, none, string, mapping, iterable, sequence,
+/// number, integer, boolean, true, false, odd, even. Methods: strip, lstrip, rstrip, startswith, endswith,
+/// upper, lower, title, capitalize, split, replace, join, get, items, keys, values. Functions:
+/// raise_exception, namespace, range, strftime_now. Their arguments stand in jinja_signatures.cpp.
+/// Everything else, each argument too, is kData, named with its line. Letters beyond ASCII are made lower,
+/// never upper; collections are printed through tojson or join alone.
+class ChatTemplate {
+ public:
+  /// `name` begins messages. kUsage when `source` is empty: the model has no template.
+  ChatTemplate(const std::string& source, const std::string& name);
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&&) noexcept;
+
+  /// The text with these variables. kData with the template's own words when it raises an exception, and
+  /// for operations that a value does not have.
+  std::string render(const Json::Object& variables) const;
+
+  struct Program;  // of chat_template.cpp
+
+ private:
+  std::unique_ptr<Program> program_;
+};
+
+struct ChatTokens {
+  std::string bos_token, eos_token;
+};
+/// The prompt for the model's next answer to `messages`, [{"role": text, "content": text}, …] (or an object
+/// with these as "messages"). kData when they are anything else.
+std::string render_chat(const ChatTemplate&, const Json& messages, const ChatTokens&);
+
+}  // namespace megalith

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libcore/json/json.h"
+
+/// The syntax tree of a chat template. See ChatTemplate for what there is of Jinja.
+namespace megalith::jinja {
+
+struct Expr {
+  enum Kind {
+    kLiteral,     // literal
+    kName,        // text
+    kMember,      // children[0].text
+    kItem,        // children[0][children[1]]
+    kSlice,       // children[0][children[1]:children[2]:children[3]], absent parts are kAbsent
+    kAbsent,      //
+    kList,        // children; also a tuple
+    kDict,        // children: key, value, key, value, …
+    kNot,         // children[0]
+    kNegative,    //
+    kAnd,         // children[0], children[1]
+    kOr,          //
+    kBinary,      // children[0] text children[1]
+    kComparison,  // children[0], then of each in `named` the sign and the other side, as in Python: a < b < c
+    kCondition,   // children[0] if children[1] else children[2] (or kAbsent)
+    kFilter,      // children[0] | text(children[1…]), one for each parameter, absent ones are kAbsent
+    kTest,        // children[0] is text
+    kMethod,      // children[0].text(children[1…]), likewise
+    kCall,        // text(children…), likewise
+  };
+  Kind kind = kAbsent;
+  int line = 0;
+  std::string text = {};
+  Json literal = {};
+  std::vector<Expr> children = {};
+  std::vector<std::pair<std::string, Expr>> named = {};  // members of a namespace; comparisons
+};
+
+struct Node {
+  enum Kind {
+    kText,      // text
+    kOutput,    // exprs[0]
+    kSet,       // names[0] (and .names[1]) = exprs[0]
+    kSetBlock,  // names[0] = body
+    kIf,        // exprs[i] is the condition of bodies[i]; one body more is the else
+    kFor,       // names in exprs[0] (if exprs[1]): bodies[0]; else bodies[1]
+    kBreak,
+    kContinue,
+    kGroup,  // bodies[0]
+  };
+  Kind kind = kText;
+  int line = 0;
+  std::string text = {};
+  std::vector<std::string> names = {};
+  std::vector<Expr> exprs = {};
+  std::vector<std::vector<Node>> bodies = {};
+};
+
+/// kData, with `name` and the line, for what is no Jinja and for what is none of this part of it.
+std::vector<Node> parse(const std::string& source, const std::string& name);
+
+/// The text of a template with these variables. kData as for ChatTemplate::render().
+std::string render(const std::vector<Node>&, const Json::Object& variables, const std::string& name);
+
+}  // namespace megalith::jinja

@@ -1,0 +1,664 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/chat/jinja_signatures.h"
+
+namespace megalith::jinja {
+namespace {
+
+constexpr int kDeepest = 100;         // nesting of expressions and of blocks
+constexpr size_t kLongestTag = 2000;  // tokens; a chain of operators is as deep as it is long
+
+/// A word, number, string or sign within a tag, or a whole piece of text.
+struct Token {
+  enum Kind { kText, kName, kInteger, kNumber, kString, kSign, kOutput, kBlock, kEnd } kind = kEnd;
+  std::string text;
+  int line = 0;
+};
+
+[[noreturn]] void refuse(const std::string& name, int line, const std::string& what) {
+  fail(ErrorKind::kData, name, ": chat template, line ", line, ": ", what);
+}
+
+// ---- lexer
+
+/// Cuts a template into texts and tags, with the white space that tags take away.
+class Lexer {
+ public:
+  Lexer(std::string_view source, const std::string& name) : source_(source), name_(name) {
+    if (source_.ends_with('\n')) source_.remove_suffix(1);
+  }
+
+  std::vector<Token> run() {
+    while (at_ < source_.size()) {
+      const size_t open = next_tag();
+      add_text(open);
+      if (open < source_.size()) tag();
+    }
+    tokens_.push_back({Token::kEnd, {}, line_});
+    return std::move(tokens_);
+  }
+
+ private:
+  size_t next_tag() const {
+    for (size_t i = at_; i + 1 < source_.size(); ++i)
+      if (source_[i] == '{' && (source_[i + 1] == '{' || source_[i + 1] == '%' || source_[i + 1] == '#'))
+        return i;
+    return source_.size();
+  }
+
+  char peek(size_t i) const { return i < source_.size() ? source_[i] : '\0'; }
+
+  /// The text up to a tag, without what the tags around it take.
+  void add_text(size_t end) {
+    std::string_view text = source_.substr(at_, end - at_);
+    const int line = line_;
+    line_ += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    const bool at_line_start = at_ == 0 || source_[at_ - 1] == '\n';
+    if (strip_left_)
+      text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    else if (trim_newline_ && text.starts_with("\r\n"))
+      text.remove_prefix(2);
+    else if (trim_newline_ && text.starts_with('\n'))
+      text.remove_prefix(1);
+    const bool begins_line = at_line_start || (trim_newline_ && text.size() < end - at_);
+    if (end < source_.size()) text = without_end(text, end, begins_line);
+    strip_left_ = trim_newline_ = false;
+    if (!text.empty()) tokens_.push_back({Token::kText, std::string(text), line});
+    at_ = end;
+  }
+
+  /// What "{%-" and lstrip_blocks take away before a tag.
+  std::string_view without_end(std::string_view text, size_t tag, bool begins_line) const {
+    const char mark = peek(tag + 2);
+    if (mark == '-') return text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+    if (peek(tag + 1) == '{' || mark == '+') return text;
+    const size_t last = text.find_last_not_of(" \t");
+    if (last == std::string_view::npos) return begins_line ? text.substr(0, 0) : text;
+    return text[last] == '\n' ? text.substr(0, last + 1) : text;
+  }
+
+  void tag() {
+    const char kind = source_[at_ + 1];
+    const int line = line_;
+    at_ += 2;
+    if (peek(at_) == '-' || peek(at_) == '+') ++at_;
+    if (kind == '#') return comment(line);
+    tokens_.push_back({kind == '{' ? Token::kOutput : Token::kBlock, {}, line});
+    const char close = kind == '{' ? '}' : '%';
+    int depth = 0;
+    const size_t begin = tokens_.size();
+    while (!ends_here(close, depth)) {
+      if (tokens_.size() - begin > kLongestTag) refuse(name_, line, "a tag too long to be a template's");
+      if (at_ >= source_.size()) refuse(name_, line, "a tag that does not end");
+      const char c = source_[at_];
+      if (c == '\n') ++line_;
+      if (std::isspace(static_cast<unsigned char>(c)))
+        ++at_;
+      else
+        add_token(depth);
+    }
+    tokens_.push_back({Token::kEnd, {}, line_});
+  }
+
+  /// Whether the tag is closed here; moves behind it.
+  bool ends_here(char close, int depth) {
+    if (depth > 0) return false;
+    const size_t at = at_ + (peek(at_) == '-' || peek(at_) == '+' ? 1 : 0);
+    if (peek(at) != close || peek(at + 1) != '}') return false;
+    strip_left_ = peek(at_) == '-';
+    trim_newline_ = close != '}' && peek(at_) != '+';
+    at_ = at + 2;
+    return true;
+  }
+
+  void comment(int line) {
+    const size_t end = source_.find("#}", at_);
+    if (end == std::string_view::npos) refuse(name_, line, "a comment that does not end");
+    const std::string_view text = source_.substr(at_, end - at_);
+    line_ += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    strip_left_ = text.ends_with('-');
+    trim_newline_ = true;
+    at_ = end + 2;
+  }
+
+  void add_token(int& depth) {
+    const char c = source_[at_];
+    if (c == '"' || c == '\'') return add_string(c);
+    if (std::isdigit(static_cast<unsigned char>(c))) return add_number();
+    if (std::isalpha(static_cast<unsigned char>(c)) || c == '_') return add_name();
+    add_sign(depth);
+  }
+
+  void add_name() {
+    const size_t begin = at_;
+    while (std::isalnum(static_cast<unsigned char>(peek(at_))) || peek(at_) == '_') ++at_;
+    add(Token::kName, source_.substr(begin, at_ - begin));
+  }
+
+  void add_sign(int& depth) {
+    for (const std::string_view sign : {"==", "!=", "<=", ">=", "//", "**"})
+      if (source_.substr(at_, 2) == sign) {
+        at_ += 2;
+        return add(Token::kSign, sign);
+      }
+    const char c = source_[at_];
+    if (std::string_view("+-*/%~<>=()[]{},.:|").find(c) == std::string_view::npos)
+      refuse(name_, line_, concat("the character ", quote(std::string(1, c)), " in a tag"));
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    add(Token::kSign, source_.substr(at_++, 1));
+  }
+
+  void add(Token::Kind kind, std::string_view text) { tokens_.push_back({kind, std::string(text), line_}); }
+
+  void add_number() {
+    const size_t begin = at_;
+    while (std::isdigit(static_cast<unsigned char>(peek(at_)))) ++at_;
+    const bool fraction = peek(at_) == '.' && std::isdigit(static_cast<unsigned char>(peek(at_ + 1)));
+    if (fraction) ++at_;
+    while (fraction && std::isdigit(static_cast<unsigned char>(peek(at_)))) ++at_;
+    add(fraction ? Token::kNumber : Token::kInteger, source_.substr(begin, at_ - begin));
+  }
+
+  void add_string(char quote_mark) {
+    std::string text;
+    const int line = line_;
+    for (++at_; peek(at_) != quote_mark; ++at_) {
+      if (at_ >= source_.size()) refuse(name_, line, "a string that does not end");
+      if (source_[at_] == '\n') ++line_;
+      if (source_[at_] == '\\')
+        add_escape(text);
+      else
+        text += source_[at_];
+    }
+    ++at_;
+    tokens_.push_back({Token::kString, std::move(text), line});
+  }
+
+  /// As Python's, at a backslash; leaves at_ at its last character.
+  void add_escape(std::string& text) {
+    static constexpr std::string_view kMarks = "ntr\\'\"bfav\n";
+    static constexpr std::string_view kMeant = "\n\t\r\\'\"\b\f\a\v";
+    const char c = peek(++at_);
+    const size_t known = c == '\0' ? std::string_view::npos : kMarks.find(c);
+    if (c == '\n') return;
+    if (c == 'N') refuse(name_, line_, "the escape \\N is not supported");
+    if (known != std::string_view::npos) {
+      text += kMeant[known];
+    } else if (c == 'x' || c == 'u' || c == 'U') {
+      ++at_;
+      add_code(text, c == 'x' ? 2 : c == 'u' ? 4 : 8, 16);
+    } else if (is_octal(c)) {
+      add_code(text, is_octal(peek(at_ + 1)) ? is_octal(peek(at_ + 2)) ? 3 : 2 : 1, 8);
+    } else {
+      text += '\\';
+      text += c;
+    }
+  }
+  static bool is_octal(char c) { return c >= '0' && c <= '7'; }
+
+  /// The character whose number stands at at_.
+  void add_code(std::string& text, size_t digits, int base) {
+    uint32_t code = 0;
+    for (size_t i = 0; i < digits; ++i) {
+      if (!std::isxdigit(static_cast<unsigned char>(peek(at_ + i))))
+        refuse(name_, line_, "an escape without its digits");
+      code = code * static_cast<uint32_t>(base) +
+             static_cast<uint32_t>(std::stoi(std::string(1, peek(at_ + i)), nullptr, base));
+    }
+    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+      refuse(name_, line_, "an escape that stands for no character");
+    at_ += digits - 1;
+    append_utf8(text, code);
+  }
+
+  std::string_view source_;
+  const std::string& name_;
+  size_t at_ = 0;
+  int line_ = 1;
+  bool strip_left_ = false, trim_newline_ = false;
+  std::vector<Token> tokens_;
+};
+
+// ---- parser
+
+class Parser {
+ public:
+  Parser(std::vector<Token> tokens, const std::string& name) : tokens_(std::move(tokens)), name_(name) {}
+
+  std::vector<Node> run() {
+    std::vector<Node> body = nodes({});
+    if (!closing_.empty()) refuse(name_, line(), concat("{% ", closing_, " %} without its beginning"));
+    return body;
+  }
+
+ private:
+  const Token& token() const { return tokens_[at_]; }
+  int line() const { return token().line; }
+  bool is_sign(std::string_view sign) const { return token().kind == Token::kSign && token().text == sign; }
+  bool is_name(std::string_view name) const { return token().kind == Token::kName && token().text == name; }
+  bool accept_sign(std::string_view sign) {
+    if (!is_sign(sign)) return false;
+    ++at_;
+    return true;
+  }
+  bool accept_name(std::string_view name) {
+    if (!is_name(name)) return false;
+    ++at_;
+    return true;
+  }
+  [[noreturn]] void unexpected(std::string_view wanted) const {
+    const std::string found = token().kind == Token::kEnd ? "the tag's end" : quote(token().text);
+    refuse(name_, line(), concat("found ", found, ", wanted ", wanted));
+  }
+  void want_sign(std::string_view sign) {
+    if (!accept_sign(sign)) unexpected(quote(sign));
+  }
+  std::string want_name(std::string_view what) {
+    if (token().kind != Token::kName) unexpected(what);
+    return tokens_[at_++].text;
+  }
+  void want_end() {
+    if (token().kind != Token::kEnd) unexpected("the tag's end");
+    ++at_;
+  }
+
+  // ---- blocks
+
+  /// Nodes up to a block whose name is one of `ends`, which is then in closing_ and its tag begun; or to the
+  /// end of the template, with closing_ empty.
+  std::vector<Node> nodes(const std::vector<std::string_view>& ends) {
+    if (++depth_ > kDeepest) refuse(name_, line(), "blocks nested too deeply");
+    std::vector<Node> out;
+    closing_.clear();
+    while (at_ + 1 < tokens_.size()) {
+      const Token& start = tokens_[at_++];
+      if (start.kind == Token::kText) {
+        out.push_back({.kind = Node::kText, .line = start.line, .text = start.text});
+      } else if (start.kind == Token::kOutput) {
+        out.push_back({.kind = Node::kOutput, .line = start.line});
+        out.back().exprs.push_back(expression());
+        want_end();
+      } else {
+        const std::string word = want_name("a block's name");
+        if (std::find(ends.begin(), ends.end(), word) != ends.end() || is_end(word)) {
+          closing_ = word;
+          break;
+        }
+        out.push_back(block(word, start.line));
+        closing_.clear();
+      }
+    }
+    --depth_;
+    return out;
+  }
+
+  static bool is_end(std::string_view word) {
+    return word.starts_with("end") || word == "else" || word == "elif";
+  }
+
+  void want_closing(std::string_view word, int opened) {
+    if (closing_ != word)
+      refuse(name_, opened,
+             concat("a block that ", closing_.empty() ? "does not end" : concat("meets {% ", closing_, " %}"),
+                    "; wanted {% ", word, " %}"));
+    want_end();
+  }
+
+  Node block(const std::string& word, int line) {
+    if (word == "if") return if_block(line);
+    if (word == "for") return for_block(line);
+    if (word == "set") return set_block(line);
+    if (word == "generation") return group(line);
+    if (word == "break" || word == "continue") {
+      if (loops_ == 0) refuse(name_, line, concat("{% ", word, " %} outside of a loop"));
+      want_end();
+      return {.kind = word == "break" ? Node::kBreak : Node::kContinue, .line = line};
+    }
+    refuse(name_, line, concat("{% ", word, " %} is not supported"));
+  }
+
+  Node group(int line) {
+    want_end();
+    Node node{.kind = Node::kGroup, .line = line};
+    node.bodies.push_back(nodes({"endgeneration"}));
+    want_closing("endgeneration", line);
+    return node;
+  }
+
+  Node if_block(int line) {
+    Node node{.kind = Node::kIf, .line = line};
+    node.exprs.push_back(expression());
+    want_end();
+    node.bodies.push_back(nodes({"elif", "else", "endif"}));
+    while (closing_ == "elif") {
+      node.exprs.push_back(expression());
+      want_end();
+      node.bodies.push_back(nodes({"elif", "else", "endif"}));
+    }
+    if (closing_ == "else") {
+      want_end();
+      node.bodies.push_back(nodes({"endif"}));
+    }
+    want_closing("endif", line);
+    return node;
+  }
+
+  Node for_block(int line) {
+    Node node{.kind = Node::kFor, .line = line};
+    do node.names.push_back(want_name("a variable"));
+    while (accept_sign(","));
+    if (!accept_name("in")) unexpected("\"in\"");
+    node.exprs.push_back(or_expression());
+    if (accept_name("if")) node.exprs.push_back(expression());
+    want_end();
+    ++loops_;
+    node.bodies.push_back(nodes({"else", "endfor"}));
+    --loops_;
+    if (closing_ == "else") {
+      want_end();
+      node.bodies.push_back(nodes({"endfor"}));
+    }
+    want_closing("endfor", line);
+    return node;
+  }
+
+  Node set_block(int line) {
+    Node node{.kind = Node::kSet, .line = line};
+    node.names.push_back(want_name("a variable"));
+    if (accept_sign(".")) node.names.push_back(want_name("a member"));
+    if (node.names.back().starts_with('_') && node.names.size() == 2) refuse_member(node.names.back());
+    if (accept_sign("=")) {
+      node.exprs.push_back(expression());
+      want_end();
+      return node;
+    }
+    want_end();
+    node.kind = Node::kSetBlock;
+    node.bodies.push_back(nodes({"endset"}));
+    want_closing("endset", line);
+    return node;
+  }
+
+  // ---- expressions, the loosest first
+
+  /// The parts are moved, never copied: a chain of n operators would be copied n times.
+  template <class... Parts>
+  Expr make(Expr::Kind kind, std::string text, Parts... parts) const {
+    Expr out{.kind = kind, .line = line(), .text = std::move(text)};
+    out.children.reserve(sizeof...(parts));
+    (out.children.push_back(std::move(parts)), ...);
+    return out;
+  }
+
+  Expr expression() {
+    if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
+    Expr value = or_expression();
+    while (accept_name("if")) {
+      Expr condition = or_expression();
+      Expr other = accept_name("else") ? expression() : Expr{};
+      value = make(Expr::kCondition, {}, std::move(value), std::move(condition), std::move(other));
+    }
+    --depth_;
+    return value;
+  }
+
+  Expr or_expression() {
+    Expr left = and_expression();
+    while (accept_name("or")) left = make(Expr::kOr, {}, std::move(left), and_expression());
+    return left;
+  }
+
+  Expr and_expression() {
+    Expr left = not_expression();
+    while (accept_name("and")) left = make(Expr::kAnd, {}, std::move(left), not_expression());
+    return left;
+  }
+
+  Expr not_expression() {
+    if (!accept_name("not")) return comparison();
+    if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
+    Expr inner = make(Expr::kNot, {}, not_expression());
+    --depth_;
+    return inner;
+  }
+
+  Expr comparison() {
+    Expr left = sum();
+    std::string sign = comparison_sign();
+    if (sign.empty()) return left;
+    Expr all = make(Expr::kComparison, {}, std::move(left));
+    for (; !sign.empty(); sign = comparison_sign()) all.named.emplace_back(std::move(sign), sum());
+    return all;
+  }
+
+  std::string comparison_sign() {
+    for (const std::string_view sign : {"==", "!=", "<=", ">=", "<", ">"})
+      if (accept_sign(sign)) return std::string(sign);
+    if (accept_name("in")) return "in";
+    if (is_name("not") && tokens_[at_ + 1].text == "in") {
+      at_ += 2;
+      return "not in";
+    }
+    return {};
+  }
+
+  template <class Inner>
+  Expr chain(std::initializer_list<std::string_view> signs, const Inner& inner) {
+    Expr left = inner();
+    while (true) {
+      const auto* const found =
+          std::find_if(signs.begin(), signs.end(), [&](std::string_view sign) { return is_sign(sign); });
+      if (found == signs.end()) return left;
+      ++at_;
+      left = make(Expr::kBinary, std::string(*found), std::move(left), inner());
+    }
+  }
+  Expr sum() {
+    return chain({"+", "-"}, [&] { return chain({"~"}, [&] { return product(); }); });
+  }
+  Expr product() {
+    return chain({"*", "//", "/", "%"}, [&] { return unary(); });
+  }
+
+  /// A sign binds more than filters and tests behind it.
+  Expr unary() { return filters(with_sign()); }
+  Expr with_sign() {
+    const bool negative = is_sign("-");
+    if (!accept_sign("-") && !accept_sign("+")) return postfix(primary());
+    if (++depth_ > kDeepest) refuse(name_, line(), "an expression nested too deeply");
+    Expr inner = with_sign();
+    inner = negative ? make(Expr::kNegative, {}, std::move(inner))
+                     : make(Expr::kBinary, "+", literal(0), std::move(inner));
+    --depth_;
+    return inner;
+  }
+
+  Expr postfix(Expr value) {
+    while (true) {
+      if (accept_sign(".")) {
+        const std::string member = want_name("a member");
+        if (!is_sign("(")) {
+          value = make(Expr::kMember, member, std::move(value));
+          continue;
+        }
+        value = make(Expr::kMethod, member, std::move(value));
+        arguments(value);
+        arrange("method", value, find_method(member));
+      } else if (accept_sign("[")) {
+        value = item(std::move(value));
+      } else if (is_sign("(")) {
+        if (value.kind != Expr::kName) refuse(name_, line(), "a call of what is no function");
+        value.kind = Expr::kCall;
+        arguments(value);
+        arrange("function", value, find_function(value.text));
+      } else {
+        return value;
+      }
+    }
+  }
+
+  Expr item(Expr value) {
+    Expr out = make(Expr::kItem, {}, std::move(value));
+    std::vector<Expr>& parts = out.children;
+    bool slice = false;
+    parts.push_back(is_sign(":") ? Expr{} : expression());
+    while (accept_sign(":")) {
+      slice = true;
+      parts.push_back(is_sign(":") || is_sign("]") ? Expr{} : expression());
+    }
+    want_sign("]");
+    if (parts.size() > 4) refuse(name_, line(), "a slice of more than three parts");
+    if (slice) {
+      parts.resize(4);
+      out.kind = Expr::kSlice;
+    }
+    return out;
+  }
+
+  /// "(a, b, name=c)" behind what takes it.
+  void arguments(Expr& call) {
+    want_sign("(");
+    while (!accept_sign(")")) {
+      if (token().kind == Token::kName && tokens_[at_ + 1].kind == Token::kSign &&
+          tokens_[at_ + 1].text == "=") {
+        std::string name = want_name("a name");
+        want_sign("=");
+        call.named.emplace_back(std::move(name), expression());
+      } else if (!call.named.empty()) {
+        unexpected("a named argument");
+      } else {
+        call.children.push_back(expression());
+      }
+      if (!is_sign(")")) want_sign(",");
+    }
+  }
+
+  void arrange(std::string_view kind, Expr& call, const Signature* signature) const {
+    const auto reject = [&](std::string_view what) {
+      refuse(name_, call.line, concat("the ", kind, " ", quote(call.text), " ", what));
+    };
+    if (signature == nullptr) reject("is not supported");
+    const size_t first = call.kind == Expr::kCall ? 0 : 1;
+    const bool members = call.kind == Expr::kCall && call.text == "namespace" && call.children.empty();
+    if (members) return check_members(call);
+    if (const std::string wrong = arrange_arguments(call, first, *signature); !wrong.empty()) reject(wrong);
+  }
+
+  void check_members(const Expr& space) const {
+    for (const auto& [name, value] : space.named)
+      if (name.starts_with('_')) refuse_member(name);
+  }
+  [[noreturn]] void refuse_member(const std::string& name) const {  // as transformers
+    refuse(name_, line(), concat("a namespace with the member ", quote(name)));
+  }
+
+  Expr filters(Expr value) {
+    while (true) {
+      if (accept_sign("|")) {
+        const std::string filter = want_name("a filter");
+        value = make(Expr::kFilter, filter, std::move(value));
+        if (is_sign("(")) arguments(value);
+        arrange("filter", value, find_filter(filter));
+      } else if (accept_name("is")) {
+        const bool negated = accept_name("not");
+        const std::string test = want_name("a test");
+        if (!is_test(test)) refuse(name_, line(), concat("the test ", quote(test), " is not supported"));
+        value = make(Expr::kTest, test, std::move(value));
+        if (negated) value = make(Expr::kNot, {}, std::move(value));
+      } else {
+        return value;
+      }
+    }
+  }
+
+  Expr literal(Json value) {
+    Expr out = make(Expr::kLiteral, {});
+    out.literal = std::move(value);
+    return out;
+  }
+
+  Expr primary() {
+    const Token found = token();
+    if (found.kind == Token::kEnd) unexpected("an expression");
+    ++at_;
+    switch (found.kind) {
+      case Token::kString: {
+        std::string text = found.text;  // neighbours are one, as in Python
+        while (token().kind == Token::kString) text += tokens_[at_++].text;
+        return literal(std::move(text));
+      }
+      case Token::kInteger: {
+        const auto number = parse_int(found.text);
+        if (!number) refuse(name_, found.line, concat("the number ", found.text, " is too large"));
+        return literal(*number);
+      }
+      case Token::kNumber:
+        return literal(parse_double(found.text).value_or(0));
+      case Token::kName:
+        return named(found);
+      default:
+        break;
+    }
+    if (found.text == "(") return parenthesis();
+    if (found.text == "[") return list("]", Expr::kList);
+    if (found.text == "{") return list("}", Expr::kDict);
+    --at_;
+    unexpected("an expression");
+  }
+
+  /// An expression, or a tuple, which is a list here.
+  Expr parenthesis() {
+    if (is_sign(")")) return list(")", Expr::kList);
+    Expr inner = expression();
+    if (!is_sign(",")) {
+      want_sign(")");
+      return inner;
+    }
+    ++at_;
+    Expr tuple = list(")", Expr::kList);
+    tuple.children.insert(tuple.children.begin(), std::move(inner));
+    return tuple;
+  }
+
+  Expr named(const Token& found) {
+    if (found.text == "true" || found.text == "True") return literal(true);
+    if (found.text == "false" || found.text == "False") return literal(false);
+    if (found.text == "none" || found.text == "None") return literal(nullptr);
+    return make(Expr::kName, found.text);
+  }
+
+  Expr list(std::string_view end, Expr::Kind kind) {
+    Expr out = make(kind, {});
+    while (!accept_sign(end)) {
+      out.children.push_back(expression());
+      if (kind == Expr::kDict) {
+        want_sign(":");
+        out.children.push_back(expression());
+      }
+      if (!is_sign(end)) want_sign(",");
+    }
+    return out;
+  }
+
+  std::vector<Token> tokens_;
+  const std::string& name_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  int loops_ = 0;  // open {% for %}
+  std::string closing_;
+};
+
+}  // namespace
+
+std::vector<Node> parse(const std::string& source, const std::string& name) {
+  return Parser(Lexer(source, name).run(), name).run();
+}
+
+}  // namespace megalith::jinja

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <optional>
+
+#include "libcore/text/chat/jinja.h"
+#include "libcore/text/chat/jinja_value.h"
+
+namespace megalith::jinja {
+
+/// One rendering. What is not supported is refused with kData, by the template's name and line.
+class Renderer {
+ public:
+  Renderer(const Json::Object& variables, const std::string& name) : name_(name) {
+    scopes_.emplace_back();
+    for (const auto& [key, value] : variables) scopes_.back()[key] = value;
+  }
+  std::string run(const std::vector<Node>& nodes) {
+    execute(nodes);
+    return std::move(out_);
+  }
+
+ private:
+  using Scope = std::map<std::string, Value>;
+  enum class Flow { kOn, kBreak, kContinue };
+  [[noreturn]] void refuse(int line, const std::string& what) const;
+  const std::string& text_of(const Value& value, int line, const std::string& what) const;
+  int64_t integer_of(const Value& value, int line, const std::string& what) const;
+  [[noreturn]] void refuse_size(int line) const;
+  /// Bytes that a value takes, about; refuses one that no prompt needs. nullptr: none, as of a namespace,
+  /// whose members were counted when they were set.
+  size_t measure(const Json* json, int line) const;
+  /// A step, in which `bytes` were copied or made.
+  void count_step(int line, size_t bytes = 0);
+  /// Variables and open blocks hold so much more.
+  void count_kept(size_t bytes, int line);
+  /// Sets a variable, which then holds the value's bytes and no more what it had.
+  void keep(Value& place, Value value, int line);
+  void close_scope(int line);
+
+  // Blocks (jinja_render.cpp).
+  Flow execute(const std::vector<Node>& nodes);
+  Flow execute(const Node& node);
+  void set(const Node& node, Value value);
+  Flow capture(const Node& node);
+  Flow choose(const Node& node);
+  void bind(const Node& node, const Json& entry);
+  /// What the loop goes over, without what its condition leaves out.
+  Json::Array loop_entries(const Node& node);
+  Flow loop(const Node& node);
+
+  // Values (jinja_eval.cpp).
+  Value look_up(const std::string& name) const;
+  std::string printed(const Value& value, int line) const;
+  /// What a loop over a value goes through.
+  Json::Array entries(const Value& value, int line);
+  /// For an operation that goes through a text character by character.
+  void count_characters(const Json& text, int line);
+  std::vector<uint32_t> begins_of(const Json& text, int line);
+  /// value.key, which is an attribute first, or value["key"], which is a member first.
+  enum class Access { kAttribute, kMember };
+  Value member(const Value& value, const std::string& key, Access access, int line) const;
+  Value item(const Value& value, const Value& index, int line);
+  /// A list, or a text by its characters. It refers to the value that it is of.
+  struct Sequence {
+    std::string_view character(int64_t at) const {
+      const auto i = static_cast<size_t>(at);
+      return std::string_view(json.as_string()).substr(begins[i], begins[i + 1] - begins[i]);
+    }
+    const Json& json;
+    std::vector<uint32_t> begins;  // of characters; of a text alone
+    int64_t size;
+  };
+  Sequence sequence_of(const Value& value, int line, const char* what);
+  struct Places {
+    int64_t begin, end, step;
+  };
+  Places places_of(const Expr& slice, int64_t size);
+  /// Python's slices.
+  Value slice(const Expr& expr);
+  /// Refuses values that are too large, so that whatever is done with one is bounded.
+  Value eval(const Expr& expr);
+  Value value_of(const Expr& expr);
+  Json json(const Expr& expr);
+  Json add_to(size_t& bytes, Json value, int line) const;
+  Value collection(const Expr& expr);
+  Value negative(const Expr& expr);
+  bool contains(const Value& all, const Value& one, int line);
+  bool comparison(const Expr& expr);
+  bool is_less(const std::string& sign, const Value& left, const Value& right, int line) const;
+  bool holds(const std::string& sign, const Value& left, const Value& right, int line);
+  Value binary(const Expr& expr);
+  [[noreturn]] void refuse_operands(const std::string& sign, const Value& left, const Value& right,
+                                    int line) const;
+  Value arithmetic(const Expr& expr, const Json& x, const Json& y) const;
+
+  // Filters, tests, methods and functions (jinja_calls.cpp).
+  // The arguments of a call (see arrange_arguments), where they are given. Those of text_argument and
+  // integer_argument may be None, too.
+  std::optional<Value> argument(const Expr& expr, size_t i);
+  std::optional<std::string> text_argument(const Expr& expr, size_t i);
+  std::optional<int64_t> integer_argument(const Expr& expr, size_t i);
+  Value filter(const Expr& expr);
+  Value default_of(const Expr& expr, const Value& value);
+  Value to_json(const Expr& expr, const Value& value);
+  std::optional<Json> number_in(const std::string& text, int line) const;
+  Value to_integer(const Expr& expr, const Value& value);
+  Value end_of(const Expr& expr, const Value& value);
+  int64_t length(const Value& value, int line);
+  Value items(const Value& value, int line) const;
+  Value join(const Json::Array& all, const std::string& separator, int line) const;
+  /// What filters and methods do alike with a text.
+  Value text_operation(const Expr& expr, const Json& value);
+  Value replace_text(const Expr& expr, const std::string& text);
+  bool test(const Expr& expr);
+  const Json::Object& object_of(const Value& value, int line, const std::string& what) const;
+  Value method(const Expr& expr);
+  Value text_method(const Expr& expr, const Json& value);
+  Value call(const Expr& expr);
+  Value now(const Expr& expr, const std::string& format) const;
+  Value range(const Expr& expr);
+
+  const std::string& name_;
+  std::vector<Scope> scopes_;
+  std::string out_;
+  size_t steps_ = 0, kept_ = 0;
+};
+
+}  // namespace megalith::jinja

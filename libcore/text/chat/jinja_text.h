@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/json/json.h"
+
+/// What Python does with texts, as templates ask for it. UTF-8; places are characters, never bytes.
+namespace megalith::jinja {
+
+/// Arguments of json.dumps.
+struct JsonStyle {
+  bool ensure_ascii = false;
+  std::optional<int64_t> indent;  // at most kMostIndent
+  std::string item_separator = ", ", key_separator = ": ";
+  bool sort_keys = false;
+};
+constexpr int64_t kMostIndent = 1000;
+constexpr size_t kMostText = size_t{64} << 20;  // bytes of a text that a template makes
+/// Cut somewhere behind kMostText bytes.
+std::string dump_json(const Json& value, const JsonStyle& style);
+
+/// repr() of a float.
+std::string python_float(double value);
+
+enum class Side { kLeft, kRight, kBoth };
+/// The byte at which each character of `text` begins, and at last where it ends. Shorter than 4 GiB.
+std::vector<uint32_t> character_begins(std::string_view text);
+/// str.strip() and its kind; without `characters`: of white space.
+std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side);
+/// str.split(); without `separator` (which is not empty): at runs of white space. At most `most` cuts; below
+/// 0: all.
+std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
+                               int64_t most);
+/// Where `part` begins in `text`, or npos. Never slower than the two are long together.
+size_t find_text(std::string_view text, std::string_view part);
+/// str.replace(); at most `most` times, below 0: all. Cut somewhere behind kMostText bytes.
+std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most);
+
+bool is_ascii(std::string_view text);
+std::string lower(std::string_view text);  // str.lower()
+// Of ASCII texts:
+std::string upper(std::string_view text);            // str.upper()
+std::string capitalized(std::string_view text);      // str.capitalize()
+std::string titled(std::string_view text);           // str.title()
+std::string titled_as_jinja(std::string_view text);  // the filter: what stands behind an apostrophe is small
+
+}  // namespace megalith::jinja

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "libcore/json/json.h"
+#include "libcore/text/chat/jinja_text.h"
+
+namespace megalith::jinja {
+
+struct Undefined {};
+using Namespace = std::shared_ptr<std::map<std::string, Json>>;  // shared: what is set in it is seen under
+                                                                 // each of its names
+
+/// Undefined, a namespace, or a value as in JSON (None is null).
+using Value = std::variant<Undefined, Json, Namespace>;
+
+bool is_undefined(const Value& value);
+/// nullptr: undefined, or a namespace.
+const Json* json_of(const Value& value);
+bool is_text(const Value& value);
+/// As Python's bool().
+bool truth(const Value& value);
+bool equal(const Value& a, const Value& b);
+/// About how many bytes a value takes and how deeply it is nested, counted until one of the two is beyond
+/// kMostBytes or kDeepest.
+struct Extent {
+  static constexpr size_t kMostBytes = kMostText;
+  static constexpr int kDeepest = 1200;  // somewhat more than a JSON file may be
+  size_t bytes = 0;
+  int depth = 0;
+  bool too_much() const { return bytes > kMostBytes || depth > kDeepest; }
+};
+Extent extent_of(const Json& json);
+/// "a list": for messages.
+std::string kind_of(const Value& value);
+/// The characters of a text, as Python's indices and loops see them.
+std::vector<std::string> characters_of(std::string_view text);
+
+}  // namespace megalith::jinja

@@ -1,0 +1,299 @@
+#include "libcore/text/formats/byte_level_tokenizer.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/bpe/cache/piece_cache.h"
+#include "libcore/text/identity_hash.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kPieceIds = size_t{1} << 16;  // handed over at once
+constexpr size_t kEnds = 2048;                 // pretokens found at once
+/// Bytes that are encoded at once, about; a longer pretoken is a giant.
+constexpr size_t kLongText = size_t{1} << 16;
+
+constexpr size_t kSeedsAtOnce = 1024;
+
+/// Where this thread looks first for its working memory.
+size_t thread_number() {
+  static std::atomic<size_t> next{0};
+  thread_local const size_t number = next++;
+  return number;
+}
+
+}  // namespace
+
+struct ByteLevelTokenizer::Scratch {
+  Scratch(const PieceRules& rules, PieceMemory& memory) : encoder(rules, memory) {}
+  CachedEncoder encoder;
+  std::array<uint32_t, kEnds> ends;
+  IdBuffer ids{sizeof(int32_t)};
+
+  /// Gives back what an unusually long text took.
+  void trim() {
+    ids.clear();
+    encoder.trim();
+  }
+};
+
+/// A Scratch for the length of one call.
+class ByteLevelTokenizer::Lease {
+ public:
+  explicit Lease(const ByteLevelTokenizer& owner) : owner_(owner) {
+    for (size_t i = 0; i < kIdle && !scratch_; ++i) {
+      std::atomic<Scratch*>& idle = slot(i);
+      if (idle.load(std::memory_order_relaxed)) scratch_ = idle.exchange(nullptr, std::memory_order_acquire);
+    }
+    if (scratch_) return;
+    scratch_ = new Scratch(owner_.rules_, *owner_.memory_);
+    owner_.help_to_seed();
+  }
+  ~Lease() {
+    scratch_->trim();
+    for (size_t i = 0; i < kIdle; ++i) {
+      Scratch* none = nullptr;
+      if (slot(i).compare_exchange_strong(none, scratch_, std::memory_order_release)) return;
+    }
+    delete scratch_;
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  Scratch& operator*() { return *scratch_; }
+  Scratch* operator->() { return scratch_; }
+
+ private:
+  std::atomic<Scratch*>& slot(size_t i) const { return owner_.idle_[(thread_number() + i) % kIdle].scratch; }
+
+  const ByteLevelTokenizer& owner_;
+  Scratch* scratch_ = nullptr;
+};
+
+namespace {
+
+BytePairEncoder encoder_of(ByteLevelModel& model) {
+  if (model.tables) return {model.byte_ids, std::move(model.tables->merges)};
+  return {model.byte_ids, model.merges, model.ranks, std::move(model.characters)};
+}
+
+MergeBorders borders_of(ByteLevelModel& model, const TokenTexts& tokens) {
+  return model.tables ? MergeBorders(std::move(model.tables->borders)) : MergeBorders(tokens, model.merges);
+}
+
+}  // namespace
+
+ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
+    : name_(std::move(model.name)),
+      tokens_(model.tables ? std::move(model.tables->tokens) : TokenTexts(model.tokens)),
+      rules_{.cut_in_parts = !model.characters,
+             .wide = tokens_.size() > size_t{1} << 16,
+             .encoder = encoder_of(model),
+             .borders = borders_of(model, tokens_),
+             .whole = {}},
+      find_pretokens_(std::move(model.find_pretokens)),
+      raw_added_(std::move(model.raw_added)),
+      normalized_added_(std::move(model.normalized_added)),
+      eod_(model.eod),
+      rule_names_(std::move(model.rules)),
+      hash_(model.tables ? std::move(model.tables->hash) : "") {
+  // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
+  if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
+  if (model.ignore_merges) {
+    rule_names_ += "; whole tokens first";
+    for (int32_t id : model.tables ? model.tables->unmerged : find_unmerged(model.literal))
+      rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
+    // The table's ids of such a token as a whole pretoken are not those of a part.
+    if (!rules_.whole.empty()) rules_.cut_in_parts = false;
+  }
+  seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());
+  ByteLevelTokenizer::expect(kUnknownSize);
+}
+
+void ByteLevelTokenizer::expect(uint64_t bytes) {
+  if (seeded_ == 0) memory_.emplace(PieceMemory::Size::for_text(bytes, seeds_.size()), rules_.wide);
+}
+
+ByteLevelTables ByteLevelTokenizer::tables() const {
+  return {.tokens = tokens_,
+          .merges = rules_.encoder.arrays(),
+          .borders = rules_.borders.arrays(),
+          .seeds = seeds_,
+          .unmerged = unmerged(),
+          .hash = hash()};
+}
+
+std::vector<int32_t> ByteLevelTokenizer::find_unmerged(const std::vector<bool>& literal) const {
+  std::vector<int32_t> found, ids;
+  for (size_t id = 0; id < tokens_.size(); ++id) {
+    if (tokens_[id].empty() || (id < literal.size() && literal[id])) continue;
+    rules_.encode(tokens_[id], ids);
+    if (ids.size() != 1 || ids[0] != static_cast<int32_t>(id)) found.push_back(static_cast<int32_t>(id));
+  }
+  return found;
+}
+
+std::vector<int32_t> ByteLevelTokenizer::unmerged() const {
+  std::vector<int32_t> ids;
+  for (const auto& [token, id] : rules_.whole) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
+  std::vector<PieceSeed> seeds;
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (tokens_[i].empty() || tokens_[i].size() > PieceKey::kLongest) continue;
+    rules_.encode(tokens_[i], ids);
+    if (ids.size() == 1 && ids[0] == id) seeds.push_back({PieceKey::of(tokens_[i]), id});
+  }
+  return seeds;
+}
+
+/// Threads that begin at the same time share the work, and none waits for another.
+void ByteLevelTokenizer::help_to_seed() const {
+  constexpr size_t kAhead = 24;  // lines on their way: adding to one ends with waiting for it
+  const HugePages& pages = memory_->table.memory();
+  for (size_t page; (page = touched_.fetch_add(1)) < pages.large_pages();) pages.touch(page);
+  for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
+    const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      if (i + kAhead < seeds.size()) __builtin_prefetch(&memory_->table.line(seeds[i + kAhead].key), 1);
+      const auto id = static_cast<int32_t>(seeds[i].id);
+      memory_->table.add(seeds[i].key, memory_->table.pack({&id, 1}));
+    }
+  }
+}
+
+ByteLevelTokenizer::~ByteLevelTokenizer() {
+  for (const Idle& idle : idle_) delete idle.scratch.load();
+}
+
+int ByteLevelTokenizer::eod() const {
+  if (eod_ < 0)
+    fail(ErrorKind::kData, name_,
+         ": the tokenizer's files name no end-of-document token; wanted \"eos_token\" in ",
+         "tokenizer_config.json, or a token \"<|endoftext|>\"");
+  return eod_;
+}
+
+void ByteLevelTokenizer::encode(std::string_view utf8, std::vector<int32_t>& ids) const {
+  Lease scratch(*this);
+  encode_with(*scratch, utf8, {scratch->ids});
+  scratch->ids.each_part<int32_t>([&](auto part) { ids.insert(ids.end(), part.begin(), part.end()); });
+}
+
+void ByteLevelTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
+  Lease scratch(*this);
+  encode_with(*scratch, utf8, {out});
+}
+
+void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
+  Lease scratch(*this);
+  encode_with(*scratch, utf8, {scratch->ids, &take});
+  scratch->ids.each_part<int32_t>(take);
+}
+
+void ByteLevelTokenizer::prepare() const {
+  const Lease made(*this);
+}
+
+void ByteLevelTokenizer::Sink::append(std::span<const int32_t> more) const {
+  ids.append(more);
+  hand_over_if_long();
+}
+
+void ByteLevelTokenizer::Sink::hand_over_if_long() const {
+  if (!take || ids.size() < kPieceIds) return;
+  ids.each_part<int32_t>(*take);
+  ids.clear();
+}
+
+void ByteLevelTokenizer::encode_with(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  const auto special = [&](int32_t id) { sink.ids.append({&id, 1}); };
+  const auto plain = [&](std::string_view rest) { encode_plain(scratch, rest, sink); };
+  raw_added_.split(
+      utf8, [&](std::string_view rest) { normalized_added_.split(rest, plain, special); }, special);
+}
+
+void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, Sink sink) const {
+  while (!utf8.empty()) {
+    const size_t count = find_pretokens_(utf8, scratch.ends);
+    const std::span<uint32_t> ends = std::span(scratch.ends).first(count);
+    const size_t size = ends.back();
+    if (size > kLongText) [[unlikely]]
+      encode_long(scratch, utf8.substr(0, size), ends, sink);
+    else
+      scratch.encoder.encode(utf8, ends, sink.ids);
+    sink.hand_over_if_long();
+    utf8.remove_prefix(size);
+  }
+}
+
+/// Where few pretokens make much text: encodes it in parts, which it cuts off `ends`.
+void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, std::span<uint32_t> ends,
+                                     Sink sink) const {
+  while (!ends.empty()) {
+    const auto part =
+        static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), kLongText) - ends.begin());
+    const uint32_t size = ends[part == 0 ? 0 : part - 1];
+    if (part == 0)
+      encode_giant(scratch, utf8.substr(0, size), sink);
+    else
+      scratch.encoder.encode(utf8.substr(0, size), ends.first(part), sink.ids);
+    sink.hand_over_if_long();
+    utf8.remove_prefix(size);
+    ends = ends.subspan(std::max<size_t>(part, 1));
+    for (uint32_t& end : ends) end -= size;
+  }
+}
+
+/// In parts between borders, whose pieces may be known; one without borders is merged in windows.
+void ByteLevelTokenizer::encode_giant(Scratch& scratch, std::string_view pretoken, Sink sink) const {
+  const auto take = [&](std::span<const int32_t> ids) { sink.append(ids); };
+  if (const auto found = rules_.whole.find(pretoken); found != rules_.whole.end())
+    return sink.append({&found->second, 1});
+  if (!rules_.cut_in_parts) return rules_.encoder.encode_long(pretoken, take);
+  while (!pretoken.empty()) {
+    size_t size = std::min(pretoken.size(), kLongText);
+    while (size < pretoken.size() && !rules_.borders.parts(pretoken, size)) ++size;
+    const std::string_view part = pretoken.substr(0, size);
+    const auto end = static_cast<uint32_t>(size);
+    if (size > 2 * kLongText)
+      rules_.encoder.encode_long(part, take);
+    else
+      scratch.encoder.encode(part, {&end, 1}, sink.ids);
+    sink.hand_over_if_long();
+    pretoken.remove_prefix(size);
+  }
+}
+
+std::string ByteLevelTokenizer::hash() const {
+  if (!hash_.empty()) return hash_;
+  IdentityHash hash;
+  hash.add("BPE 2");  // when this changes, so must kPackedVersion (packed_model.cpp)
+  hash.add(rule_names_);
+  hash.add(static_cast<int64_t>(tokens_.size()));
+  for (size_t id = 0; id < tokens_.size(); ++id) hash.add(tokens_[id]);
+  rules_.encoder.add_to(hash);
+  raw_added_.add_to(hash);
+  normalized_added_.add_to(hash);
+  hash.add(int64_t{eod_});
+  return hash.hex();
+}
+
+std::string ByteLevelTokenizer::decode(std::span<const int32_t> ids) const {
+  std::string bytes;
+  for (int32_t id : ids) {
+    if (id < 0 || id >= vocab_size() || tokens_[static_cast<size_t>(id)].empty())
+      fail(ErrorKind::kData, "token id ", id, " is not in the vocabulary; ids are 0 to ", vocab_size() - 1);
+    bytes += tokens_[static_cast<size_t>(id)];
+  }
+  return replace_invalid_utf8(bytes);
+}
+
+}  // namespace megalith

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/text/bpe/added_tokens.h"
+#include "libcore/text/bpe/cache/cached_encoder.h"
+#include "libcore/text/bpe/character_ids.h"
+#include "libcore/text/bpe/token_texts.h"
+#include "libcore/text/pretokenize/pretokenizer.h"
+#include "libcore/text/tokenizer.h"
+
+namespace megalith {
+
+/// What a ByteLevelTokenizer works out of its model.
+struct ByteLevelTables {
+  TokenTexts tokens;
+  BytePairEncoder::Arrays merges;
+  MergeBorders::Arrays borders;
+  SharedArray<PieceSeed> seeds;   // see seeds()
+  std::vector<int32_t> unmerged;  // see unmerged()
+  std::string hash;               // as hash() gives it
+};
+
+/// Everything a byte-level BPE tokenizer is made of; filled by the readers of the file forms (gpt2_files.h,
+/// hf_json.h).
+struct ByteLevelModel {
+  std::string name;                        // Megatron's --tokenizer-type
+  std::vector<std::string> tokens;         // bytes of each id; empty: no token has this id
+  std::array<int32_t, 256> byte_ids{};     // with which a pretoken begins
+  std::optional<CharacterIds> characters;  // instead, where tokens are text and not bytes
+  std::vector<BytePairEncoder::Merge> merges;
+  MergeRanks ranks = MergeRanks::kOrder;
+  bool ignore_merges = false;  // a pretoken that is a token is that token, whatever merging would give
+  std::vector<bool> literal;   // tokens not written in the byte alphabet: no pretoken is one; empty: none is
+  FindPretokens find_pretokens = pretokenizer(PretokenPattern::kGpt2);
+  std::string rules = "gpt-2";               // names find_pretokens and characters, for hash()
+  std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
+  std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
+  int32_t eod = -1;                          // -1: the files name none
+  // What another tokenizer worked out of the same model. Then tokens, characters, merges, ranks and literal
+  // are not looked at.
+  std::optional<ByteLevelTables> tables;
+};
+
+/// GPT-2's way: added tokens are cut out, the rest falls into pretokens, each of which is merged by rank (see
+/// pretokenizer.h and byte_pair_encoder.h; same ids as Hugging Face tokenizers' BPE with the ByteLevel
+/// pre-tokenizer without prefix space).
+class ByteLevelTokenizer : public Tokenizer {
+ public:
+  explicit ByteLevelTokenizer(ByteLevelModel model);
+  /// Of a model without `characters`.
+  ByteLevelTables tables() const;
+  ~ByteLevelTokenizer() override;
+
+  int vocab_size() const override { return static_cast<int>(tokens_.size()); }
+  int eod() const override;
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode_to(std::string_view utf8, IdBuffer& out) const override;
+  void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
+  void expect(uint64_t bytes) override;
+  void prepare() const override;
+  std::string decode(std::span<const int32_t> ids) const override;
+  std::string name() const override { return name_; }
+  std::string hash() const override;
+
+  /// A pretoken that comes bit by bit and is none of the tokens that are taken whole.
+  LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
+
+  /// The short pieces that are known from the beginning: tokens that are the ids of their own text,
+  /// which not every token is.
+  std::span<const PieceSeed> seeds() const { return seeds_.span(); }
+  /// Where merges are ignored for whole tokens: those that merging would not give, ascending. Few, so that
+  /// looking for them costs little.
+  std::vector<int32_t> unmerged() const;
+
+ private:
+  struct Scratch;
+  class Lease;
+
+  /// Where ids go: to the end of `ids`, which is handed to `take` (if any) and emptied whenever it is long.
+  struct Sink {
+    IdBuffer& ids;
+    const TakeIds* take = nullptr;
+    void append(std::span<const int32_t> more) const;
+    void hand_over_if_long() const;
+  };
+  void encode_with(Scratch&, std::string_view utf8, Sink) const;
+  std::vector<PieceSeed> find_seeds() const;
+  void help_to_seed() const;
+  std::vector<int32_t> find_unmerged(const std::vector<bool>& literal) const;
+  void encode_plain(Scratch&, std::string_view utf8, Sink) const;
+  void encode_long(Scratch&, std::string_view utf8, std::span<uint32_t> ends, Sink) const;
+  void encode_giant(Scratch&, std::string_view pretoken, Sink) const;
+
+  std::string name_;
+  TokenTexts tokens_;
+  PieceRules rules_;
+  mutable std::optional<PieceMemory> memory_;  // by all threads
+  FindPretokens find_pretokens_;
+  SharedArray<PieceSeed> seeds_;
+  AddedTokens raw_added_, normalized_added_;
+  int32_t eod_;
+  std::string rule_names_, hash_;
+  // Working memory of threads that are not encoding now: a call takes one (or makes one) and puts it back, so
+  // calls wait for nobody.
+  static constexpr size_t kIdle = 64;
+  struct alignas(64) Idle {
+    std::atomic<Scratch*> scratch;
+  };
+  mutable std::array<Idle, kIdle> idle_{};
+  // What memory_ has, or will have soon: pages of its table, seeds.
+  mutable std::atomic<size_t> touched_{0}, seeded_{0};
+};
+
+}  // namespace megalith

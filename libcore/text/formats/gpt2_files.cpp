@@ -1,0 +1,67 @@
+#include "libcore/text/formats/gpt2_files.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/text/formats/packed_model.h"
+#include "libcore/text/formats/vocabulary.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const Vocabulary& vocabulary) {
+  std::vector<BytePairEncoder::Merge> merges;
+  const std::string contents = read_file(path);
+  std::string_view rest = contents;
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("#version")) continue;
+    if (line.empty() && trim(rest).empty()) break;  // blank lines at the end
+    const auto where = [&] { return concat(path, ":", number); };
+    const size_t blank = line.find(' ');
+    if (blank == std::string_view::npos || blank != line.rfind(' '))
+      fail(ErrorKind::kData, where(), ": found ", quote(line),
+           ", wanted two tokens with one blank between them");
+    merges.push_back(
+        vocabulary.merge(std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where));
+  }
+  return merges;
+}
+
+}  // namespace
+
+ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges,
+                               const std::vector<std::string>& special) {
+  Vocabulary vocabulary(Json::load(vocab), vocab);
+  ByteLevelModel model;
+  model.name = "GPT2BPETokenizer";
+  model.merges = read_merges(merges, vocabulary);
+  AddedTokenList added(vocabulary, model);
+  for (const std::string& text : special) added.add_special(text);
+  vocabulary.fill(model);
+  const auto eod = vocabulary.find(kEndOfText);
+  if (!eod)
+    fail(ErrorKind::kData, vocab, ": no token ", quote(kEndOfText),
+         ", which ends a document; add it with the next free id");
+  model.eod = *eod;
+  const auto is_eod = [&](const AddedToken& token) { return token.id == model.eod; };
+  if (std::none_of(model.raw_added.begin(), model.raw_added.end(), is_eod))
+    model.normalized_added.push_back({.text = kEndOfText, .id = model.eod});
+  return model;
+}
+
+std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
+                                                        const std::vector<std::string>& special) {
+  const auto read = [&] { return read_gpt2_files(vocab, merges, special); };
+  const std::string files[] = {vocab, merges};
+  return kept_tokenizer(kept_file("gpt2", files, special), pretokenizer(PretokenPattern::kGpt2), read);
+}
+
+}  // namespace megalith

@@ -1,0 +1,265 @@
+#include "libcore/text/formats/hf_json.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/text/formats/hf_place.h"
+#include "libcore/text/formats/hf_stages.h"
+#include "libcore/text/formats/hf_tokenizer.h"
+#include "libcore/text/formats/packed_model.h"
+#include "libcore/text/formats/vocabulary.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kEndOfText = "<|endoftext|>";
+constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, SentencePiece's blank
+
+/// "eos_token" of tokenizer_config.json beside the file, else the usual text.
+std::string end_of_text(const std::string& tokenizer_json) {
+  const auto path = std::filesystem::path(tokenizer_json).parent_path() / "tokenizer_config.json";
+  if (!file_exists(path.string())) return kEndOfText;
+  const Json config = Json::load(path.string());
+  const Json* token = config.find("eos_token");
+  if (token && token->is_object()) token = token->find("content");
+  return token && token->is_string() ? token->as_string() : kEndOfText;
+}
+
+void check_model(const HfPlace& model) {
+  // Files of tokenizers before 0.5 have no "type".
+  if (const auto type = model.find("type"); type && type->text() != "BPE") type->refuse("\"BPE\"");
+  if (const auto dropout = model.find("dropout"))
+    if (!dropout->json().is_number() || dropout->json().as_double() != 0)
+      dropout->refuse("none (null): ids would be random");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (const auto affix = model.find(key); affix && !affix->text().empty()) affix->refuse("none (null)");
+}
+
+/// Each is "left right" (until tokenizers 0.19) or ["left", "right"].
+std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Vocabulary& vocabulary) {
+  if (!merges.json().is_array()) merges.refuse("a list");
+  std::vector<BytePairEncoder::Merge> out;
+  out.reserve(merges.json().as_array().size());
+  for (const Json& merge : merges.json().as_array()) {
+    const auto where = [&] { return concat(merges.file(), ": model.merges[", out.size(), "]"); };
+    if (merge.is_array() && merge.as_array().size() == 2 && merge.as_array()[0].is_string() &&
+        merge.as_array()[1].is_string()) {
+      out.push_back(
+          vocabulary.merge(merge.as_array()[0].as_string(), merge.as_array()[1].as_string(), where));
+      continue;
+    }
+    const std::vector<std::string> sides =
+        merge.is_string() ? split(merge.as_string(), ' ') : std::vector<std::string>();
+    if (sides.size() != 2)
+      fail(ErrorKind::kData, where(), " is ", merge.dump(),
+           ", wanted two tokens, \"left right\" or [\"left\", \"right\"]");
+    out.push_back(vocabulary.merge(sides[0], sides[1], where));
+  }
+  return out;
+}
+
+void read_added(const HfPlace& list, AddedTokenList& added) {
+  std::string odd;
+  int odds = 0;
+  for (const HfPlace& entry : list.list()) {
+    const std::string& text = entry.at("content").text();
+    if (text.empty()) entry.at("content").refuse("a text");
+    const int64_t written = entry.at("id").integer();
+    const int32_t id = added.add({.text = text,
+                                  .takes_space_before = entry.flag("lstrip", false),
+                                  .takes_space_after = entry.flag("rstrip", false),
+                                  .only_alone = entry.flag("single_word", false)},
+                                 entry.flag("normalized", false));
+    if (id != written && ++odds == 1)
+      odd = concat(quote(text), " has id ", written, " there; Hugging Face takes ", id, " for it");
+  }
+  if (odds > 0)
+    warn(list.file(), ": added token ", odd, ", and so is done here",
+         odds > 1 ? concat("; ", odds - 1, " more are like it") : "");
+}
+
+CharacterIds::Unknown read_unknown(const HfPlace& model, const Vocabulary& vocabulary) {
+  CharacterIds::Unknown out;
+  out.byte_fallback = model.flag("byte_fallback", false);
+  out.fuse = model.flag("fuse_unk", false);
+  const auto token = model.find("unk_token");
+  if (!token) return out;
+  out.id = vocabulary.find(token->text());
+  if (!out.id) token->refuse("a token of the vocabulary");
+  return out;
+}
+
+/// Whether no merge goes from another character on to a mark: then a text may be cut before each run of
+/// marks.
+bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& texts) {
+  const std::string mark = kMark;
+  if (model.ignore_merges || std::find(texts.begin(), texts.end(), mark) == texts.end()) return false;
+  return std::none_of(model.merges.begin(), model.merges.end(), [&](const BytePairEncoder::Merge& merge) {
+    const std::string& text = texts[static_cast<size_t>(merge.merged)];
+    size_t at = 0;
+    while (text.compare(at, mark.size(), mark) == 0) at += mark.size();
+    return text.find(mark, at) != std::string::npos;
+  });
+}
+
+FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
+  std::vector<SplitPattern> patterns = pretokenizer.patterns;
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
+    patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
+  // Not a rule of the file: merging gives the same ids for the parts.
+  if (patterns.empty() && cuts_at_marks) patterns.push_back(mark_pattern(kMark, false));
+  return megalith::pretokenizer(std::move(patterns));
+}
+
+/// The same for a model of characters, where a mark is all that there is.
+std::optional<MarkCuts> mark_cuts(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
+  if (!pretokenizer.patterns.empty()) return std::nullopt;
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
+    return MarkCuts{.mark = pretokenizer.metaspace->mark, .each = true};
+  return MarkCuts{.mark = cuts_at_marks ? kMark : ""};
+}
+
+std::string names(const HfPretokenizer& pretokenizer) {
+  std::vector<std::string> names;
+  for (const SplitPattern& pattern : pretokenizer.patterns) names.push_back(pattern.name);
+  if (pretokenizer.metaspace && pretokenizer.metaspace->split)
+    names.push_back(mark_pattern(pretokenizer.metaspace->mark, true).name);
+  return join(names, "; ");
+}
+
+/// All but the model.
+HfParts read_stages(const HfPlace& root, const HfPretokenizer& pretokenizer, bool around) {
+  HfParts parts;
+  parts.normalizer = read_hf_normalizer(root);
+  parts.metaspace = pretokenizer.metaspace;
+  parts.decoder = read_hf_decoder(root);
+  HfTemplate stage = read_hf_post_processor(root);
+  if (around) parts.around = std::move(stage);
+  return parts;
+}
+
+struct Source {
+  std::string path;  // of tokenizer.json
+  const HfSettings& settings;
+};
+
+/// The model of a tokenizer.json, and the texts of its tokens.
+void read_model(const Source& source, const HfPlace& root, const HfPretokenizer& pretokenizer,
+                HfParts& parts) {
+  const HfPlace model = root.at("model");
+  check_model(model);
+  Vocabulary vocabulary(model.at("vocab").json(), source.path);
+  ByteLevelModel& out = parts.model;
+  out.name = "HuggingFaceTokenizer";
+  out.merges = read_merges(model.at("merges"), vocabulary);
+  out.ignore_merges = model.flag("ignore_merges", false);
+  AddedTokenList added(vocabulary, out);
+  if (const auto list = root.find("added_tokens")) read_added(*list, added);
+  for (const std::string& text : source.settings.special) added.add_special(text);
+  const std::vector<std::string> texts = vocabulary.texts();
+  out.rules = names(pretokenizer);
+  if (pretokenizer.byte_level) {
+    vocabulary.fill(out);
+  } else {
+    out.tokens = texts;
+    const CharacterIds::Unknown unknown = read_unknown(model, vocabulary);
+    out.characters.emplace(out.tokens, unknown);
+    out.rules = concat("characters, unknown ", unknown.id.value_or(-1), unknown.fuse ? " fused" : "",
+                       unknown.byte_fallback ? " or bytes" : "", out.rules.empty() ? "" : "; ", out.rules);
+  }
+  const bool cuts_at_marks = !pretokenizer.byte_level && cut_at_marks(out, texts);
+  out.find_pretokens = choose_pretokens(pretokenizer, cuts_at_marks);
+  if (!pretokenizer.byte_level && !out.ignore_merges) parts.cuts = mark_cuts(pretokenizer, cuts_at_marks);
+  out.eod = vocabulary.find(end_of_text(source.path)).value_or(-1);
+  parts.texts = TokenTexts(texts);
+}
+
+/// Whether a ByteLevelTokenizer does everything, GPT-2's way.
+bool needs_only_its_model(const HfParts& parts) {
+  const auto& steps = parts.decoder.steps();
+  return parts.normalizer.empty() && !parts.metaspace && parts.around.before.empty() &&
+         parts.around.after.empty() && steps.size() == 1 &&
+         std::holds_alternative<TokenDecoder::ByteLevel>(steps[0]);
+}
+
+struct Made {
+  std::unique_ptr<Tokenizer> tokenizer;
+  const ByteLevelTokenizer* core;
+};
+
+Made make(HfParts parts) {
+  if (needs_only_its_model(parts)) {
+    auto tokenizer = std::make_unique<ByteLevelTokenizer>(std::move(parts.model));
+    const ByteLevelTokenizer* const core = tokenizer.get();
+    return {std::move(tokenizer), core};
+  }
+  auto tokenizer = std::make_unique<HfTokenizer>(std::move(parts));
+  const ByteLevelTokenizer* const core = &tokenizer->core();
+  return {std::move(tokenizer), core};
+}
+
+// What is kept of a byte-level tokenizer.json: all of it but the model as JSON, the texts of the tokens, and
+// the model.
+
+std::string pack_parts(const Json& root, const HfParts& parts) {
+  Json stages = Json::object();
+  for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder"})
+    if (const Json* stage = root.find(key)) stages.set(key, *stage);
+  Packer out;
+  out.add(stages.dump());
+  pack(parts.texts, out);
+  pack(parts.model, out);
+  return out.take();
+}
+
+std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
+  const std::string_view stages = in.text();
+  std::optional<TokenTexts> texts = unpack_texts(in);
+  std::optional<ByteLevelModel> model = unpack_model(in);
+  if (!texts || !model || !in.whole() || texts->size() != model->tables->tokens.size()) return std::nullopt;
+  const Json json = Json::parse(stages, source.path);
+  const HfPlace root(json, source.path);
+  const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
+  HfParts parts = read_stages(root, pretokenizer, source.settings.around);
+  parts.model = std::move(*model);
+  parts.model.find_pretokens = choose_pretokens(pretokenizer, false);
+  parts.texts = std::move(*texts);
+  return parts;
+}
+
+std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
+  const std::string files[] = {source.path};
+  std::vector<std::string> words = source.settings.special;
+  words.push_back(end_of_text(source.path));
+  const std::optional<CachedFile> kept = kept_file("hf", files, words);
+  if (kept)
+    if (const auto packed = kept->load())
+      if (std::optional<HfParts> parts = unpack_parts({packed->text(), packed}, source))
+        return make(std::move(*parts)).tokenizer;
+  const Json json = Json::load(source.path);
+  const HfPlace root(json, source.path);
+  if (!json.is_object()) root.refuse("an object");
+  root.at("pre_tokenizer");
+  const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
+  HfParts parts = read_stages(root, pretokenizer, source.settings.around);
+  read_model(source, root, pretokenizer, parts);
+  if (!kept || !pretokenizer.byte_level) return make(std::move(parts)).tokenizer;
+  Made made = make(parts);
+  parts.model.tables = made.core->tables();
+  kept->store(pack_parts(json, parts));
+  return std::move(made.tokenizer);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, const HfSettings& settings) {
+  const bool is_folder = std::filesystem::is_directory(path);
+  return read_tokenizer(
+      {is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path, settings});
+}
+
+}  // namespace megalith

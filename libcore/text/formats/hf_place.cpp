@@ -1,0 +1,65 @@
+#include "libcore/text/formats/hf_place.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+
+void HfPlace::refuse(const std::string& wanted) const {
+  constexpr size_t kShown = 300;
+  std::string found = json().dump();
+  if (found.size() > kShown) found = found.substr(0, valid_utf8_prefix(found.substr(0, kShown))) + "…";
+  fail(ErrorKind::kData, file(), ": ", path_.empty() ? "the file" : path_, " is ", found,
+       ", which is not supported; wanted ", wanted);
+}
+
+HfPlace HfPlace::at(const char* key) const {
+  if (!json().is_object()) refuse("an object");
+  const Json* value = json().find(key);
+  const std::string path = concat(path_, path_.empty() ? "" : ".", key);
+  if (!value) fail(ErrorKind::kData, file(), ": no ", path, "; this is not a whole tokenizer.json");
+  return {*value, file(), path};
+}
+
+std::optional<HfPlace> HfPlace::find(const char* key) const {
+  const Json* value = json().find(key);
+  if (!value || value->is_null()) return std::nullopt;
+  return at(key);
+}
+
+std::vector<HfPlace> HfPlace::list() const {
+  if (!json().is_array()) refuse("a list");
+  std::vector<HfPlace> out;
+  for (const Json& value : json().as_array())
+    out.push_back(HfPlace(value, file(), concat(path_, "[", out.size(), "]")));
+  return out;
+}
+
+const std::string& HfPlace::text() const {
+  if (!json().is_string()) refuse("a text");
+  return json().as_string();
+}
+
+int64_t HfPlace::integer() const {
+  if (!json().is_int()) refuse("an integer");
+  return json().as_int();
+}
+
+bool HfPlace::flag(const char* key, bool absent) const {
+  const auto value = find(key);
+  if (!value) return absent;
+  if (!value->json().is_bool()) value->refuse("true or false");
+  return value->json().as_bool();
+}
+
+std::string HfPlace::text(const char* key, const char* absent) const {
+  const auto value = find(key);
+  return value ? value->text() : absent;
+}
+
+std::string HfPlace::type() const {
+  const Json* type = json().find("type");
+  return type && type->is_string() ? type->as_string() : std::string();
+}
+
+}  // namespace megalith

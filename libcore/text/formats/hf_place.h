@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// A value in a tokenizer.json and the way to it ("pre_tokenizer.pretokenizers[0].pattern"), which begins
+/// every complaint about it. Refers to the document and the file's name.
+class HfPlace {
+ public:
+  HfPlace(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
+
+  const Json& json() const { return *value_; }
+  const std::string& file() const { return *file_; }
+
+  /// Throws kData: what is here is not supported, or not what it should be.
+  [[noreturn]] void refuse(const std::string& wanted) const;
+
+  /// A member that must be there; and one that may be absent or null.
+  HfPlace at(const char* key) const;
+  std::optional<HfPlace> find(const char* key) const;
+  std::vector<HfPlace> list() const;  // the elements of an array
+
+  const std::string& text() const;
+  int64_t integer() const;
+  /// The member `key`: `absent` when it is not there.
+  bool flag(const char* key, bool absent) const;
+  std::string text(const char* key, const char* absent) const;
+  /// "type"; empty when it is no object or has none.
+  std::string type() const;
+
+ private:
+  HfPlace(const Json& value, const std::string& file, std::string path)
+      : value_(&value), file_(&file), path_(std::move(path)) {}
+
+  const Json* value_;
+  const std::string* file_;
+  std::string path_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,215 @@
+#include "libcore/text/formats/hf_stages.h"
+
+#include <limits>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+namespace {
+
+/// The stages of one kind: none, one, or those of Sequences, in order. `list` is the Sequence's member.
+void flatten(const std::optional<HfPlace>& stage, const char* list, std::vector<HfPlace>& out) {
+  if (!stage) return;
+  if (stage->type() != "Sequence") {
+    out.push_back(*stage);
+    return;
+  }
+  for (const HfPlace& part : stage->at(list).list()) flatten(part, list, out);
+}
+
+/// No model needs more; each may make a text longer, and each pattern cuts within those before it.
+constexpr size_t kMostStages = 32;
+
+std::vector<HfPlace> stages(const HfPlace& root, const char* member, const char* list) {
+  std::vector<HfPlace> out;
+  flatten(root.find(member), list, out);
+  if (out.size() > kMostStages)
+    fail(ErrorKind::kData, root.file(), ": ", member, " has ", out.size(), " stages, wanted at most ",
+         kMostStages);
+  return out;
+}
+
+/// The "pattern" of a Replace, when it is a text and not a regular expression.
+std::string literal_pattern(const HfPlace& stage) {
+  const HfPlace pattern = stage.at("pattern");
+  const auto text = pattern.find("String");
+  if (!text || text->text().empty()) pattern.refuse("{\"String\": …} with a text");
+  return text->text();
+}
+
+std::string one_character(const HfPlace& place) {
+  const std::string& text = place.text();
+  if (text.empty() || code_point_at(text).bytes != text.size()) place.refuse("one character");
+  return text;
+}
+
+SplitPattern read_split(const HfPlace& stage) {
+  const HfPlace pattern = stage.at("pattern");
+  const auto regex = pattern.find("Regex");
+  if (!regex) pattern.refuse("{\"Regex\": …}");
+  auto known = split_pattern(regex->text());
+  if (!known)
+    regex->refuse(
+        "one of the known patterns (GPT-2, LLaMA-3, Qwen2, DeepSeek, …; see docs/formats/tokenizer.md)");
+  const std::string behavior = stage.at("behavior").text();
+  // Where the matches cover every text there is nothing between them to be removed.
+  const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known->find;
+  if (behavior != "Isolated" && !keeps_matches)
+    stage.refuse(
+        "\"behavior\": \"Isolated\" (or \"Removed\" with \"invert\", where nothing is removed by it)");
+  return *known;
+}
+
+void read_byte_level(const HfPlace& stage, HfPretokenizer& out) {
+  if (stage.flag("add_prefix_space", true)) stage.refuse("\"add_prefix_space\": false");
+  if (stage.flag("use_regex", true)) out.patterns.push_back(gpt2_split_pattern());
+  out.byte_level = true;
+}
+
+Metaspace read_metaspace(const HfPlace& stage) {
+  Metaspace out;
+  out.mark = one_character(stage.at("replacement"));
+  // Until tokenizers 0.15: "add_prefix_space".
+  const bool prefix = stage.flag("add_prefix_space", true);
+  const std::string scheme = stage.text("prepend_scheme", prefix ? "always" : "never");
+  if (scheme == "always" && prefix)
+    out.prepend = Metaspace::Prepend::kAlways;
+  else if (scheme == "first" && prefix)
+    out.prepend = Metaspace::Prepend::kFirst;
+  else if (scheme == "never")
+    out.prepend = Metaspace::Prepend::kNever;
+  else
+    stage.refuse("\"prepend_scheme\": \"always\", \"first\" or \"never\"");
+  out.split = stage.flag("split", true);
+  return out;
+}
+
+int32_t read_id(const HfPlace& place) {
+  const int64_t id = place.integer();
+  if (id < 0 || id > std::numeric_limits<int32_t>::max()) place.refuse("a token's id");
+  return static_cast<int32_t>(id);
+}
+
+/// {"single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {"<s>": {"ids":
+/// [1]}}}
+HfTemplate read_template(const HfPlace& stage) {
+  HfTemplate out;
+  int texts = 0;
+  const HfPlace single = stage.at("single");
+  for (const HfPlace& piece : single.list()) {
+    if (const auto text = piece.find("Sequence")) {
+      if (text->at("id").text() != "A") piece.refuse("\"Sequence\" \"A\"");
+      ++texts;
+      continue;
+    }
+    const auto token = piece.find("SpecialToken");
+    if (!token) piece.refuse("\"Sequence\" or \"SpecialToken\"");
+    auto& side = texts == 0 ? out.before : out.after;
+    const std::string& name = token->at("id").text();
+    for (const HfPlace& id : stage.at("special_tokens").at(name.c_str()).at("ids").list())
+      side.push_back(read_id(id));
+  }
+  if (texts != 1) single.refuse("the text once");
+  return out;
+}
+
+/// BERT's: "cls" and "sep" are [token, id].
+HfTemplate read_cls_sep(const HfPlace& stage) {
+  const auto id = [&](const char* key) {
+    const std::vector<HfPlace> pair = stage.at(key).list();
+    if (pair.size() != 2) stage.at(key).refuse("[token, id]");
+    return read_id(pair[1]);
+  };
+  return {{id("cls")}, {id("sep")}};
+}
+
+TokenDecoder::Step read_strip(const HfPlace& stage) {
+  const auto count = [&](const char* key) {
+    const int64_t n = stage.at(key).integer();
+    if (n < 0) stage.at(key).refuse("a number of characters");
+    return static_cast<size_t>(n);
+  };
+  return TokenDecoder::Strip{one_character(stage.at("content")), count("start"), count("stop")};
+}
+
+TokenDecoder::Step read_decoder_step(const HfPlace& stage) {
+  const std::string type = stage.type();
+  if (type == "ByteLevel") return TokenDecoder::ByteLevel{};
+  if (type == "ByteFallback") return TokenDecoder::ByteFallback{};
+  if (type == "Fuse") return TokenDecoder::Fuse{};
+  if (type == "Replace") return TokenDecoder::Replace{literal_pattern(stage), stage.at("content").text()};
+  if (type == "Strip") return read_strip(stage);
+  if (type == "Metaspace") {
+    const Metaspace metaspace = read_metaspace(stage);
+    return TokenDecoder::Metaspace{metaspace.mark, metaspace.prepend != Metaspace::Prepend::kNever};
+  }
+  stage.refuse("ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, or a Sequence of them");
+}
+
+}  // namespace
+
+Normalizer read_hf_normalizer(const HfPlace& root) {
+  std::vector<Normalizer::Step> steps;
+  for (const HfPlace& stage : stages(root, "normalizer", "normalizers")) {
+    const std::string type = stage.type();
+    if (type == "NFC")
+      steps.emplace_back(Normalizer::Nfc{});
+    else if (type == "Prepend")
+      steps.emplace_back(Normalizer::Prepend{stage.at("prepend").text()});
+    else if (type == "Replace")
+      steps.emplace_back(Normalizer::Replace{literal_pattern(stage), stage.at("content").text()});
+    else
+      stage.refuse("NFC, Prepend, Replace, a Sequence of them, or null");
+  }
+  return Normalizer(std::move(steps));
+}
+
+HfPretokenizer read_hf_pretokenizer(const HfPlace& root) {
+  HfPretokenizer out;
+  const std::vector<HfPlace> all = stages(root, "pre_tokenizer", "pretokenizers");
+  for (const HfPlace& stage : all) {
+    const std::string type = stage.type();
+    if (out.byte_level) stage.refuse("ByteLevel as the last of the sequence");
+    if (type == "Split")
+      out.patterns.push_back(read_split(stage));
+    else if (type == "Digits")
+      out.patterns.push_back(digits_pattern(stage.flag("individual_digits", false)));
+    else if (type == "ByteLevel")
+      read_byte_level(stage, out);
+    else if (type == "Metaspace" && all.size() == 1)
+      out.metaspace = read_metaspace(stage);
+    else
+      stage.refuse("ByteLevel, Split, Digits, a Sequence of them, Metaspace alone, or null");
+  }
+  return out;
+}
+
+HfTemplate read_hf_post_processor(const HfPlace& root) {
+  HfTemplate out;
+  for (const HfPlace& stage : stages(root, "post_processor", "processors")) {
+    const std::string type = stage.type();
+    HfTemplate next;
+    if (type == "TemplateProcessing")
+      next = read_template(stage);
+    else if (type == "BertProcessing" || type == "RobertaProcessing")
+      next = read_cls_sep(stage);
+    else if (type != "ByteLevel")
+      stage.refuse(
+          "ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing, a Sequence of them, or null");
+    out.before.insert(out.before.begin(), next.before.begin(), next.before.end());
+    out.after.insert(out.after.end(), next.after.begin(), next.after.end());
+  }
+  return out;
+}
+
+TokenDecoder read_hf_decoder(const HfPlace& root) {
+  std::vector<TokenDecoder::Step> steps;
+  for (const HfPlace& stage : stages(root, "decoder", "decoders")) steps.push_back(read_decoder_step(stage));
+  // An empty sequence joins tokens by nothing, unlike no decoder.
+  if (steps.empty() && root.find("decoder")) steps.emplace_back(TokenDecoder::Fuse{});
+  return TokenDecoder(std::move(steps));
+}
+
+}  // namespace megalith

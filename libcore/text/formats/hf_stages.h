@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/text/formats/hf_place.h"
+#include "libcore/text/formats/token_decoder.h"
+#include "libcore/text/pretokenize/split_pattern.h"
+#include "libcore/text/unicode/normalizer.h"
+
+namespace megalith {
+
+/// The Metaspace pre-tokenizer: blanks become `mark`, one is put before a text that has none there.
+struct Metaspace {
+  enum class Prepend : uint8_t { kNever, kFirst, kAlways };  // kFirst: only where the whole text begins
+  std::string mark;
+  Prepend prepend = Prepend::kAlways;
+  bool split = true;  // a pretoken begins at each mark
+};
+
+struct HfPretokenizer {
+  std::vector<SplitPattern> patterns;
+  bool byte_level = false;  // tokens are written in GPT-2's byte alphabet
+  std::optional<Metaspace> metaspace;
+};
+
+/// Ids that a post-processor puts around those of a text.
+struct HfTemplate {
+  std::vector<int32_t> before, after;
+};
+
+// What stands around the model in a tokenizer.json: each reads the member of the file's object, and throws
+// kData with its place for whatever cannot be done here.
+Normalizer read_hf_normalizer(const HfPlace& root);
+HfPretokenizer read_hf_pretokenizer(const HfPlace& root);
+HfTemplate read_hf_post_processor(const HfPlace& root);
+TokenDecoder read_hf_decoder(const HfPlace& root);
+
+}  // namespace megalith

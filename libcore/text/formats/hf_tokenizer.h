@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/text/bpe/token_texts.h"
+#include "libcore/text/formats/byte_level_tokenizer.h"
+#include "libcore/text/formats/hf_stages.h"
+
+namespace megalith {
+
+/// Where the pretokens of a text begin: at its start, and at each `mark` or each run of them. No mark: the
+/// text is one pretoken.
+struct MarkCuts {
+  std::string mark;
+  bool each = false;
+};
+
+/// What a tokenizer.json has beside its model.
+struct HfParts {
+  ByteLevelModel model;  // its added tokens too
+  Normalizer normalizer;
+  std::optional<Metaspace> metaspace;
+  std::optional<MarkCuts> cuts;  // nothing: pretokens begin elsewhere, or some are taken whole
+  HfTemplate around;
+  TokenDecoder decoder;
+  TokenTexts texts;  // as the file writes them
+};
+
+/// Hugging Face's way through a text: added tokens are cut out, the rest is normalized, added tokens that are
+/// "normalized" are cut out of it, and what is left goes through pre-tokenizer and model; ids of the
+/// post-processor stand around the whole. A long text that need not be normalized in one go is taken bit by
+/// bit.
+class HfTokenizer : public Tokenizer {
+ public:
+  explicit HfTokenizer(HfParts parts);
+
+  int vocab_size() const override { return core_.vocab_size(); }
+  int eod() const override { return core_.eod(); }
+  void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
+  void encode_to(std::string_view utf8, IdBuffer& out) const override;
+  void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
+  void expect(uint64_t bytes) override { core_.expect(bytes); }
+  void prepare() const override { core_.prepare(); }
+  std::string decode(std::span<const int32_t> ids) const override;
+  std::string name() const override { return core_.name(); }
+  std::string hash() const override;
+
+  const ByteLevelTokenizer& core() const { return core_; }
+
+ private:
+  struct Ready {};
+  HfTokenizer(Ready, HfParts parts);  // whose added tokens are normalized
+
+  class Stream;
+
+  /// Calls `text` for each piece that the model encodes, normalized, and `ids` with those that are made here.
+  template <class Text, class Ids>
+  void each_part(std::string_view utf8, Text&& text, Ids&& ids) const;
+  template <class Text, class Ids>
+  void encode_bit_by_bit(std::string_view part, bool is_first, Text&& text, Ids&& ids) const;
+  struct Position {
+    bool begins;  // at the beginning of a piece
+    bool first;   // which is the first of the whole text
+  };
+  std::string_view spaced(std::string_view utf8, Position position, std::string& storage) const;
+
+  AddedTokens raw_added_, normalized_added_;
+  ByteLevelTokenizer core_;  // with the added tokens when nothing is normalized
+  Normalizer normalizer_;
+  std::optional<Normalizer> continued_;  // of a text whose beginning is normalized; nothing: cannot be
+  std::optional<Metaspace> metaspace_;
+  std::optional<MarkCuts> cuts_;
+  HfTemplate around_;
+  TokenDecoder decoder_;
+  TokenTexts texts_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,230 @@
+#include "libcore/text/formats/packed_model.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <numeric>
+
+#include "libcore/base/error.h"
+#include "libcore/base/huge_pages.h"
+#include "libcore/hash/xxh64.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+/// Of what is kept: goes up whenever the form of the files, or the hash or another value in them, changes.
+constexpr int kPackedVersion = 5;
+
+struct PackedAdded {
+  uint32_t bytes;  // of its text
+  int32_t id;
+  uint32_t flags;  // lstrip, rstrip, single_word
+};
+
+/// Texts of these sizes in `bytes`; nothing when they are not all of it.
+std::optional<std::vector<std::string>> cut(std::string_view bytes, std::span<const uint32_t> sizes) {
+  if (std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}) != bytes.size()) return std::nullopt;
+  std::vector<std::string> texts;
+  texts.reserve(sizes.size());
+  for (const uint32_t size : sizes) {
+    texts.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return texts;
+}
+
+void pack_added(const std::vector<AddedToken>& tokens, Packer& out) {
+  std::vector<PackedAdded> entries;
+  std::string bytes;
+  for (const AddedToken& token : tokens) {
+    const uint32_t flags = (token.takes_space_before ? 1u : 0u) | (token.takes_space_after ? 2u : 0u) |
+                           (token.only_alone ? 4u : 0u);
+    entries.push_back({static_cast<uint32_t>(token.text.size()), token.id, flags});
+    bytes += token.text;
+  }
+  out.add(std::span<const PackedAdded>(entries));
+  out.add(bytes);
+}
+
+std::optional<std::vector<AddedToken>> unpack_added(Unpacker& in) {
+  const auto entries = in.array<PackedAdded>();
+  std::vector<uint32_t> sizes;
+  for (const PackedAdded& entry : entries) sizes.push_back(entry.bytes);
+  auto texts = cut(in.text(), sizes);
+  if (!texts || std::find(sizes.begin(), sizes.end(), 0u) != sizes.end()) return std::nullopt;
+  std::vector<AddedToken> tokens;
+  for (size_t i = 0; i < entries.size(); ++i)
+    tokens.push_back({.text = std::move((*texts)[i]),
+                      .id = entries[i].id,
+                      .takes_space_before = (entries[i].flags & 1) != 0,
+                      .takes_space_after = (entries[i].flags & 2) != 0,
+                      .only_alone = (entries[i].flags & 4) != 0});
+  return tokens;
+}
+
+/// Whether every id in the model is one of its tokens.
+bool ids_fit(const ByteLevelModel& model) {
+  const ByteLevelTables& tables = *model.tables;
+  const size_t size = tables.tokens.size();
+  const auto fits = [size](int64_t id) { return static_cast<uint64_t>(id) < size; };
+  const auto added_fit = [&](const std::vector<AddedToken>& tokens) {
+    return std::all_of(tokens.begin(), tokens.end(), [&](const AddedToken& t) { return fits(t.id); });
+  };
+  return std::all_of(model.byte_ids.begin(), model.byte_ids.end(), fits) &&
+         std::all_of(tables.seeds.begin(), tables.seeds.end(),
+                     [&](const PieceSeed& seed) { return fits(seed.id); }) &&
+         std::all_of(tables.unmerged.begin(), tables.unmerged.end(), fits) && added_fit(model.raw_added) &&
+         added_fit(model.normalized_added) && (model.eod == -1 || fits(model.eod));
+}
+
+void pack(const ByteLevelTables& tables, Packer& out) {
+  pack(tables.tokens, out);
+  out.add(tables.merges.buckets.span());
+  out.add(tables.merges.merged.span());
+  out.add(tables.merges.byte_ranks.span());
+  out.add(tables.borders.ways.span());
+  out.add(tables.borders.known.span());
+  out.add(tables.borders.doubts.span());
+  out.add(tables.seeds.span());
+  out.add(std::span<const int32_t>(tables.unmerged));
+  out.add(tables.hash);
+}
+
+/// Pages of a file are small. A table that fills large ones is copied into some: its places are read in no
+/// order.
+template <class T>
+SharedArray<T> in_large_pages(SharedArray<T> table) {
+  const size_t bytes = table.span().size_bytes();
+  if (bytes < HugePages::kLargePage) return table;
+  auto memory = std::make_shared<HugePages>(bytes);
+  const std::span<T> copy = memory->as<T>();
+  std::memcpy(copy.data(), table.data(), bytes);
+  return {copy, std::move(memory)};
+}
+
+std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
+  ByteLevelTables tables;
+  std::optional<TokenTexts> tokens = unpack_texts(in);
+  if (!tokens) return std::nullopt;
+  tables.tokens = std::move(*tokens);
+  tables.merges.buckets = in_large_pages(in.shared<BytePairEncoder::Bucket>());
+  tables.merges.merged = in.shared<int32_t>();
+  tables.merges.byte_ranks = in.shared<uint32_t>();
+  tables.borders.ways = in.shared<uint16_t>();
+  tables.borders.known = in.shared<uint64_t>();
+  tables.borders.doubts = in.shared<uint8_t>();
+  tables.seeds = in.shared<PieceSeed>();
+  tables.unmerged = in.array<int32_t>();
+  tables.hash = in.text();
+  if (!BytePairEncoder::fit(tables.merges, tables.tokens.size()) || !MergeBorders::fit(tables.borders))
+    return std::nullopt;
+  return tables;
+}
+
+}  // namespace
+
+std::string_view Unpacker::take(size_t size) {
+  const size_t padding = Packer::padding(size_ - rest_.size());
+  uint64_t count = 0;
+  if (!whole_ || rest_.size() < padding + sizeof count) {
+    whole_ = false;
+    return {};
+  }
+  std::memcpy(&count, rest_.data() + padding, sizeof count);
+  rest_.remove_prefix(padding + sizeof count);
+  if (count > rest_.size() / size) {
+    whole_ = false;
+    return {};
+  }
+  const std::string_view bytes = rest_.substr(0, count * size);
+  rest_.remove_prefix(bytes.size());
+  return bytes;
+}
+
+void pack(const TokenTexts& texts, Packer& out) {
+  out.add(texts.bytes().span());
+  out.add(texts.ends().span());
+}
+
+std::optional<TokenTexts> unpack_texts(Unpacker& in) {
+  const auto bytes = in.shared<char>();
+  const auto ends = in.shared<uint32_t>();
+  if (!TokenTexts::fit(bytes, ends)) return std::nullopt;
+  return TokenTexts(bytes, ends);
+}
+
+void pack(const ByteLevelModel& model, Packer& out) {
+  if (!model.tables) fail(ErrorKind::kInternal, model.name, ": a model without tables cannot be kept");
+  out.add(model.name);
+  out.add(model.rules);
+  const std::array<int32_t, 2> numbers = {model.ignore_merges, model.eod};
+  out.add(std::span<const int32_t>(numbers));
+  out.add(std::span<const int32_t>(model.byte_ids));
+  pack_added(model.raw_added, out);
+  pack_added(model.normalized_added, out);
+  pack(*model.tables, out);
+}
+
+std::optional<ByteLevelModel> unpack_model(Unpacker& in) {
+  ByteLevelModel model;
+  model.name = in.text();
+  model.rules = in.text();
+  const auto numbers = in.array<int32_t>();
+  const auto byte_ids = in.array<int32_t>();
+  auto raw = unpack_added(in), normalized = unpack_added(in);
+  model.tables = unpack_tables(in);
+  if (numbers.size() != 2 || byte_ids.size() != model.byte_ids.size() || !raw || !normalized || !model.tables)
+    return std::nullopt;
+  model.ignore_merges = numbers[0] != 0;
+  model.eod = numbers[1];
+  std::copy(byte_ids.begin(), byte_ids.end(), model.byte_ids.begin());
+  model.raw_added = std::move(*raw);
+  model.normalized_added = std::move(*normalized);
+  if (!ids_fit(model)) return std::nullopt;
+  return model;
+}
+
+std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
+                                    std::span<const std::string> settings) {
+  constexpr uint64_t kWorthKeeping = uint64_t{1} << 18;
+  uint64_t bytes = 0;
+  Xxh64 hash;
+  const auto add_size = [&](uint64_t size) { hash.update(&size, sizeof size); };
+  for (const std::string& path : files) {
+    if (file_exists(path) && !std::filesystem::is_regular_file(path)) return std::nullopt;
+    const ReadableFile file(path);
+    add_size(file.size());
+    file.stream([&](std::span<const std::byte> block) { hash.update(block.data(), block.size()); });
+    bytes += file.size();
+  }
+  for (const std::string& setting : settings) {
+    add_size(setting.size());
+    hash.update(setting.data(), setting.size());
+  }
+  if (bytes < kWorthKeeping) return std::nullopt;
+  return std::optional<CachedFile>(std::in_place, kind, kPackedVersion, hash.digest());
+}
+
+std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
+                                                   const FindPretokens& find,
+                                                   const std::function<ByteLevelModel()>& read) {
+  if (!kept) return std::make_unique<ByteLevelTokenizer>(read());
+  if (const auto packed = kept->load()) {
+    Unpacker in(packed->text(), packed);
+    std::optional<ByteLevelModel> model = unpack_model(in);
+    if (model && in.whole()) {
+      model->find_pretokens = find;
+      return std::make_unique<ByteLevelTokenizer>(std::move(*model));
+    }
+  }
+  ByteLevelModel model = read();
+  auto tokenizer = std::make_unique<ByteLevelTokenizer>(model);
+  model.tables = tokenizer->tables();
+  Packer out;
+  pack(model, out);
+  kept->store(out.take());
+  return tokenizer;
+}
+
+}  // namespace megalith

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "libcore/base/shared_array.h"
+#include "libcore/io/build_cache.h"
+#include "libcore/text/formats/byte_level_tokenizer.h"
+
+namespace megalith {
+
+/// Puts arrays of plain numbers one after the other, each behind its number of elements, at multiples of
+/// kAlignment.
+class Packer {
+ public:
+  static constexpr size_t kAlignment = 64;
+  template <class T>
+  void add(std::span<const T> values) {
+    static_assert(std::has_unique_object_representations_v<T>, "no byte may be padding");
+    const uint64_t count = values.size();
+    out_.resize(out_.size() + padding(out_.size()));
+    out_.append(reinterpret_cast<const char*>(&count), sizeof count);
+    out_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  void add(std::string_view text) { add(std::span<const char>(text)); }
+  std::string take() { return std::move(out_); }
+
+  /// Zeros that stand before an array's number of elements.
+  static size_t padding(size_t bytes_before) {
+    return (2 * kAlignment - (bytes_before + sizeof(uint64_t)) % kAlignment) % kAlignment;
+  }
+
+ private:
+  std::string out_;
+};
+
+/// Takes them out again, in the same order.
+class Unpacker {
+ public:
+  /// `owner` keeps what is unpacked.
+  Unpacker(std::string_view packed, std::shared_ptr<const void> owner)
+      : rest_(packed), size_(packed.size()), owner_(std::move(owner)) {}
+
+  template <class T>
+  std::vector<T> array() {
+    const std::string_view bytes = take(sizeof(T));
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  /// Where it lies, if it lies as T must.
+  template <class T>
+  SharedArray<T> shared() {
+    const std::string_view bytes = take(sizeof(T));
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(T) != 0) whole_ = false;
+    if (!whole_) return {};
+    return {{reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)}, owner_};
+  }
+  /// As long as what is unpacked.
+  std::string_view text() { return take(1); }
+
+  /// All of it was there, and nothing is left.
+  bool whole() const { return whole_ && rest_.empty(); }
+
+ private:
+  /// The bytes of the next array, of elements of `size` bytes; empty when it is not whole.
+  std::string_view take(size_t size);
+
+  std::string_view rest_;
+  size_t size_;
+  std::shared_ptr<const void> owner_;
+  bool whole_ = true;
+};
+
+void pack(const TokenTexts& texts, Packer& out);
+/// Nothing when they are damaged.
+std::optional<TokenTexts> unpack_texts(Unpacker& in);
+
+/// All of a model with `tables` but its function, `find_pretokens`. kInternal when it has none.
+void pack(const ByteLevelModel& model, Packer& out);
+/// Nothing when the parts do not fit together.
+std::optional<ByteLevelModel> unpack_model(Unpacker& in);
+
+/// Where what is made of `files` under `settings` is kept: their contents decide. Nothing when they are small
+/// (they are read as fast as what would be kept of them) or no regular files (they can be read once only).
+/// Throws kNoInput, kIo. `kind`: which reader makes it ("gpt2"); the version is put behind it.
+std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::string> files,
+                                    std::span<const std::string> settings);
+
+/// The tokenizer of the kept model, or of what `read` reads, which then is kept for later runs. `find` is
+/// given to a kept one.
+std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,
+                                                   const FindPretokens& find,
+                                                   const std::function<ByteLevelModel()>& read);
+
+}  // namespace megalith

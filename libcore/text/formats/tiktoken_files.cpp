@@ -1,0 +1,181 @@
+#include "libcore/text/formats/tiktoken_files.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "libcore/base/base64.h"
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "libcore/text/formats/packed_model.h"
+#include "libcore/text/pretokenize/split_pattern.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::array kSpecialTokens = {"<unk>", "<s>", "</s>", "<mask>", "<pad>", "<cls>", "<sep>"};
+constexpr const char* kEnd = "</s>";
+constexpr int kMegatronsSize = 131072;  // without --vocab-size
+
+using Tokens = std::vector<std::string>;  // bytes, in the order of their ranks
+
+std::string decode_token(std::string_view base64, const std::string& where) {
+  auto bytes = decode_base64(base64);
+  if (!bytes || bytes->empty()) fail(ErrorKind::kData, where, ": ", quote(base64), " is no token in base64");
+  return std::move(*bytes);
+}
+
+void check_rank(bool is_next, const std::string& found, size_t wanted, const std::string& where) {
+  if (!is_next) fail(ErrorKind::kData, where, ": rank ", found, ", wanted ", wanted, ": ranks go up by one");
+}
+
+Tokens read_json(const Json& list, const std::string& path, size_t most) {
+  Tokens tokens;
+  for (const Json& entry : list.as_array()) {
+    if (tokens.size() == most) break;
+    const size_t rank = tokens.size();
+    const std::string where = concat(path, ": token ", rank);
+    const Json* number = entry.find("rank");
+    const Json* bytes = entry.find("token_bytes");
+    if (!number || !bytes || !bytes->is_string())
+      fail(ErrorKind::kData, where, " is ", entry.dump().substr(0, 100),
+           ", wanted {\"rank\": …, \"token_bytes\": \"…\", \"token_str\": \"…\"}");
+    check_rank(*number == Json(static_cast<int64_t>(rank)), number->dump(), rank, where);
+    tokens.push_back(decode_token(bytes->as_string(), where));
+    if (rank < 256 && tokens.back() != std::string(1, static_cast<char>(rank)))
+      fail(ErrorKind::kData, where, " is not byte ", rank, "; the first 256 tokens are the bytes in order");
+  }
+  return tokens;
+}
+
+Tokens read_lines(std::string_view text, const std::string& path, size_t most) {
+  Tokens tokens;
+  for (size_t number = 1; !text.empty() && tokens.size() < most; ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    const std::string where = concat(path, ":", number);
+    const size_t blank = line.find(' ');
+    if (blank == std::string_view::npos)
+      fail(ErrorKind::kData, where, ": found ", quote(line.substr(0, 100)),
+           ", wanted a token in base64, a blank and its rank (or a JSON list)");
+    const std::string_view rank = line.substr(blank + 1);
+    check_rank(parse_int(rank) == static_cast<int64_t>(tokens.size()), quote(rank), tokens.size(), where);
+    tokens.push_back(decode_token(line.substr(0, blank), where));
+  }
+  return tokens;
+}
+
+std::string pattern_of(const std::string& name) {
+  if (name == "v1")
+    return R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
+  if (name == "v2")
+    return R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  fail(ErrorKind::kUsage, "--tiktoken-pattern ", quote(name), " is not known; there are v1 and v2");
+}
+
+/// All special tokens by id: the user's, or the seven, then numbered ones.
+Tokens special_tokens(const TikTokenSettings& settings) {
+  Tokens names = settings.special;
+  if (names.empty()) names.assign(kSpecialTokens.begin(), kSpecialTokens.end());
+  const auto count = static_cast<size_t>(settings.special_tokens);
+  if (names.size() > count)
+    fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", count, ", wanted at least ", names.size(),
+         ", the number of special tokens that are named");
+  for (const char* needed : kSpecialTokens)
+    if (std::find(names.begin(), names.end(), needed) == names.end())
+      fail(ErrorKind::kUsage, "--tokenizer-special-tokens lacks ", quote(needed), "; TikTokenizer needs ",
+           join(Tokens(kSpecialTokens.begin(), kSpecialTokens.end()), " "));
+  while (names.size() < count) names.push_back(concat("<SPECIAL_", names.size(), ">"));
+  std::unordered_set<std::string_view> known;
+  for (const std::string& name : names)
+    if (!known.insert(name).second)
+      fail(ErrorKind::kUsage, "--tokenizer-special-tokens: ", quote(name), " stands twice among the ", count,
+           " special tokens");
+  return names;
+}
+
+/// Special tokens first, then those of the file.
+void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tokens) {
+  for (const std::string& name : special) {
+    const auto id = static_cast<int32_t>(model.tokens.size());
+    if (name == kEnd) model.eod = id;
+    model.tokens.push_back(name);
+    model.raw_added.push_back({.text = name, .id = id});
+  }
+  model.literal.assign(special.size(), true);
+  model.tokens.insert(model.tokens.end(), tokens.begin(), tokens.end());
+  model.literal.resize(model.tokens.size(), false);
+}
+
+/// Two tokens may be joined whenever the file has the result; its rank counts.
+void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const std::string& path) {
+  std::unordered_map<std::string_view, int32_t> ids;
+  ids.reserve(tokens.size());
+  for (size_t rank = 0; rank < tokens.size(); ++rank) {
+    const int32_t id = static_cast<int32_t>(rank) + special;
+    if (!ids.emplace(tokens[rank], id).second)
+      fail(ErrorKind::kData, path, ": token ", rank, ", ", quote(tokens[rank]), ", stands twice");
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    const auto found = ids.find(std::string(1, static_cast<char>(byte)));
+    if (found == ids.end())
+      fail(ErrorKind::kData, path, ": no token for byte ", byte, "; each of the 256 bytes has one");
+    model.byte_ids[byte] = found->second;
+  }
+  for (const auto& [token, id] : ids)
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      const auto left = ids.find(token.substr(0, cut));
+      if (left == ids.end()) continue;
+      const auto right = ids.find(token.substr(cut));
+      if (right != ids.end()) model.merges.push_back({left->second, right->second, id});
+    }
+}
+
+}  // namespace
+
+ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings) {
+  const int special = settings.special_tokens;
+  const auto least = static_cast<int>(kSpecialTokens.size());
+  if (special < least)
+    fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", special, ", wanted at least ", least);
+  const Tokens names = special_tokens(settings);
+  const std::string contents = read_file(path);
+  const bool is_json = trim(contents).starts_with('[');
+  const int size = settings.vocab_size > 0 ? settings.vocab_size : is_json ? kMegatronsSize : 0;
+  if (size > 0 && size < special + 256)
+    fail(ErrorKind::kUsage, "--vocab-size ", size, " leaves no room for ", special,
+         " special tokens and 256 bytes");
+  const size_t most = size > 0 ? static_cast<size_t>(size - special) : SIZE_MAX;
+  const Tokens tokens =
+      is_json ? read_json(Json::parse(contents, path), path, most) : read_lines(contents, path, most);
+  if (size > 0 && tokens.size() < most)
+    fail(ErrorKind::kData, path, ": ", tokens.size(), " tokens, but a vocabulary of ", size, " with ",
+         special, " special tokens needs ", most, "; give --vocab-size ",
+         tokens.size() + static_cast<size_t>(special));
+  ByteLevelModel model;
+  model.name = "TikTokenizer";
+  const auto pattern = split_pattern(pattern_of(settings.pattern));
+  model.rules = pattern->name;
+  model.find_pretokens = pattern->find;
+  model.ranks = MergeRanks::kToken;
+  model.ignore_merges = true;
+  fill_tokens(model, names, tokens);
+  fill_merges(model, tokens, special, path);
+  return model;
+}
+
+std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
+                                                            const TikTokenSettings& settings) {
+  const std::string files[] = {path};
+  std::vector<std::string> words = settings.special;
+  words.push_back(concat(settings.pattern, " ", settings.special_tokens, " ", settings.vocab_size));
+  return kept_tokenizer(kept_file("tiktoken", files, words),
+                        split_pattern(pattern_of(settings.pattern))->find,
+                        [&] { return read_tiktoken(path, settings); });
+}
+
+}  // namespace megalith

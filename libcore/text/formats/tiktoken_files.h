@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libcore/text/formats/byte_level_tokenizer.h"
+
+namespace megalith {
+
+struct TikTokenSettings {
+  std::string pattern = "v2";  // "v1" or "v2", Megatron's two
+  int special_tokens =
+      1000;  // ids before those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
+  int vocab_size = 0;  // special tokens included; 0: Megatron's 131072, or all of a base64 file
+  /// The first special tokens, in order, among them the seven; empty: those.
+  std::vector<std::string> special = {};
+};
+
+/// Reads tiktoken's ranks as Megatron does: a JSON list of {"rank", "token_bytes" in base64, "token_str"}, or
+/// tiktoken's own form, "base64 rank" a line. The first vocab_size - special_tokens tokens are taken; their
+/// ids are shifted by special_tokens. </s> ends a document; special tokens are found as text. Form and rules:
+/// docs/formats/tokenizer.md. Throws kUsage (settings that fit no file), kNoInput, kData.
+ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings);
+
+/// The tokenizer of such a file. Of a large one what was made of it is kept for later runs
+/// (io/build_cache.h).
+std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
+                                                            const TikTokenSettings& settings);
+
+}  // namespace megalith

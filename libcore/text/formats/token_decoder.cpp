@@ -1,0 +1,111 @@
+#include "libcore/text/formats/token_decoder.h"
+
+#include <optional>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/bpe/byte_alphabet.h"
+
+namespace megalith {
+namespace {
+
+using Tokens = std::vector<std::string>;
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+Tokens apply(const TokenDecoder::ByteLevel&, Tokens tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) bytes += from_byte_alphabet(token).value_or(token);
+  return {replace_invalid_utf8(bytes)};
+}
+
+Tokens apply(const TokenDecoder::Fuse&, Tokens tokens) {
+  std::string all;
+  for (const std::string& token : tokens) all += token;
+  return {all};
+}
+
+std::optional<char> byte_of(const std::string& token) {
+  const auto digit = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  // As Rust reads two hexadecimal digits: the first may be a plus.
+  const int high = token[3] == '+' ? 0 : digit(token[3]);
+  const int low = digit(token[4]);
+  if (high < 0 || low < 0) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
+
+Tokens apply(const TokenDecoder::ByteFallback&, Tokens tokens) {
+  Tokens out;
+  std::string bytes;
+  const auto flush = [&] {
+    if (bytes.empty()) return;
+    if (valid_utf8_prefix(bytes) == bytes.size())
+      out.push_back(bytes);
+    else
+      out.insert(out.end(), bytes.size(), "\xEF\xBF\xBD");
+    bytes.clear();
+  };
+  for (std::string& token : tokens) {
+    if (const auto byte = byte_of(token)) {
+      bytes += *byte;
+      continue;
+    }
+    flush();
+    out.push_back(std::move(token));
+  }
+  flush();
+  return out;
+}
+
+Tokens apply(const TokenDecoder::Replace& step, Tokens tokens) {
+  for (std::string& token : tokens) replace_all(token, step.from, step.to);
+  return tokens;
+}
+
+Tokens apply(const TokenDecoder::Strip& step, Tokens tokens) {
+  for (std::string& token : tokens) {
+    size_t begin = 0, end = token.size();
+    for (size_t i = 0; i < step.start && token.compare(begin, step.content.size(), step.content) == 0; ++i)
+      begin += step.content.size();
+    for (size_t i = 0;
+         i < step.stop && std::string_view(token).substr(begin, end - begin).ends_with(step.content); ++i)
+      end -= step.content.size();
+    token = token.substr(begin, end - begin);
+  }
+  return tokens;
+}
+
+Tokens apply(const TokenDecoder::Metaspace& step, Tokens tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i)
+    replace_all(tokens[i], step.mark, i == 0 && step.drop_first ? "" : " ");
+  return tokens;
+}
+
+size_t bytes_of(const Tokens& tokens) {
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return bytes;
+}
+
+}  // namespace
+
+std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
+  const size_t most = 64 * bytes_of(tokens) + (size_t{1} << 16);
+  for (const Step& step : steps_) {
+    tokens = std::visit([&](const auto& s) { return apply(s, std::move(tokens)); }, step);
+    if (bytes_of(tokens) > most)
+      fail(ErrorKind::kData, "the tokenizer's decoder makes more than ", most, " bytes of ", tokens.size(),
+           " tokens; no language needs that");
+  }
+  return replace_invalid_utf8(join(tokens, steps_.empty() ? " " : ""));
+}
+
+}  // namespace megalith

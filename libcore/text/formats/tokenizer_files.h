@@ -1,0 +1,21 @@
+#pragma once
+
+#include "libcore/config/tokenizer_config.h"
+#include "libcore/text/formats/make_tokenizer.h"
+
+namespace megalith {
+
+/// The tokenizer that the options name; `vocab_size` is --vocab-size (0: not given).
+inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t vocab_size) {
+  return {.type = config.type,
+          .vocab = config.vocab,
+          .merges = config.merges,
+          .model = config.model,
+          .vocab_size = static_cast<int>(vocab_size),
+          .hf_special_tokens = config.hf_special_tokens,
+          .tiktoken_pattern = config.tiktoken_pattern,
+          .tiktoken_special_tokens = config.tiktoken_special_tokens,
+          .special_tokens = config.special_tokens};
+}
+
+}  // namespace megalith

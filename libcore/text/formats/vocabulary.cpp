@@ -1,0 +1,95 @@
+#include "libcore/text/formats/vocabulary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/text/bpe/byte_alphabet.h"
+
+namespace megalith {
+
+Vocabulary::Vocabulary(const Json& object, std::string place) : place_(std::move(place)) {
+  if (!object.is_object())
+    fail(ErrorKind::kData, place_, ": the vocabulary is not an object {\"token\": id, …}");
+  ids_.reserve(object.as_object().size());
+  tokens_.reserve(object.as_object().size());
+  for (const auto& [token, id] : object.as_object()) {
+    if (!id.is_int())
+      fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id.dump(), ", wanted an integer");
+    add(token, id.as_int());
+  }
+}
+
+void Vocabulary::add(const std::string& token, int64_t id) {
+  if (id < 0 || id > std::numeric_limits<int32_t>::max())
+    fail(ErrorKind::kData, place_, ": token ", quote(token), " has id ", id, ", wanted 0 to ",
+         std::numeric_limits<int32_t>::max());
+  const auto [at, is_new] = ids_.emplace(token, static_cast<int32_t>(id));
+  if (!is_new) fail(ErrorKind::kData, place_, ": token ", quote(token), " stands twice");
+  const auto [other, is_free] = tokens_.emplace(at->second, &at->first);
+  if (!is_free)
+    fail(ErrorKind::kData, place_, ": id ", id, " belongs to two tokens, ", quote(*other->second), " and ",
+         quote(token));
+}
+
+std::optional<int32_t> Vocabulary::find(const std::string& token) const {
+  const auto at = ids_.find(token);
+  return at == ids_.end() ? std::nullopt : std::optional(at->second);
+}
+
+int32_t Vocabulary::need(const std::string& token, const Where& where, const char* what) const {
+  const auto id = find(token);
+  if (!id)
+    fail(ErrorKind::kData, where(), ": ", what, " ", quote(token), " is not in the vocabulary of ", place_);
+  return *id;
+}
+
+BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::string& right,
+                                         const Where& where) const {
+  return {need(left, where, "the left token"), need(right, where, "the right token"),
+          need(left + right, where, "the joined token")};
+}
+
+std::vector<std::string> Vocabulary::texts() const {
+  constexpr int32_t kMost = (1 << 21) - 1;  // a number that a model could have rows for
+  std::vector<std::string> texts;
+  for (const auto& [id, token] : tokens_) {
+    if (id > kMost)
+      fail(ErrorKind::kData, place_, ": token ", quote(*token), " has id ", id, "; ids go to ", kMost);
+    if (static_cast<size_t>(id) >= texts.size()) texts.resize(static_cast<size_t>(id) + 1);
+    texts[static_cast<size_t>(id)] = *token;
+  }
+  return texts;
+}
+
+void Vocabulary::fill(ByteLevelModel& model) const {
+  model.tokens = texts();
+  model.literal.resize(model.tokens.size());
+  for (size_t id = 0; id < model.tokens.size(); ++id) {
+    auto bytes = from_byte_alphabet(model.tokens[id]);
+    model.literal[id] = !bytes;
+    if (bytes) model.tokens[id] = std::move(*bytes);
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    const std::string token = to_byte_alphabet(std::string(1, static_cast<char>(byte)));
+    const auto id = find(token);
+    if (!id)
+      fail(ErrorKind::kData, place_, ": no token ", quote(token), " for byte ", byte,
+           "; a byte-level vocabulary has one for each of the 256 bytes");
+    model.byte_ids[byte] = *id;
+  }
+}
+
+int32_t AddedTokenList::add(AddedToken token, bool normalized) {
+  const auto known = vocabulary_.find(token.text);
+  if (!known) vocabulary_.add(token.text, next_);
+  token.id = known.value_or(static_cast<int32_t>(next_));
+  next_ = std::max(next_, int64_t{token.id} + 1);
+  for (auto* group : {&model_.raw_added, &model_.normalized_added})
+    std::erase_if(*group, [&](const AddedToken& other) { return other.id == token.id; });
+  (normalized ? model_.normalized_added : model_.raw_added).push_back(token);
+  return token.id;
+}
+
+}  // namespace megalith

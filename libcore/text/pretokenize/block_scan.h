@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "libcore/text/unicode/char_traits.h"
+
+/// What the kernels that find pretokens by 64-byte blocks (gpt2_scan.h, word_scan.h) have in common.
+namespace megalith {
+
+/// What the kernels know of a byte. The class is that of the character which it begins (or is); a byte
+/// with which characters of more than one class begin is kMixedLead, and has none.
+enum BlockFlag : uint8_t {
+  kScanLetter = 1,
+  kScanNumber = 2,
+  kScanSpace = 4,
+  kScanLineEnd = 8,  // \r and \n, which are spaces too
+  kScanBlank = 16,   // U+0020
+  kScanApostrophe = 32,
+  kScanMixedLead = 64,
+  kScanContinuation = 128  // 0x80 to 0xBF
+};
+
+/// What of_kind() knows besides of the letters of a cased pattern; one without any is of both cases.
+enum CaseFlag : uint8_t { kScanUpper = 16, kScanLower = 32, kScanMark = 64 };
+
+/// Which characters are letters, numbers and spaces for a pattern; the rest are signs.
+class BlockClasses {
+ public:
+  explicit BlockClasses(KindSet letters, bool cased = false);
+
+  /// BlockFlags of all bytes.
+  const std::array<uint8_t, 256>& flags() const { return flags_; }
+  /// kScanLetter, kScanNumber, kScanSpace or 0 for each kind, with CaseFlags if cased.
+  const std::array<uint8_t, 16>& of_kind() const { return of_kind_; }
+
+ private:
+  std::array<uint8_t, 16> of_kind_{};
+  std::array<uint8_t, 256> flags_{};
+};
+
+/// \p{L}, \p{N} and \s.
+const BlockClasses& plain_classes();
+
+/// What a kernel does with a text whose first pretoken has more bytes than its ends can tell. Throws kData.
+[[noreturn]] size_t refuse_endless_piece(std::string_view utf8, std::span<uint32_t> ends);
+
+}  // namespace megalith

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "libcore/text/pretokenize/block_scan_inl.h"
+
+namespace megalith {
+namespace {
+
+/// Blocks by AVX-512 with VBMI2.
+class Avx512 {
+ public:
+  explicit Avx512(const uint8_t* flags) {
+    for (size_t i = 0; i < 4; ++i) flags_[i] = _mm512_loadu_si512(flags + 64 * i);
+  }
+
+  Block classify(const char* at) const {
+    const __m512i bytes = _mm512_loadu_si512(at);
+    const __mmask64 high = _mm512_movepi8_mask(bytes);
+    __m512i flags = _mm512_permutex2var_epi8(flags_[0], bytes, flags_[1]);
+    Block out;
+    if (high != 0) {
+      flags = _mm512_mask_blend_epi8(high, flags, _mm512_permutex2var_epi8(flags_[2], bytes, flags_[3]));
+      out.continuation = with(flags, kScanContinuation);
+      out.mixed = with(flags, kScanMixedLead);
+    }
+    out.letter = with(flags, kScanLetter);
+    out.number = with(flags, kScanNumber);
+    out.space = with(flags, kScanSpace);
+    out.line_end = with(flags, kScanLineEnd);
+    out.blank = with(flags, kScanBlank);
+    out.apostrophe = with(flags, kScanApostrophe);
+    return out;
+  }
+
+  AsciiCase ascii_case(const char* at) const {
+    const __m512i bytes = _mm512_loadu_si512(at);
+    const __m512i from_a = _mm512_sub_epi8(bytes, _mm512_set1_epi8('A'));
+    return {.ascii = ~uint64_t{_mm512_movepi8_mask(bytes)},
+            .upper = _mm512_cmplt_epu8_mask(from_a, _mm512_set1_epi8(26)),
+            .slash = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('/'))};
+  }
+
+  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more.
+  static void write(uint64_t bits, uint32_t at, uint32_t* out) {
+    const __m512i places = _mm512_maskz_compress_epi8(bits, iota());
+    const __m512i base = _mm512_set1_epi32(static_cast<int>(at));
+    // maskz: without, GCC 12 warns of its own headers.
+    const auto store = [&](int i, __m128i sixteen) {
+      _mm512_storeu_si512(out + 16 * i, _mm512_add_epi32(base, _mm512_maskz_cvtepu8_epi32(0xFFFF, sixteen)));
+    };
+    store(0, _mm512_maskz_extracti32x4_epi32(0xF, places, 0));
+    store(1, _mm512_maskz_extracti32x4_epi32(0xF, places, 1));
+    if (__builtin_popcountll(bits) > 32) {
+      store(2, _mm512_maskz_extracti32x4_epi32(0xF, places, 2));
+      store(3, _mm512_maskz_extracti32x4_epi32(0xF, places, 3));
+    }
+  }
+
+ private:
+  static uint64_t with(__m512i flags, BlockFlag flag) {
+    return _mm512_test_epi8_mask(flags, _mm512_set1_epi8(static_cast<char>(flag)));
+  }
+  static __m512i iota() {
+    alignas(64) static constexpr auto kIota = [] {
+      std::array<uint8_t, 64> numbers{};
+      for (uint8_t i = 0; i < 64; ++i) numbers[i] = i;
+      return numbers;
+    }();
+    return _mm512_load_si512(kIota.data());
+  }
+  __m512i flags_[4];
+};
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,195 @@
+#pragma once
+
+#include <cstring>
+
+#include <immintrin.h>
+
+#include "libcore/text/pretokenize/block_scan.h"
+
+/// The reading of a text by blocks, for the files that are compiled for one instruction set; needs BMI2. It
+/// calls no inline function from elsewhere that the compiler might not inline: the linker keeps one copy of
+/// those, and it must not be one that only some processors run.
+namespace megalith {
+namespace {
+
+constexpr size_t kBlock = 64;
+
+/// One bit for each byte of a block: the class of the character that it belongs to, and more.
+struct Block {
+  uint64_t letter = 0, number = 0, space = 0;
+  uint64_t line_end = 0, blank = 0, apostrophe = 0;
+  uint64_t mixed = 0;         // while it is read
+  uint64_t continuation = 0;  // not the first byte of its character
+  uint64_t valid = 0;         // the text reaches so far
+  // Of cased patterns alone: letters by their case (the first byte of those that have one, all bytes of the
+  // others), and slashes.
+  uint64_t upper = 0, lower = 0, both = 0, mark = 0, slash = 0;
+  uint64_t sign() const { return valid & ~(letter | number | space); }
+  uint64_t gap() const { return space & ~line_end; }  // spaces that end no line
+};
+
+/// What is found of a block's ASCII for cased patterns.
+struct AsciiCase {
+  uint64_t ascii, upper, slash;
+};
+
+/// Bits of `bits` and, at 0, `carry` (0 or 1) of the block before: what stands before each byte.
+inline uint64_t behind(uint64_t bits, uint64_t carry) {
+  return bits << 1 | carry;
+}
+
+/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. Bytes that are no UTF-8 give
+/// some code point.
+inline uint32_t code_point(const char* at) {
+  // Bits of the first 2, 3 or 4 bytes that make the code point, the first byte on top.
+  static constexpr uint32_t kBits[16] = {0, 0, 0, 0, 0,          0,          0,          0,
+                                         0, 0, 0, 0, 0x1F3F0000, 0x1F3F0000, 0x0F3F3F00, 0x073F3F3F};
+  uint32_t bytes;
+  std::memcpy(&bytes, at, sizeof bytes);
+  return _pext_u32(__builtin_bswap32(bytes), kBits[(bytes >> 4) & 0xF]);
+}
+
+/// Reads a text block by block.
+template <class Simd, bool kCased = false>
+class BlockReader {
+ public:
+  BlockReader(const BlockClasses& classes, std::string_view utf8)
+      : simd_(classes.flags().data()), of_kind_(classes.of_kind().data()), text_(utf8) {}
+
+  std::string_view text() const { return text_; }
+
+  /// The block at `at`, which is less than the text's size. To be called for one block after the other.
+  Block read(size_t at) {
+    const size_t left = text_.size() - at;
+    if (left >= kBlock + 3) [[likely]]
+      return finish(text_.data() + at, ~uint64_t{0});
+    char padded[kBlock + 4] = {};
+    std::memcpy(padded, text_.data() + at, left);
+    return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
+  }
+
+  /// The class of the character at `at` by BlockFlags; `at` goes behind it.
+  uint8_t next_class(const char*& at, const char* end) const {
+    const auto lead = static_cast<uint8_t>(*at);
+    size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (size > static_cast<size_t>(end - at)) size = static_cast<size_t>(end - at);
+    char bytes[4] = {};
+    std::memcpy(bytes, at, size);
+    at += size;
+    if (lead >= 0x80) return class_of(code_point(bytes));
+    const uint8_t line_end = lead == '\n' || lead == '\r' ? kScanLineEnd : 0;
+    return class_of(lead) | line_end;
+  }
+
+ private:
+  uint8_t class_of(uint32_t code) const {
+    if (code > 0x10FFFF) return 0;
+    return of_kind_[kTraits[uint32_t{kTraitBlockOf[code >> 6]} << 6 | (code & 63)] & 15];
+  }
+
+  Block finish(const char* at, uint64_t valid) {
+    Block out = simd_.classify(at);
+    Cases cases;  // of mixed leads
+    // The bytes of a character have the class of its first one; `last_` holds that of the block before.
+    if ((out.continuation | out.mixed) != 0) {
+      for (uint64_t mixed = out.mixed; mixed != 0; mixed &= mixed - 1) {
+        const int i = __builtin_ctzll(mixed);
+        const uint64_t kind = class_of(code_point(at + i));
+        out.letter |= (kind & kScanLetter) << i;
+        out.number |= (kind & kScanNumber) / kScanNumber << i;
+        out.space |= (kind & kScanSpace) / kScanSpace << i;
+        if constexpr (kCased) {
+          cases.upper |= (kind & kScanUpper) / kScanUpper << i;
+          cases.lower |= (kind & kScanLower) / kScanLower << i;
+          cases.mark |= (kind & kScanMark) / kScanMark << i;
+        }
+      }
+      out.letter = spread(out.letter | (last_.letter & out.continuation), out.continuation);
+      out.number = spread(out.number | (last_.number & out.continuation), out.continuation);
+      out.space = spread(out.space | (last_.space & out.continuation), out.continuation);
+    }
+    last_.letter = out.letter >> 63;
+    last_.number = out.number >> 63;
+    last_.space = out.space >> 63;
+    if constexpr (kCased) tell_cases(out, cases, at, valid);
+    out.letter &= valid;
+    out.number &= valid;
+    out.space &= valid;
+    out.line_end &= valid;
+    out.continuation &= valid;
+    out.valid = valid;
+    return out;
+  }
+
+  struct Cases {
+    uint64_t upper = 0, lower = 0, mark = 0;
+  };
+  void tell_cases(Block& out, const Cases& found, const char* at, uint64_t valid) {
+    const AsciiCase plain = simd_.ascii_case(at);
+    out.upper = (found.upper | plain.upper) & valid;
+    out.mark = found.mark & valid;
+    out.slash = plain.slash & valid;
+    const uint64_t upper = spread(found.upper | (last_.upper & out.continuation), out.continuation);
+    const uint64_t lower = spread(found.lower | (last_.lower & out.continuation), out.continuation);
+    last_.upper = upper >> 63;
+    last_.lower = lower >> 63;
+    out.both = out.letter & ~(plain.ascii | upper | lower) & valid;
+    out.lower = (lower | (out.letter & plain.ascii & ~plain.upper)) & valid;
+  }
+
+  static uint64_t spread(uint64_t bits, uint64_t continuation) {
+    for (int i = 0; i < 3; ++i) bits |= (bits << 1) & continuation;
+    return bits;
+  }
+
+  struct Last {
+    uint64_t letter = 0, number = 0, space = 0, upper = 0, lower = 0;  // 0 or 1
+  };
+  Simd simd_;
+  const uint8_t* of_kind_;
+  std::string_view text_;
+  Last last_;
+};
+
+/// First bytes of spaces that a character other than a space follows.
+inline uint64_t before_no_space(const Block& block, const Block& next) {
+  const auto down = [](uint64_t here, uint64_t then, int n) { return here >> n | then << (64 - n); };
+  const uint64_t here = block.valid & ~block.space, then = next.valid & ~next.space;
+  uint64_t found = down(here, then, 1);
+  const uint64_t tail = block.space & block.continuation, next_tail = next.space & next.continuation;
+  if (tail != 0 || (block.space >> 63 != 0 && (next_tail & 1) != 0)) {
+    const uint64_t second = down(tail, next_tail, 1);
+    found |= second & (down(here, then, 2) | (down(tail, next_tail, 2) & down(here, then, 3)));
+  }
+  return found;
+}
+
+/// Where the pretokens end of the text that `reader` reads, as FindPretokens; `scan.find(block, next, at)`
+/// gives where they begin. `endless` is asked instead when the first is too long.
+template <class Simd, bool kCased, class Scan>
+size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
+                   size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
+  const std::string_view utf8 = reader.text();
+  // Two blocks' starts have room behind the greatest count at which the loop goes on.
+  const size_t enough = ends.size() - 2 * kBlock;
+  size_t count = 0;
+  Block block = reader.read(0);
+  uint64_t kept = ~uint64_t{1};  // the text's beginning ends nothing
+  for (size_t at = 0;; at += kBlock, kept = ~uint64_t{0}) {
+    const bool last = utf8.size() - at <= kBlock;
+    const Block next = last ? Block{} : reader.read(at + kBlock);
+    const uint64_t starts = scan.find(block, next, at) & kept;
+    Simd::write(starts, static_cast<uint32_t>(at), ends.data() + count);
+    count += static_cast<size_t>(__builtin_popcountll(starts));
+    if (last) {
+      ends[count] = static_cast<uint32_t>(utf8.size());
+      return count + 1;
+    }
+    if (count > enough) return count;
+    if (at >= UINT32_MAX - 2 * kBlock) return count > 0 ? count : endless(utf8, ends);
+    block = next;
+  }
+}
+
+}  // namespace
+}  // namespace megalith

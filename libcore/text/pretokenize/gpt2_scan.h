@@ -1,0 +1,18 @@
+#pragma once
+
+#include "libcore/base/isa.h"
+#include "libcore/text/pretokenize/block_scan.h"
+#include "libcore/text/pretokenize/pretokenizer.h"
+
+namespace megalith {
+
+/// GPT-2's pattern (pretokenizer.h) by 64-byte blocks. For valid UTF-8 all find what gpt2_pretoken finds;
+/// else every byte still belongs to one pretoken.
+size_t find_gpt2_generic(std::string_view utf8, std::span<uint32_t> ends);
+size_t find_gpt2_avx2(std::string_view utf8, std::span<uint32_t> ends);
+size_t find_gpt2_avx512vbmi2(std::string_view utf8, std::span<uint32_t> ends);
+/// The fastest of them for `isa`.
+using FindGpt2 = size_t (*)(std::string_view utf8, std::span<uint32_t> ends);
+FindGpt2 find_gpt2(Isa isa);
+
+}  // namespace megalith

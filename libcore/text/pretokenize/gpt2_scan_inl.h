@@ -1,0 +1,80 @@
+#pragma once
+
+#include "libcore/text/pretokenize/block_scan_inl.h"
+#include "libcore/text/pretokenize/gpt2_scan.h"
+
+/// The scan for GPT-2's pattern (see block_scan_inl.h).
+namespace megalith {
+namespace {
+
+/// Bits for a block and the one behind it.
+struct TwoBlocks {
+  uint64_t here = 0, next = 0;
+  void set(int i) { (i < 64 ? here : next) |= uint64_t{1} << (i % 64); }
+};
+
+/// Finds where pretokens begin in one block after the other.
+class Gpt2Starts {
+ public:
+  explicit Gpt2Starts(std::string_view utf8) : text_(utf8.data()), end_(text_ + utf8.size()) {}
+
+  /// In `block`, which lies at `at` in the text; `next` is the block behind it.
+  uint64_t find(const Block& block, const Block& next, size_t at) {
+    const uint64_t other = block.sign();
+    const uint64_t same = (block.letter & (block.letter << 1 | letter_)) |
+                          (block.number & (block.number << 1 | number_)) | (other & (other << 1 | other_));
+    // A word, or a U+0020 and a word.
+    uint64_t starts = block.valid & ~block.space & ~same & ~(block.blank << 1 | blank_);
+    // A run of spaces; the last one apart from the others where something follows.
+    const uint64_t ends_run = before_no_space(block, next);
+    starts |= block.space & ~block.continuation & (~(block.space << 1 | space_) | ends_run);
+    starts = with_contractions(starts, block.apostrophe, at) & block.valid;
+    letter_ = block.letter >> 63;
+    number_ = block.number >> 63;
+    other_ = other >> 63;
+    space_ = block.space >> 63;
+    blank_ = block.blank >> 63;
+    return starts;
+  }
+
+ private:
+  /// Contractions ('s, 'll) are pretokens of their own where one begins with an apostrophe.
+  uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
+    TwoBlocks inside{.next = 0}, behind{.next = 0};
+    inside.here = inside_;
+    behind.here = behind_;
+    for (uint64_t left = starts & apostrophes; left != 0; left &= left - 1) {
+      const int i = __builtin_ctzll(left);
+      const int bytes = contraction(text_ + at + i);
+      if (bytes == 0) continue;
+      inside.set(i + 1);
+      behind.set(i + bytes);
+    }
+    inside_ = inside.next;
+    behind_ = behind.next;
+    return (starts & ~inside.here) | behind.here;
+  }
+
+  /// Bytes of the contraction at `at`, or 0.
+  int contraction(const char* at) const {
+    const char first = end_ - at > 1 ? at[1] : '\0';
+    if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+    const char second = end_ - at > 2 ? at[2] : '\0';
+    return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
+  }
+
+  const char *text_, *end_;
+  // Of the last byte of the block before: 0 or 1.
+  uint64_t letter_ = 0, number_ = 0, other_ = 0, space_ = 0, blank_ = 0;
+  uint64_t inside_ = 0, behind_ = 0;  // bits of contractions that began in the block before
+};
+
+template <class Simd>
+size_t find_gpt2(std::string_view utf8, std::span<uint32_t> ends) {
+  BlockReader<Simd> reader(plain_classes(), utf8);
+  Gpt2Starts scan(utf8);
+  return find_starts(reader, scan, ends, find_gpt2_generic);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,565 @@
+#include "libcore/text/pretokenize/split_pattern.h"
+
+#include <array>
+
+#include "libcore/base/text.h"
+#include "libcore/text/pretokenize/word_scan.h"
+#include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+namespace {
+
+struct Char {
+  uint32_t value;
+  CharTraits traits;
+  size_t bytes;
+  CharKind kind() const { return traits.kind(); }
+  bool ends_line() const { return value == '\n' || value == '\r'; }
+};
+
+Char char_at(const char* at, const Window& text) {
+  const auto byte = static_cast<unsigned char>(*at);
+  if (byte < 0x80) return {byte, ascii_traits(byte), 1};
+  const CodePoint c = code_point_at({at, text.end()});
+  return {c.value, char_traits(c.value), c.bytes};
+}
+
+/// The end of the characters from `at` on for which `joins` is true; at most `most` of them.
+template <class Joins>
+const char* run_end(const char* at, const Window& text, Joins&& joins, size_t most = SIZE_MAX) {
+  for (; most > 0 && text.has(at); --most) {
+    const Char c = char_at(at, text);
+    if (!joins(c)) break;
+    at += c.bytes;
+  }
+  return at;
+}
+
+const char* run_end(const char* at, const Window& text, KindSet kinds, size_t most) {
+  return run_end(
+      at, text, [&](const Char& c) { return kinds.has(c.kind()); }, most);
+}
+
+/// The same for any number of them, the most of which are ASCII. Behind ASCII, a window stops at no ASCII of
+/// such a kind.
+const char* run_end(const char* at, const Window& text, KindSet kinds) {
+  if (!text.has(at)) return at;
+  for (const char* const end = text.end(); at < end; ++at) {
+    const auto byte = static_cast<unsigned char>(*at);
+    if (byte >= 0x80) return run_end(at, text, kinds, SIZE_MAX);
+    if (!kinds.has(ascii_traits(byte).kind())) return at;
+  }
+  text.has(at);
+  return at;
+}
+
+constexpr KindSet kLetters = KindSet::of(CharKind::kUpper, CharKind::kLower, CharKind::kLetter);
+constexpr KindSet kMarks = KindSet::of(CharKind::kMark);
+constexpr KindSet kNumbers = KindSet::of(CharKind::kNumber);
+constexpr KindSet kSpaces = KindSet::of(CharKind::kSpace);
+constexpr KindSet kSigns = KindSet::of(CharKind::kPunctuation, CharKind::kSymbol);
+constexpr KindSet kUpperSide = KindSet::of(CharKind::kUpper, CharKind::kLetter, CharKind::kMark);
+constexpr KindSet kLowerSide = KindSet::of(CharKind::kLower, CharKind::kLetter, CharKind::kMark);
+constexpr KindSet kBothSides = KindSet::of(CharKind::kLetter, CharKind::kMark);
+
+/// How a word may be written: its letters, and whether upper case may follow lower case in it.
+enum class Words { kPlain, kWithMarks, kCased };
+enum class Contractions { kNone, kFirst, kBehindWords };
+
+/// The family of patterns that began with GPT-4's:
+///   contraction | [^\r\n lead]?word | number{1,digits} | ?[signs]+[\r\n tail]* | \s*[\r\n]+ | \s+(?!\S) |
+///   \s+
+struct Rules {
+  Contractions contractions;
+  Words words;
+  KindSet no_lead;  // what may not stand before the letters of a word, besides \r and \n
+  size_t digits;    // of one number; 0: numbers are not looked for
+  KindSet signs;
+  bool slash_tail = false;      // "/" belongs to the tail of signs too
+  bool sign_with_word = false;  // first of all: an ASCII sign and the ASCII letters behind it
+};
+
+/// (?i:'s|'t|'re|'ve|'m|'ll|'d), where "s" stands for U+017F too.
+const char* contraction_end(const char* at, const Window& text) {
+  if (!text.has(at) || *at != '\'' || !text.has(at + 1)) return at;
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  const char letters[] = {lower(at[1]), text.has(at + 2) ? lower(at[2]) : '\0'};
+  if (std::string_view("stmd").find(letters[0]) != std::string_view::npos) return at + 2;
+  for (const char* const two : {"re", "ve", "ll", "\xC5\xBF"})
+    if (letters[0] == two[0] && letters[1] == two[1]) return at + 3;
+  return at;
+}
+
+/// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
+const char* lower_word_end(const char* at, const Window& text) {
+  const char* last_both = nullptr;  // the end of the last character that both sets have
+  const char* const upper = run_end(at, text, [&](const Char& c) {
+    if (!kUpperSide.has(c.kind())) return false;
+    at += c.bytes;
+    if (kBothSides.has(c.kind())) last_both = at;
+    return true;
+  });
+  const char* const lower = run_end(upper, text, kLowerSide);
+  if (lower > upper) return lower;
+  return last_both ? last_both : nullptr;  // the first set gives back until the second finds one
+}
+
+/// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*
+const char* upper_word_end(const char* at, const Window& text) {
+  const char* const upper = run_end(at, text, kUpperSide);
+  return upper > at ? run_end(upper, text, kLowerSide) : nullptr;
+}
+
+/// The first of `ends`(behind a lead character, without one) that finds a word; nullptr: none does.
+template <class End>
+const char* led_word_end(const char* at, const char* behind_lead, const Window& text, End&& word_end) {
+  if (behind_lead)
+    if (const char* const end = word_end(behind_lead, text)) return end;
+  return word_end(at, text);
+}
+
+const char* word_end(const Rules& rules, const char* at, const Window& text) {
+  const Char first = char_at(at, text);
+  const bool may_lead = !first.ends_line() && !rules.no_lead.has(first.kind());
+  const char* const behind = may_lead ? at + first.bytes : nullptr;
+  if (rules.words == Words::kCased) {
+    if (const char* const end = led_word_end(at, behind, text, lower_word_end)) return end;
+    return led_word_end(at, behind, text, upper_word_end);
+  }
+  const KindSet letters = rules.words == Words::kPlain ? kLetters : kLetters | kMarks;
+  return led_word_end(at, behind, text, [&](const char* begin, const Window& t) -> const char* {
+    const char* const end = run_end(begin, t, letters);
+    return end > begin ? end : nullptr;
+  });
+}
+
+///  ?[signs]+[\r\n]*
+const char* signs_end(const Rules& rules, const char* at, const Window& text) {
+  const char* const begin = *at == ' ' ? at + 1 : at;
+  const char* const end = run_end(begin, text, rules.signs);
+  if (end == begin) return at;
+  return run_end(end, text,
+                 [&](const Char& c) { return c.ends_line() || (rules.slash_tail && c.value == '/'); });
+}
+
+/// \s*[\r\n]+|\s+(?!\S)|\s+
+const char* spaces_end(const char* at, const Window& text) {
+  const char* const begin = at;
+  const char* line_end = nullptr;  // behind the last end of a line
+  const char* last = at;           // the last space
+  const char* const end = run_end(at, text, [&](const Char& c) {
+    if (!kSpaces.has(c.kind())) return false;
+    last = at;
+    at += c.bytes;
+    if (c.ends_line()) line_end = at;
+    return true;
+  });
+  if (line_end) return line_end;
+  return text.has(end) && last > begin ? last : end;  // the last one leads what follows
+}
+
+constexpr bool is_ascii_letter(uint32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/// [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+
+const char* sign_word_end(const char* at, const Window& text) {
+  if (*at <= ' ' || *at > '~' || kNumbers.has(char_at(at, text).kind()) ||
+      is_ascii_letter(static_cast<unsigned char>(*at)))
+    return at;
+  const char* const end = run_end(at + 1, text, [](const Char& c) { return is_ascii_letter(c.value); });
+  return end > at + 1 ? end : at;
+}
+
+/// One match of the family; `at` when there is none.
+const char* match(const Rules& rules, const char* at, const Window& text) {
+  if (rules.sign_with_word)
+    if (const char* const end = sign_word_end(at, text); end > at) return end;
+  if (rules.contractions == Contractions::kFirst)
+    if (const char* const end = contraction_end(at, text); end > at) return end;
+  if (const char* const end = word_end(rules, at, text))
+    return rules.contractions == Contractions::kBehindWords ? contraction_end(end, text) : end;
+  if (rules.digits > 0)
+    if (const char* const end = run_end(at, text, kNumbers, rules.digits); end > at) return end;
+  if (const char* const end = signs_end(rules, at, text); end > at) return end;
+  return kSpaces.has(char_at(at, text).kind()) ? spaces_end(at, text) : at;
+}
+
+constexpr KindSet kNoWordNoSpace = ~(kLetters | kNumbers | kSpaces);
+constexpr Rules kLlama3 = {Contractions::kFirst, Words::kPlain, kLetters | kNumbers, 3, kNoWordNoSpace};
+constexpr Rules kQwen2 = {Contractions::kFirst, Words::kPlain, kLetters | kNumbers, 1, kNoWordNoSpace};
+constexpr Rules kQwen35 = {Contractions::kFirst, Words::kWithMarks, kLetters | kNumbers, 1,
+                           ~(kLetters | kMarks | kNumbers | kSpaces)};
+constexpr Rules kO200k = {
+    Contractions::kBehindWords, Words::kCased, kLetters | kNumbers, 3, kNoWordNoSpace, true};
+constexpr Rules kTekken = {Contractions::kNone, Words::kCased, kLetters | kNumbers, 1, kNoWordNoSpace, true};
+constexpr Rules kNemotron = {Contractions::kNone, Words::kPlain, kLetters | kNumbers, 1, kNoWordNoSpace};
+constexpr Rules kDeepSeek3 = {
+    Contractions::kNone, Words::kWithMarks, kLetters | kSigns, 0, kSigns, false, true};
+
+// The two patterns before DeepSeek-V3's, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, leave it
+// numbers, in which it finds nothing, runs of Han and Kana, and the rest.
+bool is_han_or_kana(uint32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
+}
+bool ends_han_or_kana(const char* at, const char* end) {
+  return !is_han_or_kana(char_at(at, Window(end, false)).value);
+}
+bool ends_rest(const char* at, const char* end) {
+  const Char c = char_at(at, Window(end, false));
+  return kNumbers.has(c.kind()) || is_han_or_kana(c.value);
+}
+
+/// By the three patterns, each in the pieces of the one before it.
+size_t first_deepseek3_pretoken(std::string_view utf8) {
+  const char* const begin = utf8.data();
+  const char* const end = begin + utf8.size();
+  const Char first = char_at(begin, Window(end, false));
+  const auto size = [&](const char* at) { return static_cast<size_t>(at - begin); };
+  if (kNumbers.has(first.kind())) return size(run_end(begin, Window(end, false), kNumbers, 3));
+  const Window piece(end, false, is_han_or_kana(first.value) ? ends_han_or_kana : ends_rest);
+  if (const char* const matched = match(kDeepSeek3, begin, piece); matched > begin) return size(matched);
+  const char* at = begin + first.bytes;  // what no match holds is one pretoken
+  while (piece.has(at) && match(kDeepSeek3, at, piece) == at) at += char_at(at, piece).bytes;
+  return size(at);
+}
+
+bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
+  return patterns.size() == 3 && patterns[0].name == "\\p{N}{1,3}" &&
+         patterns[1].name == "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+" &&
+         patterns[2].name == "deepseek-v3";
+}
+
+const char* gpt2_match(const char* at, const Window& text) {
+  constexpr std::ptrdiff_t kLooksAhead = 8;  // bytes at most, behind the end of a pretoken
+  const char* const end = at + gpt2_pretoken({at, static_cast<size_t>(text.end() - at)});
+  if (text.end() - end < kLooksAhead) text.has(text.end());
+  return end;
+}
+
+template <const Rules& kRules>
+size_t first_pretoken(std::string_view utf8) {
+  const Window text(utf8.data() + utf8.size(), false);
+  return static_cast<size_t>(match(kRules, utf8.data(), text) - utf8.data());
+}
+
+struct Known {
+  const char* name;
+  const char* regex;  // ends of lines as \r and \n
+  const char* (*match)(const char*, const Window&);
+  FindPretokens (*find)();  // the fastest on this processor; nullptr: matches do not cover every text
+};
+
+FindPretokens find_gpt2() {
+  return pretokenizer(PretokenPattern::kGpt2);
+}
+
+template <const Rules& kRules, WordPattern kPattern>
+FindPretokens find_in_blocks() {
+  return find_words(kPattern, chosen_isa(), find_one_by_one<first_pretoken<kRules>>);
+}
+
+template <const Rules& kRules>
+const char* match_by(const char* at, const Window& text) {
+  return match(kRules, at, text);
+}
+
+const std::vector<Known>& known_patterns() {
+  static const std::vector<Known> known = {
+      {"gpt-2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", gpt2_match,
+       find_gpt2},
+      {"llama-3",
+       R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       match_by<kLlama3>, find_in_blocks<kLlama3, WordPattern::kLlama3>},
+      {"qwen2",
+       R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       match_by<kQwen2>, find_in_blocks<kQwen2, WordPattern::kQwen2>},
+      {"qwen3.5",
+       R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       match_by<kQwen35>, find_in_blocks<kQwen35, WordPattern::kQwen35>},
+      {"o200k",
+       R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       match_by<kO200k>, find_in_blocks<kO200k, WordPattern::kO200k>},
+      {"tekken",  // and Megatron's "v2" for tiktoken
+       R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       match_by<kTekken>, find_in_blocks<kTekken, WordPattern::kTekken>},
+      {"nemotron",  // Megatron's "v1" for tiktoken: \s*[\r\n] ends at the last end of a line too
+       R"([^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+       match_by<kNemotron>, find_in_blocks<kNemotron, WordPattern::kNemotron>},
+      {"deepseek-v3",
+       R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+       match_by<kDeepSeek3>, nullptr},
+  };
+  return known;
+}
+
+/// A set of characters: [a-z\p{N}], \p{L}, \s.
+class CharSet {
+ public:
+  bool has(const Char& c) const { return c.value < ascii_.size() ? ascii_[c.value] : holds(c); }
+
+  /// Takes a set from the front of `regex`; false: it begins with none that is known.
+  bool take(std::string_view& regex) {
+    if (!take_kind(regex) && !take_list(regex)) return false;
+    for (uint32_t c = 0; c < ascii_.size(); ++c) ascii_[c] = holds({c, char_traits(c), 1});
+    return true;
+  }
+
+ private:
+  bool holds(const Char& c) const {
+    bool found = kinds_.has(c.kind());
+    for (size_t i = 0; !found && i < ranges_.size(); ++i)
+      found = c.value >= ranges_[i].first && c.value <= ranges_[i].second;
+    return found;
+  }
+  bool take_list(std::string_view& regex) {
+    if (!regex.starts_with('[') || regex.starts_with("[^") || regex.starts_with("[]")) return false;
+    regex.remove_prefix(1);
+    while (!regex.empty() && regex[0] != ']') {
+      if (take_kind(regex)) continue;
+      const auto first = take_char(regex);
+      auto last = first;
+      if (regex.size() > 1 && regex[0] == '-' && regex[1] != ']') {
+        regex.remove_prefix(1);
+        last = take_char(regex);
+      }
+      if (!first || !last || *last < *first) return false;
+      ranges_.emplace_back(*first, *last);
+    }
+    if (regex.empty()) return false;
+    regex.remove_prefix(1);
+    return true;
+  }
+  bool take_kind(std::string_view& regex) {
+    constexpr std::pair<std::string_view, KindSet> kNames[] = {
+        {"\\s", kSpaces},
+        {"\\p{L}", kLetters},
+        {"\\p{N}", kNumbers},
+        {"\\p{P}", KindSet::of(CharKind::kPunctuation)},
+        {"\\p{M}", kMarks},
+        {"\\p{S}", KindSet::of(CharKind::kSymbol)},
+        {"\\p{Ll}", KindSet::of(CharKind::kLower)}};
+    for (const auto& [name, kinds] : kNames)
+      if (regex.starts_with(name)) {
+        kinds_ = kinds_ | kinds;
+        regex.remove_prefix(name.size());
+        return true;
+      }
+    return false;
+  }
+  static std::optional<uint32_t> take_char(std::string_view& regex) {
+    if (regex.empty()) return std::nullopt;
+    if (regex[0] != '\\') {
+      if (regex[0] == '[' || regex[0] == '&') return std::nullopt;  // sets in sets: other rules
+      const CodePoint c = code_point_at(regex);
+      regex.remove_prefix(c.bytes);
+      return c.value;
+    }
+    constexpr std::string_view kEscaped = "rnt\\[]-./^";
+    constexpr std::string_view kMeaning = "\r\n\t\\[]-./^";
+    const size_t which = regex.size() > 1 ? kEscaped.find(regex[1]) : std::string_view::npos;
+    if (which == std::string_view::npos) return std::nullopt;
+    regex.remove_prefix(2);
+    return static_cast<unsigned char>(kMeaning[which]);
+  }
+
+  std::array<bool, 128> ascii_{};
+  KindSet kinds_ = KindSet::of();
+  std::vector<std::pair<uint32_t, uint32_t>> ranges_;
+};
+
+/// A SplitPattern::skip to the first character for which `begins` is true.
+template <class Begins>
+auto skip_to(Begins begins) {
+  return [begins](const char* at, const Window& text) {
+    while (at < text.end()) {
+      const Char c = char_at(at, text);
+      if (begins(c)) break;
+      at += c.bytes;
+    }
+    return at;
+  };
+}
+
+/// \s+$: spaces before the end of the text or of a line.
+const char* spaces_at_end(const char* at, const Window& text) {
+  const char* line = at;  // the last end of a line in the spaces
+  const char* const begin = at;
+  const char* const end = run_end(at, text, [&](const Char& c) {
+    if (!kSpaces.has(c.kind())) return false;
+    if (c.value == '\n') line = at;
+    at += c.bytes;
+    return true;
+  });
+  if (end == begin) return begin;
+  return text.has(end) ? line : end;
+}
+
+/// How often a set may match: once, "+" or "{1,3}"; nothing when `repeat` says something else.
+std::optional<size_t> most_of(std::string_view repeat) {
+  if (repeat.empty()) return 1;
+  if (repeat == "+") return SIZE_MAX;
+  const bool bounded = repeat.size() == 5 && repeat.starts_with("{1,") && repeat.ends_with('}');
+  if (!bounded || repeat[3] < '1' || repeat[3] > '9') return std::nullopt;
+  return static_cast<size_t>(repeat[3] - '0');
+}
+
+/// One set of characters, perhaps with a space before it: \s?[…]+
+std::optional<SplitPattern> set_pattern(std::string_view regex) {
+  const std::string name(regex);
+  if (regex == "\\s+$")
+    return SplitPattern{.name = name, .match = spaces_at_end, .skip = skip_to([](const Char& c) {
+                                                                return kSpaces.has(c.kind());
+                                                              })};
+  const bool may_lead = regex.starts_with("\\s?");
+  if (may_lead) regex.remove_prefix(3);
+  CharSet set;
+  if (!set.take(regex)) return std::nullopt;
+  const std::optional<size_t> repeat = most_of(regex);
+  if (!repeat) return std::nullopt;
+  const auto match = [=, most = *repeat](const char* at, const Window& text) {
+    const auto joins = [&](const Char& c) { return set.has(c); };
+    const Char first = char_at(at, text);
+    if (may_lead && kSpaces.has(first.kind())) {
+      const char* const begin = at + first.bytes;
+      if (const char* const end = run_end(begin, text, joins, most); end > begin) return end;
+    }
+    return run_end(at, text, joins, most);
+  };
+  const auto begins = [=](const Char& c) { return set.has(c) || (may_lead && kSpaces.has(c.kind())); };
+  return SplitPattern{.name = name, .match = match, .skip = skip_to(begins)};
+}
+
+/// Cuts a window by patterns that follow each other.
+class Cutting {
+ public:
+  Cutting(const std::vector<SplitPattern>& patterns, const char* begin, std::span<uint32_t> ends)
+      : patterns_(patterns), begin_(begin), ends_(ends) {}
+
+  /// The number of pretokens whose ends are sure.
+  size_t cut(const Window& text) {
+    cut(0, begin_, text);
+    return count_;
+  }
+
+ private:
+  /// False: stop, as there is no more room or what follows is not sure.
+  bool cut(size_t pattern, const char* at, const Window& text) {
+    if (pattern == patterns_.size()) return take(text);
+    const char* gap = at;  // what no match holds begins here
+    const auto& skip = patterns_[pattern].skip;
+    while (at < text.end()) {
+      if (skip && (at = skip(at, text)) == text.end()) break;
+      const Window seen(text.end(), text.open());
+      const char* const end = patterns_[pattern].match(at, seen);
+      if (seen.unsure()) return cut_gap(pattern, gap, at);
+      if (end == at) {
+        at += char_at(at, text).bytes;
+        continue;
+      }
+      if (gap < at && !cut(pattern + 1, gap, Window(at, false))) return false;
+      if (!cut(pattern + 1, at, Window(end, false))) return false;
+      gap = at = end;
+    }
+    return gap == at || cut(pattern + 1, gap, Window(at, text.open()));
+  }
+  /// What is not sure begins at `at`: the gap before it may go on there.
+  bool cut_gap(size_t pattern, const char* gap, const char* at) {
+    if (gap < at) cut(pattern + 1, gap, Window(at, true));
+    return false;
+  }
+  bool take(const Window& text) {
+    if (text.open() || count_ == ends_.size()) return false;
+    ends_[count_++] = static_cast<uint32_t>(text.end() - begin_);
+    return true;
+  }
+
+  const std::vector<SplitPattern>& patterns_;
+  const char* begin_;
+  std::span<uint32_t> ends_;
+  size_t count_ = 0;
+};
+
+/// The longest beginning of `utf8` of at most `bytes` that cuts no character.
+std::string_view beginning(std::string_view utf8, size_t bytes) {
+  if (bytes >= utf8.size()) return utf8;
+  while (bytes > 0 && (static_cast<unsigned char>(utf8[bytes]) & 0xC0) == 0x80) --bytes;
+  return utf8.substr(0, bytes);
+}
+
+size_t find_by_patterns(const std::vector<SplitPattern>& patterns, std::string_view utf8,
+                        std::span<uint32_t> ends) {
+  for (size_t bytes = 8 * ends.size();; bytes *= 4) {
+    const std::string_view part = beginning(utf8, bytes);
+    if (part.size() > UINT32_MAX)
+      fail(ErrorKind::kData, "a text holds ", part.size(),
+           " bytes without a boundary between words; at most ", UINT32_MAX, " can be encoded");
+    const Window text(part.data() + part.size(), part.size() < utf8.size());
+    if (const size_t count = Cutting(patterns, part.data(), ends).cut(text); count > 0) return count;
+  }
+}
+
+}  // namespace
+
+FirstPretoken first_cased_pretoken(WordPattern pattern) {
+  if (pattern == WordPattern::kO200k) return first_pretoken<kO200k>;
+  if (pattern == WordPattern::kTekken) return first_pretoken<kTekken>;
+  fail(ErrorKind::kInternal, "the pattern ", static_cast<int>(pattern), " of words has no letters by case");
+}
+
+std::optional<SplitPattern> split_pattern(std::string_view regex) {
+  std::string written;  // files write ends of lines as they are, or escaped
+  for (char c : regex) written += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
+  for (const Known& known : known_patterns())
+    if (written == known.regex)
+      return SplitPattern{
+          .name = known.name, .match = known.match, .find = known.find ? known.find() : FindPretokens()};
+  return set_pattern(written);
+}
+
+SplitPattern gpt2_split_pattern() {
+  const Known& known = known_patterns().front();
+  return {.name = known.name, .match = known.match, .find = known.find()};
+}
+
+SplitPattern mark_pattern(const std::string& mark, bool each) {
+  const auto first = [mark, each](std::string_view utf8) {
+    size_t at = 0;
+    if (each)
+      at = utf8.starts_with(mark) ? mark.size() : 0;
+    else
+      while (utf8.substr(at).starts_with(mark)) at += mark.size();
+    return std::min(utf8.find(mark, at), utf8.size());
+  };
+  const auto match = [first](const char* at, const Window& text) {
+    const char* const end = at + first({at, static_cast<size_t>(text.end() - at)});
+    if (end == text.end()) text.has(end);
+    return end;
+  };
+  return {.name = (each ? "each " : "runs of ") + mark,
+          .match = match,
+          .find = [first](std::string_view utf8, std::span<uint32_t> ends) {
+            return find_one_by_one(first, utf8, ends);
+          }};
+}
+
+SplitPattern digits_pattern(bool individual) {
+  const auto match = [most = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
+    return run_end(
+        at, text, [](const Char& c) { return c.traits.is_digit(); }, most);
+  };
+  return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
+                                                                       return c.traits.is_digit();
+                                                                     })};
+}
+
+FindPretokens pretokenizer(std::vector<SplitPattern> patterns) {
+  if (patterns.size() == 1 && patterns[0].find) return patterns[0].find;
+  if (are_deepseek3(patterns)) return find_one_by_one<first_deepseek3_pretoken>;
+  return [patterns = std::move(patterns)](std::string_view utf8, std::span<uint32_t> ends) {
+    return find_by_patterns(patterns, utf8, ends);
+  };
+}
+
+}  // namespace megalith

@@ -1,0 +1,263 @@
+#pragma once
+
+#include "libcore/text/pretokenize/block_scan_inl.h"
+#include "libcore/text/pretokenize/word_scan.h"
+
+/// The scan for the patterns of word_scan.h (see block_scan_inl.h).
+namespace megalith {
+namespace {
+
+struct WordRules {
+  int digits;  // of one number: 1 or 3
+  bool contractions;
+  bool cased = false;  // then contractions stand behind words
+};
+
+/// Finds where pretokens begin in one block after the other. Where a match begins depends on little:
+/// - letters: at the first of a run, unless a gap or a single sign before it leads the run;
+/// - a number: at the first of a run, and behind each `digits` of them;
+/// - signs: at the first of a run, unless a U+0020 stands before it; ends of lines (and, of a cased pattern,
+///   slashes among them) behind it belong to it;
+/// - spaces: at the first of a run (that is no such end of a line); behind the run's last end of a line; and
+///   the last one, when it ends no line and a character that is no space follows.
+/// In a cased pattern a word also begins at upper case behind lower case. What stands before tells too little
+/// of upper case behind a letter of no case, and of a mark behind a sign (which may take it): there the
+/// definition is asked (see settle()).
+template <class Simd, const WordRules& kRules>
+class WordStarts {
+ public:
+  using Reader = BlockReader<Simd, kRules.cased>;
+  WordStarts(const Reader& reader, FirstPretoken first_pretoken)
+      : reader_(reader),
+        text_(reader.text().data()),
+        end_(text_ + reader.text().size()),
+        first_pretoken_(first_pretoken) {}
+
+  /// In `block`, which lies at `at` in the text; `next` is the block behind it.
+  uint64_t find(const Block& block, const Block& next, size_t at) {
+    const uint64_t tail = find_tail(block), sign = block.sign() & ~tail, gap = block.gap();
+    const uint64_t sign_starts = sign & ~behind(sign, sign_) & ~behind(block.blank, blank_);
+    const uint64_t led = leads(sign_starts, block.continuation);
+    uint64_t starts = sign_starts | (block.letter & ~behind(block.letter | gap, letter_or_gap_) & ~led) |
+                      number_starts(block) | space_starts(block, tail, next, at);
+    if constexpr (kRules.cased) {
+      const uint64_t apostrophes = block.apostrophe & behind(block.letter, letter_);
+      const uint64_t doubtful =
+          (block.upper & behind(block.both, both_)) | (block.mark & behind(sign, sign_));
+      starts |= block.upper & behind(block.lower, lower_);
+      starts = settle(starts, doubtful, kRules.contractions ? apostrophes : 0, at);
+      letter_ = block.letter >> 63;
+      lower_ = block.lower >> 63;
+      both_ = block.both >> 63;
+    } else if (kRules.contractions) {
+      starts = with_contractions(starts, starts & block.apostrophe, at);
+    }
+    sign_ = sign >> 63;
+    tail_ = tail >> 63;
+    blank_ = block.blank >> 63;
+    letter_or_gap_ = (block.letter | gap) >> 63;
+    return starts & block.valid;
+  }
+
+ private:
+  /// What stands behind a character that begins at a bit of `starts`.
+  uint64_t leads(uint64_t starts, uint64_t continuation) {
+    uint64_t bytes = starts | (lead_ & continuation);
+    if (continuation != 0)
+      for (int i = 0; i < 3; ++i) bytes |= (bytes << 1) & continuation;
+    const uint64_t out = behind(bytes, lead_);
+    lead_ = bytes >> 63;
+    return out;
+  }
+
+  uint64_t number_starts(const Block& block) {
+    const uint64_t numbers = block.number, first = numbers & ~block.continuation;
+    if (kRules.digits == 1) return first;
+    const uint64_t runs = numbers & ~behind(numbers, number_);
+    const uint64_t before = number_;
+    number_ = numbers >> 63;
+    // Most numbers are short and lie in one block.
+    if (((numbers & block.continuation) | (numbers & numbers << 1 & numbers << 2 & numbers << 3) |
+         (numbers & 1 & before)) == 0) [[likely]] {
+      if (number_ != 0) digits_ = __builtin_clzll(~numbers) % kRules.digits;
+      return runs;
+    }
+    uint64_t starts = 0;
+    for (uint64_t left = first; left != 0; left &= left - 1) {
+      const uint64_t bit = left & (~left + 1);
+      if ((runs & bit) != 0) digits_ = 0;
+      if (digits_ == 0) starts |= bit;
+      digits_ = digits_ + 1 == kRules.digits ? 0 : digits_ + 1;
+    }
+    return starts;
+  }
+
+  /// Ends of lines behind signs.
+  uint64_t find_tail(const Block& block) const {
+    const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
+    uint64_t first = (block.line_end & behind(block.sign(), sign_)) | (joins & tail_);
+    // Adding the first bit of a run clears the run.
+    if constexpr (!kRules.cased) return joins & ~(joins + first);
+    uint64_t tail = 0;
+    while (first != 0) {  // a slash in a tail is none that begins one
+      tail |= joins & ~(joins + (first & (~first + 1)));
+      first &= ~tail;
+    }
+    return tail;
+  }
+
+  uint64_t space_starts(const Block& block, uint64_t tail, const Block& next, size_t at) {
+    const uint64_t gap = block.gap();
+    const uint64_t spaces = block.space & ~tail, line_end = block.line_end & ~tail;
+    uint64_t starts = spaces & ~block.continuation & ~behind(spaces, space_);
+    starts |= gap & ~block.continuation & before_no_space(block, next);
+    const uint64_t gap_runs = gap & ~behind(gap, gap_), behind_line = gap_runs & behind(line_end, line_end_);
+    if (behind_line != 0) starts |= behind_line & ~before_line_end(block, next, gap_runs, at);
+    space_ = spaces >> 63;
+    gap_ = gap >> 63;
+    line_end_ = line_end >> 63;
+    return starts;
+  }
+
+  /// Of the gaps that begin at `runs`, all in this block, those that an end of a line follows.
+  uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
+    const uint64_t gap = block.gap();
+    uint64_t ends = ~gap & behind(gap, gap_);  // what follows each gap
+    if (gap_ != 0) ends &= ends - 1;           // the first is of a gap that began before
+    uint64_t found = _pdep_u64(_pext_u64(block.line_end, ends), runs);
+    if (gap >> 63 != 0) {
+      const uint64_t last = uint64_t{1} << (63 - __builtin_clzll(runs));
+      if (line_end_follows(next, at + kBlock)) found |= last;
+    }
+    return found;
+  }
+
+  /// Whether the gap that reaches to `at`, where `next` lies, ends before an end of a line.
+  bool line_end_follows(const Block& next, size_t at) const {
+    if (~next.gap() != 0) {
+      const uint64_t end = ~next.gap() & (next.gap() + 1);  // the lowest bit that is no gap
+      return (next.line_end & end) != 0;
+    }
+    const char* place = text_ + at + kBlock;
+    while (place < end_ && (static_cast<uint8_t>(*place) & 0xC0) == 0x80) ++place;
+    uint8_t kind = kScanSpace;
+    while (place < end_ && kind == kScanSpace) kind = reader_.next_class(place, end_);
+    return (kind & kScanLineEnd) != 0;
+  }
+
+  /// The starts in the block at `at`, with what the definition says of the doubtful ones, and with
+  /// contractions joined to the words that end before `apostrophes`.
+  uint64_t settle(uint64_t starts, uint64_t doubtful, uint64_t apostrophes, size_t at) {
+    if (settled_ >= at && at > 0) starts = pass(starts, 0, at, at);
+    for (uint64_t left = doubtful | apostrophes; left != 0; left &= left - 1) {
+      const int i = __builtin_ctzll(left);
+      const size_t place = at + static_cast<size_t>(i);
+      const uint64_t bit = uint64_t{1} << i;
+      if (place <= settled_) continue;
+      if ((apostrophes & bit) != 0) {
+        const int bytes = contraction(text_ + place);
+        if (bytes == 0) continue;
+        settled_ = place + static_cast<size_t>(bytes);
+        starts = pass(starts, bit - 1, at, place);
+      } else {
+        const uint64_t before = starts & (bit - 1);
+        const int last = before != 0 ? 63 - __builtin_clzll(before) : 0;
+        settled_ = before != 0 ? at + static_cast<size_t>(last) : last_start_;
+        do settled_ += pretoken_size(settled_);
+        while (settled_ < at);
+        starts = pass(starts, before != 0 ? (uint64_t{2} << last) - 1 : 0, at, place);
+      }
+    }
+    if (starts != 0) last_start_ = at + static_cast<size_t>(63 - __builtin_clzll(starts));
+    return starts;
+  }
+
+  /// A pretoken ends at settled_: of the starts in the block at `at`, those before it that are not in `kept`
+  /// are none. Where an end of a line or a slash stands before it, or `place` lies behind it, what follows is
+  /// asked for, too.
+  uint64_t pass(uint64_t starts, uint64_t kept, size_t at, size_t place) {
+    while (settled_ - at < kBlock) {
+      const uint64_t bit = uint64_t{1} << (settled_ - at);
+      starts = (starts & (kept | ~(bit - 1))) | bit;
+      kept = (starts & (bit - 1)) | bit;
+      const char before = text_[settled_ - 1];
+      const bool sure = settled_ >= place && before != '/' && before != '\n' && before != '\r';
+      if (sure || text_ + settled_ >= end_) return starts;
+      settled_ += pretoken_size(settled_);
+    }
+    return starts & kept;
+  }
+
+  size_t pretoken_size(size_t place) const {
+    const size_t size = first_pretoken_({text_ + place, static_cast<size_t>(end_ - text_) - place});
+    return size > 0 ? size : 1;  // of what is no UTF-8
+  }
+
+  /// Another pretoken begins behind a contraction ('s, 'll).
+  uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
+    uint64_t here = contraction_end_;
+    contraction_end_ = 0;
+    for (uint64_t left = apostrophes; left != 0; left &= left - 1) {
+      const int i = __builtin_ctzll(left);
+      const int bytes = contraction(text_ + at + i);
+      if (bytes == 0) continue;
+      (i + bytes < 64 ? here : contraction_end_) |= uint64_t{1} << ((i + bytes) % 64);
+    }
+    return starts | here;
+  }
+
+  /// Bytes of the contraction at `at`, or 0; (?i:s) is U+017F too.
+  int contraction(const char* at) const {
+    const char first = end_ - at > 1 ? lower(at[1]) : '\0';
+    if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+    const char second = end_ - at > 2 ? lower(at[2]) : '\0';
+    const bool is = ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ||
+                    (first == '\xC5' && second == '\xBF');
+    return is ? 3 : 0;
+  }
+  static char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+  const Reader& reader_;
+  const char *text_, *end_;
+  FirstPretoken first_pretoken_;
+  // Of the last byte of the block before: 0 or 1.
+  uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
+  uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
+  uint64_t letter_ = 0, lower_ = 0, both_ = 0;
+  size_t settled_ = 0;            // a pretoken begins here, and what was found before it holds
+  size_t last_start_ = 0;         // in the blocks before
+  uint64_t contraction_end_ = 0;  // bits of ends of contractions that began in the block before
+  int digits_ = 0;                // of the number at the end of the block before
+};
+
+constexpr WordRules kThreeDigits = {3, true}, kOneDigit = {1, true}, kNoContractions = {1, false};
+constexpr WordRules kCasedO200k = {3, true, true}, kCasedTekken = {1, false, true};
+
+template <class Simd, const WordRules& kRules, WordPattern kPattern>
+size_t find_words_by(std::string_view utf8, std::span<uint32_t> ends) {
+  BlockReader<Simd, kRules.cased> reader(word_classes(kPattern), utf8);
+  WordStarts<Simd, kRules> scan(reader, kRules.cased ? first_cased_pretoken(kPattern) : nullptr);
+  return find_starts(reader, scan, ends, refuse_endless_piece);
+}
+
+template <class Simd>
+FindWords choose_words(WordPattern pattern) {
+  switch (pattern) {
+    case WordPattern::kLlama3:
+      return find_words_by<Simd, kThreeDigits, WordPattern::kLlama3>;
+    case WordPattern::kQwen2:
+      return find_words_by<Simd, kOneDigit, WordPattern::kQwen2>;
+    case WordPattern::kQwen35:
+      return find_words_by<Simd, kOneDigit, WordPattern::kQwen35>;
+    case WordPattern::kNemotron:
+      return find_words_by<Simd, kNoContractions, WordPattern::kNemotron>;
+    case WordPattern::kO200k:
+      return find_words_by<Simd, kCasedO200k, WordPattern::kO200k>;
+    case WordPattern::kTekken:
+      return find_words_by<Simd, kCasedTekken, WordPattern::kTekken>;
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,7 @@
+#include "libcore/text/unicode/char_traits.h"
+
+namespace megalith {
+
+#include "libcore/text/unicode/char_traits.inc"
+
+}  // namespace megalith

@@ -1,0 +1,95 @@
+#include "libcore/text/unicode/nfc.h"
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include <utf8proc.h>
+
+#include "libcore/text/unicode/char_traits.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+namespace {
+
+// The first byte of U+0300: before it no character changes or joins what stands before it.
+constexpr unsigned char kFirstThatMayChange = 0xCC;
+
+/// The first character at `from` or behind it that may change, or the end.
+size_t find_change(std::string_view utf8, size_t from) {
+  for (size_t at = from; at < utf8.size();) {
+    if (static_cast<unsigned char>(utf8[at]) < kFirstThatMayChange) {
+      ++at;
+      continue;
+    }
+    const CodePoint c = code_point_at(utf8.substr(at));
+    if (char_traits(c.value).composition() == Composition::kChanges) return at;
+    at += c.bytes;
+  }
+  return utf8.size();
+}
+
+/// Where the character that takes part in the change at `at` begins: the one before it, if it may.
+size_t lead_of(std::string_view utf8, size_t from, size_t at) {
+  if (at == from) return at;
+  size_t begin = at - 1;
+  while (begin > from && (static_cast<unsigned char>(utf8[begin]) & 0xC0) == 0x80) --begin;
+  const bool leads =
+      char_traits(code_point_at(utf8.substr(begin)).value).composition() == Composition::kMayLead;
+  return leads ? begin : at;
+}
+
+/// The end of the characters that may change, from `at` on.
+size_t changes_end(std::string_view utf8, size_t at) {
+  while (at < utf8.size()) {
+    const CodePoint c = code_point_at(utf8.substr(at));
+    if (char_traits(c.value).composition() != Composition::kChanges) break;
+    at += c.bytes;
+  }
+  return at;
+}
+
+struct Free {
+  void operator()(utf8proc_uint8_t* text) const { std::free(text); }
+};
+
+/// Appends the NFC of `part` to `out`.
+void append_nfc(std::string_view part, std::string& out) {
+  utf8proc_uint8_t* composed = nullptr;
+  const utf8proc_ssize_t bytes = utf8proc_map(
+      reinterpret_cast<const utf8proc_uint8_t*>(part.data()), static_cast<utf8proc_ssize_t>(part.size()),
+      &composed, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, Free> owner(composed);
+  if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
+  if (bytes < 0)  // not UTF-8, which callers rule out
+    out += part;
+  else
+    out.append(reinterpret_cast<const char*>(composed), static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+std::string_view to_nfc(std::string_view utf8, std::string& storage) {
+  storage.clear();
+  bool changed = false;
+  size_t copied = 0;  // of utf8, to storage, once something changed
+  std::string part;
+  for (size_t at = find_change(utf8, 0); at < utf8.size();) {
+    const size_t begin = lead_of(utf8, copied, at);
+    const size_t end = changes_end(utf8, at);
+    part.clear();
+    append_nfc(utf8.substr(begin, end - begin), part);
+    if (part != utf8.substr(begin, end - begin)) {
+      storage += utf8.substr(copied, begin - copied);
+      storage += part;
+      copied = end;
+      changed = true;
+    }
+    at = find_change(utf8, end);
+  }
+  if (!changed) return utf8;
+  storage += utf8.substr(copied);
+  return storage;
+}
+
+}  // namespace megalith

@@ -1,0 +1,75 @@
+#include "libcore/text/unicode/punkt_chars.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "libcore/base/text.h"
+#include "libcore/text/unicode/unicode.h"
+
+namespace megalith {
+namespace {
+
+/// Code points first, first + step, … last become lower case when `added` is added.
+struct LowerRun {
+  uint32_t first, last, step;
+  int32_t added;
+};
+
+#include "libcore/text/unicode/punkt_chars.inc"
+
+constexpr uint32_t kCapitalSigma = 0x3A3, kSigma = 0x3C3, kFinalSigma = 0x3C2;
+constexpr uint32_t kDottedCapitalI = 0x130;
+
+uint32_t lower(uint32_t code_point) {
+  const LowerRun* const run =
+      std::upper_bound(std::begin(kLowerRuns), std::end(kLowerRuns), code_point,
+                       [](uint32_t wanted, const LowerRun& candidate) { return wanted <= candidate.last; });
+  if (run == std::end(kLowerRuns) || code_point < run->first || (code_point - run->first) % run->step != 0)
+    return code_point;
+  return static_cast<uint32_t>(static_cast<int32_t>(code_point) + run->added);
+}
+
+/// Whether the first character that a sigma does not look past is cased. `previous` goes backwards.
+bool sees_cased(std::string_view utf8, bool backwards) {
+  while (!utf8.empty()) {
+    size_t at = backwards ? utf8.size() - 1 : 0;
+    while (at > 0 && (static_cast<unsigned char>(utf8[at]) & 0xC0) == 0x80) --at;
+    const CodePoint c = code_point_at(utf8.substr(at));
+    const PunktChar traits = punkt_char(c.value);
+    if (!traits.is_passed_by_sigma()) return traits.is_cased();
+    if (backwards)
+      utf8.remove_suffix(utf8.size() - at);
+    else
+      utf8.remove_prefix(c.bytes);
+  }
+  return false;
+}
+
+}  // namespace
+
+PunktChar punkt_char(uint32_t code_point) {
+  return PunktChar(kPunktChars[kPunktBlockOf[code_point >> 6] << 6 | (code_point & 63)]);
+}
+
+void append_lower(std::string_view utf8, std::string& out) {
+  for (size_t at = 0; at < utf8.size();) {
+    const auto byte = static_cast<unsigned char>(utf8[at]);
+    if (byte < 0x80) {
+      out += static_cast<char>(byte >= 'A' && byte <= 'Z' ? byte + 32 : byte);
+      ++at;
+      continue;
+    }
+    const CodePoint c = code_point_at(utf8.substr(at));
+    if (c.value == kCapitalSigma)
+      append_utf8(out, sees_cased(utf8.substr(0, at), true) && !sees_cased(utf8.substr(at + c.bytes), false)
+                           ? kFinalSigma
+                           : kSigma);
+    else if (c.value == kDottedCapitalI)
+      out += "i\xCC\x87";  // with a dot above of its own
+    else
+      append_utf8(out, lower(c.value));
+    at += c.bytes;
+  }
+}
+
+}  // namespace megalith

@@ -1,0 +1,216 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "libcore/threads/thread_spread.h"
+
+namespace megalith {
+
+struct PipelineLimits {
+  size_t workers = 1;               // threads, the caller's included
+  size_t items = 4;                 // at most that many between source and sink
+  size_t weight = size_t{1} << 24;  // and not more than that together, unless one alone is heavier
+};
+
+/// Where the threads of one pipeline meet: counts items from the source to the sink and keeps them in order.
+/// Not used directly; see Pipeline. (Its own class so that it is compiled once, whatever the item.)
+class PipelineGate {
+ public:
+  /// What a thread shall do next: fill an item and work on it, or bring a finished one to the sink.
+  struct Turn {
+    bool sink;
+    uint64_t item;  // counted from the first
+    size_t place;   // of limits.items, where the item lies
+  };
+
+  /// `weight`: of an item that begins to be filled.
+  PipelineGate(PipelineLimits limits, size_t weight);
+
+  std::optional<Turn> next(size_t worker);  // waits; nothing when there will be none
+  void ready(bool last);                    // the item is filled: another one may be, unless it is the last
+  void end_of_source();                     // the item was not filled, and none will be
+  void finish(uint64_t item);               // it has been worked on
+  void leave();                             // it has been through the sink
+  void stop();                              // wakes everybody, nothing more begins
+
+  /// For the thread that fills an item. Waits until it may weigh that much; false once the pipeline stops. A
+  /// turn to the sink that comes meanwhile is given to `sink`: nobody else may be there to take it.
+  bool grow(size_t weight, const std::function<void(const Turn&)>& sink);
+
+ private:
+  bool room(size_t more) const { return weight_ == own_weight() || weight_ + more <= limits_.weight; }
+  size_t own_weight() const { return filling_ ? weights_[entered_ % limits_.items] : 0; }
+  bool sink_is_due() const { return !sinking_ && left_ < entered_ && done_[left_ % limits_.items]; }
+  bool source_is_due() const {
+    return !filling_ && !ended_ && entered_ - left_ < limits_.items && room(item_weight_);
+  }
+  bool at_end() const { return ended_ && left_ == entered_; }
+  bool turn_is_due() const { return stopped_ || sink_is_due() || source_is_due() || at_end(); }
+  void wait_awake(std::unique_lock<std::mutex>& lock);
+  Turn begin_sink();
+  Turn begin_filling(size_t worker);
+  size_t take_place(size_t worker);
+  void wake_one();
+
+  PipelineLimits limits_;
+  size_t item_weight_;
+  std::mutex mutex_;
+  std::condition_variable turns_, growth_;
+  // By item % limits_.items:
+  std::vector<size_t> weights_, places_;
+  std::vector<char> done_;
+  std::vector<size_t> free_;         // places, in the order in which they were left
+  std::vector<size_t> users_;        // by place: the worker that had it last
+  uint64_t entered_ = 0, left_ = 0;  // numbers of the next item to become ready, to leave
+  size_t weight_ = 0;
+  bool filling_ = false, sinking_ = false;  // some thread does it; of each only one
+  bool ended_ = false, stopped_ = false;
+  bool awake_ = false;  // one of those who wait for a turn looks for it by itself
+};
+
+/// What the three stages of a pipeline do.
+template <class Item>
+struct PipelineStages {
+  using Grow = std::function<void(size_t weight)>;
+  /// Fills an item; false at the end of the data. Calls grow before the item becomes heavier than `weight`,
+  /// or than what it last said; grow may wait, and throws through the source when the pipeline stops.
+  std::function<bool(size_t worker, Item&, const Grow& grow)> source;
+  std::function<void(size_t worker, Item&)> work;
+  std::function<void(Item&)> sink;
+  size_t weight = 1;                     // of an item, as long as grow is not called
+  std::function<void()> interrupt = {};  // makes a source return that waits for something outside
+};
+
+/// Source -> work -> sink. limits.workers threads, the caller's among them, each do whatever is to be done: a
+/// thread fills an item, works on it at once, while it is in its caches, and when it is the next in order
+/// takes it through the sink. One thread at a time is in the source, one in the sink, which gets the items in
+/// the source's order. Items are reused and keep their memory.
+///
+/// What a stage throws is rethrown by run() when all threads have ended: from the sink at once, from source
+/// and work when the sink would have got that item, so that of several errors the first in the data's order
+/// wins.
+template <class Item>
+class Pipeline {
+ public:
+  Pipeline(PipelineLimits limits, PipelineStages<Item> stages)
+      : limits_(limits),
+        stages_(std::move(stages)),
+        gate_(limits, stages_.weight),
+        spread_(limits.workers),
+        places_(limits.items) {}
+
+  void run() {
+    {
+      const Threads threads(*this);
+      serve(0);
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  /// Behind run(): frees what the items hold, one after the other, and gives way to threads that wait for
+  /// this CPU.
+  void free_items() {
+    for (Place& place : places_) {
+      place.item = Item();
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  using Turn = PipelineGate::Turn;
+  struct alignas(64) Place {  // no cache line of two: different threads work on them
+    Item item;
+    std::exception_ptr error;
+  };
+  struct Stopped {};  // thrown through a source that waits in grow
+
+  /// The threads besides the caller's, which end when there is no turn left.
+  struct Threads {
+    explicit Threads(Pipeline& pipeline) {
+      try {
+        for (size_t i = 1; i < pipeline.limits_.workers; ++i)
+          begin_elsewhere(list.emplace_back([&pipeline, i] { pipeline.serve(i); }), i);
+      } catch (...) {  // no more threads
+        pipeline.stop();
+        join();
+        throw;
+      }
+    }
+    ~Threads() { join(); }
+    Threads(const Threads&) = delete;
+    Threads& operator=(const Threads&) = delete;
+    void join() {
+      for (std::thread& thread : list) thread.join();
+    }
+    std::vector<std::thread> list;
+  };
+
+  void serve(size_t worker) {
+    while (const std::optional<Turn> turn = gate_.next(worker)) {
+      spread_.begin_work(worker);
+      if (turn->sink)
+        sink(*turn);
+      else
+        fill(*turn, worker);
+      spread_.end_work(worker);
+    }
+  }
+
+  void fill(const Turn& turn, size_t worker) {
+    Place& place = places_[turn.place];
+    const auto grow = [this](size_t weight) {
+      if (!gate_.grow(weight, [this](const Turn& to_sink) { sink(to_sink); })) throw Stopped();
+    };
+    bool more = true;
+    try {
+      more = stages_.source(worker, place.item, grow);
+    } catch (const Stopped&) {
+      return;
+    } catch (...) {  // travels as an item to the sink
+      place.error = std::current_exception();
+    }
+    if (!more) return gate_.end_of_source();
+    gate_.ready(place.error != nullptr);
+    try {
+      if (!place.error) stages_.work(worker, place.item);
+    } catch (...) {
+      place.error = std::current_exception();
+    }
+    gate_.finish(turn.item);
+  }
+
+  void sink(const Turn& turn) {
+    Place& place = places_[turn.place];
+    try {
+      if (place.error) std::rethrow_exception(place.error);
+      stages_.sink(place.item);
+    } catch (...) {
+      error_ = std::current_exception();
+      return stop();
+    }
+    gate_.leave();
+  }
+
+  void stop() {
+    gate_.stop();
+    if (stages_.interrupt) stages_.interrupt();
+  }
+
+  PipelineLimits limits_;
+  PipelineStages<Item> stages_;
+  PipelineGate gate_;
+  ThreadSpread spread_;
+  std::vector<Place> places_;
+  std::exception_ptr error_;  // of the sink
+};
+
+}  // namespace megalith

@@ -1,0 +1,79 @@
+#include "libcore/train/layout.h"
+
+#include <algorithm>
+
+#include "libcore/model/embedding.h"
+#include "libcore/parallel/stage_table.h"
+
+namespace megalith {
+
+RecomputePlan recompute_plan(const TrainConfig& train) {
+  return {.granularity = train.recompute,
+          .block = train.recompute_method == "block",
+          .layers = train.recompute_layers.value_or(0)};
+}
+
+DType model_dtype(const TrainConfig& train) {
+  return train.bf16 ? DType::kBf16 : train.fp16 ? DType::kF16 : DType::kF32;
+}
+
+BatchShape batch_shape(const RunShape& run, int data_rank) {
+  return {.seq_length = run.model.seq_length,
+          .micro_batch = run.train.micro_batch,
+          .microbatches = run.train.global_batch / (run.train.micro_batch * run.parallel.data),
+          .data_rank = data_rank,
+          .data_size = run.parallel.data};
+}
+
+TensorSplit tensor_split(const RunShape& run, const Coord& at) {
+  return {.rank = at.tensor, .size = run.parallel.tensor, .sequence = run.parallel.sequence};
+}
+
+int pipeline_chunks(const RunShape& run) {
+  return StageTable(run.model.layers, run.parallel).chunks();
+}
+
+Layers chunk_layers(const RunShape& run, const Coord& at, int chunk) {
+  const StageTable table(run.model.layers, run.parallel);
+  const LayerRange range = table.range(at.pipeline, chunk);
+  return {.first = range.first,
+          .count = range.count,
+          .embedding = at.pipeline == 0 && chunk == 0,
+          .head = at.pipeline + 1 == run.parallel.pipeline && chunk + 1 == table.chunks()};
+}
+
+std::vector<Stage> make_stages(const RunShape& run, const Coord& at, ParamTable& params) {
+  std::vector<Stage> stages;
+  const int chunks = pipeline_chunks(run);
+  stages.reserve(static_cast<size_t>(chunks));
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    stages.emplace_back(run.model, chunk_layers(run, at, chunk), tensor_split(run, at), params,
+                        recompute_plan(run.train));
+  return stages;
+}
+
+StoreOptions store_options(const RunShape& run) {
+  const bool windows = run.parallel.sharding == Sharding::kGradients;
+  // Megatron's default; a unit each where buckets share memory, so that two of them are small.
+  const int64_t bucket = windows ? 1 : std::max(int64_t{40'000'000}, int64_t{1'000'000} * run.parallel.data);
+  return {.dtype = model_dtype(run.train),
+          .shards = run.parallel.sharded() ? run.parallel.data : 1,
+          .bucket = run.parallel.bucket_size.value_or(bucket),
+          .alone = tied_parameter(run),
+          .windows = windows};
+}
+
+std::string tied_parameter(const RunShape& run) {
+  return run.model.untied_head ? std::string() : kWordEmbeddings;
+}
+
+std::vector<Step> training_plan(const RunShape& run, int pipeline) {
+  return plan_pipeline(pipeline, run.parallel.pipeline, pipeline_chunks(run), batch_shape(run).microbatches,
+                       run.parallel.pipeline);
+}
+
+std::vector<Step> evaluation_plan(const RunShape& run) {
+  return plan_forward(run.parallel.pipeline, pipeline_chunks(run), batch_shape(run).microbatches);
+}
+
+}  // namespace megalith

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "libcore/config/model_config.h"
+#include "libcore/config/parallel_config.h"
+#include "libcore/config/train_config.h"
+#include "libcore/model/param_store.h"
+#include "libcore/model/stage.h"
+#include "libcore/parallel/topology.h"
+#include "libcore/train/batch.h"
+#include "libcore/train/executor.h"
+#include "libcore/train/grad_buffer.h"
+#include "libcore/train/schedule.h"
+
+/// What follows from a run's configuration and a rank's place: the trainer builds a rank from it,
+/// run_memory() counts it. Configurations after finish().
+namespace megalith {
+
+/// Model, cut and training of a run: what every rank is made from.
+struct RunShape {
+  ModelConfig model;
+  ParallelConfig parallel;
+  TrainConfig train;
+};
+
+RecomputePlan recompute_plan(const TrainConfig&);
+DType model_dtype(const TrainConfig&);
+BatchShape batch_shape(const RunShape&, int data_rank = 0);
+TensorSplit tensor_split(const RunShape&, const Coord&);
+int pipeline_chunks(const RunShape&);
+
+/// The layers of one of a rank's chunks.
+Layers chunk_layers(const RunShape&, const Coord&, int chunk);
+/// The stages of a rank's chunks, declared in one table, which must outlive them.
+std::vector<Stage> make_stages(const RunShape&, const Coord&, ParamTable&);
+
+/// How the rank's parameters are placed. A tied table is a bucket of its own.
+StoreOptions store_options(const RunShape&);
+/// The name of the parameter that stands on the first and on the last pipeline stage; empty: none.
+std::string tied_parameter(const RunShape&);
+
+/// The order of a rank's work in training and in evaluation. kUsage when the pipeline cannot be planned so.
+std::vector<Step> training_plan(const RunShape&, int pipeline);
+std::vector<Step> evaluation_plan(const RunShape&);
+
+}  // namespace megalith

@@ -1,0 +1,219 @@
+// Ranks that are processes, as each launcher starts them.
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/parallel/gloo_comm.h"
+#include "tests/apps/pretrain_app.h"
+#include "tests/support/processes.h"
+
+namespace megalith::test {
+namespace {
+
+/// In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
+class PretrainRanks : public PretrainApp {
+ protected:
+  void SetUp() override {
+    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  }
+
+  /// Two ranks under a launcher's environment. Their stderr is in err.0 and err.1; the result is the worse
+  /// code.
+  int start(const std::string& environment, const std::string& options) const {
+    std::string script = "cd " + dir_.path().string() + "\n";
+    for (const char* rank : {"0", "1"})
+      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + kModel + options,
+                                   std::regex("%r"), rank) +
+                " 2> err." + rank + " & p" + rank + "=$!\n";
+    return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
+  }
+
+  /// The lines with a loss, without the time that they took.
+  static std::string losses(const std::string& log) {
+    std::string out;
+    for (const std::string& line : split(log, '\n'))
+      if (line.find(" loss") != std::string::npos && line.find("iteration") != std::string::npos)
+        out += std::regex_replace(line, std::regex("elapsed[^|]*\\||tokens/s[^|]*\\|"), "|") + "\n";
+    return out;
+  }
+
+  /// What the tests of this file have to give.
+  std::string one_rank() const {
+    const CommandResult result = train("");
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_GE(split(losses(result.err), '\n').size(), 8U) << result.err;
+    return losses(result.err);
+  }
+  void expect_one_rank(const std::string& environment) const {
+    EXPECT_EQ(start(environment, ""), 0) << file("err.0") << file("err.1");
+    EXPECT_EQ(losses(file("err.0")), one_rank()) << file("err.0");
+    EXPECT_EQ(file("err.1"), "");  // one rank speaks for all
+  }
+};
+
+TEST_F(PretrainRanks, OfAPlainEnvironmentGiveOneRanksLosses) {
+  expect_one_rank("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()));
+  const std::string log = file("err.0");
+  EXPECT_NE(log.find("using world size: 2, data-parallel size: 2"), std::string::npos) << log;
+  EXPECT_TRUE(
+      std::regex_search(log, std::regex(" > rank 1: .* \\(127\\.0\\.0\\.1\\), cpu with [0-9]+ cores?, "
+                                        "tensor 0, pipeline 0, data 1\n")))
+      << log;
+}
+
+TEST_F(PretrainRanks, OfMpirunGiveOneRanksLosses) {
+  expect_one_rank(
+      "OMPI_COMM_WORLD_RANK=%r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=%r "
+      "OMPI_COMM_WORLD_LOCAL_SIZE=2 "
+      "MASTER_PORT=" +
+      std::to_string(free_port()));
+}
+
+TEST_F(PretrainRanks, OfSrunGiveOneRanksLosses) {
+  expect_one_rank(
+      "SLURM_PROCID=%r SLURM_NTASKS=2 SLURM_LOCALID=%r SLURM_STEP_ID=0 SLURM_JOB_ID=77 "
+      "SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 MASTER_PORT=" +
+      std::to_string(free_port()));
+}
+
+TEST_F(PretrainRanks, OfPaddlesLauncherGiveOneRanksLosses) {
+  const std::string port = std::to_string(free_port());
+  expect_one_rank("PADDLE_TRAINER_ID=%r PADDLE_TRAINERS_NUM=2 PADDLE_TRAINER_ENDPOINTS=127.0.0.1:" + port +
+                  ",127.0.0.1:" + port);
+}
+
+TEST_F(PretrainRanks, OfARankTableGiveOneRanksLosses) {
+  write_file(dir_ / "table.json",
+             R"({"server_list": [{"server_id": "127.0.0.1", "device": [{"device_id": "0", "rank_id": "0"},
+                {"device_id": "1", "rank_id": "1"}]}], "status": "completed"})");
+  expect_one_rank("RANK_ID=%r RANK_SIZE=2 RANK_TABLE_FILE=table.json MASTER_PORT=" +
+                  std::to_string(free_port()));
+}
+
+// Threads and processes give the same bits, under every cut.
+TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
+  for (const std::string cut : {"--tensor-model-parallel-size 2 --sequence-parallel",
+                                "--pipeline-model-parallel-size 2", "--use-distributed-optimizer"}) {
+    const CommandResult threads = train(cut + " --nproc 2 --log-json threads.jsonl");
+    ASSERT_EQ(threads.code, 0) << threads.err;
+    ASSERT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+                    cut + " --log-json processes.jsonl"),
+              0)
+        << file("err.0") << file("err.1");
+    const std::vector<Json> a = lines("threads.jsonl", "train"), b = lines("processes.jsonl", "train");
+    ASSERT_EQ(a.size(), 20U);
+    ASSERT_EQ(b.size(), 20U);
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i]["loss"].dump(), b[i]["loss"].dump()) << cut << i;
+      EXPECT_EQ(a[i]["grad_norm"].dump(), b[i]["grad_norm"].dump()) << cut << i;
+    }
+    std::filesystem::remove(dir_ / "threads.jsonl");
+    std::filesystem::remove(dir_ / "processes.jsonl");
+  }
+}
+
+TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
+  const CommandResult result = train("--gpus 4,5 --log_dir logs");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(losses(result.err), one_rank());
+  EXPECT_EQ(losses(file("logs/workerlog.0")), losses(result.err));
+  EXPECT_EQ(losses(file("logs/workerlog.1")), losses(result.err));  // its own, of the same steps
+  ASSERT_EQ(train("--gpus 0 --train-iters 5").code, 0);
+  EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // where Paddle's launcher puts them
+}
+
+// Two servers on one machine: each command line starts its ranks.
+TEST_F(PretrainRanks, AreStartedByACommandLineOnEachServer) {
+  const std::string port = std::to_string(free_port());
+  EXPECT_EQ(
+      start("", "--nnodes 2 --node_rank %r --nproc_per_node 1 --master_addr 127.0.0.1 --master_port " + port),
+      0)
+      << file("err.0") << file("err.1");
+  EXPECT_EQ(losses(file("err.0")), one_rank());
+}
+
+TEST_F(PretrainRanks, OfServersThatDlcCountsGiveOneRanksLosses) {
+  const std::string port = std::to_string(free_port());
+  EXPECT_EQ(start("RANK=%r WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port,
+                  "--task-type llmacc.megatron.GPT"),
+            0)
+      << file("err.0") << file("err.1");
+  EXPECT_EQ(losses(file("err.0")), one_rank());
+}
+
+TEST_F(PretrainRanks, NameTheRankAndTheOptionThatDiffer) {
+  EXPECT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+                  "--seed %r"),
+            64);
+  for (const char* log : {"err.0", "err.1"})
+    EXPECT_NE(file(log).find("--seed is 0 on rank 0 and 1 on rank 1"), std::string::npos) << file(log);
+}
+
+TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
+  const std::string port = std::to_string(free_port());
+  const std::string options =
+      kModel + "--train-iters 100000 --eval-iters 0 --save s --load s --log-json s.jsonl ";
+  const CommandResult result = run_command(
+      "cd " + dir_.path().string() + " && export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+      "; RANK=0 " + app("pretrain") + " " + options + " 2>err.0 & a=$!; RANK=1 " + app("pretrain") + " " +
+      options + " 2>err.1 & b=$!; " +
+      "until grep -q train s.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
+      "kill -TERM $b; wait $a; x=$?; wait $b; echo $x $?");
+  EXPECT_EQ(result.out, "75 75\n") << file("err.0") << file("err.1");
+  EXPECT_NE(file("err.0").find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
+      << file("err.0");
+}
+
+// One that fails ends all, at once, with its name.
+TEST_F(PretrainRanks, EndWithTheOneThatFails) {
+  const std::filesystem::path folder = dir_.path();
+  for (const char* rank : {"0", "1"}) std::filesystem::create_directory(folder / rank);
+  for (const char* name : {"c.bin", "c.idx"}) std::filesystem::rename(folder / name, folder / "0" / name);
+  EXPECT_EQ(
+      start("-C %r RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+            ""),
+      75);
+  EXPECT_NE(file("err.1").find("error: rank 1: c.idx"), std::string::npos) << file("err.1");
+  EXPECT_NE(file("err.0").find("error: rank 0: "), std::string::npos) << file("err.0");
+  EXPECT_NE(file("err.0").find("c.idx"), std::string::npos) << file("err.0");
+}
+
+// R6: promised is the timeout and five seconds; a connection that closes is noticed at once.
+TEST_F(PretrainRanks, NameTheOneThatIsKilled) {
+  const std::string port = std::to_string(free_port());
+  const std::string options = kModel + "--train-iters 100000 --eval-iters 0 --log-json s.jsonl ";
+  const CommandResult result = run_command(
+      "cd " + dir_.path().string() + " && export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+      "; RANK=0 timeout 60 " + app("pretrain") + " " + options + " 2>err.0 & a=$!; RANK=1 " +
+      app("pretrain") + " " + options + " 2>err.1 & b=$!; " +
+      "until grep -q train s.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
+      "kill -KILL $b; wait $a; echo $?");
+  EXPECT_EQ(result.out, "75\n") << file("err.0") << file("err.1");
+  EXPECT_NE(file("err.0").find("rank 1 on "), std::string::npos) << file("err.0");
+}
+
+// Whatever a launcher says wrong is known before anybody is waited for.
+TEST_F(PretrainApp, KnowsBeforeTheRendezvousWhatIsWrong) {
+  const auto refused = [&](const std::string& environment, const std::string& options,
+                           const std::string& part) {
+    const CommandResult result = run_command("cd " + dir_.path().string() + " && " + environment +
+                                             " timeout 20 " + app("pretrain") + " " + kModel + options);
+    EXPECT_EQ(result.code, exit_code(ErrorKind::kUsage)) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  const std::string two = "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 ";
+  refused("WORLD_SIZE=8", "", "RANK is not");
+  refused("RANK=2 WORLD_SIZE=2", "", "RANK=2 and WORLD_SIZE=2");
+  refused(two, "--nproc 2", "--nproc 2 and the environment contradict each other");
+  refused(two, "--tensor-model-parallel-size 4", "--tensor-model-parallel-size 4");
+  refused(two + "LOCAL_RANK=0", "--local_rank=1", "--local-rank 1 and LOCAL_RANK=0");
+  refused("", "--gpus 0,1,2 --tensor-model-parallel-size 2", "does not divide the 3 ranks");
+  refused("", "--node_rank 1", "--node-rank 1 without a launcher");
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,97 @@
+// megalith-pretrain with several ranks as threads of one process.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/json/json.h"
+#include "tests/apps/pretrain_app.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PretrainThreads : public PretrainApp {
+ protected:
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> out;
+    for (const Json& line : lines(name, "train")) out.push_back(line["loss"].as_double());
+    return out;
+  }
+  void expect_near(const std::vector<double>& got, const std::vector<double>& want) const {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i] / want[i], 1, 1e-5) << i;
+  }
+};
+
+// docs/training.md, "Many ranks".
+TEST_F(PretrainThreads, TrainAsOneDoes) {
+  ASSERT_EQ(train("--log-json one.jsonl").code, 0);
+  const CommandResult two = train("--nproc 2 --log-json two.jsonl");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.err.find("using world size: 2, data-parallel size: 2, context-parallel size: 1, "
+                         "tensor-model-parallel size: 1, pipeline-model-parallel size: 1"),
+            std::string::npos)
+      << two.err;
+  const CommandResult eight = train(
+      "--nproc 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sequence-parallel "
+      "--use-distributed-optimizer --micro-batch-size 1 --log-json eight.jsonl");
+  ASSERT_EQ(eight.code, 0) << eight.err;
+  EXPECT_NE(eight.err.find("(tensor, pipeline) model parallel rank (1, 1): "), std::string::npos);
+  EXPECT_NE(eight.err.find("; all 8 ranks: "), std::string::npos);
+  expect_near(losses("two.jsonl"), losses("one.jsonl"));
+  expect_near(losses("eight.jsonl"), losses("one.jsonl"));
+  // One rank speaks for all.
+  size_t count = 0;
+  for (size_t at = 0; (at = eight.err.find(" iteration        5/", at)) != std::string::npos; ++at) ++count;
+  EXPECT_EQ(count, 1U) << eight.err;
+}
+
+TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {
+  const std::string options =
+      "--nproc 2 --pipeline-model-parallel-size 2 --train-iters 100000 --save s --load s --log-json s.jsonl "
+      "--eval-iters 0";
+  const CommandResult stopped =
+      run_command("cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
+                  " & pid=$!; until grep -q train s.jsonl 2>/dev/null; do sleep 0.05; done; " +
+                  "kill -TERM $pid; wait $pid)");
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  const int64_t done = *parse_int(trim(file("s/latest_checkpointed_iteration.txt")));
+  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done);
+  const CommandResult resumed = train(options + " --exit-interval " + std::to_string(done + 1));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done + 1);
+}
+
+TEST_F(PretrainThreads, AreRefusedWithEveryComplaintAtOnce) {
+  const CommandResult result =
+      train("--nproc 6 --tensor-model-parallel-size 3 --pipeline-model-parallel-size 4");
+  EXPECT_EQ(result.code, 64);
+  for (const char* part : {"--num-attention-heads 2", "--num-layers 2", "12 does not divide the 6 ranks"})
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+}
+
+TEST_F(PretrainThreads, GoOnFromACopiedFolderAndAnEarlierTracker) {
+  ASSERT_EQ(train("--nproc 2 --save s --save-interval 5 --log-json whole.jsonl").code, 0);
+  fs::create_directories(dir_ / "copy");
+  fs::copy(dir_ / "s/iter_0000010", dir_ / "copy/iter_0000010", fs::copy_options::recursive);
+  std::ofstream(dir_ / "copy/latest_checkpointed_iteration.txt") << "10";
+  ASSERT_EQ(train("--nproc 2 --load copy --log-json copy.jsonl").code, 0);
+  const std::vector<double> whole = losses("whole.jsonl"), copy = losses("copy.jsonl");
+  ASSERT_EQ(copy.size(), 10U);
+  EXPECT_EQ(copy, std::vector<double>(whole.begin() + 10, whole.end()));
+
+  std::ofstream(dir_ / "s/latest_checkpointed_iteration.txt") << "10";
+  const CommandResult back = train("--nproc 2 --load s --save s --save-interval 5 --log-json back.jsonl");
+  ASSERT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(losses("back.jsonl"), copy);
+  EXPECT_EQ(file("s/latest_checkpointed_iteration.txt"), "20");
+}
+
+}  // namespace
+}  // namespace megalith::test

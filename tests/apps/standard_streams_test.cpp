@@ -1,0 +1,163 @@
+// What every program does when stdout cannot be written, has no reader, or was closed from the beginning.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with a model, "model", and a dataset, "set", and commands there that print.
+class StandardStreams : public testing::Test {
+ protected:
+  StandardStreams() {
+    fs::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
+    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+    for (const char* end : {".bin", ".idx"})
+      fs::copy_file(test_data("data/goldens/mixed") + end, dir_ / (std::string("set") + end));
+    write_file(dir_ / "line", "Hello\n");
+    write_file(dir_ / "ids", "1 2 3\n");
+    write_file(dir_ / "lines.jsonl", "{\"text\": \"1 2 3\"}\n{\"text\": \"4 5\"}\n");
+    write_file(dir_ / "vocabulary", "{}\n");
+  }
+  CommandResult run(const std::string& command) const {
+    return run_command("PATH=" + fs::path(app("data")).parent_path().string() + ":$PATH; cd " +
+                       dir_.path().string() + " && " + command);
+  }
+
+  const std::vector<std::string> kPrinting = {
+      "megalith --help",
+      "megalith --version",
+      "megalith --help-bash-completion",
+      "megalith --help-man",
+      "megalith help data",
+      "megalith-autoplan --help",
+      "megalith-convert --help",
+      "megalith-data --help",
+      "megalith-generate --help",
+      "megalith-merge --help",
+      "megalith-preprocess --help-markdown",
+      "megalith-pretrain --help-man",
+      "megalith-tokenizer --version",
+      "megalith-tokenizer encode --tokenizer-model model --input line",
+      "megalith-tokenizer decode --tokenizer-model model --input ids",
+      "megalith-data cat set",
+      "megalith-data inspect set",
+      "megalith-data stats --json set",
+      "megalith-data verify set",
+      "megalith-convert inspect model",
+      "megalith-convert model --to gguf --dry-run",
+      "megalith-generate --model model --prompt a --max-new-tokens 2 --temperature 0",
+      "megalith-generate --model model --prompt a --max-new-tokens 2 --temperature 0 --json",
+      "megalith-pretrain --dump-sample-order --data-path set --seq-length 8 --train-samples 8 --split 1,0,0",
+  };
+  TempDir dir_;
+};
+
+TEST_F(StandardStreams, AreWrittenOrSaidToBeLost) {
+  for (const std::string& command : kPrinting) {
+    const CommandResult good = run(command);
+    EXPECT_EQ(good.code, 0) << command << ": " << good.err;
+    EXPECT_FALSE(good.out.empty()) << command;
+    const CommandResult full = run(command + " >/dev/full");
+    EXPECT_EQ(full.code, 74) << command << ": " << full.err;
+    EXPECT_NE(full.err.find("stdout: cannot write: No space left on device"), std::string::npos)
+        << command << ": " << full.err;
+    const CommandResult closed = run(command + " >&-");
+    EXPECT_EQ(closed.code, 74) << command << ": " << closed.err;
+    EXPECT_NE(closed.err.find("stdout: cannot write: Bad file descriptor"), std::string::npos)
+        << command << ": " << closed.err;
+  }
+}
+
+// More than a buffer was written when the device filled up: the last flush alone succeeds.
+TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
+  std::string many;
+  for (int i = 0; i < 20000; ++i) many += "1 2 3\n";
+  write_file(dir_ / "ids", many);
+  const CommandResult cut =
+      run("ulimit -f 1; megalith-tokenizer decode --tokenizer-model model --input ids > out");
+  EXPECT_EQ(cut.code, 74) << cut.err;
+  EXPECT_NE(cut.err.find("stdout: cannot write: File too large"), std::string::npos) << cut.err;
+}
+
+TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
+  for (const std::string& command : kPrinting) {
+    // The reader has gone before the first byte.
+    const CommandResult gone =
+        run("mkfifo p; (exec 8<>p 9>p; exec 8<&-; exec " + command + " >&9 9>&-); code=$?; rm p; exit $code");
+    EXPECT_EQ(gone.code, 0) << command << ": " << gone.err;
+    EXPECT_EQ(gone.err.find("stdout"), std::string::npos) << command << ": " << gone.err;
+    EXPECT_EQ(gone.err.find("error"), std::string::npos) << command << ": " << gone.err;
+  }
+}
+
+// The files that a program writes while descriptors are closed are those it writes with all of them open.
+TEST_F(StandardStreams, ThatAreClosedGiveTheirNumbersToNoFile) {
+  const std::string train =
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 3 --lr 0.01 --lr-decay-style constant "
+      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --log-interval 1 --threads 1 ";
+  struct Case {
+    std::string command;
+    std::vector<std::string> outputs;
+  };
+  const std::vector<Case> cases = {
+      {"megalith-convert model --to gguf --output OUT/m.gguf", {"m.gguf"}},
+      {"megalith-convert model --to hf --output OUT/hf", {"hf/model.safetensors", "hf/config.json"}},
+      {"megalith-convert model --to megatron --output OUT/meg",
+       {"meg/release/mp_rank_00/model_optim_rng.pt", "meg/latest_checkpointed_iteration.txt"}},
+      {"megalith-convert model --to megalith --output OUT/own", {"own/release/model.safetensors"}},
+      {"megalith-merge --input . --output-prefix OUT/all", {"all.bin", "all.idx"}},
+      {"megalith-preprocess --input lines.jsonl --output-prefix OUT/made --tokenizer-type NullTokenizer "
+       "--vocab-size 9",
+       {"made_text_document.bin", "made_text_document.idx"}},
+      {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output OUT/tok",
+       {"tok/tokenizer.json", "tok/merges.txt"}},
+      {train + "--save OUT/run", {"run/iter_0000003/model.safetensors"}},
+  };
+  const auto at = [](std::string text, const std::string& folder) {
+    return text.replace(text.find("OUT"), 3, folder);
+  };
+  for (const auto& [command, outputs] : cases) {
+    fs::remove_all(dir_ / "open");
+    fs::create_directory(dir_ / "open");
+    const CommandResult open = run(at(command, "open"));
+    ASSERT_EQ(open.code, 0) << command << ": " << open.err;
+    for (const std::string closed : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"}) {
+      fs::remove_all(dir_ / "closed");
+      fs::create_directory(dir_ / "closed");
+      EXPECT_EQ(run(at(command, "closed") + " " + closed).code, 0) << command << " " << closed;
+      for (const std::string& output : outputs)
+        EXPECT_TRUE(read_file(dir_ / ("open/" + output)) == read_file(dir_ / ("closed/" + output)))
+            << command << " " << closed << ": " << output;
+    }
+  }
+}
+
+TEST_F(StandardStreams, ClosedStdinIsNoEmptyInput) {
+  EXPECT_EQ(run("megalith-tokenizer encode --tokenizer-model model </dev/null").code, 0);
+  EXPECT_EQ(run("megalith-tokenizer encode --tokenizer-model model <&-").code, 74);
+}
+
+// The log of figures is opened while the program runs, and each line of the log on stderr comes after.
+TEST_F(StandardStreams, ThatAreClosedMixNoLogIntoTheFigures) {
+  const CommandResult result = run(
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 3 --lr 0.01 --lr-decay-style constant "
+      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --log-interval 1 --threads 1 "
+      "--log-json figures <&- >&- 2>&-");
+  EXPECT_EQ(result.code, 0);
+  for (const std::string& line : split(trim(read_file(dir_ / "figures")), '\n'))
+    EXPECT_EQ(line.find("{\"type\": "), 0u) << line;
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,149 @@
+// kill -9, a full disk and a lost supply at every call of a save: the tracker always names a complete
+// checkpoint.
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/io/file.h"
+#include "tests/support/faults.h"
+#include "tests/support/files.h"
+#include "tests/support/lossy_disk.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Fault;
+using test::FaultRun;
+using test::FileCall;
+using test::TempDir;
+
+constexpr int64_t kRows = 700;  // 280 kB: more than what is buffered before a write
+
+void save(const std::string& root, int64_t iteration, int64_t rows = kRows) {
+  std::vector<float> big(static_cast<size_t>(rows * 100), static_cast<float>(iteration)),
+      small(3, static_cast<float>(iteration));
+  CheckpointWriter writer(root, iteration);
+  writer.put(Box::whole("big", {rows, 100}), {big.data(), DType::kF32, {rows, 100}});
+  writer.put(Box::whole("small", {3}), {small.data(), DType::kF32, {3}});
+  writer.put_json(kStateFile, Json::Object{{"iteration", iteration}});
+  writer.put_text("tokenizer/merges.txt", "a b\n");
+  writer.commit();
+}
+
+// The iteration that the tracker names, all of whose bytes have been checked; its values are that
+// iteration's.
+int64_t verified_iteration(const std::string& root) {
+  const CheckpointReader reader(root);
+  reader.verify();
+  float value = 0;
+  const int64_t rows = reader.at("big").extents[0];
+  reader.read({"big", {rows, 100}, {rows - 1, 99}}, {&value, DType::kF32, {1, 1}});
+  EXPECT_EQ(value, static_cast<float>(reader.iteration()));
+  return reader.iteration();
+}
+
+// A folder with iteration 10, made once and copied for every trial.
+class CrashTest : public testing::Test {
+ protected:
+  CrashTest() { save(dir_ / "start", 10); }
+  std::string fresh() {
+    fs::remove_all(dir_ / "trial");
+    fs::copy(dir_ / "start", dir_ / "trial", fs::copy_options::recursive);
+    return dir_ / "trial";
+  }
+  // Saves `iteration` over the start with each call failing in turn; `check` looks at each outcome.
+  void at_every_call(Fault fault, int64_t iteration,
+                     const std::function<void(const FaultRun&, const std::string& root)>& check) {
+    int injected = 0;
+    for (fault.at = 1;; ++fault.at) {
+      const std::string root = fresh();
+      const FaultRun run = run_with_fault(fault, [&] { save(root, iteration); });
+      if (!run.fired && fault.at > run.calls) break;
+      if (!run.fired) continue;  // a short write can only happen to a write
+      ++injected;
+      SCOPED_TRACE(concat("call ", fault.at, ", ", run.call));
+      check(run, root);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(injected, fault.mode == Fault::kShort ? 5 : 20);
+  }
+  TempDir dir_;
+};
+
+TEST_F(CrashTest, KillAtAnyCallLeavesACompleteCheckpoint) {
+  std::set<int64_t> seen;
+  at_every_call({.mode = Fault::kKill}, 20, [&](const FaultRun& run, const std::string& root) {
+    EXPECT_TRUE(run.killed);
+    seen.insert(verified_iteration(root));
+  });
+  EXPECT_EQ(seen, (std::set<int64_t>{10, 20}));
+}
+
+TEST_F(CrashTest, KillWhileTheSameIterationIsSavedAgainLeavesIt) {
+  at_every_call({.mode = Fault::kKill}, 10,
+                [&](const FaultRun&, const std::string& root) { EXPECT_EQ(verified_iteration(root), 10); });
+}
+
+TEST_F(CrashTest, ARunGoesOnAfterAKill) {
+  at_every_call({.mode = Fault::kKill}, 20, [&](const FaultRun&, const std::string& root) {
+    EXPECT_EQ(test::run_with_fault({}, [&] { save(root, 30); }).exit_code, 0);
+    EXPECT_EQ(verified_iteration(root), 30);
+    for (const auto& entry : fs::directory_iterator(root))
+      EXPECT_FALSE(entry.is_directory() && entry.path().filename().string().starts_with('.')) << entry.path();
+  });
+}
+
+TEST_F(CrashTest, AFullOrBrokenDiskIsAnErrorAndLeavesACompleteCheckpoint) {
+  for (const int error : {ENOSPC, EIO})
+    at_every_call({.mode = Fault::kFail, .error = error}, 20,
+                  [&](const FaultRun& run, const std::string& root) {
+                    const int64_t iteration = verified_iteration(root);
+                    // Without nameless files a named one serves.
+                    EXPECT_EQ(run.exit_code, run.call == "open_nameless" ? 0 : exit_code(ErrorKind::kIo));
+                    for (const auto& entry : fs::directory_iterator(root))
+                      EXPECT_FALSE(entry.path().filename().string().starts_with(".iter")) << entry.path();
+                    EXPECT_TRUE(iteration == 10 || iteration == 20);
+                  });
+}
+
+TEST_F(CrashTest, AShortWriteIsContinued) {
+  at_every_call({.mode = Fault::kShort}, 20, [&](const FaultRun& run, const std::string& root) {
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_EQ(verified_iteration(root), 20);
+  });
+}
+
+TEST_F(CrashTest, LosingWhatWasNotSyncedLeavesACompleteCheckpoint) {
+  for (const int64_t iteration : {20, 10}) {  // a new one, and the same again
+    const std::string root = dir_ / concat("small", iteration);
+    save(root, 10, 3);
+    test::LossyDisk disk(root);
+    const std::vector<FileCall> calls = test::run_logged([&] { save(root, iteration, 3); });
+    ASSERT_GT(calls.size(), 20u);
+    std::mt19937 random(3);
+    for (size_t done = 0; done <= calls.size(); ++done) {
+      SCOPED_TRACE(concat("after ", done, " calls"));
+      for (int variant = 0; variant < 6; ++variant) {
+        disk.restore(dir_ / "lost", [&] { return variant == 0 || (variant > 1 && random() % 2 == 0); });
+        const int64_t found = verified_iteration(dir_ / "lost");
+        EXPECT_TRUE(found == 10 || found == 20);
+        EXPECT_TRUE(done < calls.size() || found == iteration);
+      }
+      if (HasFailure()) return;
+      if (done < calls.size()) disk.apply(calls[done]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,205 @@
+// Checkpoints that several ranks write together, and parameters that are cut and padded.
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
+#include "libcore/io/file.h"
+#include "libcore/model/param_store.h"
+#include "libcore/ops/backend.h"
+#include "libcore/parallel/thread_comm.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+namespace fs = std::filesystem;
+
+// Runs `body(rank, comm, stream)` on threads; the messages of those that threw.
+std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Communicator&, Stream&)>& body) {
+  std::vector<std::string> messages(static_cast<size_t>(ranks));
+  run_thread_ranks(ranks, {}, [&](Communicator& comm) {
+    const auto backend = make_cpu_backend();
+    Stream stream = backend->make_stream();
+    try {
+      body(comm.rank(), comm, stream);
+    } catch (const Error& error) {
+      messages[static_cast<size_t>(comm.rank())] = error.what();
+    }
+  });
+  return messages;
+}
+
+// One parameter of each kind: cut on an inner axis, cut and padded, held whole, and tied.
+constexpr int64_t kVocabulary = 11;
+struct Model {
+  Model(const TensorSplit& split, Stream& stream) {
+    Param words;
+    words.name = "words";
+    words.global = {kVocabulary, 3};
+    table.add(cut(words, 0, split, (kVocabulary + split.size - 1) / split.size));
+    Param fused;
+    fused.name = "fused";
+    fused.global = {2, 12, 3};
+    table.add(cut(fused, 1, split));
+    Param norm;
+    norm.name = "norm";
+    norm.global = {5};
+    table.add(norm);
+    Param head = words;
+    head.name = "head";
+    head.tie = "words";
+    table.add(cut(head, 0, split, (kVocabulary + split.size - 1) / split.size));
+    store.emplace(table, stream, StoreOptions{.dtype = DType::kF32, .grads = false});
+  }
+  ParamTable table;
+  std::optional<ParamStore> store;
+};
+
+// What each element of a parameter is: its place in the global tensor.
+float expected(const Param& param, int64_t outer, int64_t middle, int64_t inner) {
+  const Shape& g = param.global;
+  if (g.rank == 1) return static_cast<float>(outer);
+  if (g.rank == 2) return static_cast<float>(outer * g[1] + middle);
+  return static_cast<float>((outer * g[1] + middle) * g[2] + inner);
+}
+
+// Calls visit(value, what it should be) for each element of this rank's part; padding should be 0.
+void visit_elements(Param& param, const std::function<void(float&, float)>& visit) {
+  float* value = param.value.as<float>();
+  Shape at{0, 0, 0};
+  const Shape local = param.local;
+  for (at[0] = 0; at[0] < local[0]; ++at[0])
+    for (at[1] = 0; at[1] < (local.rank > 1 ? local[1] : 1); ++at[1])
+      for (at[2] = 0; at[2] < (local.rank > 2 ? local[2] : 1); ++at[2]) {
+        Shape global = at;
+        if (param.cut_axis != kWhole) global[param.cut_axis] += param.offset;
+        const bool padding =
+            param.cut_axis != kWhole && global[param.cut_axis] >= param.global[param.cut_axis];
+        visit(*value++, padding ? 0 : expected(param, global[0], global[1], global[2]));
+      }
+}
+
+void save_cut(const std::string& root, int ranks) {
+  const auto messages = run_ranks(ranks, [&](int rank, Communicator& comm, Stream& stream) {
+    const TensorSplit split{.rank = rank, .size = ranks};
+    Model model(split, stream);
+    for (Param& param : model.table.all())
+      visit_elements(param, [](float& value, float wanted) { value = wanted; });
+    CheckpointWriter writer(root, 5);
+    put_params(writer, model.table, split);
+    writer.put_json(kStateFile, Json::object());
+    writer.commit(comm, stream);
+  });
+  for (const std::string& message : messages) EXPECT_EQ(message, "");
+}
+
+// Any tensor-parallel size reads what any other wrote; so do the files of a single rank.
+TEST(Ranks, AnyCutReadsWhatAnyOtherWrote) {
+  for (const int writers : {1, 2, 3, 4, 6}) {
+    const TempDir dir;
+    save_cut(dir / "save", writers);
+    const CheckpointReader reader(dir / "save");
+    EXPECT_NO_THROW(reader.verify());
+    EXPECT_EQ(reader.tensors().size(), 3u) << "a tied parameter is saved once";
+    EXPECT_EQ(reader.at("words").shape(), (Shape{kVocabulary, 3}));
+    for (const int readers : {1, 2, 3, 4, 6})
+      for (int rank = 0; rank < readers; ++rank) {
+        const auto backend = make_cpu_backend();
+        Stream stream = backend->make_stream();
+        Model model({.rank = rank, .size = readers}, stream);
+        for (Param& param : model.table.all()) visit_elements(param, [](float& value, float) { value = -7; });
+        load_params(reader, model.table, stream);
+        for (Param& param : model.table.all())
+          visit_elements(param, [&](float& value, float wanted) {
+            EXPECT_EQ(value, wanted) << param.name << " of rank " << rank;
+          });
+      }
+  }
+}
+
+// The bytes of a tensor do not depend on who wrote it.
+TEST(Ranks, LeaveNoTraceOfTheLayoutInTheIndexButThePieces) {
+  const TempDir dir;
+  save_cut(dir / "one", 1);
+  save_cut(dir / "four", 4);
+  const CheckpointReader one(dir / "one"), four(dir / "four");
+  ASSERT_EQ(one.index().tensors.size(), four.index().tensors.size());
+  for (size_t i = 0; i < one.index().tensors.size(); ++i) {
+    EXPECT_EQ(one.index().tensors[i].name, four.index().tensors[i].name);
+    EXPECT_EQ(one.index().tensors[i].shape, four.index().tensors[i].shape);
+  }
+  EXPECT_EQ(four.index().find("fused")->pieces.size(), 4u);
+  EXPECT_EQ(four.index().find("norm")->pieces.size(), 1u);
+  for (const auto& entry : fs::directory_iterator(dir / "four/iter_0000005"))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("part_")) << entry.path();
+}
+
+TEST(Ranks, AllStopWhenOneCannotWriteAndTheOldCheckpointStays) {
+  const TempDir dir;
+  save_cut(dir / "save", 3);
+  const auto messages = run_ranks(3, [&](int rank, Communicator& comm, Stream& stream) {
+    CheckpointWriter writer(dir / "save", 6);
+    const float value = 1;
+    for (int times = 0; times < (rank == 1 ? 2 : 1); ++times)
+      writer.put({"x", {3}, {rank}}, {&value, DType::kF32, {1}});
+    writer.commit(comm, stream);
+  });
+  EXPECT_NE(messages[1].find("is put twice"), std::string::npos) << messages[1];
+  EXPECT_NE(messages[0].find("another rank could not write"), std::string::npos);
+  EXPECT_NE(messages[2].find("another rank could not write"), std::string::npos);
+  EXPECT_EQ(CheckpointReader(dir / "save").iteration(), 5);
+  EXPECT_FALSE(file_exists(dir / "save/.iter_0000006.tmp"));
+  EXPECT_FALSE(file_exists(dir / "save/iter_0000006"));
+}
+
+TEST(Ranks, AHoleBetweenThePiecesOfRanksIsNoticed) {
+  const TempDir dir;
+  const auto messages = run_ranks(2, [&](int rank, Communicator& comm, Stream& stream) {
+    const float value = 1;
+    CheckpointWriter writer(dir / "save", 6);
+    writer.put({"x", {3}, {2 * rank}}, {&value, DType::kF32, {1}});
+    writer.commit(comm, stream);
+  });
+  EXPECT_NE(messages[0].find("cover 2 of 3"), std::string::npos) << messages[0];
+  EXPECT_NE(messages[1], "");
+  EXPECT_FALSE(latest_checkpoint(dir / "save"));
+}
+
+TEST(Params, NameTheTensorThatIsMissingOrHasAnotherShape) {
+  const TempDir dir;
+  save_cut(dir / "save", 1);
+  const CheckpointReader reader(dir / "save");
+  const auto backend = make_cpu_backend();
+  Stream stream = backend->make_stream();
+  const auto message = [&](const char* name, Shape shape) -> std::string {
+    ParamTable table;
+    Param param;
+    param.name = name;
+    param.global = shape;
+    table.add(param);
+    const ParamStore store(table, stream, {.grads = false});
+    try {
+      load_params(reader, table, stream);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(message("norm", {5}), "");
+  EXPECT_NE(message("norm", {6}).find("\"norm\" is [5], wanted [6]"), std::string::npos);
+  EXPECT_NE(message("nrm", {5}).find("the nearest name is \"norm\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,175 @@
+#include "libcore/convert/output/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/views/weights_folder.h"
+#include "libcore/convert/output/output_check.h"
+#include "libcore/convert/targets/gguf.h"
+#include "libcore/convert/targets/hf.h"
+#include "libcore/convert/targets/megalith.h"
+#include "libcore/convert/targets/megatron.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+#include "tests/support/goldens.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/name_maps.h"
+
+namespace megalith {
+namespace {
+
+using test::convert_golden;
+using test::LogLines;
+using test::MemoryTensors;
+using test::TempDir;
+
+std::map<std::string, std::pair<Shape, std::vector<float>>> values_of(const TensorFile& file) {
+  std::map<std::string, std::pair<Shape, std::vector<float>>> out;
+  for (const StoredTensor& tensor : file.tensors()) {
+    const Shape shape = tensor.shape();
+    std::vector<float> values(static_cast<size_t>(shape.elements()));
+    file.read(Box::whole(tensor.name, shape), {values.data(), DType::kF32, shape});
+    out[tensor.name] = {shape, std::move(values)};
+  }
+  return out;
+}
+
+Comparison compare(const ModelView& a, const ModelView& b) {
+  return compare_sides(checked_side(a), checked_side(b));
+}
+
+class CheckTest : public testing::TestWithParam<const char*> {
+ protected:
+  const std::string folder_ = convert_golden(GetParam());
+  const ModelSource source_{folder_};
+  const WeightsFolder theirs_{folder_};
+};
+INSTANTIATE_TEST_SUITE_P(Families, CheckTest, testing::Values("gpt2", "llama"),
+                         [](const auto& family) { return std::string(family.param); });
+
+// The forward pass of the check, on a Hugging Face file's own rows and on ours, against transformers.
+TEST_P(CheckTest, ComputesTransformersLogits) {
+  const SafetensorsFile file(folder_ + ".logits.safetensors");
+  const int64_t v = source_.config().vocab_size;
+  std::vector<int64_t> ids(24);
+  std::vector<float> want(static_cast<size_t>(24 * v));
+  file.read(Box::whole("ids", {2, 12}), {ids.data(), DType::kI64, {2, 12}});
+  file.read(Box::whole("logits", {2, 12, v}), {want.data(), DType::kF32, {2, 12, v}});
+  for (const ModelView& view :
+       {hugging_face_view(theirs_, source_.config()), our_view(source_.tensors(), source_.config())})
+    for (size_t row = 0; row < 2; ++row) {
+      const std::vector<int32_t> tokens(ids.begin() + static_cast<int64_t>(row) * 12,
+                                        ids.begin() + static_cast<int64_t>(row) * 12 + 12);
+      const std::vector<float> got = logits_of(view, tokens);
+      double greatest = 0;
+      for (size_t i = 0; i < got.size(); ++i)
+        greatest = std::max(greatest, std::abs(double{got[i]} - want[row * got.size() + i]));
+      EXPECT_LT(greatest, 1e-5);
+    }
+}
+
+TEST_P(CheckTest, FindsOneWrongRow) {
+  const ModelView right = our_view(source_.tensors(), source_.config());
+  auto values = values_of(theirs_);
+  const MemoryTensors same(values);
+  EXPECT_LT(compare(right, hugging_face_view(same, source_.config())).greatest, 1e-5);
+  for (auto& [name, value] : values) {
+    if (value.first.rank != 2 || value.first[0] < 3 || name.find("wte") != std::string::npos ||
+        name.find("wpe") != std::string::npos || name.find("embed") != std::string::npos)
+      continue;
+    auto changed = values;
+    std::vector<float>& data = changed[name].second;
+    const int64_t columns = value.first[1];
+    std::swap_ranges(data.begin(), data.begin() + columns, data.begin() + columns);  // two rows change places
+    const MemoryTensors wrong(changed);
+    const Comparison found = compare(right, hugging_face_view(wrong, source_.config()));
+    EXPECT_GT(found.greatest, kSameModel * found.greatest_logit) << name;
+  }
+}
+
+TEST(Check, RefusesNumbersThatAreNotFinite) {
+  const ModelSource source(convert_golden("llama"));
+  auto values = values_of(source.tensors());
+  values["decoder.final_layernorm.weight"].second[3] = std::numeric_limits<float>::infinity();
+  const MemoryTensors broken(values);
+  const ModelView right = our_view(source.tensors(), source.config());
+  EXPECT_THROW(compare(right, our_view(broken, source.config())), Error);
+}
+
+// A wrong output never appears.
+TEST(Check, StopsAConversionWhoseResultIsAnotherModel) {
+  const ModelSource source(convert_golden("gpt2"));
+  auto values = values_of(source.tensors());
+  const MemoryTensors tensors(values);
+  const TempDir dir;
+  const LogLines log;
+  const Conversion conversion{.source = source, .tensors = &tensors, .check = true};
+  export_hf(conversion, dir / "right");
+  values["decoder.layers.1.mlp.linear_fc2.bias"].second[0] += 1;
+  const MemoryTensors other(values);
+  EXPECT_THROW(OutputCheck(conversion).compare(our_view(other, source.config()), false), Error);
+  EXPECT_NO_THROW(OutputCheck(conversion).compare(our_view(other, source.config()), true));
+  EXPECT_TRUE(file_exists(dir / "right/model.safetensors"));
+  ASSERT_FALSE(log.lines.empty());
+  EXPECT_NE(log.lines.back().find("check: greatest difference of the logits of 8 tokens"), std::string::npos)
+      << log.lines.back();
+}
+
+// It reads what is in the files, where their own headers say: not what was meant for them.
+TEST(Check, FindsTensorsThatAreWrittenInEachOthersPlace) {
+  const ModelSource source(convert_golden("gpt2"));
+  const Conversion conversion{.source = source, .check = true};
+  const OutputPlan plan = plan_hf(conversion, UINT64_MAX);
+  for (const bool right : {true, false}) {
+    const TempDir dir;
+    PlacedFiles files(memory_for(plan));
+    OutputCheck check(conversion);
+    std::vector<PlacedFile> placed = create_safetensors(plan, dir.path().string(), files);
+    const auto at = [&](const std::string& name) -> uint64_t& {
+      for (size_t i = 0; i < plan[0].tensors.size(); ++i)
+        if (plan[0].tensors[i].name == name) return placed[0].offsets[i];
+      throw std::out_of_range(name);
+    };
+    if (!right) std::swap(at("transformer.h.0.mlp.c_fc.weight"), at("transformer.h.1.mlp.c_fc.weight"));
+    check.follow(files, [&](const CheckRun& run) {
+      const WeightsFolder written(dir.path().string(), CrcCheck::kYes, &files);
+      return checked_side(hugging_face_view(written, source.config()), run);
+    });
+    write_tensors(conversion.file(), plan, placed, files);
+    if (right)
+      EXPECT_NO_THROW(check.compare_followed(false));
+    else
+      EXPECT_THROW(check.compare_followed(false), Error);
+  }
+}
+
+TEST(Check, SeesEveryTargetAsTheSameModel) {
+  for (const char* model : {"gpt2", "llama"}) {
+    const TempDir dir;
+    const LogLines log;
+    const ModelSource source(convert_golden(model));
+    const Conversion conversion{.source = source, .check = true};  // throws when the logits differ
+    export_hf(conversion, dir / "hf", 20'000);
+    export_checkpoint(conversion, dir / "ours");
+    export_megatron(conversion, dir / "megatron", {.tensor = 1, .pipeline = 1});
+    export_gguf(conversion, dir / "model.gguf", {});
+    export_gguf(conversion, dir / "q8.gguf", Storage::kQ8);
+    EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(),
+                            [](const std::string& line) { return line.starts_with("check: "); }),
+              5);
+    // Where the check found the same model, the same numbers stand.
+    const auto wanted = values_of(source.tensors());
+    for (const char* folder : {"hf", "ours", "megatron"}) {
+      const ModelSource written(dir / folder, {.vocab_size = source.config().vocab_size});
+      EXPECT_EQ(values_of(written.tensors()), wanted) << folder;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace megalith

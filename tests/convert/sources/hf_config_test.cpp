@@ -1,0 +1,190 @@
+#include "libcore/convert/sources/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+Json golden(const char* name) {
+  return Json::load(test::test_data(concat("convert/goldens/", name, "/config.json")));
+}
+
+std::string refusal(const Json& json) {
+  try {
+    parse_hf_config(json, "config.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    return error.what();
+  }
+  return {};
+}
+
+// The figures of tools/golden/make_convert_goldens.py.
+TEST(HfConfig, ReadsGpt2) {
+  const auto [names, c] = parse_hf_config(golden("gpt2"), "config.json");
+  EXPECT_EQ(names, &gpt2_names());
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.hidden, 20);
+  EXPECT_EQ(c.heads, 5);
+  EXPECT_EQ(c.kv_channels, 4);
+  EXPECT_EQ(c.kv_heads(), 5);
+  EXPECT_EQ(c.ffn_hidden, 36);
+  EXPECT_EQ(c.max_positions, 20);
+  EXPECT_EQ(c.vocab_size, 300);
+  EXPECT_EQ(c.norm_epsilon, 1e-6);
+  EXPECT_EQ(c.activation(), Activation::kGeluTanh);
+  EXPECT_TRUE(c.linear_bias && c.has_qkv_bias() && !c.untied_head);
+  EXPECT_EQ(c.position, PositionEmbedding::kLearned);
+}
+
+TEST(HfConfig, ReadsLlama) {
+  const auto [names, c] = parse_hf_config(golden("llama"), "config.json");
+  EXPECT_EQ(names, &llama_names());
+  EXPECT_EQ(c.layers, 3);
+  EXPECT_EQ(c.kv_heads(), 2);
+  EXPECT_EQ(c.kv_channels, 8);
+  EXPECT_EQ(c.heads, 6);
+  EXPECT_EQ(c.rotary_base, 500);
+  EXPECT_EQ(c.activation(), Activation::kSwiglu);
+  EXPECT_TRUE(!c.linear_bias && !c.has_qkv_bias() && c.untied_head);
+}
+
+TEST(HfConfig, ReadsTheRotaryBaseUnderBothNames) {
+  Json json = golden("llama");
+  json.set("rope_parameters", Json());
+  json.set("rope_theta", 777.0);
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 777);
+  json.set("rope_parameters", Json::Object{{"rope_type", "default"}, {"rope_theta", 555}});
+  EXPECT_EQ(parse_hf_config(json, "x").config.rotary_base, 555);
+}
+
+// transformers' own defaults for what a file leaves out.
+TEST(HfConfig, FillsInWhatTransformersFillsIn) {
+  const Json gpt2 =
+      Json::Object{{"model_type", "gpt2"}, {"n_layer", 1}, {"n_embd", 12}, {"n_head", 3}, {"vocab_size", 5}};
+  const ModelConfig a = parse_hf_config(gpt2, "x").config;
+  EXPECT_EQ(a.ffn_hidden, 48);
+  EXPECT_EQ(a.max_positions, 1024);
+  EXPECT_EQ(a.norm_epsilon, 1e-5);
+  EXPECT_FALSE(a.untied_head);
+  const Json llama = Json::Object{{"model_type", "llama"},    {"num_hidden_layers", 1}, {"hidden_size", 12},
+                                  {"num_attention_heads", 3}, {"intermediate_size", 7}, {"vocab_size", 5}};
+  const ModelConfig b = parse_hf_config(llama, "x").config;
+  EXPECT_EQ(b.kv_heads(), 3);
+  EXPECT_EQ(b.kv_channels, 4);
+  EXPECT_EQ(b.norm_epsilon, 1e-6);
+  EXPECT_EQ(b.rotary_base, 10000);
+  EXPECT_TRUE(b.untied_head);
+}
+
+TEST(HfConfig, RefusesByNameWhatItCannotCompute) {
+  struct Case {
+    const char* family;
+    const char* key;
+    Json value;
+    const char* message;
+  };
+  const Json yarn = Json::Object{{"rope_type", "yarn"}, {"factor", 8.0}};
+  for (const auto& [family, key, value, message] : {
+           Case{"gpt2", "model_type", "bert", "\"bert\"; gpt2, llama, qwen2 and mistral"},
+           Case{"gpt2", "activation_function", "relu", "\"relu\" is not supported"},
+           Case{"gpt2", "scale_attn_by_inverse_layer_idx", true, "true is not supported"},
+           Case{"gpt2", "scale_attn_weights", false, "false is not supported"},
+           Case{"gpt2", "add_cross_attention", true, "true is not supported"},
+           Case{"gpt2", "n_head", 3, "not a multiple"},
+           Case{"gpt2", "n_embd", "20", "wanted a positive integer"},
+           Case{"gpt2", "n_layer", Json(), "has no \"n_layer\""},
+           Case{"gpt2", "n_layer", int64_t{1} << 40, "wanted a positive integer"},
+           Case{"gpt2", "n_layer", -1, "wanted a positive integer"},
+           Case{"gpt2", "layer_norm_epsilon", "x", "wanted a number"},
+           Case{"gpt2", "tie_word_embeddings", 1, "wanted true or false"},
+           Case{"gpt2", "quantization_config", Json::object(), "quantized"},
+           Case{"llama", "rope_scaling", yarn, "\"yarn\" is not supported"},
+           Case{"llama", "rope_parameters", yarn, "\"yarn\" is not supported"},
+           Case{"llama", "rope_scaling", Json(Json::Object{{"type", "linear"}, {"factor", 0}}),
+                "not positive"},
+           Case{"llama", "rope_parameters", Json(Json::Object{{"rope_type", "llama3"}, {"factor", 8}}),
+                "has no \"low_freq_factor\""},
+           Case{"llama", "rope_parameters", 5, "wanted an object"},
+           Case{"llama", "hidden_act", "gelu", "\"gelu\" is not supported"},
+           Case{"llama", "partial_rotary_factor", 0.5, "not supported"},
+           Case{"llama", "mlp_bias", true, "differ"},
+           Case{"llama", "num_key_value_heads", 4, "not a multiple"},
+       }) {
+    Json json = golden(family);
+    json.set(key, value);
+    EXPECT_NE(refusal(json).find(message), std::string::npos) << key << ": " << refusal(json);
+  }
+}
+
+// What is written reads back as the same model, and says what transformers' own file says.
+TEST(HfConfig, WritesWhatItReads) {
+  for (const char* name :
+       {"gpt2", "llama", "families/qwen2", "families/mistral", "families/llama3", "families/linear"}) {
+    const Json theirs = golden(name);
+    const ModelConfig config = parse_hf_config(theirs, name).config;
+    const SpecialIds ids{theirs["bos_token_id"].as_int(), theirs["eos_token_id"].as_int()};
+    const Json ours = hf_config(config, DType::kF32, ids);
+    EXPECT_EQ(to_json(parse_hf_config(ours, name).config), to_json(config));
+    for (const auto& [key, value] : ours.as_object()) {
+      const Json* said = theirs.find(key);
+      if (!said) {
+        EXPECT_TRUE(key == "torch_dtype" || key == "rope_theta" || key == "rope_scaling" || key == "head_dim")
+            << key;  // transformers 4's names
+        continue;
+      }
+      // The first one's members stand in another order; without a window the second says nothing.
+      if (key == "rope_parameters" || key == "max_window_layers") continue;
+      if (value.is_number() && said->is_number())
+        EXPECT_EQ(value.as_double(), said->as_double()) << key;
+      else
+        EXPECT_EQ(value.dump(), said->dump()) << key;
+    }
+  }
+}
+
+TEST(HfConfig, ReadsSlidingWindows) {
+  Json mistral = golden("families/mistral");
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 5);
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.seq_length, 5);
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.usable_positions(), 5);
+  mistral.set("sliding_window", Json());
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 0);
+  Json::Object& members = mistral.as_object();
+  std::erase_if(members, [](const Json::Member& member) { return member.first == "sliding_window"; });
+  EXPECT_EQ(parse_hf_config(mistral, "x").config.sliding_window, 4096);  // transformers' default
+  Json qwen2 = golden("families/qwen2");
+  qwen2.set("sliding_window", 8);
+  EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
+  qwen2.set("use_sliding_window", true);  // but max_window_layers keeps all layers out
+  EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 0);
+  qwen2.set("max_window_layers", 0);
+  EXPECT_NE(refusal(qwen2).find("layer_types"), std::string::npos);
+  qwen2.set("layer_types", Json());
+  EXPECT_EQ(parse_hf_config(qwen2, "x").config.sliding_window, 8);
+  qwen2.set("num_hidden_layers", 2);
+  qwen2.set("max_window_layers", 1);
+  EXPECT_NE(refusal(qwen2).find("some layers only"), std::string::npos);
+}
+
+TEST(HfConfig, SaysWhatStandsAgainstEachFamily) {
+  ModelConfig c = parse_hf_config(golden("gpt2"), "x").config;
+  c.norm = Normalization::kRmsNorm;
+  c.qkv_bias = false;
+  try {
+    family_of(c);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "no Hugging Face model here computes what this one does: against GPT-2 stand "
+                 "--normalization RMSNorm; against "
+                 "LLaMA, Qwen2 and Mistral stand --position-embedding-type learned_absolute, no --swiglu, "
+                 "--no-add-qkv-bias with --add-bias-linear");
+  }
+}
+
+}  // namespace
+}  // namespace megalith

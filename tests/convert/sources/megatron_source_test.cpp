@@ -1,0 +1,280 @@
+// Checkpoints made by tools/golden/make_megatron.py, whose weights are numbers that value_at() computes too.
+#include "libcore/convert/sources/megatron_source.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "libcore/convert/sources/megatron_args.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempDir;
+
+std::string golden(const std::string& name) {
+  return test::test_data("convert/goldens/megatron/" + name);
+}
+
+// Element i of the parameter: the script's value().
+float value_at(const std::string& name, int64_t i) {
+  int64_t start = 0;
+  for (const char c : name) start += c;
+  return static_cast<float>((i * 7 + start) % 181 - 90);
+}
+
+const SourceOptions kOptions{.vocab_size = 6, .heads = 4};
+
+// The block of `box` and `extent`, element by element, against the script's numbers.
+void expect_block(const TensorFile& file, const Box& box, const Shape& extent) {
+  std::vector<float> values(static_cast<size_t>(extent.elements()));
+  file.read(box, {values.data(), DType::kF32, extent});
+  for (int64_t i = 0; i < extent.elements(); ++i) {
+    int64_t rest = i, place = 0, step = 1;
+    for (int axis = extent.rank - 1; axis >= 0; --axis) {
+      place += (box.offset[axis] + rest % extent[axis]) * step;
+      rest /= extent[axis];
+      step *= box.global[axis];
+    }
+    ASSERT_EQ(values[static_cast<size_t>(i)], value_at(box.name, place))
+        << box.name << " at " << i << " of " << extent;
+  }
+}
+
+// Blocks of every kind: the whole, and for each pair of axes a part of both.
+void expect_values(const TensorFile& file, const std::string& name, const Shape& shape) {
+  expect_block(file, Box::whole(name, shape), shape);
+  for (int a = 0; a < shape.rank; ++a)
+    for (int b = 0; b < shape.rank; ++b) {
+      Box box = Box::whole(name, shape);
+      Shape extent = shape;
+      for (const int axis : {a, b})
+        if (shape[axis] > 1) {
+          box.offset[axis] = 1;
+          extent[axis] = (shape[axis] + 1) / 2;
+        }
+      expect_block(file, box, extent);
+    }
+}
+
+class MegatronTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Forms, MegatronTest,
+                         testing::Values("v0", "v0_stream", "v1", "v2_pp", "virtual", "te_legacy",
+                                         "mcore_local", "mcore_te", "interleaved", "qwen2", "mistral",
+                                         "llama3", "dist", "dist_layers", "hf_bin"),
+                         [](const auto& form) { return std::string(form.param); });
+
+TEST_P(MegatronTest, GivesEveryParameterWhereItBelongs) {
+  const ModelSource source(golden(GetParam()), kOptions);
+  EXPECT_EQ(source.config().vocab_size, 6);
+  size_t compared = 0;
+  for (const MappedTensor& tensor : mapped_tensors(family_of(source.config()), source.config())) {
+    expect_values(source.tensors(), tensor.ours, tensor.shape);
+    ++compared;
+  }
+  EXPECT_EQ(compared, source.tensors().tensors().size());
+}
+
+TEST(Megatron, ReadsTheConfigurationFromTheArgs) {
+  const ModelConfig gpt2 = ModelSource(golden("virtual"), kOptions).config();
+  EXPECT_EQ(gpt2.layers, 4);
+  EXPECT_EQ(gpt2.ffn_hidden, 12);
+  EXPECT_EQ(gpt2.max_positions, 4);
+  EXPECT_EQ(gpt2.activation(), Activation::kGeluTanh);
+  const ModelConfig llama = ModelSource(golden("mcore_te"), kOptions).config();
+  EXPECT_EQ(llama.kv_heads(), 2);
+  EXPECT_EQ(llama.rotary_base, 5000);
+  EXPECT_TRUE(llama.untied_head && llama.swiglu && !llama.linear_bias);
+  EXPECT_EQ(ModelSource(golden("mistral"), kOptions).config().sliding_window, 9);
+  const ModelConfig llama3 = ModelSource(golden("llama3"), kOptions).config();
+  EXPECT_TRUE(llama3.rope_scaling);
+  EXPECT_EQ(llama3.rope_factor, 8);
+  EXPECT_TRUE(ModelSource(golden("qwen2"), kOptions).config().has_qkv_bias());
+}
+
+TEST(Megatron, KeepsTypeAndIteration) {
+  EXPECT_EQ(ModelSource(golden("v0"), kOptions).dtype(), DType::kF16);
+  EXPECT_EQ(ModelSource(golden("mcore_te"), kOptions).dtype(), DType::kBf16);
+  EXPECT_EQ(ModelSource(golden("v1"), kOptions).iteration(), 5);
+  EXPECT_EQ(ModelSource(golden("dist"), kOptions).iteration(), 5);
+}
+
+// Any of the paths that lead to a checkpoint.
+TEST(Megatron, IsFoundByItsRootItsIterationARankOrAFile) {
+  for (const char* path : {"", "/", "/iter_0000005", "/iter_0000005/mp_rank_00", "/iter_0000005/mp_rank_01/",
+                           "/iter_0000005/mp_rank_01/model_optim_rng.pt"})
+    EXPECT_EQ(ModelSource(golden("v0") + path, kOptions).tensors().tensors().size(), 28U) << path;
+  const TempDir dir;
+  fs::copy_file(golden("v1/iter_0000005/mp_rank_00/model_optim_rng.pt"), dir / "model_optim_rng.pt");
+  EXPECT_EQ(ModelSource(dir / "model_optim_rng.pt", kOptions).config().layers, 1);
+  EXPECT_EQ(ModelSource(dir.path().string(), kOptions).config().layers, 1);
+}
+
+std::string refusal(const std::string& path, const SourceOptions& options = kOptions,
+                    ErrorKind kind = ErrorKind::kData) {
+  try {
+    const ModelSource source(path, options);
+    for (const StoredTensor& tensor : source.tensors().tensors()) {
+      std::vector<float> values(static_cast<size_t>(tensor.shape().elements()));
+      source.tensors().read(Box::whole(tensor.name, tensor.shape()),
+                            {values.data(), DType::kF32, tensor.shape()});
+    }
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  return {};
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A copy of a golden that may be spoiled.
+class Spoiled {
+ public:
+  explicit Spoiled(const std::string& name) { fs::copy(golden(name), path(), fs::copy_options::recursive); }
+  std::string path() const { return dir_ / "checkpoint"; }
+  std::string operator/(const std::string& name) const { return path() + "/iter_0000005/" + name; }
+  void replace(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string bytes = read_file(*this / file);
+    const size_t at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos);
+    bytes.replace(at, from.size(), to);
+    write_file(*this / file, bytes);
+  }
+  std::string refused(bool crc = false) const {
+    return refusal(path(), {.vocab_size = 6, .heads = 4, .crc = crc ? CrcCheck::kYes : CrcCheck::kNo});
+  }
+
+ private:
+  TempDir dir_;
+};
+
+TEST(Megatron, WantsTheTrueVocabulary) {
+  EXPECT_TRUE(says(refusal(golden("v1"), {}), "8 rows, padding included"));
+  EXPECT_TRUE(says(refusal(golden("v1"), {}), "--vocab-size"));
+  EXPECT_TRUE(says(refusal(golden("dist"), {.vocab_size = 9}), "8 rows, fewer than the vocabulary of 9"));
+}
+
+TEST(Megatron, WantsTheHeadsOfAReleaseWithoutArgs) {
+  EXPECT_TRUE(says(refusal(golden("v0_stream"), {.vocab_size = 6}), "give --num-attention-heads"));
+  EXPECT_TRUE(says(refusal(golden("v0_stream"), {.vocab_size = 6, .heads = 3}), "does not divide"));
+}
+
+TEST(Megatron, WantsEveryRank) {
+  const Spoiled a("v0");
+  fs::remove_all(a / "mp_rank_00");
+  EXPECT_TRUE(says(a.refused(), "holds 1 mp_rank folders"));
+  const Spoiled b("v0");
+  fs::remove_all(b / "mp_rank_01");
+  EXPECT_TRUE(says(b.refused(), "tensor_model_parallel_size 2, but 1 tensor-parallel rank is there"));
+  const Spoiled c("v0");
+  fs::remove(c / "mp_rank_01/model_optim_rng.pt");
+  EXPECT_TRUE(says(refusal(c.path(), kOptions, ErrorKind::kNoInput), "holds neither model_optim_rng.pt"));
+  const Spoiled d("v0");
+  fs::rename(d / "mp_rank_01", d / "mp_rank_01_000_001");
+  EXPECT_TRUE(says(d.refused(), "experts"));
+}
+
+TEST(Megatron, RefusesCopiesThatDiffer) {
+  const Spoiled tied("v2_pp");  // the last stage's copy of the embedding
+  std::string bytes = read_file(tied / "mp_rank_00_001/model_optim_rng.pt");
+  const uint16_t first = 0xC1A0;  // -20 in bf16
+  std::string row;
+  for (int64_t i = 0; i < 4; ++i) {
+    const float value = value_at("embedding.word_embeddings.weight", i);
+    uint32_t word = 0;
+    std::memcpy(&word, &value, sizeof word);
+    row += static_cast<char>(word >> 16);
+    row += static_cast<char>(word >> 24);
+  }
+  const size_t at = bytes.rfind(row);  // the copy comes last
+  ASSERT_NE(at, std::string::npos);
+  std::memcpy(bytes.data() + at, &first, sizeof first);
+  write_file(tied / "mp_rank_00_001/model_optim_rng.pt", bytes);
+  EXPECT_TRUE(says(tied.refused(), "its copy of tensor \"embedding.word_embeddings.weight\" differs"))
+      << tied.refused();
+  EXPECT_TRUE(says(tied.refused(true), "do not match their CRC"));
+}
+
+TEST(Megatron, RefusesKeysThatHaveNoPlace) {
+  const Spoiled a("qwen2");
+  a.replace("mp_rank_00/model_optim_rng.pt", "mlp.linear_fc2.weight", "mlp.router_fc2.weight");
+  EXPECT_TRUE(
+      says(a.refused(), "1 keys have no place in a model here: \"decoder.layers.0.mlp.router_fc2.weight\""));
+  const Spoiled b("qwen2");
+  b.replace("mp_rank_00/model_optim_rng.pt", "rotary_pos_emb.inv_freq", "rotary_pos_emb.inv_frex");
+  EXPECT_TRUE(says(b.refused(), "rotary_pos_emb.inv_frex"));
+  const Spoiled c("dist");
+  c.replace(".metadata", "decoder.final_layernorm.weight", "decoder.final_layernxxm.weight");
+  EXPECT_FALSE(c.refused().empty());
+}
+
+TEST(Megatron, RefusesSettingsThatCannotBeHad) {
+  const Json plain = Json::Object{
+      {"num_layers", 1}, {"hidden_size", 8}, {"num_attention_heads", 2}, {"max_position_embeddings", 16}};
+  EXPECT_EQ(megatron_config(plain, "x").ffn_hidden, 32);
+  struct Case {
+    const char* key;
+    Json value;
+    const char* message;
+  };
+  for (const auto& [key, value, message] :
+       {Case{"squared_relu", true, "--squared-relu true"}, Case{"num_experts", 8, "--num-experts 8"},
+        Case{"qk_layernorm", true, "--qk-layernorm"},
+        Case{"multi_latent_attention", true, "--multi-latent-attention"},
+        Case{"position_embedding_type", "yarn", "--position-embedding-type yarn"},
+        Case{"normalization", "GroupNorm", "\"GroupNorm\" is not supported"},
+        Case{"glu_activation", "geglu", "--glu-activation"}, Case{"window_size", "x", "wanted two integers"},
+        Case{"num_layers", 0, "wanted a positive integer"},
+        Case{"hidden_size", int64_t{1} << 40, "positive integer"},
+        Case{"rotary_base", "x", "wanted a number"}}) {
+    Json args = plain;
+    args.set(key, value);
+    try {
+      megatron_config(args, "x");
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      EXPECT_TRUE(says(error.what(), message)) << error.what();
+    }
+  }
+  Json windows = plain;
+  windows.set("window_size", Json::Array{-1, 0});
+  EXPECT_EQ(megatron_config(windows, "x").sliding_window, 0);
+}
+
+TEST(Megatron, RefusesDistributedCheckpointsThatAreNotSound) {
+  const Spoiled a("dist");
+  a.replace(".metadata", "__0_0.distcp", "/_0_0.distcp");
+  EXPECT_TRUE(says(a.refused(), "the plain name of a file"));
+  const Spoiled b("dist");
+  fs::resize_file(b / "__0_0.distcp", 1000);
+  EXPECT_TRUE(says(b.refused(), "probably cut"));
+  const Spoiled c("dist");
+  std::ofstream(c / "metadata.json") << R"({"sharded_backend": "zarr", "sharded_backend_version": 1})";
+  EXPECT_TRUE(says(c.refused(), "\"zarr\"; torch_dist can be read"));
+  const Spoiled d("dist");
+  fs::remove(d / "common.pt");
+  EXPECT_TRUE(says(refusal(d.path(), kOptions, ErrorKind::kNoInput), "common.pt"));
+  const Spoiled e("dist");
+  std::string bytes = read_file(e / "__0_0.distcp");
+  const size_t at = bytes.find(std::string(8, '\0') + std::string("\x9d\xc2", 2));
+  bytes[at == std::string::npos ? bytes.size() / 2 : at] ^= 1;
+  write_file(e / "__0_0.distcp", bytes);
+  EXPECT_FALSE(e.refused(true).empty());
+}
+
+}  // namespace
+}  // namespace megalith

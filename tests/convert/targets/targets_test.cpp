@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/checkpoint/gguf/gguf.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/convert/inspect.h"
+#include "libcore/convert/targets/gguf.h"
+#include "libcore/convert/targets/hf.h"
+#include "libcore/convert/targets/megalith.h"
+#include "libcore/convert/targets/megatron.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+#include "tests/support/goldens.h"
+
+namespace megalith {
+namespace {
+
+using test::convert_golden;
+using test::TempDir;
+namespace fs = std::filesystem;
+
+std::vector<float> values_of(const TensorFile& file, const std::string& name) {
+  const Shape shape = file.at(name).shape();
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  file.read(Box::whole(name, shape), {values.data(), DType::kF32, shape});
+  return values;
+}
+
+// gpt2 has 5 heads, llama 2 groups and 3 layers, so that cuts differ.
+struct Cut {
+  const char* model;
+  int tensor, pipeline;
+  bool engine;
+};
+
+class MegatronTarget : public testing::TestWithParam<Cut> {};
+INSTANTIATE_TEST_SUITE_P(Cuts, MegatronTarget,
+                         testing::Values(Cut{"gpt2", 1, 1, true}, Cut{"gpt2", 1, 2, true},
+                                         Cut{"gpt2", 1, 2, false}, Cut{"llama", 1, 1, false},
+                                         Cut{"llama", 2, 1, true}, Cut{"llama", 2, 3, true},
+                                         Cut{"llama", 1, 3, false}),
+                         [](const auto& test) {
+                           const Cut& cut = test.param;
+                           return std::string(cut.model) + "Tp" + std::to_string(cut.tensor) + "Pp" +
+                                  std::to_string(cut.pipeline) + (cut.engine ? "Engine" : "Local");
+                         });
+
+TEST_P(MegatronTarget, GivesBackEveryByteOfTheModelThatItWasMadeOf) {
+  const TempDir dir;
+  const ModelSource theirs(convert_golden(GetParam().model));
+  export_megatron(
+      {.source = theirs, .tokenizer_folder = theirs.tokenizer_folder()}, dir / "megatron",
+      {.tensor = GetParam().tensor, .pipeline = GetParam().pipeline, .engine = GetParam().engine});
+  const ModelSource megatron(dir / "megatron", {.vocab_size = theirs.config().vocab_size});
+  export_hf({.source = megatron, .tokenizer_folder = megatron.tokenizer_folder()}, dir / "back");
+  EXPECT_EQ(read_file(dir / "back/model.safetensors"),
+            read_file(convert_golden(std::string(GetParam().model) + "/model.safetensors")));
+}
+
+// Megatron makes its embedding of padded_vocab_size rows whatever the ranks, and loads strictly.
+TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("llama"));  // with a head of its own
+  const int64_t rows = source.config().vocab_size, hidden = source.config().hidden;
+  const int64_t padded = (rows + 127) / 128 * 128;
+  ASSERT_LT(rows, padded);
+  export_megatron({.source = source}, dir / "megatron", {});
+  const TorchFile file = open_torch(dir / "megatron/release/mp_rank_00/model_optim_rng.pt");
+  const TorchTensorFile tensors(file);
+  for (const char* name : {"model.embedding.word_embeddings.weight", "model.output_layer.weight"}) {
+    ASSERT_EQ(tensors.at(name).shape(), (Shape{padded, hidden})) << name;
+    std::vector<float> last(static_cast<size_t>(hidden)), extra = last;
+    tensors.read({name, {padded, hidden}, {rows - 1, 0}}, {last.data(), DType::kF32, {1, hidden}});
+    for (int64_t row = rows; row < padded; ++row) {
+      tensors.read({name, {padded, hidden}, {row, 0}}, {extra.data(), DType::kF32, {1, hidden}});
+      ASSERT_EQ(extra, last) << name << " row " << row;
+    }
+  }
+}
+
+TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("gpt2"));
+  for (const MegatronLayout& layout : {MegatronLayout{.tensor = 2}, MegatronLayout{.pipeline = 3}}) {
+    try {
+      export_megatron({.source = source}, dir / "x", layout);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE(std::string(error.what()).find("is not a multiple of"), std::string::npos) << error.what();
+    }
+    EXPECT_FALSE(fs::exists(dir / "x"));
+  }
+}
+
+// Which tensors the types of a GGUF file hold, and that they are the model's.
+TEST(GgufTarget, HoldsTheModelInEveryType) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("llama"));
+  const SafetensorsFile weights(convert_golden("llama/model.safetensors"));
+  const std::map<std::string, std::string> same = {
+      {"token_embd.weight", "model.embed_tokens.weight"},
+      {"blk.1.attn_v.weight", "model.layers.1.self_attn.v_proj.weight"},
+      {"blk.2.ffn_gate.weight", "model.layers.2.mlp.gate_proj.weight"},
+      {"blk.2.ffn_up.weight", "model.layers.2.mlp.up_proj.weight"},
+      {"blk.0.ffn_norm.weight", "model.layers.0.post_attention_layernorm.weight"},
+      {"output.weight", "lm_head.weight"}};
+  for (const auto& [type, epsilon] :
+       {std::pair{Storage::kF32, 0.0}, {Storage::kF16, 1e-3}, {Storage::kBf16, 8e-3}}) {
+    export_gguf({.source = source}, dir / "model.gguf", type);
+    const GgufFile file(dir / "model.gguf");
+    EXPECT_EQ(file.tensors().size(), weights.tensors().size());
+    for (const auto& [theirs, name] : same) {
+      const std::vector<float> got = values_of(file, theirs), want = values_of(weights, name);
+      ASSERT_EQ(got.size(), want.size()) << theirs;
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_LE(std::abs(got[i] - want[i]), epsilon * std::abs(want[i]) + (epsilon > 0 ? 1e-7 : 0))
+            << theirs;
+    }
+  }
+}
+
+// ggml's rotation takes neighbours: row 2j + i of a head is transformers' row i * head / 2 + j.
+TEST(GgufTarget, DealsTheRowsOfEachHeadToNeighbours) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("llama"));
+  export_gguf({.source = source}, dir / "model.gguf", Storage::kF32);
+  const GgufFile file(dir / "model.gguf");
+  const SafetensorsFile weights(convert_golden("llama/model.safetensors"));
+  for (const auto& [theirs, name] :
+       {std::pair{"blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight"},
+        {"blk.1.attn_k.weight", "model.layers.1.self_attn.k_proj.weight"}}) {
+    const std::vector<float> got = values_of(file, theirs), want = values_of(weights, name);
+    ASSERT_EQ(got.size(), want.size());
+    constexpr size_t kHead = 8, kWidth = 24;
+    for (size_t row = 0; row < got.size() / kWidth; ++row) {
+      const size_t in_head = row % kHead, from = row - in_head + in_head / 2 + in_head % 2 * kHead / 2;
+      for (size_t column = 0; column < kWidth; ++column)
+        ASSERT_EQ(got[row * kWidth + column], want[from * kWidth + column]) << theirs << " row " << row;
+    }
+  }
+}
+
+TEST(GgufTarget, TellsLlamaCppTheTokenizer) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("gpt2"));
+  export_gguf({.source = source, .tokenizer_folder = convert_golden("gpt2")}, dir.path().string(), {});
+  const GgufFile file(dir / "model.gguf");
+  const Json& m = file.metadata();
+  EXPECT_EQ(m["general.architecture"].as_string(), "gpt2");
+  EXPECT_EQ(m["gpt2.feed_forward_length"].as_int(), 36);
+  EXPECT_EQ(m["tokenizer.ggml.model"].as_string(), "gpt2");
+  EXPECT_EQ(m["tokenizer.ggml.pre"].as_string(), "gpt-2");
+  EXPECT_EQ(m["tokenizer.ggml.eos_token_id"].as_int(), 0);
+  EXPECT_EQ(m["tokenizer.ggml.token_type"].as_array()[0].as_int(), 3);
+  const Json vocabulary = Json::load(convert_golden("gpt2/vocab.json"));
+  const Json::Array& tokens = m["tokenizer.ggml.tokens"].as_array();
+  ASSERT_EQ(tokens.size(), vocabulary.as_object().size());
+  for (const auto& [token, id] : vocabulary.as_object())
+    EXPECT_EQ(tokens[static_cast<size_t>(id.as_int())].as_string(), token);
+  const Json merges = Json::load(convert_golden("gpt2/tokenizer.json"))["model"]["merges"];
+  ASSERT_EQ(m["tokenizer.ggml.merges"].as_array().size(), merges.as_array().size());
+}
+
+TEST(Plan, ListsWhatIsWrittenWithoutWriting) {
+  const ModelSource source(convert_golden("llama"));
+  const Conversion conversion{.source = source};
+  uint64_t weights = 0;
+  for (const StoredTensor& t : source.tensors().tensors())
+    weights += 4 * static_cast<uint64_t>(t.shape().elements());
+  EXPECT_EQ(bytes_of(plan_hf(conversion, UINT64_MAX)), weights);
+  EXPECT_EQ(bytes_of(plan_checkpoint(conversion)), weights);
+  EXPECT_EQ(bytes_of(plan_gguf(conversion, {})), weights);
+  const Json json = json_of(plan_megatron(conversion, {.tensor = 2, .pipeline = 3}));
+  EXPECT_EQ(json["files"].as_array().size(), 6u);
+  EXPECT_EQ(json["files"].as_array()[5]["file"].as_string(), "release/mp_rank_01_002/model_optim_rng.pt");
+  const std::string table = table_of(plan_hf(conversion, UINT64_MAX));
+  EXPECT_NE(table.find("model.layers.2.self_attn.k_proj.weight"), std::string::npos) << table;
+}
+
+TEST(Inspect, ListsEveryKind) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("gpt2"));
+  export_gguf({.source = source}, dir / "model.gguf", Storage::kF16);
+  export_checkpoint({.source = source}, dir / "ours");
+  const int64_t elements = elements_of(plan_checkpoint({.source = source}));
+  for (const std::string& path :
+       {convert_golden("gpt2"), convert_golden("gpt2/model.safetensors"), dir / "model.gguf", dir / "ours"}) {
+    const Json found = inspect(path);
+    EXPECT_EQ(found["elements"].as_int(), elements) << path;
+    EXPECT_EQ(found["tensors"].as_array().size(), source.tensors().tensors().size()) << path;
+    const std::string text = inspect_text(found);
+    EXPECT_NE(text.find(found["tensors"].as_array().back()["name"].as_string()), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,107 @@
+#include "libcore/data/indexed/token_check.h"
+
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/data/indexed/sidecar.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+using test::TempDir;
+
+/// Documents {3 ids}, {}, {sequences of 0 and 4 ids}: the last id is `last`.
+IndexedDataset with_last_id(const std::string& prefix, IndexedDType dtype, int32_t last) {
+  IndexedDatasetWriter writer(prefix, dtype);
+  writer.add_document(std::array<int32_t, 3>{5, 0, 9}, std::array<int32_t, 1>{3});
+  writer.add_document({}, {});
+  writer.add_document(std::array<int32_t, 4>{1, 2, 3, last}, std::array<int32_t, 2>{0, 4});
+  writer.finish();
+  return IndexedDataset(prefix);
+}
+
+std::string refusal(const IndexedDataset& data, int64_t vocab_size, const std::string& cache = {}) {
+  try {
+    check_token_ids(data, vocab_size, cache);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(TokenCheck, NamesTheDocumentOfAnIdOutsideTheVocabulary) {
+  const TempDir dir;
+  const IndexedDataset data = with_last_id(dir / "c", IndexedDType::kU16, 50256);
+  EXPECT_EQ(refusal(data, 50257), "accepted");
+  const std::string message = refusal(data, 50256);
+  EXPECT_NE(message.find("c: document 2 (sequence 2, token 3) holds the id 50256, the vocabulary has 50256"),
+            std::string::npos)
+      << message;
+}
+
+TEST(TokenCheck, RefusesNegativeIds) {
+  const TempDir dir;
+  EXPECT_NE(refusal(with_last_id(dir / "c", IndexedDType::kI32, -7), 100).find("holds the id -7"),
+            std::string::npos);
+}
+
+TEST(TokenCheck, ScansEveryToken) {
+  const TempDir dir;
+  constexpr int32_t kTokens = 9'000'001;  // three pieces of the scan, the last one odd
+  std::vector<int32_t> ids(kTokens, 17);
+  for (const int32_t at : {0, (1 << 22) - 1, 1 << 22, kTokens - 1}) {
+    ids[static_cast<size_t>(at)] = 40000;
+    ids[static_cast<size_t>(at) / 2 + 1] = 3;
+    IndexedDatasetWriter writer(dir / "c", IndexedDType::kU16);
+    writer.add_document(ids, std::array<int32_t, 1>{kTokens});
+    writer.finish();
+    EXPECT_EQ(scan_tokens(IndexedDataset(dir / "c")), (TokenRange{3, 40000})) << at;
+    ids.assign(kTokens, 17);
+  }
+  EXPECT_EQ(scan_tokens(with_last_id(dir / "d", IndexedDType::kI64, -3)), (TokenRange{-3, 9}));
+  IndexedDatasetWriter(dir / "e", IndexedDType::kU16).finish();
+  EXPECT_EQ(scan_tokens(IndexedDataset(dir / "e")), (TokenRange{0, -1}));
+}
+
+TEST(TokenCheck, BelievesASidecarThatDescribesTheDataset) {
+  const TempDir dir;
+  const IndexedDataset data = with_last_id(dir / "c", IndexedDType::kU16, 99);
+  Sidecar sidecar{.documents = 3, .sequences = 3, .tokens = 7, .max_token_id = 99};
+  make_sidecar(dir / "c", sidecar)->commit();
+  EXPECT_EQ(refusal(data, 100), "accepted");
+  EXPECT_NE(refusal(data, 99).find("document 2"), std::string::npos);
+  sidecar.max_token_id = 200;  // of other data with the same counts: the refusal names the sidecar
+  make_sidecar(dir / "c", sidecar)->commit();
+  EXPECT_NE(refusal(data, 100).find("c.json: tells of a token id"), std::string::npos);
+  sidecar.tokens = 8;  // does not describe this dataset, so that it is scanned
+  make_sidecar(dir / "c", sidecar)->commit();
+  EXPECT_EQ(refusal(data, 100), "accepted");
+}
+
+TEST(TokenCheck, KeepsTheResultOfAScanUntilTheFilesChange) {
+  const TempDir dir;
+  const auto files = [&] {
+    std::vector<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(dir / "cache"))
+      paths.push_back(entry.path());
+    return paths;
+  };
+  EXPECT_EQ(refusal(with_last_id(dir / "c", IndexedDType::kU16, 50), 100, dir / "cache"), "accepted");
+  ASSERT_EQ(files().size(), 1u);
+  const std::string path = files()[0];
+  write_file(path, "{\"least\": 0, \"greatest\": 7}");  // proves that the second check reads it
+  EXPECT_EQ(refusal(IndexedDataset(dir / "c"), 8, dir / "cache"), "accepted");
+  EXPECT_NE(refusal(with_last_id(dir / "c", IndexedDType::kU16, 60), 60, dir / "cache").find("id 60"),
+            std::string::npos);
+  EXPECT_EQ(files().size(), 2u);
+}
+
+}  // namespace
+}  // namespace megalith

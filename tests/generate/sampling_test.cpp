@@ -1,0 +1,133 @@
+#include "libcore/generate/sampling.h"
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/json/json.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+int32_t choose(std::vector<float> logits, const SampleOptions& options, int64_t step) {
+  return Sampler(options).choose(logits, {}, {.sequence = 0, .step = step});
+}
+
+/// How often each token is drawn in `draws` steps.
+std::map<int32_t, int> histogram(const std::vector<float>& logits, const SampleOptions& options, int draws) {
+  std::map<int32_t, int> out;
+  for (int step = 0; step < draws; ++step) ++out[choose(logits, options, step)];
+  return out;
+}
+
+// Probabilities 0.5, 0.3, 0.15, 0.05.
+const std::vector<float> kLogits{std::log(0.15f), std::log(0.5f), std::log(0.05f), std::log(0.3f)};
+
+TEST(Sampler, TakesTheLikeliestAtTemperatureZero) {
+  EXPECT_EQ(choose(kLogits, {.temperature = 0}, 0), 1);
+  EXPECT_EQ(choose(std::vector<float>{2, 5, 5, 1}, {.temperature = 0}, 0), 1);
+}
+
+// 20,000 draws: a share's standard error is at most 0.0036.
+TEST(Sampler, DrawsByProbability) {
+  const auto counts = histogram(kLogits, {.temperature = 1}, 20000);
+  const double expected[] = {0.15, 0.5, 0.05, 0.3};
+  for (int32_t token = 0; token < 4; ++token)
+    EXPECT_NEAR(counts.at(token) / 20000.0, expected[token], 0.015) << token;
+}
+
+// At temperature 0.5 probabilities are squared: 0.25, 0.09, 0.0225, 0.0025 of 0.365.
+TEST(Sampler, TemperatureSharpens) {
+  const auto counts = histogram(kLogits, {.temperature = 0.5}, 20000);
+  EXPECT_NEAR(counts.at(1) / 20000.0, 0.25 / 0.365, 0.015);
+  EXPECT_NEAR(counts.at(3) / 20000.0, 0.09 / 0.365, 0.015);
+}
+
+TEST(Sampler, TopKKeepsTheLikeliest) {
+  const auto counts = histogram(kLogits, {.temperature = 1, .top_k = 2}, 20000);
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_NEAR(counts.at(1) / 20000.0, 0.5 / 0.8, 0.015);
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 1}, 50).size(), 1u);
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 100}, 20000).size(), 4u);
+}
+
+// The token that crosses the threshold stays, as in transformers' TopPLogitsWarper.
+TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.45}, 500).size(), 1u);
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.6}, 500).size(), 2u);
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0.9}, 500).size(), 3u);
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_p = 0}, 500).size(), 1u);
+  EXPECT_EQ(histogram(kLogits, {.temperature = 1, .top_k = 2, .top_p = 0.6}, 500).size(), 1u);
+}
+
+TEST(Sampler, IsAFunctionOfSeedAndStep) {
+  std::vector<int32_t> a, b, other;
+  for (int step = 0; step < 50; ++step) {
+    a.push_back(choose(kLogits, {.temperature = 1, .seed = 1}, step));
+    b.push_back(choose(kLogits, {.temperature = 1, .seed = 1}, step));
+    other.push_back(choose(kLogits, {.temperature = 1, .seed = 2}, step));
+  }
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, other);
+}
+
+TEST(Sampler, RefusesLogitsThatAreNoNumbers) {
+  EXPECT_THROW(choose(std::vector<float>{1, std::nanf(""), 2}, {}, 0), Error);
+}
+
+TEST(Sampler, KeepsWhatTransformersKeeps) {
+  const Json goldens = Json::load(test::test_data("generate/goldens/sampling.json"));
+  std::vector<int32_t> before;
+  for (const Json& token : goldens["before"].as_array())
+    before.push_back(static_cast<int32_t>(token.as_int()));
+  for (const Json& one : goldens["cases"].as_array()) {
+    SampleOptions options{.temperature = one["temperature"].as_double()};
+    if (const Json* k = one.find("top_k")) options.top_k = static_cast<int>(k->as_int());
+    if (const Json* p = one.find("top_p")) options.top_p = p->as_double();
+    if (const Json* penalty = one.find("repetition_penalty"))
+      options.repetition_penalty = penalty->as_double();
+    std::vector<float> logits;
+    for (const Json& logit : goldens["logits"].as_array())
+      logits.push_back(static_cast<float>(logit.as_double()));
+    Sampler sampler(options);
+    double total = 0;
+    const auto kept = sampler.candidates(logits, before);
+    for (const Sampler::Candidate& candidate : kept) total += candidate.weight;
+    EXPECT_EQ(kept.size(), one["kept"].as_object().size()) << one.dump();
+    for (const Sampler::Candidate& candidate : kept) {
+      const Json* want = one["kept"].find(concat(candidate.token));
+      ASSERT_NE(want, nullptr) << candidate.token;
+      EXPECT_NEAR(candidate.weight / total, want->as_double(), 1e-5);  // theirs come from fp32
+    }
+  }
+}
+
+TEST(Sampler, PenalisesRepetitionAlsoWhenGreedy) {
+  const std::vector<int32_t> before{1, 1, 2};
+  std::vector<float> logits{1, 1.5f, -1};
+  EXPECT_EQ(Sampler({.repetition_penalty = 2}).choose(logits, before, {}), 0);
+  EXPECT_EQ(logits, (std::vector<float>{1, 0.75f, -2}));  // once each, however often they stood
+}
+
+TEST(Sampler, KeepsTiesOfTheKth) {
+  std::vector<float> logits{1, 3, 1, 0};
+  EXPECT_EQ(Sampler({.temperature = 1, .top_k = 2}).candidates(logits, {}).size(), 3u);
+}
+
+TEST(Sampler, DrawsApartForEachSequence) {
+  std::vector<int32_t> a, b;
+  for (int step = 0; step < 50; ++step) {
+    std::vector<float> logits = kLogits;
+    a.push_back(Sampler({.temperature = 1}).choose(logits, {}, {.sequence = 0, .step = step}));
+    logits = kLogits;
+    b.push_back(Sampler({.temperature = 1}).choose(logits, {}, {.sequence = 1, .step = step}));
+  }
+  EXPECT_NE(a, b);
+}
+
+}  // namespace
+}  // namespace megalith

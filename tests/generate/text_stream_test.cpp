@@ -1,0 +1,143 @@
+#include "libcore/generate/text_stream.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// Each id is a byte.
+class Bytes final : public Tokenizer {
+ public:
+  int vocab_size() const override { return 256; }
+  int eod() const override { return 0; }
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+  }
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string out;
+    for (const int32_t id : ids) out += static_cast<char>(id);
+    return replace_invalid_utf8(out);
+  }
+  std::string name() const override { return "Bytes"; }
+  std::string hash() const override { return name(); }
+};
+
+/// Words, of which each but a text's first begins with a blank, as SentencePiece writes them.
+class Words final : public Tokenizer {
+ public:
+  int vocab_size() const override { return 26; }
+  int eod() const override { return 0; }
+  void encode(std::string_view, std::vector<int32_t>&) const override {}
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string out;
+    for (const int32_t id : ids) out += concat(out.empty() ? "" : " ", static_cast<char>('a' + id));
+    return out;
+  }
+  std::string name() const override { return "Words"; }
+  std::string hash() const override { return name(); }
+};
+
+/// The pieces that come of pushing the bytes of `text`, joined by "|"; finish()'s after "$".
+std::string pieces(const std::string& text, std::vector<std::string> stops = {}) {
+  const Bytes tokenizer;
+  const std::vector<int32_t> prompt{'p'};
+  TextStream stream(tokenizer, prompt, std::move(stops));
+  std::string out;
+  for (const char c : text) {
+    if (stream.stopped()) return out + "stopped";
+    const std::string piece = stream.push(static_cast<unsigned char>(c));
+    if (!piece.empty()) out += piece + "|";
+  }
+  out += "$" + stream.finish();
+  return stream.stopped() ? out + "stopped" : out;
+}
+
+TEST(TextStream, HoldsBackBytesUntilTheyAreACharacter) {
+  EXPECT_EQ(pieces("a\xC3\xA9z"), "a|\xC3\xA9|z|$");
+  EXPECT_EQ(pieces("\xF0\x9F\x98\x80!"), "\xF0\x9F\x98\x80|!|$");
+}
+
+TEST(TextStream, GivesBytesThatNeverBecomeACharacterAsReplacements) {
+  EXPECT_EQ(pieces("a\xC3"), "a|$\xEF\xBF\xBD");
+  EXPECT_EQ(pieces("a\xC3z"), "a|\xEF\xBF\xBDz|$");
+}
+
+/// Counts what it is asked for.
+class CountedBytes final : public Tokenizer {
+ public:
+  int vocab_size() const override { return 256; }
+  int eod() const override { return 0; }
+  void encode(std::string_view, std::vector<int32_t>&) const override {}
+  std::string decode(std::span<const int32_t> ids) const override {
+    decoded += ids.size();
+    return Bytes().decode(ids);
+  }
+  std::string name() const override { return "CountedBytes"; }
+  std::string hash() const override { return name(); }
+  mutable size_t decoded = 0;
+};
+
+TEST(TextStream, GivesBytesThatNeverBecomeACharacterInTime) {
+  const CountedBytes tokenizer;
+  TextStream stream(tokenizer, std::vector<int32_t>{'p'});
+  std::string out;
+  size_t most = 0;  // held back, as tokens
+  for (size_t i = 1; i <= 10'000; ++i) {
+    out += stream.push(0xFF);
+    most = std::max(most, i - out.size() / 3);
+  }
+  EXPECT_LE(most, 16u);
+  EXPECT_LT(tokenizer.decoded, 10'000u * 100);
+  out += stream.finish();
+  EXPECT_EQ(out.size(), 3u * 10'000);
+}
+
+// Wherever among bad bytes a character stands, it comes whole, and so does what is bad before and after it.
+TEST(TextStream, FindsACharacterBehindManyBadBytes) {
+  const Bytes tokenizer;
+  for (const std::string good : {"\xC3\xA9", "\xE3\x81\x82", "\xF0\x9F\x98\x80", "\xF0\x9F\x98", "a"})
+    for (size_t before = 0; before < 40; ++before)
+      for (size_t after = 0; after < 24; ++after) {
+        const std::string text = std::string(before, '\xFF') + good + std::string(after, '\xF1');
+        std::vector<int32_t> ids;
+        tokenizer.encode(text, ids);
+        TextStream stream(tokenizer, std::vector<int32_t>{'p'});
+        std::string out;
+        for (const int32_t id : ids) out += stream.push(id);
+        ASSERT_EQ(out + stream.finish(), tokenizer.decode(ids))
+            << before << " " << quote(good) << " " << after;
+      }
+}
+
+TEST(TextStream, EndsBeforeAStopStringThatCrossesTokens) {
+  EXPECT_EQ(pieces("ab\n\nUser: x", {"\n\nUser"}), "a|b|stopped");
+  EXPECT_EQ(pieces("abc", {"a"}), "stopped");
+}
+
+TEST(TextStream, GivesWhatOnlyBeganAsAStopString) {
+  EXPECT_EQ(pieces("a\n\nb", {"\n\nUser"}), "a|\n\nb|$");
+  EXPECT_EQ(pieces("aab", {"ab"}), "a|$stopped");
+  EXPECT_EQ(pieces("a\n", {"\n\n"}), "a|$\n");
+}
+
+TEST(TextStream, TakesTheFirstOfSeveralStopStrings) {
+  EXPECT_EQ(pieces("xabcd", {"cd", "bc"}), "x|a|stopped");
+  EXPECT_EQ(pieces("xabc", {"abcdef", "c"}), "x|$abstopped");  // the longer one may still come, then cannot
+}
+
+TEST(TextStream, ContinuesTheTextOfThePrompt) {
+  const Words tokenizer;
+  const std::vector<int32_t> prompt{0, 1};
+  TextStream stream(tokenizer, prompt);
+  std::string out;
+  for (int32_t token = 2; token < 25; ++token) out += stream.push(token);
+  EXPECT_EQ(out + stream.finish(), " c d e f g h i j k l m n o p q r s t u v w x y");
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,137 @@
+#include "libcore/launch/launch_plan.h"
+
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+LaunchPlan planned(const LaunchConfig& config, int nproc, const Variables& variables = {}) {
+  return plan_launch(config, nproc, [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string complaint(const LaunchConfig& config, int nproc, const Variables& variables = {}) {
+  try {
+    planned(config, nproc, variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+const Variables kRank = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}};
+
+TEST(LaunchPlan, LeavesThreadsAlone) {
+  EXPECT_EQ(planned({}, 2).world(), 0);
+  EXPECT_EQ(planned({.task_type = "llmacc.megatron.GPT"}, 0).world(), 0);
+}
+
+TEST(LaunchPlan, IsARankUnderALauncher) {
+  const LaunchPlan plan = planned({.task_type = "other"}, 0, kRank);
+  ASSERT_TRUE(plan.rank);
+  EXPECT_EQ(plan.rank->rank, 1);
+  EXPECT_EQ(plan.world(), 2);
+}
+
+TEST(LaunchPlan, RefusesToStartRanksBesideALauncher) {
+  EXPECT_NE(complaint({}, 2, kRank).find("--nproc 2 and the environment contradict"), std::string::npos);
+  EXPECT_NE(complaint({.gpus = "0,1"}, 0, kRank).find("--gpus 0,1 and the environment"), std::string::npos);
+  EXPECT_NE(complaint({.servers = 2, .server = 1}, 0, kRank).find("--nnodes 2"), std::string::npos);
+  const Variables alone = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
+  EXPECT_NE(complaint({}, 2, alone).find("--nproc 2 and mpirun contradict"), std::string::npos);
+  Variables started = kRank;  // the options were obeyed by who started it
+  started[kStartedHere] = "1";
+  EXPECT_EQ(planned({.gpus = "0,1"}, 2, started).rank->launcher, "this program");
+}
+
+TEST(LaunchPlan, StartsARankForEachDevice) {
+  const LaunchPlan plan = planned({.gpus = "4, 5"}, 0);
+  ASSERT_TRUE(plan.server);
+  EXPECT_EQ(plan.server->count, 2);
+  EXPECT_EQ(plan.server->world, 2);
+  EXPECT_EQ(plan.server->devices, (std::vector<std::string>{"4", "5"}));
+  EXPECT_EQ(plan.server->address, "127.0.0.1");
+  EXPECT_GT(plan.server->port, 0);
+  EXPECT_GE(plan.server->token.size(), 32U);
+  EXPECT_NE(plan.server->token, planned({.gpus = "4,5"}, 0).server->token);
+  EXPECT_TRUE(planned({.gpus = "4,5"}, 0, {{"MEGALITH_JOB_TOKEN", "t"}}).server->token.empty());
+  for (const char* wrong : {"", "4,", "a", "-1", "3,3"})
+    EXPECT_NE(complaint({.gpus = wrong}, 0).find("--gpus"), std::string::npos) << wrong;
+  EXPECT_NE(complaint({.gpus = "4,5"}, 3).find("--nproc 3 and --gpus 4,5"), std::string::npos);
+}
+
+TEST(LaunchPlan, CountsOverServers) {
+  const LaunchPlan plan = planned({.servers = 3, .server = 1, .address = "10.0.0.1", .port = 77}, 4);
+  ASSERT_TRUE(plan.server);
+  EXPECT_EQ(plan.server->first, 4);
+  EXPECT_EQ(plan.server->count, 4);
+  EXPECT_EQ(plan.server->world, 12);
+  EXPECT_EQ(plan.server->address, "10.0.0.1");
+  EXPECT_EQ(plan.server->port, 77);
+  EXPECT_TRUE(plan.server->token.empty());
+  EXPECT_EQ(
+      planned({.servers = 2, .server = 0}, 1, {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "9"}}).server->port, 9);
+  EXPECT_NE(complaint({.servers = 2}, 2).find("needs --node-rank"), std::string::npos);
+  EXPECT_NE(complaint({.servers = 2, .server = 2, .address = "a"}, 2).find("--node-rank 2"),
+            std::string::npos);
+  EXPECT_NE(complaint({.servers = 2, .server = 1}, 2).find("needs --master-addr"), std::string::npos);
+}
+
+TEST(LaunchPlan, RefusesWhatNobodyWouldObey) {
+  EXPECT_NE(complaint({.server = 1}, 2).find("--node-rank 1 without a launcher"), std::string::npos);
+  EXPECT_NE(complaint({.address = "a"}, 2).find("--master-addr a without"), std::string::npos);
+  EXPECT_NE(complaint({.port = 3}, 0).find("--master-port 3 without"), std::string::npos);
+}
+
+TEST(LaunchPlan, TakesServersFromAHostFile) {
+  const TempDir dir;
+  write_file(dir / "hosts", "203.0.113.1 slots=3\n127.0.0.1 slots=2\n203.0.113.2 slots=1\n");
+  const LaunchPlan plan = planned({.hostfile = dir / "hosts"}, 0);
+  ASSERT_TRUE(plan.server);
+  EXPECT_EQ(plan.server->first, 3);
+  EXPECT_EQ(plan.server->count, 2);
+  EXPECT_EQ(plan.server->world, 6);
+  EXPECT_EQ(plan.server->address, "203.0.113.1");
+  EXPECT_EQ(plan.server->port, 29500);
+  EXPECT_EQ(planned({.server = 2, .hostfile = dir / "hosts"}, 0).server->first, 5);
+  EXPECT_NE(complaint({.hostfile = dir / "hosts"}, 4).find("gives 127.0.0.1 2 ranks, the command line 4"),
+            std::string::npos);
+  EXPECT_NE(complaint({.servers = 2, .hostfile = dir / "hosts"}, 0).find("--nnodes 2 and the 3 hosts"),
+            std::string::npos);
+}
+
+TEST(LaunchPlan, StartsDlcsRanks) {
+  const Variables dlc = {{"RANK", "1"},
+                         {"WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "m"},
+                         {"MASTER_PORT", "23"},
+                         {"LOCAL_WORLD_SIZE", "2"}};
+  const LaunchConfig config{.task_type = "llmacc.megatron.GPT"};
+  const LaunchPlan plan = planned(config, 0, dlc);
+  ASSERT_TRUE(plan.server);
+  EXPECT_EQ(plan.server->first, 2);
+  EXPECT_EQ(plan.server->count, 2);
+  EXPECT_EQ(plan.server->world, 4);
+  EXPECT_EQ(plan.server->address, "m");
+  EXPECT_EQ(plan.server->port, 23);
+  EXPECT_NE(complaint(config, 2, dlc).find("--nproc 2"), std::string::npos);
+  Variables rank = dlc;  // torchrun's on such a server
+  rank["LOCAL_RANK"] = "1";
+  EXPECT_TRUE(planned(config, 0, rank).rank);
+  EXPECT_FALSE(planned({}, 0, dlc).server);  // without the task type they are ranks
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,46 @@
+#include "libcore/launch/rank_place.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/process.h"
+
+namespace megalith::test {
+namespace {
+
+RankPlace place(const std::string& machine, std::vector<int> cpus) {
+  return {.host = "h", .machine = machine, .address = "10.0.0.1", .cpus = std::move(cpus)};
+}
+
+TEST(RankPlace, ComesBackFromItsBytes) {
+  const RankPlace here = this_place("127.0.0.1");
+  EXPECT_EQ(here.cpus.size(), static_cast<size_t>(usable_cpus()));
+  EXPECT_FALSE(here.host.empty());
+  EXPECT_FALSE(here.machine.empty());
+  const RankPlace back = decode_place(encode_place(here));
+  EXPECT_EQ(back.host, here.host);
+  EXPECT_EQ(back.machine, here.machine);
+  EXPECT_EQ(back.address, "127.0.0.1");
+  EXPECT_EQ(back.cpus, here.cpus);
+}
+
+TEST(CpuShare, IsWhatTheRanksOfAMachineHaveEach) {
+  const std::vector<RankPlace> places = {place("a", {0, 1, 2, 3}), place("a", {0, 1, 2, 3}),
+                                         place("b", {0, 1, 2, 3})};
+  EXPECT_EQ(cpu_share(places, 0), 2);
+  EXPECT_EQ(cpu_share(places, 1), 2);
+  EXPECT_EQ(cpu_share(places, 2), 4);
+  EXPECT_EQ(ranks_beside(places, 0), 2);
+  EXPECT_EQ(ranks_beside(places, 2), 1);
+}
+
+// mpirun binds ranks to cores of their own: these are not divided once more.
+TEST(CpuShare, DividesOnlyTheCoresThatAreShared) {
+  EXPECT_EQ(cpu_share({place("a", {0, 1}), place("a", {2, 3})}, 0), 2);
+  EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 0), 2);  // two and a half
+  EXPECT_EQ(cpu_share({place("a", {0, 1, 2}), place("a", {2, 3, 4, 5})}, 1), 3);  // three and a half
+  EXPECT_EQ(cpu_share(std::vector<RankPlace>(3, place("a", {0, 1, 2})), 1), 1);   // three thirds
+  EXPECT_EQ(cpu_share(std::vector<RankPlace>(8, place("a", {0})), 5), 1);
+}
+
+}  // namespace
+}  // namespace megalith::test

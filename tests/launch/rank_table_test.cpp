@@ -1,0 +1,62 @@
+#include "libcore/launch/rank_table.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+std::string table(const std::string& ranks_of_a, const std::string& ranks_of_b,
+                  const std::string& status = "completed") {
+  return R"({"server_list": [{"server_id": "a", "device": [)" + ranks_of_a +
+         R"(]}, {"server_id": "b", "device": [)" + ranks_of_b + R"(]}], "status": ")" + status + "\"}";
+}
+
+std::string rank(const std::string& id) {
+  return R"({"device_id": "0", "rank_id": )" + id + "}";
+}
+
+TEST(RankTable, CountsTheRanksOfAServer) {
+  const TempDir dir;
+  // Ranks need not rise along the file, and are strings or numbers.
+  write_file(dir / "t", table(rank("\"2\"") + "," + rank("3"), rank("\"1\"") + "," + rank("\"0\"")));
+  const RankTable third = read_rank_table(dir / "t", 3);
+  EXPECT_EQ(third.world, 4);
+  EXPECT_EQ(third.first_server, "b");
+  EXPECT_EQ(third.local_rank, 1);
+  EXPECT_EQ(third.local_world, 2);
+  EXPECT_EQ(read_rank_table(dir / "t", 0).port, third.port);
+}
+
+TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
+  const TempDir dir;
+  const struct {
+    std::string text;
+    const char* part;
+    ErrorKind kind;
+  } cases[] = {
+      {table(rank("\"0\""), rank("\"1\""), "initializing"), "status", ErrorKind::kUsage},
+      {table(rank("\"0\""), rank("\"0\"")), "rank_id 0 is there twice", ErrorKind::kUsage},
+      {table(rank("\"0\""), rank("\"2\"")), "rank_id 1 is missing", ErrorKind::kUsage},
+      {table(rank("\"0\""), rank("\"x\"")), "\"x\" is no rank", ErrorKind::kUsage},
+      {table("", ""), "holds 0 ranks", ErrorKind::kUsage},
+      {table(rank("\"0\""), ""), "holds 1 ranks, not RANK_ID 1", ErrorKind::kUsage},
+      {"{\"server_list\": 3}", "server_list", ErrorKind::kData},
+      {"{", "", ErrorKind::kData},
+  };
+  for (const auto& c : cases) try {
+      write_file(dir / "t", c.text);
+      read_rank_table(dir / "t", 1);
+      ADD_FAILURE() << c.text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), c.kind) << error.what();
+      EXPECT_NE(std::string(error.what()).find(c.part), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(dir / "t"), std::string::npos) << error.what();
+    }
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,35 @@
+#include "tests/layering/tree.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "libcore/io/file.h"
+
+namespace megalith::test {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> sources(const std::string& folder) {
+  constexpr std::array kEndings = {".h", ".cpp", ".cu", ".cuh", ".inc"};
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder))
+    if (std::find(kEndings.begin(), kEndings.end(), entry.path().extension()) != kEndings.end())
+      files.push_back(entry.path().lexically_relative(kRoot).string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string text_of(const std::string& path) {
+  return read_file((kRoot / path).string());
+}
+
+std::vector<std::string> table_lines(const std::string& path) {
+  std::vector<std::string> lines;
+  std::istringstream text(text_of(path));
+  for (std::string line; std::getline(text, line);)
+    if (!line.empty() && line[0] != '#') lines.push_back(line);
+  return lines;
+}
+
+}  // namespace megalith::test

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace megalith::test {
+
+/// The repository.
+inline const std::filesystem::path kRoot = MEGALITH_SOURCE_DIR;
+
+/// Its C++ and CUDA files below `folder` ("libcore"), as paths from kRoot, in the order of their names.
+std::vector<std::string> sources(const std::string& folder);
+
+/// A file of the repository by its path from kRoot.
+std::string text_of(const std::string& path);
+
+/// Lines of a table of the repository, without those that are empty or begin with '#'.
+std::vector<std::string> table_lines(const std::string& path);
+
+}  // namespace megalith::test

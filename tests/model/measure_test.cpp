@@ -1,0 +1,36 @@
+#include "libcore/model/measure.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/tiny_model.h"
+
+namespace megalith {
+namespace {
+
+constexpr int64_t kBatch = 3;
+
+size_t tensor_bytes(int layers, int ranks, bool sequence) {
+  ModelConfig model = test::tiny_gpt2();
+  model.seq_length = 8;
+  return measure({.model = model,
+                  .layers = {.count = layers},
+                  .split = {.rank = 0, .size = ranks, .sequence = sequence},
+                  .micro_batch = kBatch})
+      .tensor_bytes;
+}
+
+// Shoeybi et al. 2019: four all-reduces of [s, b, h] a layer, two in each direction. Korthikanti et al. 2022:
+// each of them a gather and a scatter, and in the backward pass the two inputs gathered once more.
+TEST(Measure, CountsWhatALayersTensorGroupMoves) {
+  const size_t rows = 8 * kBatch * sizeof(float),
+               activations = rows * static_cast<size_t>(test::tiny_gpt2().hidden);
+  EXPECT_EQ(tensor_bytes(2, 2, false) - tensor_bytes(1, 2, false), 4 * activations);
+  EXPECT_EQ(tensor_bytes(2, 2, true) - tensor_bytes(1, 2, true), 10 * activations);
+  // The embedding's rows, the head's gradient; of each token the greatest logit, the sum of exponentials, the
+  // loss.
+  EXPECT_EQ(tensor_bytes(1, 2, false), 6 * activations + 3 * rows);
+  EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "libcore/parallel/gloo_comm.h"
+
+namespace megalith {
+
+/// How a rank's process ended.
+struct RankEnd {
+  int status = 0;      // as of waitpid()
+  std::string error;   // what its body threw, or what it found wrong
+  double seconds = 0;  // from when all were connected
+
+  bool is_exit(int code) const;
+  bool is_signal(int signal) const;
+};
+
+/// Ranks as processes on the loopback interface, ended by force after a minute. Rank r is called "rank r on
+/// host h<r>".
+class Processes {
+ public:
+  using Body = std::function<void(Communicator& world)>;
+  explicit Processes(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30));
+  ~Processes();
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  /// Runs the body in each and returns when all have ended. A body that throws ends with its exit code; one
+  /// in which an EXPECT failed with 1. `meanwhile` runs here when all have come to ready().
+  std::vector<RankEnd> run(const Body& body, const std::function<void()>& meanwhile = {});
+
+  // In a body:
+  /// Tells the test that this rank is where `meanwhile` may begin.
+  void ready();
+  /// Waits until `meanwhile` has ended.
+  void await_meanwhile() const;
+
+  // In `meanwhile`:
+  void signal(int rank, int signal) const;
+  /// Waits until that rank has ended.
+  void await_end(int rank);
+
+ private:
+  struct Board;  // in memory that all share
+  [[noreturn]] void run_rank(int rank, const Body& body);
+  std::vector<std::string> exchange(int rank, std::string_view mine);
+  static void await(const std::function<bool()>& condition);
+
+  int size_;
+  std::chrono::milliseconds timeout_;
+  Board* board_;
+  std::vector<pid_t> pids_;
+  std::vector<RankEnd> ends_;
+  std::vector<bool> ended_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace megalith::test {
+
+/// How a process of a test ended: what its body returned, or what it threw.
+struct ProcessResult {
+  int code = 0;      // 0, or the exit code of the Error that it threw
+  std::string text;  // what the body returned, or the Error's message
+  std::string log;   // its log lines
+};
+
+/// A process that runs `body`, begun by the constructor.
+class ForkedProcess {
+ public:
+  explicit ForkedProcess(const std::function<std::string()>& body);
+  ~ForkedProcess();  // kills it when nobody waited
+  ForkedProcess(ForkedProcess&&) noexcept;
+  ForkedProcess(const ForkedProcess&) = delete;
+  ForkedProcess& operator=(const ForkedProcess&) = delete;
+  ForkedProcess& operator=(ForkedProcess&&) = delete;
+
+  pid_t id() const { return id_; }
+  ProcessResult wait();  // until it has ended
+
+ private:
+  pid_t id_ = -1;
+  int pipe_ = -1;
+};
+
+/// Runs `body` once per rank, each in a process of its own, and waits for all.
+std::vector<ProcessResult> run_processes(int ranks, const std::function<std::string(int rank)>& body);
+
+/// A port of the loopback interface that nobody listens on.
+int free_port();
+
+}  // namespace megalith::test

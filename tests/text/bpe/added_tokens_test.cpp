@@ -1,0 +1,66 @@
+#include "libcore/text/bpe/added_tokens.h"
+
+#include <gtest/gtest.h>
+
+namespace megalith {
+namespace {
+
+/// The text between added tokens and their ids, in order: "x|1|y|".
+std::string parts(const AddedTokens& added, std::string_view text) {
+  std::string out;
+  added.split(
+      text, [&](std::string_view plain) { out += std::string(plain) + "|"; },
+      [&](int32_t id) { out += std::to_string(id) + "|"; });
+  return out;
+}
+
+TEST(AddedTokens, FindsTheLeftmostAndOfThoseTheLongest) {
+  const AddedTokens added({{.text = "<a>", .id = 1}, {.text = "<a><b>", .id = 2}, {.text = "<b>", .id = 3}});
+  EXPECT_EQ(parts(added, "x<a><b><a>"), "x|2|1|");
+  EXPECT_EQ(parts(added, "<<b>c"), "<|3|c|");
+  EXPECT_EQ(parts(added, "<a"), "<a|");
+  EXPECT_EQ(parts(added, ""), "");
+}
+
+TEST(AddedTokens, FindsThoseThatBeginDifferently) {
+  const AddedTokens added({{.text = "[X]", .id = 1}, {.text = "<X>", .id = 2}, {.text = "\u00e9", .id = 3}});
+  EXPECT_EQ(parts(added, "<X>\u00e9[X]\u00e8"), "2|3|1|\u00e8|");
+}
+
+TEST(AddedTokens, FindsSomeOnlyWhereTheyStandAlone) {
+  const AddedTokens added({{.text = "ab", .id = 1, .only_alone = true}, {.text = "b", .id = 2}});
+  EXPECT_EQ(parts(added, "ab ab,ab"), "1| |1|,|1|");
+  EXPECT_EQ(parts(added, "xab abx \u00e9ab ab\u0301 ab_ 1ab"), "xab abx \u00e9ab ab\u0301 ab_ 1ab|");
+  EXPECT_EQ(parts(added, "xabb \u2014ab\u2014"), "xab|2| \u2014|1|\u2014|");
+}
+
+TEST(AddedTokens, TellsManyThatBeginAlikeApart) {
+  std::vector<AddedToken> tokens;
+  for (int id = 0; id < 300; ++id) tokens.push_back({.text = "<" + std::to_string(id) + ">", .id = id});
+  tokens.push_back({.text = "<", .id = 300});
+  tokens.push_back({.text = "<1", .id = 301});
+  EXPECT_EQ(parts(AddedTokens(tokens), "<17><299><300><1"), "17|299|300|300>|301|");
+}
+
+TEST(AddedTokens, TakesWhiteSpaceAlong) {
+  const AddedTokens before({{.text = "M", .id = 1, .takes_space_before = true}});
+  EXPECT_EQ(parts(before, "a \u00a0\tM M "), "a|1|1| |");
+  const AddedTokens after({{.text = "M", .id = 1, .takes_space_after = true}});
+  EXPECT_EQ(parts(after, "M \u3000\nb M"), "1|b |1|");
+  const AddedTokens both({{.text = "M", .id = 1, .takes_space_before = true, .takes_space_after = true}});
+  EXPECT_EQ(parts(both, " M  M "), "1|1|");
+}
+
+// As tokenizers 0.23.3 does it: " x" is found although the blank went with "M", which then stands before it
+// as well.
+TEST(AddedTokens, MayBeginInWhiteSpaceThatAnotherTook) {
+  const AddedTokens added({{.text = "M", .id = 1, .takes_space_after = true}, {.text = " x", .id = 2}});
+  EXPECT_EQ(parts(added, "M  xy"), "1|2|y|");
+}
+
+TEST(AddedTokens, AreNowhereWhenThereAreNone) {
+  EXPECT_EQ(parts(AddedTokens(), "text"), "text|");
+}
+
+}  // namespace
+}  // namespace megalith

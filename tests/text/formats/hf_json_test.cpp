@@ -1,0 +1,235 @@
+#include "libcore/text/formats/hf_json.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "libcore/io/file.h"
+#include "tests/support/log_lines.h"
+#include "tests/text/fixtures.h"
+
+namespace megalith {
+namespace {
+
+using test::encode;
+using test::expect_error;
+
+/// A tokenizer.json that a test may change.
+class HfJson : public testing::Test {
+ protected:
+  HfJson() : root_(Json::load(test::trained("tokenizer.json"))) {}
+
+  static Json& member(Json& object, std::string_view key) {
+    for (auto& [name, value] : object.as_object())
+      if (name == key) return value;
+    throw std::out_of_range(std::string(key));
+  }
+  Json& model() { return member(root_, "model"); }
+  Json& added() { return member(root_, "added_tokens"); }
+  Json token(const char* text, int id) {
+    return Json::Object{{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+                        {"rstrip", false}, {"normalized", false}, {"special", true}};
+  }
+
+  std::unique_ptr<Tokenizer> read() {
+    test::write_quickly(dir_ / "tokenizer.json", root_.dump());
+    return read_hf_tokenizer(dir_.path().string());
+  }
+  void expect_refusal(const std::vector<std::string>& parts) {
+    expect_error(ErrorKind::kData, parts, [&] { read(); });
+  }
+
+  test::TempDir dir_;
+  Json root_;
+};
+
+TEST_F(HfJson, MayWriteMergesAsOneStringEach) {
+  const std::vector<int32_t> wanted = encode(*read(), "They've kept the harbour's books.");
+  for (Json& merge : member(model(), "merges").as_array())
+    merge = Json(merge.as_array()[0].as_string() + " " + merge.as_array()[1].as_string());
+  EXPECT_EQ(encode(*read(), "They've kept the harbour's books."), wanted);
+}
+
+TEST_F(HfJson, FindsAddedTokensBeforeAnythingElse) {
+  added().push_back(token("<|user|>", 700));
+  added().push_back(token("<|user|>!", 701));
+  member(added().as_array()[0], "normalized") = Json(true);  // found after the others
+  const auto tokenizer = read();
+  EXPECT_EQ(tokenizer->vocab_size(), 702);
+  EXPECT_EQ(encode(*tokenizer, "<|user|><|user|>!<|endoftext|>"), (std::vector<int32_t>{700, 701, 0}));
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{700, 0, 701}), "<|user|><|endoftext|><|user|>!");
+}
+
+TEST_F(HfJson, StripsAroundAddedTokensThatAskForIt) {
+  added().push_back(token("<mask>", 700));
+  member(added().as_array()[1], "lstrip") = Json(true);
+  EXPECT_EQ(encode(*read(), "\n <mask>"), std::vector<int32_t>{700});
+  member(added().as_array()[1], "rstrip") = Json(true);
+  EXPECT_EQ(encode(*read(), " <mask> \t"), std::vector<int32_t>{700});
+}
+
+TEST_F(HfJson, TakesTheEndOfADocumentFromTheConfig) {
+  added().push_back(token("</s>", 700));
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": "</s>"})");
+  EXPECT_EQ(read()->eod(), 700);
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": {"content": "</s>", "lstrip": false}})");
+  EXPECT_EQ(read()->eod(), 700);
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": null})");
+  EXPECT_EQ(read()->eod(), 0);
+  write_file(dir_ / "tokenizer_config.json", R"({"eos_token": "<none>"})");
+  expect_error(ErrorKind::kData, {"end-of-document"}, [&] { read()->eod(); });
+}
+
+TEST_F(HfJson, PutsATemplateAroundATextAndTemplatesAroundEachOther) {
+  const Json text = Json::Object{{"Sequence", Json::Object{{"id", "A"}, {"type_id", 0}}}};
+  const auto token = [](const char* name) {
+    return Json::Object{{"SpecialToken", Json::Object{{"id", name}, {"type_id", 0}}}};
+  };
+  const Json ids = Json::Object{{"<a>", Json::Object{{"ids", Json::Array{7, 8}}}},
+                                {"<b>", Json::Object{{"ids", Json::Array{9}}}}};
+  const auto around = [&](Json::Array single) {
+    return Json::Object{
+        {"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", ids}};
+  };
+  const std::vector<int32_t> plain = encode(*read(), "harbour");
+  root_.set("post_processor", around({text}));
+  EXPECT_EQ(encode(*read(), "harbour"), plain);
+  const Json bert =
+      Json::Object{{"type", "BertProcessing"}, {"sep", Json::Array{"x", 6}}, {"cls", Json::Array{"y", 5}}};
+  root_.set("post_processor",
+            Json::Object{{"type", "Sequence"},
+                         {"processors", Json::Array{around({token("<a>"), text, token("<b>")}), bert}}});
+  std::vector<int32_t> wanted = {5, 7, 8};
+  wanted.insert(wanted.end(), plain.begin(), plain.end());
+  wanted.insert(wanted.end(), {9, 6});
+  EXPECT_EQ(encode(*read(), "harbour"), wanted);
+  const Json good = root_;
+  for (Json bad : {around({}), around({text, text}), around({token("<c>"), text})}) {
+    root_ = good;
+    root_.set("post_processor", std::move(bad));
+    expect_refusal({"post_processor."});
+  }
+}
+
+TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
+  const Json good = root_;
+  const auto with = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    root_.set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  const auto split = [](Json pattern, const char* behavior, bool invert) {
+    return Json::Object{
+        {"type", "Split"}, {"pattern", std::move(pattern)}, {"behavior", behavior}, {"invert", invert}};
+  };
+  with("normalizer", Json::Object{{"type", "NFKC"}},
+       {"normalizer is ", "NFKC", "not supported", "wanted NFC"});
+  with("normalizer",
+       Json::Object{{"type", "Sequence"}, {"normalizers", Json::Array{Json::Object{{"type", "Lowercase"}}}}},
+       {"normalizer.normalizers[0] is ", "Lowercase"});
+  with("normalizer",
+       Json::Object{{"type", "Replace"}, {"pattern", Json::Object{{"Regex", "a"}}}, {"content", "b"}},
+       {"normalizer.pattern is ", "\"String\""});
+  with("pre_tokenizer", Json::Object{{"type", "Whitespace"}}, {"pre_tokenizer is ", "Whitespace"});
+  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}}, {"\"add_prefix_space\": false"});
+  with("pre_tokenizer", Json::Object{{"type", "ByteLevel"}, {"add_prefix_space", true}},
+       {"\"add_prefix_space\": false"});
+  with("pre_tokenizer",
+       Json::Object{
+           {"type", "Sequence"},
+           {"pretokenizers", Json::Array{split(Json::Object{{"Regex", "(a|b)+"}}, "Isolated", false)}}},
+       {"pre_tokenizer.pretokenizers[0].pattern.Regex is \"(a|b)+\"", "known patterns"});
+  with("pre_tokenizer", split(Json::Object{{"String", " "}}, "Isolated", false),
+       {"pre_tokenizer.pattern is ", "\"Regex\""});
+  with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "Removed", true),
+       {"\"behavior\": \"Isolated\""});
+  with("pre_tokenizer", split(Json::Object{{"Regex", "\\p{N}"}}, "MergedWithNext", false),
+       {"\"behavior\": \"Isolated\""});
+  with("post_processor", Json::Object{{"type", "Unheard"}}, {"post_processor is ", "Unheard"});
+  with("decoder", Json::Object{{"type", "WordPiece"}}, {"decoder is ", "WordPiece"});
+  with("added_tokens", Json::object(), {"added_tokens is {}", "a list"});
+  const auto with_model = [&](const char* key, Json value, const std::vector<std::string>& parts) {
+    root_ = good;
+    model().set(key, std::move(value));
+    expect_refusal(parts);
+  };
+  with_model("type", "Unigram", {"model.type", "Unigram"});
+  with_model("dropout", 0.1, {"model.dropout", "0.1"});
+  with_model("continuing_subword_prefix", "##", {"model.continuing_subword_prefix", "##"});
+  with_model("end_of_word_suffix", "</w>", {"model.end_of_word_suffix", "</w>"});
+  with_model("ignore_merges", 1, {"model.ignore_merges", "true or false"});
+  with_model("merges", "a b", {"model.merges"});
+  with_model("merges", Json::Array{"a b c"}, {"model.merges[0]", "a b c"});
+  with_model("merges", Json::Array{Json::Array{"a", 1}}, {"model.merges[0]", "two tokens"});
+  with_model("vocab", Json::array(), {"tokenizer.json", "not an object"});
+  root_ = good;
+  root_.set("pre_tokenizer", nullptr);
+  model().set("unk_token", "<none>");
+  expect_refusal({"model.unk_token is \"<none>\""});
+}
+
+// The ids are those that tokenizers 0.23.3 gives for such files.
+TEST_F(HfJson, NumbersAddedTokensAsHuggingFaceAndSaysSo) {
+  const test::LogLines log;
+  added().push_back(token("<|user|>", 705));
+  added().push_back(token("<|bot|>", 709));
+  EXPECT_EQ(encode(*read(), "<|user|><|bot|>"), (std::vector<int32_t>{700, 701}));
+  ASSERT_EQ(log.lines.size(), 1U);
+  for (const char* part : {"\"<|user|>\" has id 705", "takes 700", "1 more"})
+    EXPECT_NE(log.lines[0].find(part), std::string::npos) << log.lines[0];
+  member(added().as_array()[0], "id") = Json(3);
+  EXPECT_EQ(encode(*read(), "<|endoftext|>"), std::vector<int32_t>{0});
+}
+
+TEST_F(HfJson, MayLeaveIdsOut) {
+  const std::vector<int32_t> ids = encode(*read(), "harbour!");
+  for (auto& [text, id] : member(model(), "vocab").as_object())
+    if (text == "!") id = Json(800);
+  added().push_back(token("<|user|>", 700));  // the number of tokens, whatever their ids
+  const auto tokenizer = read();
+  std::vector<int32_t> wanted = ids;
+  std::replace(wanted.begin(), wanted.end(), 1, 800);
+  wanted.push_back(700);
+  EXPECT_EQ(encode(*tokenizer, "harbour!<|user|>"), wanted);
+  EXPECT_EQ(tokenizer->vocab_size(), 801);
+  EXPECT_EQ(tokenizer->decode(wanted), "harbour!<|user|>");
+  expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer->decode(std::vector<int32_t>{1}); });
+  added().push_back(token("!", 800));
+  added().push_back(token("<|bot|>", 801));  // behind the greatest that is added
+  EXPECT_EQ(encode(*read(), "<|bot|>!"), (std::vector<int32_t>{801, 800}));
+}
+
+TEST_F(HfJson, RefusesAddedTokensThatTakeAnothersPlace) {
+  const Json good = root_;
+  for (auto& [text, id] : member(model(), "vocab").as_object())
+    if (text == "!") id = Json(700);
+  added().push_back(token("<|user|>", 700));
+  expect_refusal({"id 700 belongs to two tokens", "\"<|user|>\""});
+  root_ = good;
+  added().push_back(token("", 700));
+  expect_refusal({"added_tokens[1].content"});
+}
+
+TEST_F(HfJson, IsSafeToReadWhenDamaged) {
+  test::damage(read_file(test::trained("tokenizer.json")), [&](const std::string& bad) {
+    test::write_quickly(dir_ / "tokenizer.json", bad);
+    EXPECT_FALSE(encode(*read_hf_tokenizer(dir_.path().string()), "The harbour's books.").empty());
+  });
+}
+
+TEST_F(HfJson, RefusesHalfAFile) {
+  for (const char* key : {"model", "pre_tokenizer"}) {
+    root_ = Json::load(test::trained("tokenizer.json"));
+    std::erase_if(root_.as_object(), [&](const Json::Member& m) { return m.first == key; });
+    expect_refusal({std::string("no ") + key});
+  }
+  root_ = Json::array();
+  expect_refusal({"tokenizer.json", "wanted an object"});
+  const std::string text = read_file(test::trained("tokenizer.json"));
+  write_file(dir_ / "cut.json", text.substr(0, text.size() / 2));
+  expect_error(ErrorKind::kData, {"cut.json", "not valid JSON"},
+               [&] { read_hf_tokenizer(dir_ / "cut.json"); });
+  expect_error(ErrorKind::kNoInput, {"none.json"}, [&] { read_hf_tokenizer(dir_ / "none.json"); });
+}
+
+}  // namespace
+}  // namespace megalith

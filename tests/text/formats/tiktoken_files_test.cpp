@@ -1,0 +1,107 @@
+#include "libcore/text/formats/tiktoken_files.h"
+
+#include "libcore/io/file.h"
+#include "tests/text/fixtures.h"
+
+namespace megalith {
+namespace {
+
+constexpr int kTokens = 420;  // in the files
+
+std::string ranks(const char* name) {
+  return test::test_data(std::string("text/goldens/hf/") + name);
+}
+
+ByteLevelTokenizer read(const std::string& path, const std::string& pattern = "v2") {
+  return ByteLevelTokenizer(
+      read_tiktoken(path, {.pattern = pattern, .special_tokens = 20, .vocab_size = kTokens + 20}));
+}
+
+TEST(TikToken, EncodesAndDecodesAsMegatron) {
+  for (const char* name : {"ranks.json", "ranks.tiktoken"}) {
+    const ByteLevelTokenizer v1 = read(ranks(name), "v1"), v2 = read(ranks(name), "v2");
+    EXPECT_EQ(v1.name(), "TikTokenizer");
+    EXPECT_EQ(v1.eod(), 2);
+    EXPECT_EQ(v1.vocab_size(), kTokens + 20);
+    const Json golden = Json::load(ranks("ranks.ids.json"));
+    ASSERT_GT(golden.as_array().size(), 500u);
+    for (const Json& entry : golden.as_array()) {
+      const ByteLevelTokenizer& tokenizer = entry.as_array()[0].as_string() == "v1" ? v1 : v2;
+      const std::vector<int32_t> wanted = test::ids_of(entry.as_array()[2]);
+      EXPECT_EQ(test::encode(tokenizer, entry.as_array()[1].as_string()), wanted) << entry.dump();
+      EXPECT_EQ(tokenizer.decode(wanted), entry.as_array()[3].as_string());
+    }
+  }
+}
+
+TEST(TikToken, TakesTheFirstTokensOfAFile) {
+  const ByteLevelTokenizer tokenizer(
+      read_tiktoken(ranks("ranks.json"), {.pattern = "v2", .special_tokens = 7, .vocab_size = 7 + 256}));
+  EXPECT_EQ(tokenizer.vocab_size(), 263);
+  EXPECT_EQ(test::encode(tokenizer, "the</s>"), (std::vector<int32_t>{'t' + 7, 'h' + 7, 'e' + 7, 2}));
+}
+
+TEST(TikToken, TakesOtherSpecialTokensAsMegatron) {
+  const std::vector<std::string> names = {"<|user|>", "<unk>", "</s>",  "<s>",
+                                          "<mask>",   "<pad>", "<cls>", "<sep>"};
+  const ByteLevelTokenizer tokenizer(
+      read_tiktoken(ranks("ranks.json"),
+                    {.pattern = "v2", .special_tokens = 10, .vocab_size = 10 + 256, .special = names}));
+  EXPECT_EQ(tokenizer.eod(), 2);
+  EXPECT_EQ(test::encode(tokenizer, "<|user|>t<SPECIAL_9><SPECIAL_8><unk></s>"),
+            (std::vector<int32_t>{0, 't' + 10, 9, 8, 1, 2}));
+  const auto reading = [&](std::vector<std::string> special, int count) {
+    return [=] {
+      read_tiktoken(ranks("ranks.json"), {.special_tokens = count, .vocab_size = 300, .special = special});
+    };
+  };
+  test::expect_error(ErrorKind::kUsage, {"--tokenizer-special-tokens lacks \"<unk>\"", "<unk> <s> </s>"},
+                     reading({"<|user|>"}, 10));
+  test::expect_error(ErrorKind::kUsage, {"--tiktoken-num-special-tokens 7", "at least 8"}, reading(names, 7));
+  std::vector<std::string> twice = names;
+  twice.push_back("<s>");
+  test::expect_error(ErrorKind::kUsage, {"\"<s>\" stands twice"}, reading(twice, 20));
+  twice.back() = "<SPECIAL_9>";  // number 8, so that number 9 is another
+  test::expect_error(ErrorKind::kUsage, {"\"<SPECIAL_9>\" stands twice"}, reading(twice, 20));
+}
+
+TEST(TikToken, NamesWhatDoesNotFit) {
+  const auto reading = [&](const std::string& path, TikTokenSettings settings) {
+    return [=] { read_tiktoken(path, settings); };
+  };
+  const std::string json = ranks("ranks.json");
+  test::expect_error(ErrorKind::kUsage, {"--tiktoken-pattern \"v3\"", "v1 and v2"},
+                     reading(json, {.pattern = "v3", .vocab_size = 1420}));
+  test::expect_error(ErrorKind::kUsage, {"--tiktoken-num-special-tokens 6", "at least 7"},
+                     reading(json, {.special_tokens = 6}));
+  test::expect_error(ErrorKind::kUsage, {"--vocab-size 1200", "1000"}, reading(json, {.vocab_size = 1200}));
+  test::expect_error(ErrorKind::kData, {"ranks.json", "420 tokens", "--vocab-size 1420"}, reading(json, {}));
+  test::expect_error(ErrorKind::kNoInput, {"none.json"}, reading("none.json", {}));
+  const test::TempDir dir;
+  const auto bad = [&](const std::string& contents, const std::vector<std::string>& parts) {
+    test::write_quickly(dir / "bad", contents);
+    test::expect_error(ErrorKind::kData, parts, reading(dir / "bad", {}));
+  };
+  bad("[{\"rank\": 1, \"token_bytes\": \"AA==\"}]", {"token 0", "rank 1, wanted 0"});
+  bad("[{\"rank\": 0, \"token_bytes\": \"AQ==\"}]", {"token 0", "not byte 0"});
+  bad("[{\"rank\": 0, \"token_bytes\": \"A\"}]", {"token 0", "base64"});
+  bad("[7]", {"token 0 is 7"});
+  bad("[{}", {"not valid JSON"});
+  bad("QQ==\n", {"bad:1", "\"QQ==\"", "its rank"});
+  bad("QQ== 0\n\nQg== 2\n", {"bad:3", "wanted 1"});
+  bad("QQ== 0\nQQ== 1\n", {"stands twice"});
+  bad("QQ== 0\n", {"no token for byte 0"});
+  bad("", {"no token for byte 0"});
+}
+
+TEST(TikToken, IsSafeToReadWhenDamaged) {
+  const test::TempDir dir;
+  for (const char* name : {"ranks.json", "ranks.tiktoken"})
+    test::damage(read_file(ranks(name)), [&](const std::string& text) {
+      test::write_quickly(dir / "bad", text);
+      test::encode(read(dir / "bad"), "The harbour's books.");
+    });
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,105 @@
+#include "libcore/text/pretokenize/split_pattern.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "tests/text/pretokenize/scan_check.h"
+
+namespace megalith {
+namespace {
+
+/// The pretokens with a bar between them.
+std::string cut(const std::vector<SplitPattern>& patterns, const std::string& text) {
+  std::vector<std::string> pieces;
+  for_each_pretoken(pretokenizer(patterns), text,
+                    [&](std::string_view piece) { pieces.emplace_back(piece); });
+  return join(pieces, "|");
+}
+
+std::string cut(const std::vector<std::string>& regexes, const std::string& text) {
+  std::vector<SplitPattern> patterns;
+  for (const std::string& regex : regexes) patterns.push_back(*split_pattern(regex));
+  return cut(patterns, text);
+}
+
+TEST(SplitPattern, KnowsOnlyWhatItCanFind) {
+  for (const char* regex :
+       {"", "a", "a+", "[^a]+", "[a-", "[b-a]", "[a]]", "[[:alpha:]]+", "\\w+", "\\p{Han}+", "[a]{2}",
+        "[a]{1,x}", "[a]{1,10}", "[a]++", "(?i:a)", "\\s?", "[a&&b]"})
+    EXPECT_FALSE(split_pattern(regex)) << regex;
+}
+
+TEST(SplitPattern, CutsBySetsOfCharacters) {
+  EXPECT_EQ(cut({"\\p{N}{1,3}"}, "a1234567b"), "a|123|456|7|b");
+  EXPECT_EQ(cut({"[\\r\\n]"}, "a\n\n\rb"), "a|\n|\n|\r|b");
+  EXPECT_EQ(cut({"[\r\n]"}, "a\n\n\rb"), "a|\n|\n|\r|b");
+  EXPECT_EQ(cut({"\\s?\\p{L}+"}, "ab  cd.\u00e9"), "ab| | cd|.|\u00e9");
+  EXPECT_EQ(cut({"\\s?[!-/:-~]+"}, "- ./1 ("), "-| ./|1| (");
+  EXPECT_EQ(cut({"[\u4e00-\u9fa5\u3040-\u309f]+"}, "a\u65e5\u3042b"), "a|\u65e5\u3042|b");
+  EXPECT_EQ(cut({"[a\\-\\]]+"}, "xa-]-y"), "x|a-]-|y");
+  EXPECT_EQ(cut({"\\s+$"}, "a \n b  "), "a| |\n b|  ");
+}
+
+TEST(SplitPattern, CutsPiecesOfPieces) {
+  EXPECT_EQ(cut({digits_pattern(true), gpt2_split_pattern()}, "it's 12 ab"), "it|'s| |1|2| ab");
+  EXPECT_EQ(cut({digits_pattern(false), gpt2_split_pattern()}, "x 12 ab"), "x| |12| ab");
+  EXPECT_EQ(cut(std::vector<SplitPattern>{}, "a b"), "a b");
+}
+
+TEST(SplitPattern, FindsTheSameInPartsOfALongText) {
+  // Pretokens longer than what is looked at at once, ends of it inside characters.
+  const std::vector<SplitPattern> patterns = {digits_pattern(true), *split_pattern("\\s?\\p{L}+"),
+                                              *split_pattern("\\s+$")};
+  std::string text, wanted;
+  for (int i = 1; i < 60; ++i) {
+    text += std::string(static_cast<size_t>(i * i), '\t') + "1";
+    wanted += std::string(static_cast<size_t>(i * i), '\t') + "|1|";
+    std::string word;
+    for (int k = 0; k < i * 37; ++k) word += "\u00e9";
+    text += " " + word;
+    wanted += " " + word + "|";
+  }
+  wanted.pop_back();
+  EXPECT_EQ(cut(patterns, text), wanted);
+}
+
+// Under another name the first pattern is one among any, and the three are applied one after the other.
+TEST(SplitPattern, CutsByDeepSeekV3sPatternsAtOnceAsOneByOne) {
+  const std::vector<SplitPattern> together = {
+      *split_pattern("\\p{N}{1,3}"), *split_pattern("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+      *split_pattern(
+          R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)")};
+  std::vector<SplitPattern> apart = together;
+  apart[0].name = "numbers";
+  std::string every;
+  for (uint32_t code = 0; code < 0x110000; code += code < 0x32400 ? 1 : 61) {
+    if (code >= 0xD800 && code < 0xE000) continue;
+    const std::string c = utf8(code);
+    every += c + "a" + c + "1" + c + " " + c + c + "!" + c + "\n" + c + "\u4e2d" + c + "  " + c + "\x01";
+    if (every.size() < 60'000) continue;
+    ASSERT_EQ(cut(together, every), cut(apart, every));
+    every.clear();
+  }
+  EXPECT_EQ(cut(together, every), cut(apart, every));
+  std::mt19937 random(5);
+  const std::string parts[] = {"a",      "B",      " ",      "  ",     "\n",        "\r",
+                               "1",      "23",     "!",      "'",      "\u4e2d",    "\u30fb",
+                               "\u3099", "\u3097", "\u0660", "\u0301", "\u00e9",    "\u3000",
+                               "\u00a0", "\x01",   "\u200d", "/",      "\U0001F600"};
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text;
+    for (size_t n = 1 + random() % 30; n > 0; --n) text += parts[random() % std::size(parts)];
+    ASSERT_EQ(cut(together, text), cut(apart, text)) << quote(text);
+  }
+}
+
+TEST(SplitPattern, BeginsPretokensAtMarks) {
+  const std::string mark = "\u2581";
+  EXPECT_EQ(cut(std::vector{mark_pattern(mark, true)}, "a\u2581\u2581b\u2581"), "a|\u2581|\u2581b|\u2581");
+  EXPECT_EQ(cut(std::vector{mark_pattern(mark, false)}, "a\u2581\u2581b\u2581"), "a|\u2581\u2581b|\u2581");
+  EXPECT_EQ(cut(std::vector{mark_pattern(mark, true), digits_pattern(true)}, "\u2581a1\u25812"),
+            "\u2581a|1|\u2581|2");
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,74 @@
+#include "libcore/threads/beside.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace megalith {
+namespace {
+
+// The work ends only when the owner goes on, and the owner only when the work does.
+TEST(Beside, WorksWhileItsOwnerDoes) {
+  std::promise<void> owner, worker;
+  Beside work([&] {
+    owner.get_future().wait();
+    worker.set_value();
+  });
+  owner.set_value();
+  worker.get_future().wait();
+  work.wait();
+}
+
+TEST(Beside, RethrowsWhatTheWorkThrew) {
+  Beside work([] { throw std::out_of_range("here"); });
+  EXPECT_THROW(work.wait(), std::out_of_range);
+  EXPECT_NO_THROW(Beside([] { throw std::out_of_range("nobody waits"); }));
+}
+
+TEST(Beside, IsOverWhenItIsDestroyed) {
+  std::atomic<bool> done = false;
+  {
+    const Beside work([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      done = true;
+    });
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(RunBeside, GivesEachShareToAThreadOfItsOwn) {
+  for (const size_t shares : {0, 1, 2, 9}) {
+    std::vector<std::thread::id> threads(shares);
+    std::atomic<size_t> waiting = shares;
+    run_beside(shares, [&](size_t i) {
+      threads[i] = std::this_thread::get_id();
+      --waiting;
+      while (waiting > 0) std::this_thread::yield();  // until all have begun
+    });
+    if (shares > 0) {
+      EXPECT_EQ(threads[0], std::this_thread::get_id());
+    }
+    std::sort(threads.begin(), threads.end());
+    EXPECT_EQ(std::unique(threads.begin(), threads.end()), threads.end());
+  }
+}
+
+TEST(RunBeside, RethrowsWhenAllHaveEnded) {
+  std::atomic<int> ended = 0;
+  EXPECT_THROW(run_beside(4,
+                          [&](size_t i) {
+                            ++ended;
+                            if (i == 2) throw std::out_of_range("share 2");
+                          }),
+               std::out_of_range);
+  EXPECT_EQ(ended, 4);
+}
+
+}  // namespace
+}  // namespace megalith
