@@ -79,7 +79,7 @@ Accelerator device(const Record& r) {
                                  {"B200-SXM", "B200"}})
     if (gpu.starts_with(from)) gpu = to + gpu.substr(std::string(from).size());
   Accelerator out = find_accelerator(gpu);
-  // Where the source is silent: rented A100 machines mostly have 400 Gbit/s for eight devices.
+  // Assumed where the source is silent: 400 Gbit/s for eight devices.
   constexpr double kRentedA100 = 50e9 / 8;
   if (out.name.starts_with("A100") || out.name.starts_with("A800")) out.network_bandwidth = kRentedA100;
   if (const double gbps = number(r, "nic_gbps"); gbps > 0) out.network_bandwidth = gbps * 1e9 / 8;
@@ -101,7 +101,7 @@ Schedule schedule(const std::string& features) {
   return Schedule::kOneForwardOneBackward;
 }
 
-/// What each code base does, from its sources and papers; nothing here was fitted.
+/// What each code base does. docs/planner.md says which of it was read in sources and which is assumed.
 Software software(const Record& r) {
   const std::string &framework = text(r, "framework"), &kernel = text(r, "attn_kernel"),
                     &features = text(r, "features");
@@ -135,9 +135,9 @@ Software software(const Record& r) {
     s.attention = AttentionKernel::kFlash1;
     s.gradient_bytes = 2;
     s.fused_gradients = false;
-    s.step_copy_bytes = 12;  // flat gradients in 16 bits and in fp32, parameters to broadcast, AdamW's own
+    s.step_copy_bytes = 12;  // assumed: flat gradients twice, AdamW's own
     s.fused_activation = false;
-  } else if (framework == "llm-foundry/FSDP") {  // norms with casts around them, GELU a kernel of PyTorch's
+  } else if (framework == "llm-foundry/FSDP") {  // assumed: norms between casts
     s.gradient_bytes = 2;
     s.fused_cross_entropy = true;
     s.fused_gradients = false;

@@ -109,8 +109,8 @@ std::span<const CoefficientInfo> coefficient_table() {
 }
 
 const Coefficients& fitted_coefficients() {
-  static const Coefficients kFit = fit();
-  return kFit;
+  static const Coefficients all_runs = fit();
+  return all_runs;
 }
 
 Coefficients read_coefficients(const std::string& path, const Coefficients& fitted) {

@@ -87,8 +87,9 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
       {"network bandwidth", &Accelerator::network_bandwidth}};
   std::vector<Sensitivity> out;
   if (plans.empty()) return out;
-  for (const auto& [what, rate] : kRates) {
-    Sensitivity s{.what = what};
+  for (const auto& entry : kRates) {
+    Sensitivity s{.what = entry.first};
+    const auto rate = entry.second;
     const auto look = [&](double factor, double& seconds, int& winner) {
       PlanProblem changed = with(p, rate, factor);
       if (rate == &Accelerator::half_flops) {  // the power limit stays where it is

@@ -16,7 +16,6 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
       return std::min(total, warmup + 1);
     }
     case Schedule::kZeroBubble:
-      return std::min(total, c.chunks * static_cast<double>(c.pipeline));
     case Schedule::kZeroBubbleV:
       return std::min(total, c.chunks * static_cast<double>(c.pipeline));
     case Schedule::kVHalf:

@@ -239,11 +239,17 @@ const char* precision_text(Precision p) {
   return "";
 }
 
+/// A figure with nine digits: what is left of it is the same on every machine, whatever its mathematical
+/// library rounds.
+Json figure(double value) {
+  return parse_double(format_scientific(value, 8)).value_or(value);
+}
+
 Json plan_object(const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   Json memory = Json::object(), time = Json::object(), entry = Json::object(), layers = Json::array();
-  for (const BillColumn& column : kBill) memory.set(column.name, column.value(plan.memory.bill));
-  for (const TimeColumn& column : kTime) time.set(column.name, plan.time.*column.value);
+  for (const BillColumn& column : kBill) memory.set(column.name, figure(column.value(plan.memory.bill)));
+  for (const TimeColumn& column : kTime) time.set(column.name, figure(plan.time.*column.value));
   for (int stage = 0; stage < c.pipeline; ++stage) layers.push_back(stage_layers(p, c, stage));
   const Interval range = interval(p, plan.time.total());
   entry.set("tensor", c.tensor);
@@ -259,13 +265,13 @@ Json plan_object(const PlanProblem& p, const Plan& plan) {
   entry.set("recompute", recompute_text(c));
   entry.set("memory_stage", plan.memory.stage);
   entry.set("memory_bytes", std::move(memory));
-  entry.set("step_seconds", plan.time.total());
-  entry.set("step_seconds_low", range.low);
-  entry.set("step_seconds_high", range.high);
+  entry.set("step_seconds", figure(plan.time.total()));
+  entry.set("step_seconds_low", figure(range.low));
+  entry.set("step_seconds_high", figure(range.high));
   entry.set("time_seconds", std::move(time));
   entry.set("bottleneck", bottleneck(p, plan));
-  entry.set("tokens_per_second", plan.tokens_per_second(p));
-  entry.set("mfu", model_flops_utilisation(p, c, plan.time.total()));
+  entry.set("tokens_per_second", figure(plan.tokens_per_second(p)));
+  entry.set("mfu", figure(model_flops_utilisation(p, c, plan.time.total())));
   entry.set("options", launch_options(p, c));
   return entry;
 }
@@ -284,7 +290,7 @@ Json rejected_object(const SearchResult& r) {
 Json closest_object(const Report& r) {
   const Plan& plan = *r.result.closest;
   Json out = plan_object(r.problem, plan);
-  out.set("lacking_bytes", plan.memory.bill.needed() - usable_memory(r.problem));
+  out.set("lacking_bytes", figure(plan.memory.bill.needed() - usable_memory(r.problem)));
   return out;
 }
 
@@ -351,8 +357,8 @@ std::string plan_json(const Report& r) {
   for (const Plan& plan : r.front) front.push_back(plan_object(p, plan));
   for (const Sensitivity& s : r.sensitivities) {
     Json entry = Json::object();
-    entry.set("step_seconds_10_less", s.less);
-    entry.set("step_seconds_10_more", s.more);
+    entry.set("step_seconds_10_less", figure(s.less));
+    entry.set("step_seconds_10_more", figure(s.more));
     entry.set("fastest_plan_10_less", s.winner_less + 1);
     entry.set("fastest_plan_10_more", s.winner_more + 1);
     sensitivities.set(s.what, std::move(entry));

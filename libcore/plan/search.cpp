@@ -130,7 +130,8 @@ class Search {
         fixed_.last_layers)
       return true;
     const double mean = static_cast<double>(p_.model.layers) / pipeline;
-    return (p_.model.layers + pipeline - 1) / pipeline <= kMostIdle * mean;
+    const int slowest = (p_.model.layers + pipeline - 1) / pipeline;
+    return slowest <= kMostIdle * mean;
   }
 
   /// Chunks that cut the layers evenly, or, with the embedding and the head counted as a layer each, the sum.

@@ -89,7 +89,8 @@ TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
              R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096,
                  "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
                  "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
-                 "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false, "rope_theta": 500000.0})");
+                 "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false,
+                 "rope_theta": 500000.0})");
   const CommandResult result =
       run_command(app("autoplan") + " --cluster " + (folder / "cluster.yaml") + " --hf " +
                   (folder / "config.json") + " --global-batch-size 128 --json --top 1");

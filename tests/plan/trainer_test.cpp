@@ -40,7 +40,8 @@ TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
   parallel.data = parallel.world = parallel.local_world = 1;
   const TrainerAnswer answer = ask_trainer(p, c);
   ASSERT_TRUE(answer.rank) << answer.refusal;
-  EXPECT_EQ(answer.rank->bill.allocated(), static_cast<double>(run_memory(p.model, parallel, train).total()));
+  EXPECT_EQ(answer.rank->bill.allocated(),
+            static_cast<double>(run_memory({p.model, parallel, train}).total()));
 }
 
 // The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
