@@ -83,10 +83,10 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   constexpr int kMostPieces = 1500;
   const int64_t most = std::max<int64_t>(c.pipeline, kMostPieces / (2 * c.pipeline * c.chunks));
-  const std::vector<Piece> pieces = play_pipeline(p, plan, most);
+  const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, most);
   double end = 0;
   int shown = 0;
-  for (const Piece& piece : pieces) {
+  for (const TimelinePiece& piece : pieces) {
     end = std::max(end, piece.end);
     shown = std::max(shown, piece.step.microbatch + 1);
   }
@@ -99,7 +99,7 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     if (c.pipeline <= 32 || stage % 4 == 0)
       out << "<text x=" << kLeft - 6 << " y=" << stage * row + std::min(row, 13) << " class=r>" << stage
           << "</text>";
-  for (const Piece& piece : pieces) {
+  for (const TimelinePiece& piece : pieces) {
     const bool forward = piece.step.kind == Step::kForward;
     const int light = 72 - 30 * piece.step.chunk / std::max(c.chunks, 1);
     out << "<rect x=" << pixels(kLeft + scale * piece.begin) << " y=" << piece.stage * row

@@ -133,7 +133,8 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
   Fixed& fixed = request.fixed;
   fixed.first_layers = command.parallel.first_layers;
   fixed.last_layers = command.parallel.last_layers;
-  for (const std::string& word : command.parallel.pipeline_layers) {
+  const std::vector<std::string>& given = command.parallel.pipeline_layers;
+  for (const std::string& word : given.empty() ? given : split(join(given, ","), ',')) {
     const auto layers = parse_int(word);
     if (!layers || *layers < 1)
       fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers");
@@ -263,11 +264,11 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   }
   const PlanOptions& plan = command.plan;
   if (!plan.verify_log.empty()) {
-    const RunLog log = read_run_log(plan.verify_log);
+    const MegatronLog log = read_run_log(plan.verify_log);
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
   }
   if (!plan.anchor.empty()) {
-    const RunLog log = read_run_log(plan.anchor);
+    const MegatronLog log = read_run_log(plan.anchor);
     own = anchored(log, logged_run(log, problem, plan.anchor));
     problem.coefficients = &own;
   }

@@ -19,7 +19,7 @@ std::optional<double> number_after(std::string_view line, std::string_view label
 }
 
 /// "  hidden_size ......................... 4096".
-void take_argument(std::string_view line, RunLog& log) {
+void take_argument(std::string_view line, MegatronLog& log) {
   const size_t dots = line.find(" ..");
   if (dots == line.npos) return;
   const size_t end = line.find_first_not_of('.', dots + 1);
@@ -37,7 +37,7 @@ void most(std::optional<double>& value, std::optional<double> megabytes) {
 
 class Arguments {
  public:
-  Arguments(const RunLog& log, const std::string& path) : log_(log), path_(path) {}
+  Arguments(const MegatronLog& log, const std::string& path) : log_(log), path_(path) {}
   int number(const char* name, int otherwise) const {
     const auto at = log_.arguments.find(name);
     if (at == log_.arguments.end() || at->second == "None") return otherwise;
@@ -56,7 +56,7 @@ class Arguments {
   }
 
  private:
-  const RunLog& log_;
+  const MegatronLog& log_;
   const std::string& path_;
 };
 
@@ -90,8 +90,8 @@ std::string compared(const char* what, double predicted, double measured, const 
 
 }  // namespace
 
-RunLog read_run_log(const std::string& path) {
-  RunLog log;
+MegatronLog read_run_log(const std::string& path) {
+  MegatronLog log;
   std::vector<double> steps;
   for (const std::string& line : split(read_file(path), '\n')) {
     take_argument(line, log);
@@ -108,7 +108,7 @@ RunLog read_run_log(const std::string& path) {
   return log;
 }
 
-LoggedRun logged_run(const RunLog& log, const PlanProblem& base, const std::string& path) {
+LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std::string& path) {
   const Arguments in(log, path);
   LoggedRun run{base, {}};
   PlanProblem& p = run.problem;
@@ -133,7 +133,7 @@ LoggedRun logged_run(const RunLog& log, const PlanProblem& base, const std::stri
   return run;
 }
 
-std::string verify_text(const RunLog& log, const LoggedRun& run) {
+std::string verify_text(const MegatronLog& log, const LoggedRun& run) {
   const Plan plan = make_plan(run.problem, run.candidate);
   std::string out = compared("step", plan.time.total(), log.seconds, "s", 1);
   const MemoryBill& bill = plan.memory.bill;
@@ -142,7 +142,7 @@ std::string verify_text(const RunLog& log, const LoggedRun& run) {
   return out;
 }
 
-Coefficients anchored(const RunLog& log, const LoggedRun& run) {
+Coefficients anchored(const MegatronLog& log, const LoggedRun& run) {
   const Coefficients& base = *run.problem.coefficients;
   const auto scaled = [&](double factor) {
     Coefficients k = base;

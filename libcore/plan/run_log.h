@@ -9,28 +9,28 @@
 namespace megalith {
 
 /// What Megatron-LM's training log says about a run.
-struct RunLog {
+struct MegatronLog {
   std::map<std::string, std::string> arguments;  // its table of arguments, by name with "_"
   double seconds = 0;                            // median of a step; the first fifth of the steps is left out
   std::optional<double> allocated, reserved;     // bytes, the most that it printed
 };
 
 /// Reads a log. kNoInput; kData when it holds no "elapsed time per iteration (ms)".
-RunLog read_run_log(const std::string& path);
+MegatronLog read_run_log(const std::string& path);
 
 /// The logged run: `base` with the shape, the cut and the batch that the log's arguments name.
 struct LoggedRun {
   PlanProblem problem;
   Candidate candidate;
 };
-LoggedRun logged_run(const RunLog&, const PlanProblem& base, const std::string& path);
+LoggedRun logged_run(const MegatronLog&, const PlanProblem& base, const std::string& path);
 
 /// Predicted against measured, a line for each figure that the log has.
-std::string verify_text(const RunLog&, const LoggedRun&);
+std::string verify_text(const MegatronLog&, const LoggedRun&);
 
 /// Coefficients with which the logged run is predicted as it was measured: rates of products and of memory
 /// are scaled by one factor, within their bounds; communication stays. kUsage when the factor would leave the
 /// bounds.
-Coefficients anchored(const RunLog&, const LoggedRun&);
+Coefficients anchored(const MegatronLog&, const LoggedRun&);
 
 }  // namespace megalith

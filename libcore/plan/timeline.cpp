@@ -20,10 +20,10 @@ class Player {
       orders_.push_back(plan_pipeline(stage, c_.pipeline, c_.chunks, microbatches, c_.pipeline));
   }
 
-  std::vector<Piece> play() {
+  std::vector<TimelinePiece> play() {
     std::vector<size_t> next(orders_.size(), 0);
     std::vector<double> free(orders_.size(), 0);
-    std::vector<Piece> out;
+    std::vector<TimelinePiece> out;
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t stage = 0; stage < orders_.size(); ++stage)
@@ -31,7 +31,7 @@ class Player {
           const Step& step = orders_[stage][next[stage]];
           const double ready = needed(static_cast<int>(stage), step);
           if (ready == kNever) break;
-          Piece piece{static_cast<int>(stage), step, std::max(ready, free[stage]), 0};
+          TimelinePiece piece{static_cast<int>(stage), step, std::max(ready, free[stage]), 0};
           piece.end = free[stage] = piece.begin + seconds(piece.stage, step);
           done(piece);
           out.push_back(piece);
@@ -72,7 +72,7 @@ class Player {
     return whole / c_.chunks - layers * (price_.forward + price_.forward_comm) +
            (head ? (1 - kForwardOfHead) * price_.head : 0);
   }
-  void done(const Piece& piece) {
+  void done(const TimelinePiece& piece) {
     auto& times = piece.step.kind == Step::kForward ? forward_ : backward_;
     times[place(piece.stage, piece.step.chunk, piece.step.microbatch)] = piece.end;
   }
@@ -87,16 +87,16 @@ class Player {
 
 }  // namespace
 
-std::vector<Piece> play_pipeline(const PlanProblem& p, const Plan& plan, int64_t microbatches) {
+std::vector<TimelinePiece> play_pipeline(const PlanProblem& p, const Plan& plan, int64_t microbatches) {
   const Candidate& c = plan.candidate;
   int64_t count = std::min(microbatches, c.microbatches);
   if (c.chunks > 1) count = std::max<int64_t>(c.pipeline, count / c.pipeline * c.pipeline);  // whole groups
   return Player(p, plan, static_cast<int>(count)).play();
 }
 
-std::string chrome_trace(const std::vector<Piece>& pieces) {
+std::string chrome_trace(const std::vector<TimelinePiece>& pieces) {
   Json events = Json::array(), root = Json::object();
-  for (const Piece& piece : pieces) {
+  for (const TimelinePiece& piece : pieces) {
     Json event = Json::object();
     event.set("name", concat(piece.step));
     event.set("cat", piece.step.kind == Step::kForward ? "forward" : "backward");

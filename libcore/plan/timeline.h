@@ -9,7 +9,7 @@
 namespace megalith {
 
 /// One piece of work of a pipeline stage.
-struct Piece {
+struct TimelinePiece {
   int stage = 0;
   Step step;
   double begin = 0, end = 0;  // seconds from the step's begin
@@ -18,9 +18,9 @@ struct Piece {
 /// The pipeline of a step of `plan` played through: 1F1B or its interleaving in the order that the trainer
 /// takes (train/schedule.h), each piece as long as the time model says, waiting for what it needs from its
 /// neighbours. Of at most `microbatches` microbatches.
-std::vector<Piece> play_pipeline(const PlanProblem&, const Plan&, int64_t microbatches);
+std::vector<TimelinePiece> play_pipeline(const PlanProblem&, const Plan&, int64_t microbatches);
 
 /// For chrome://tracing and Perfetto: one complete event a piece, stages as threads.
-std::string chrome_trace(const std::vector<Piece>&);
+std::string chrome_trace(const std::vector<TimelinePiece>&);
 
 }  // namespace megalith

@@ -12,6 +12,7 @@ namespace {
 /// What the trainer has no option for; empty: nothing.
 std::string without_option(const PlanProblem& p, const Candidate& c) {
   if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
+  if (c.sharding == Sharding::kParameters) return "ZeRO-3";
   if (c.recompute == Recomputed::kNormAct || c.recompute == Recomputed::kProducts)
     return "this kind of recomputation";
   if (c.chunks > 1 && p.model.layers % (c.pipeline * c.chunks) != 0) return "uneven interleaved pipelines";

@@ -37,11 +37,11 @@ std::string megatron_log(const std::string& milliseconds) {
   return text;
 }
 
-TEST(RunLog, ReadsTheCutTheTimeAndTheMemory) {
+TEST(MegatronLog, ReadsTheCutTheTimeAndTheMemory) {
   const test::TempDir folder;
   const std::string path = folder / "run.log";
   write_file(path, megatron_log("2500.0"));
-  const RunLog log = read_run_log(path);
+  const MegatronLog log = read_run_log(path);
   EXPECT_DOUBLE_EQ(log.seconds, 2.5);
   EXPECT_DOUBLE_EQ(*log.allocated, 60000.5 * 1024 * 1024);
   EXPECT_DOUBLE_EQ(*log.reserved, 63000.0 * 1024 * 1024);
@@ -56,14 +56,14 @@ TEST(RunLog, ReadsTheCutTheTimeAndTheMemory) {
   EXPECT_NE(text.find("most reserved: predicted"), std::string::npos) << text;
 }
 
-TEST(RunLog, AnAnchoredModelPredictsTheRunAsItWas) {
+TEST(MegatronLog, AnAnchoredModelPredictsTheRunAsItWas) {
   const test::TempDir folder;
   const std::string path = folder / "run.log";
   write_file(path, megatron_log("2500.0"));
   const LoggedRun plain = logged_run(read_run_log(path), gpt_22b(64), path);
   const double predicted = make_plan(plain.problem, plain.candidate).time.total();
   write_file(path, megatron_log(std::to_string(1.2e3 * predicted)));
-  const RunLog log = read_run_log(path);
+  const MegatronLog log = read_run_log(path);
   LoggedRun run = logged_run(log, gpt_22b(64), path);
   const Coefficients k = anchored(log, run);
   run.problem.coefficients = &k;
@@ -72,7 +72,7 @@ TEST(RunLog, AnAnchoredModelPredictsTheRunAsItWas) {
   EXPECT_THROW(anchored(read_run_log(path), plain), Error);
 }
 
-TEST(RunLog, RefusesWhatIsNoLog) {
+TEST(MegatronLog, RefusesWhatIsNoLog) {
   const test::TempDir folder;
   write_file(folder / "other.txt", "nothing here\n");
   EXPECT_THROW(read_run_log(folder / "other.txt"), Error);

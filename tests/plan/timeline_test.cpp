@@ -19,9 +19,9 @@ Plan priced(const PlanProblem& p, Candidate c) {
   return make_plan(p, c);
 }
 
-double end_of(const std::vector<Piece>& pieces) {
+double end_of(const std::vector<TimelinePiece>& pieces) {
   double end = 0;
-  for (const Piece& piece : pieces) end = std::max(end, piece.end);
+  for (const TimelinePiece& piece : pieces) end = std::max(end, piece.end);
   return end;
 }
 
@@ -34,7 +34,7 @@ TEST(Timeline, AgreesWithTheTimeModel) {
     const Plan plan = priced(p, c);
     const StepTime& t = plan.time;
     const double closed = t.compute + t.recompute + t.tensor_comm + t.bubble;
-    const std::vector<Piece> pieces = play_pipeline(p, plan, plan.candidate.microbatches);
+    const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, plan.candidate.microbatches);
     EXPECT_EQ(static_cast<int64_t>(pieces.size()), 2 * c.pipeline * c.chunks * plan.candidate.microbatches);
     // Interleaved, and with a head on one stage, stages wait a little more than the closed form counts.
     EXPECT_NEAR(end_of(pieces) / closed, 1, c.chunks > 1 ? 0.08 : 0.03) << c.pipeline << ' ' << c.chunks;
@@ -43,8 +43,9 @@ TEST(Timeline, AgreesWithTheTimeModel) {
 
 TEST(Timeline, StagesDoOneThingAtATime) {
   const PlanProblem p = gpt_22b(64);
-  std::vector<Piece> pieces = play_pipeline(p, priced(p, {.tensor = 8, .pipeline = 8, .chunks = 3}), 8);
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+  std::vector<TimelinePiece> pieces =
+      play_pipeline(p, priced(p, {.tensor = 8, .pipeline = 8, .chunks = 3}), 8);
+  std::sort(pieces.begin(), pieces.end(), [](const TimelinePiece& a, const TimelinePiece& b) {
     return std::tie(a.stage, a.begin) < std::tie(b.stage, b.begin);
   });
   for (size_t i = 1; i < pieces.size(); ++i)
