@@ -1,16 +1,13 @@
 #include "libcore/model/param_store.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <map>
-#include <numbers>
 #include <span>
 #include <vector>
 
-#include "libcore/base/random.h"
 #include "libcore/model/ctx.h"
+#include "libcore/ops/normal_numbers.h"
 
 namespace megalith {
 namespace {
@@ -81,43 +78,6 @@ uint64_t hash(std::string_view text) {
   return sum;
 }
 
-/// Elements 4 * block .. 4 * block + 3 of a parameter's stream of standard normal numbers.
-std::array<double, 4> normal_block(uint64_t seed, uint64_t name, uint64_t block) {
-  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
-  const auto high = [](uint64_t x) { return static_cast<uint32_t>(x >> 32); };
-  const std::array<uint32_t, 4> bits =
-      philox({low(block), high(block), high(name), high(seed)}, {low(seed), low(name)});
-  std::array<double, 4> out{};
-  for (size_t pair = 0; pair < 4; pair += 2) {
-    const double u = (bits[pair] + 1.0) / 0x1p32;  // in (0, 1]
-    const double radius = std::sqrt(-2 * std::log(u));
-    const double angle = 2 * std::numbers::pi * bits[pair + 1] / 0x1p32;
-    out[pair] = radius * std::cos(angle);
-    out[pair + 1] = radius * std::sin(angle);
-  }
-  return out;
-}
-
-/// Standard normal numbers of the global elements [first, first + count), times std.
-struct NormalRun {
-  uint64_t seed, name;
-  double std;
-  int64_t first;
-
-  void fill(std::span<float> out) const {
-    const auto count = static_cast<int64_t>(out.size());
-    const int64_t begin = first / 4, end = (first + count + 3) / 4;
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static)
-#endif
-    for (int64_t block = begin; block < end; ++block) {
-      const std::array<double, 4> four = normal_block(seed, name, static_cast<uint64_t>(block));
-      for (int64_t i = std::max(first, 4 * block); i < std::min(first + count, 4 * block + 4); ++i)
-        out[static_cast<size_t>(i - first)] = static_cast<float>(std * four[static_cast<size_t>(i % 4)]);
-    }
-  }
-};
-
 /// A parameter's local values; zero beyond the global tensor.
 std::vector<float> initial_values(const Param& param, uint64_t seed) {
   std::vector<float> values(static_cast<size_t>(param.local.elements()), 0.0f);
@@ -134,7 +94,7 @@ std::vector<float> initial_values(const Param& param, uint64_t seed) {
     if (param.init.kind == Init::kConstant)
       std::fill(run.begin(), run.end(), param.init.value);
     else
-      NormalRun{seed, name, param.init.value, first}.fill(run);
+      NormalNumbers{.seed = seed, .stream = name, .std = param.init.value}.fill(run, first);
   }
   return values;
 }

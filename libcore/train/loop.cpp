@@ -77,7 +77,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, con
 void require_memory(const RunShape& run, const Backend& backend, int ranks_here) {
   const RunMemory own = run_memory(run);
   const std::string first = own.text();
-  // Of several machines each checks what it holds, as if its ranks were like the first.
+  // Of several machines the first one is checked, as if all ranks on it were like rank 0.
   const size_t all = ranks_here == run.parallel.world ? memory_of_all_ranks(run)
                                                       : own.total() * static_cast<size_t>(ranks_here);
   const auto bytes = [](size_t n) { return format_bytes(static_cast<double>(n)); };

@@ -64,9 +64,9 @@ void each_part(ConstView value, Stream* stream, const Take& take) {
 }
 
 /// The ranks of one commit: work is done by one or by all, and fails on all when it fails on one.
-class Team {
+class CommitRanks {
  public:
-  Team(Communicator* comm, Stream* stream) : comm_(comm), stream_(stream) {}
+  CommitRanks(Communicator* comm, Stream* stream) : comm_(comm), stream_(stream) {}
   int rank() const { return comm_ ? comm_->rank() : 0; }
   int size() const { return comm_ ? comm_->size() : 1; }
 
@@ -158,23 +158,23 @@ void CheckpointWriter::commit(const WriteTensors& write, const Look& look) {
 }
 
 void CheckpointWriter::commit_with(const Ranks& ranks, const WriteTensors& write, const Look& look) {
-  Team team(ranks.comm, ranks.stream);
+  CommitRanks group(ranks.comm, ranks.stream);
   const std::string folder = concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);
   Index own{.iteration = iteration_, .tensors = {}, .files = {}};
   try {
-    team.first([&] {
+    group.first([&] {
       make_root(root_);
       remove_leftovers(root_);
       make_directories(folder);
     });
-    team.all([&] {
+    group.all([&] {
       own.tensors = write(folder);
-      if (team.rank() > 0) write_file(folder + "/" + part_name(team.rank()), dump_index(own));
+      if (group.rank() > 0) write_file(folder + "/" + part_name(group.rank()), dump_index(own));
     });
-    team.first([&] { publish(folder, team.size(), std::move(own), look); });
+    group.first([&] { publish(folder, group.size(), std::move(own), look); });
   } catch (const Error&) {
     std::error_code ignored;
-    if (team.rank() == 0) fs::remove_all(folder, ignored);
+    if (group.rank() == 0) fs::remove_all(folder, ignored);
     throw;
   }
 }
