@@ -73,8 +73,7 @@ struct ParallelConfig {
       "Cut the optimizer state over the data-parallel ranks (--sharding stage1).");
     v("sharding", sharding,
       "What is cut over the data-parallel ranks: stage1 the optimizer state (ZeRO-1), stage2 the gradients "
-      "too "
-      "(needs pipeline-model-parallel-size 1); stage3 is refused.");
+      "too (needs pipeline-model-parallel-size 1); stage3 is refused.");
     v("ddp-bucket-size", bucket_size,
       "Parameters whose gradients are reduced over the data-parallel ranks in one call.", at_least(1),
       default_text("max(40 million, 1 million * data-parallel ranks); with --sharding stage2 one layer's"));

@@ -57,6 +57,32 @@ TEST(Fields, AreReadFromJsonUnderAliasesAndAmongStrangers) {
   EXPECT_EQ(model.experts, std::nullopt);
 }
 
+struct Count {
+  int count = 0;
+  template <class V>
+  void fields(V&& v) {
+    v("count", count, "How many.", between(1, 8), word_value("all", -1), word_value("half", -2));
+  }
+};
+
+TEST(Fields, TakeAWordForANumber) {
+  Count c;
+  Problems problems;
+  const Field field = fields_of(c)[0];
+  set_field(field, std::vector<std::string>{"half"}, "--count", problems);
+  EXPECT_EQ(c.count, -2);
+  set_field(field, std::vector<std::string>{"3"}, "--count", problems);
+  EXPECT_EQ(c.count, 3);
+  set_field(field, Json("all"), "args.json: count", problems);
+  EXPECT_EQ(c.count, -1);
+  EXPECT_TRUE(problems.empty());
+  set_field(field, std::vector<std::string>{"-1"}, "--count", problems);
+  set_field(field, std::vector<std::string>{"most"}, "--count", problems);
+  EXPECT_EQ(problems.list(),
+            (std::vector<std::string>{"--count -1: wanted between 1 and 8",
+                                      "--count \"most\": wanted an integer or all or half"}));
+}
+
 TEST(Fields, RefuseJsonThatDoesNotFit) {
   ModelConfig model;
   try {
