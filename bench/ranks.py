@@ -4,7 +4,7 @@ rank and step, layouts in turns with the one-rank run beside them. A figure is t
 of tokens per second to that of the run just before it; the first steps of a run are left out. Markdown, ready for
 docs/benchmarks.md.
 
-  bench/ranks.py [--bin build/release/bin] [--turns 5] [--steps 4] [--only NAME,NAME]"""
+  bench/ranks.py [--bin build/release/bin] [--turns 5] [--steps 4] [--only "NAME;NAME"]"""
 import argparse
 import json
 import os
@@ -26,8 +26,9 @@ LAYOUTS = {
     "DP 2, ZeRO-2": (2, 1, 4, 8, "--sharding stage2"),
     "TP 2": (2, 1, 4, 4, "--tensor-model-parallel-size 2"),
     "TP 2, SP": (2, 1, 4, 4, "--tensor-model-parallel-size 2 --sequence-parallel"),
-    "PP 2, 8 microbatches": (2, 1, 1, 8, "--pipeline-model-parallel-size 2 --pipeline-layers 7,5"),
-    "DP 8": (8, 1, 1, 8, ""),
+    # The head costs as much as six layers.
+    "PP 2, 8 microbatches": (2, 1, 1, 8, "--pipeline-model-parallel-size 2 --pipeline-layers 9,3"),
+    "DP 8, ZeRO-1": (8, 1, 1, 8, "--use-distributed-optimizer"),
 }
 REFERENCE = "1 rank x 2 threads"
 
