@@ -17,7 +17,6 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -112,15 +111,14 @@ class Children {
 }  // namespace
 
 int run_server_ranks(const ServerRanks& ranks, const std::string& program,
-                     const std::vector<std::string>& arguments) {
-  const StopSignal stop;
+                     const std::vector<std::string>& arguments, const StopSignal& stop) {
   Children children(ranks);
   for (int local = 0; local < ranks.count; ++local)
     children.add(local, start(program, arguments, environment_of(ranks, local)));
   bool passed_on = false;
   while (children.any()) {
     if (stop.asked() && !passed_on) {
-      children.signal(stop.number());
+      children.signal(stop.number() == SIGINT ? SIGTERM : stop.number());
       passed_on = true;
     }
     children.look();

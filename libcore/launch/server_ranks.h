@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "libcore/io/stop_signal.h"
+
 namespace megalith {
 
 /// In the environment of a rank that run_server_ranks() started.
@@ -18,10 +20,11 @@ struct ServerRanks {
 };
 
 /// Runs `program` with `arguments` (its name first) once for each rank, told of its place by the variables
-/// that torchrun sets, and waits for all. SIGTERM, SIGINT and SIGUSR1 are passed on. When a rank fails, the
+/// that torchrun sets, and waits for all. What `stop` is asked for is passed on, SIGINT as SIGTERM: a
+/// terminal gives it to the ranks as well, and a second one would end them at once. When a rank fails, the
 /// others have ten seconds to end by themselves. Returns 0, or the exit code of the first that failed; 75
 /// when a signal ended it.
 int run_server_ranks(const ServerRanks&, const std::string& program,
-                     const std::vector<std::string>& arguments);
+                     const std::vector<std::string>& arguments, const StopSignal& stop);
 
 }  // namespace megalith

@@ -73,33 +73,40 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, con
   return ours;
 }
 
+/// Bytes of the run's ranks on this machine. Of several machines the first one is looked at, as if all ranks
+/// on it were like rank 0.
+size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
+  if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
+  size_t sum = 0;
+  for (const ModelRank& rank : ranks) sum += rank.memory.total();
+  return sum * static_cast<size_t>(run.parallel.data);
+}
+
 /// A device of its own refuses by itself what it has no memory for.
-void require_memory(const RunShape& run, const Backend& backend, int ranks_here) {
-  const RunMemory own = run_memory(run);
-  const std::string first = own.text();
-  // Of several machines the first one is checked, as if all ranks on it were like rank 0.
-  const size_t all = ranks_here == run.parallel.world ? memory_of_all_ranks(run)
-                                                      : own.total() * static_cast<size_t>(ranks_here);
+void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const Backend& backend,
+                    int ranks_here) {
+  const std::string first = ranks.front().memory.text();
+  const size_t all = bytes_here(run, ranks, ranks_here);
   const auto bytes = [](size_t n) { return format_bytes(static_cast<double>(n)); };
   if (run.parallel.world == 1)
     log("memory known before the run: ", first);
   else
-    log("memory known before the run: rank 0: ", first, "; all ", run.parallel.world, " ranks: ", bytes(all));
+    log("memory known before the run: rank 0: ", first, "; all ", ranks_here, " ranks",
+        ranks_here < run.parallel.world ? " of this machine: " : ": ", bytes(all));
   const auto available = backend.name() == std::string_view("cpu") ? available_memory() : std::nullopt;
   if (available && all > *available)
     fail(ErrorKind::kUsage, "the run needs ", bytes(all), " of memory (",
-         run.parallel.world == 1 ? first : concat(run.parallel.world, " ranks, the first one ", first),
+         run.parallel.world == 1 ? first : concat(ranks_here, " ranks, the first one ", first),
          "), this machine has ", bytes(*available),
          " left; lower --micro-batch-size, give --recompute-granularity full --recompute-method uniform, or "
          "take a smaller model");
 }
 
 /// As Megatron logs it, for each rank of the model.
-void log_parameters(const RunShape& run) {
-  for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
-    for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
-      log(" > number of parameters on (tensor, pipeline) model parallel rank (", tensor, ", ", pipeline,
-          "): ", run_memory(run, {.tensor = tensor, .pipeline = pipeline}).parameters);
+void log_parameters(const std::vector<ModelRank>& ranks) {
+  for (const auto& [at, memory] : ranks)
+    log(" > number of parameters on (tensor, pipeline) model parallel rank (", at.tensor, ", ", at.pipeline,
+        "): ", memory.parameters);
 }
 
 /// Where the figures are kept: the report is drawn from them, so with one they must be somewhere.
@@ -125,8 +132,9 @@ class Run {
     }
     const RunShape shape{config_.model, config_.parallel, config_.train};
     if (leads()) {
-      require_memory(shape, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
-      log_parameters(shape);
+      const std::vector<ModelRank> ranks = memory_of_model(shape);
+      require_memory(shape, ranks, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
+      log_parameters(ranks);
     }
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);

@@ -100,13 +100,14 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   return memory;
 }
 
-size_t memory_of_all_ranks(const RunShape& run) {
-  // Data-parallel ranks are alike.
-  size_t sum = 0;
-  for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline)
-    for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
-      sum += run_memory(run, {.tensor = tensor, .pipeline = pipeline}).total();
-  return sum * static_cast<size_t>(run.parallel.data);
+std::vector<ModelRank> memory_of_model(const RunShape& run) {
+  std::vector<ModelRank> ranks;
+  for (int tensor = 0; tensor < run.parallel.tensor; ++tensor)
+    for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline) {
+      const Coord at{.tensor = tensor, .pipeline = pipeline};
+      ranks.push_back({at, run_memory(run, at)});
+    }
+  return ranks;
 }
 
 std::string RunMemory::text() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/model/measure.h"
 #include "libcore/train/executor.h"
@@ -38,8 +39,12 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be planned so.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// That of all ranks together, for what they share of one machine's memory.
-size_t memory_of_all_ranks(const RunShape&);
+/// That of every rank of the model; data-parallel copies are alike.
+struct ModelRank {
+  Coord at;
+  RunMemory memory;
+};
+std::vector<ModelRank> memory_of_model(const RunShape&);
 
 /// Bytes that this process may still take on this machine: what the system has available, and less if a
 /// control group (a container) sets a limit. Nothing when the system does not say.

@@ -9,29 +9,15 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
-#include "tests/support/files.h"
+#include "tests/apps/program_folder.h"
 
 namespace megalith::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with a model, "model", and a dataset, "set".
-class Faults : public testing::Test {
+class Faults : public ProgramFolder {
  protected:
-  Faults() {
-    fs::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
-    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
-    fs::create_directory(dir_ / "sets");
-    for (const char* end : {".bin", ".idx"})
-      for (const char* prefix : {"set", "sets/a"})
-        fs::copy_file(test_data("data/goldens/mixed") + end, dir_ / (std::string(prefix) + end));
-    write_file(dir_ / "lines.jsonl", "{\"text\": \"1 2 3\"}\n{\"text\": \"4 5\"}\n");
-  }
-  CommandResult run(const std::string& script) const {
-    return run_command("PATH=" + fs::path(app("data")).parent_path().string() + ":$PATH; cd " +
-                       dir_.path().string() + " || exit 9\n" + script);
-  }
   std::vector<std::string> hidden() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(dir_.path()))
@@ -50,7 +36,6 @@ class Faults : public testing::Test {
   const std::string kPreprocess =
       "megalith-preprocess --input lines.jsonl --tokenizer-type NullTokenizer --vocab-size 9 "
       "--output-prefix ";
-  TempDir dir_;
 };
 
 TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {

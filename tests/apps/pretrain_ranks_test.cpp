@@ -168,6 +168,18 @@ TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
       << file("err.0");
 }
 
+// A terminal gives SIGINT to the command and to its ranks, which must not take what the command passes on for
+// a second one.
+TEST_F(PretrainRanks, SaveWhenATerminalInterruptsAllOfThem) {
+  const CommandResult result = run_command(
+      "cd " + dir_.path().string() + "\nsetsid " + app("pretrain") + " " + kModel +
+      "--gpus 0,1 --train-iters 100000 --eval-iters 0 --save s --load s --log-json s.jsonl 2>err & a=$!; " +
+      "until grep -q train " + (dir_ / "s.jsonl") +
+      " 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT -$a; wait $a; echo $?");
+  EXPECT_EQ(result.out, "75\n") << file("err");
+  EXPECT_NE(file("err").find("; saved; run the same command to go on"), std::string::npos) << file("err");
+}
+
 // One that fails ends all, at once, with its name.
 TEST_F(PretrainRanks, EndWithTheOneThatFails) {
   const std::filesystem::path folder = dir_.path();

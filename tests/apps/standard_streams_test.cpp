@@ -7,30 +7,19 @@
 
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
-#include "tests/support/files.h"
+#include "tests/apps/program_folder.h"
 
 namespace megalith::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder with a model, "model", and a dataset, "set", and commands there that print.
-class StandardStreams : public testing::Test {
+/// And commands there that print.
+class StandardStreams : public ProgramFolder {
  protected:
   StandardStreams() {
-    fs::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
-    fs::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
-    fs::create_directory(dir_ / "sets");
-    for (const char* end : {".bin", ".idx"})
-      for (const char* prefix : {"set", "sets/a"})
-        fs::copy_file(test_data("data/goldens/mixed") + end, dir_ / (std::string(prefix) + end));
     write_file(dir_ / "line", "Hello\n");
     write_file(dir_ / "ids", "1 2 3\n");
-    write_file(dir_ / "lines.jsonl", "{\"text\": \"1 2 3\"}\n{\"text\": \"4 5\"}\n");
-  }
-  CommandResult run(const std::string& command) const {
-    return run_command("PATH=" + fs::path(app("data")).parent_path().string() + ":$PATH; cd " +
-                       dir_.path().string() + " && " + command);
   }
 
   const std::vector<std::string> kPrinting = {
@@ -59,7 +48,6 @@ class StandardStreams : public testing::Test {
       "megalith-generate --model model --prompt a --max-new-tokens 2 --temperature 0 --json",
       "megalith-pretrain --dump-sample-order --data-path set --seq-length 8 --samples 8 0 0 --split 1,0,0",
   };
-  TempDir dir_;
 };
 
 TEST_F(StandardStreams, AreWrittenOrSaidToBeLost) {

@@ -18,7 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 
 int run(const ServerRanks& ranks, const std::string& script) {
-  return run_server_ranks(ranks, "/bin/sh", {"sh", "-c", script});
+  const StopSignal stop;
+  return run_server_ranks(ranks, "/bin/sh", {"sh", "-c", script}, stop);
 }
 
 TEST(ServerRanks, TellEachItsPlace) {
@@ -43,7 +44,8 @@ TEST(ServerRanks, TellEachItsPlace) {
 TEST(ServerRanks, GiveTheCodeOfTheFirstThatFailed) {
   EXPECT_EQ(run({.count = 2, .world = 2}, "[ $RANK = 0 ] && exit 65; sleep 0.3; exit 75"), 65);
   EXPECT_EQ(run({.count = 2, .world = 2}, "[ $RANK = 0 ] && exit 0; kill -KILL $$"), 75);
-  EXPECT_EQ(run_server_ranks({.count = 1}, "/no/such/program", {"x"}), 74);
+  const StopSignal stop;
+  EXPECT_EQ(run_server_ranks({.count = 1}, "/no/such/program", {"x"}, stop), 74);
 }
 
 TEST(ServerRanks, EndThoseThatGoOnWithoutTheOthers) {
