@@ -222,15 +222,13 @@ void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<G
   totals_.seconds += seconds_since(start);
 }
 
-std::vector<Generated> Generator::run(const Job& job) {
-  const size_t sequences = job.prompts.size() * static_cast<size_t>(job.continuations);
-  std::vector<Generated> out(sequences);
+void Generator::prepare(const Job& job, size_t sequences) {
   int64_t longest = 1;
   for (const std::vector<int32_t>& prompt : job.prompts) {
     if (prompt.empty()) fail(ErrorKind::kInternal, "generation needs at least one token");
     const auto given = static_cast<int64_t>(prompt.size());
     room(given, wanted_tokens(job, given));  // complains before the first is begun
-    longest = std::max(longest, static_cast<int64_t>(prompt.size()));
+    longest = std::max(longest, given);
   }
   longest = std::min(longest, kPromptRows);
   if (!state_ || state_->prompt_rows < longest)
@@ -238,6 +236,12 @@ std::vector<Generated> Generator::run(const Job& job) {
   state_->sampler.emplace(job.sampling);
   state_->slots.resize(std::min(static_cast<size_t>(limits_.batch), sequences));
   for (Slot& slot : state_->slots) slot.prompt.reset();  // of an earlier job
+}
+
+std::vector<Generated> Generator::run(const Job& job) {
+  const size_t sequences = job.prompts.size() * static_cast<size_t>(job.continuations);
+  std::vector<Generated> out(sequences);
+  prepare(job, sequences);
 
   const auto end = [&](const Slot& slot) {
     if (job.on_end) job.on_end(slot.sequence, out[slot.sequence]);

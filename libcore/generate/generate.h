@@ -85,6 +85,8 @@ class Generator {
   };
   std::optional<End> end() const;  // nothing: there are any number
   int64_t room(int64_t prompt, int64_t wanted) const;
+  /// Refuses prompts that leave no room before any is read; memory and a slot for each sequence at a time.
+  void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
   /// Brings the keys and values of the prompt into the slot's cache and the logits after it into the state.
   void read_prompt(Slot&, const Job&, size_t prompt);

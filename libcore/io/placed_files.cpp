@@ -116,27 +116,32 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   file.there.emplace_hint(next, offset, end);
 }
 
+// The ring's free bytes lie between its head and the oldest piece, or, before the head has wrapped, up to the
+// memory's end and then up to the oldest piece: a new piece that does not fit at the end goes to the beginning.
+bool PlacedFiles::finds_room(size_t room) {
+  const size_t all = memory_.as<char>().size();
+  if (pieces_.empty()) {
+    head_ = 0;
+    return room <= all;
+  }
+  const size_t oldest = pieces_.front().place;
+  if (head_ <= oldest) return head_ + room <= oldest;
+  if (head_ + room <= all) return true;
+  if (room > oldest) return false;
+  head_ = 0;
+  return true;
+}
+
 // Pieces leave in the order in which they came; those that nobody has read only when the reader cannot go on.
 bool PlacedFiles::make_room(size_t room) {
-  const size_t all = memory_.as<char>().size();
-  while (true) {
-    if (pieces_.empty()) head_ = 0;
-    const size_t tail = pieces_.empty() ? all : pieces_.front().place;
-    const bool wrapped = !pieces_.empty() && head_ <= tail;
-    if (!wrapped && head_ + room > all && !pieces_.empty()) {
-      if (room <= tail) {
-        head_ = 0;
-        return true;
-      }
-    } else if (head_ + room <= (wrapped ? tail : all)) {
-      return true;
-    }
+  while (!finds_room(room)) {
     if (pieces_.empty()) return false;
     const Piece& first = pieces_.front();
     if (!first.written || first.readers > 0 || (reading_ && first.unread > 0 && !reader_is_stuck()))
       return false;
     pieces_.pop_front();
   }
+  return true;
 }
 
 std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {

@@ -88,6 +88,7 @@ class PlacedFiles final : public PendingFiles {
 
   size_t add(int fd, File file, uint64_t size);
   bool make_room(size_t room);
+  bool finds_room(size_t room);
   bool reader_is_stuck() const { return reading_ && waiting_; }
   Piece* piece_at(size_t file, uint64_t offset);
   static void note(File& file, uint64_t offset, uint64_t bytes);

@@ -119,23 +119,29 @@ bool fits_64_bits(std::string_view digits, bool negative) {
   return result.ec == std::errc() && (!negative || value <= uint64_t{1} << 63);
 }
 
-// simdjson refuses integers beyond 64 bits; ".0" behind them makes them doubles. (Hugging Face's
+bool one_of(std::string_view some, char c) { return some.find(c) != std::string_view::npos; }
+
+/// Whether the digits [at, end) of a JSON text, outside its strings, are an integer beyond 64 bits.
+bool is_long_integer(std::string_view text, size_t at, size_t end) {
+  const bool fraction_or_exponent = at > 0 && one_of(".eE+", text[at - 1]);
+  const bool whole = end == text.size() || !one_of(".eE", text[end]);
+  return end - at >= kLongInteger && whole && !fraction_or_exponent &&
+         !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-');
+}
+
+// simdjson refuses integers beyond 64 bits; with ".0" at their end they are doubles. (Hugging Face's
 // tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 where there is no limit.)
 std::string with_long_integers_as_doubles(std::string_view text) {
-  const auto one_of = [](std::string_view some, char c) { return some.find(c) != std::string_view::npos; };
   std::string out;
   bool in_string = false;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
-    const bool fraction = !out.empty() && one_of(".eE+", out.back());
     out += text.substr(at, end - at);
+    if (!in_string && is_long_integer(text, at, end)) out += ".0";
     const char next = end < text.size() ? text[end] : '\0';
-    if (!in_string && !fraction && end - at >= kLongInteger && !one_of(".eE", next) &&
-        !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-'))
-      out += ".0";
-    if (end < text.size()) out += next;
-    if (in_string && next == '\\' && end + 1 < text.size()) out += text[end + 1];
-    at = end + (in_string && next == '\\' ? 2 : 1);
+    const bool escape = in_string && next == '\\';
+    out += text.substr(end, escape ? 2 : 1);
+    at = end + (escape ? 2 : 1);
     if (next == '"') in_string = !in_string;
   }
   return out;
