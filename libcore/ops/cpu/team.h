@@ -11,7 +11,10 @@ namespace megalith::cpu {
 /// Threads for very short jobs: one token of generation is a hundred products of some ten microseconds.
 /// Unlike a fork and join, nobody is waited for who has not begun: the caller takes blocks itself until none
 /// is left, and a helper that sleeps or is descheduled costs nothing but its share. Helpers spin for some ten
-/// microseconds after a job, then sleep.
+/// microseconds after a job, then sleep. Beside OpenMP's fork and join (GPT-2 of 101M, 2 threads, 12 pairs in
+/// turns, bf16 / int8): 1.02 / 1.03 times the tokens a second where OpenMP's threads spin and nothing else
+/// runs, 1.23 / 1.73 times where they sleep, and 1.85 / 2.33 times, at half the processor time, where another
+/// program has one of the two cores.
 class Team {
  public:
   /// Threads that work, the caller among them; helpers start with the first job. 0: cpu_threads().
