@@ -2,7 +2,6 @@
 #include "tests/train/layouts.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -20,6 +19,7 @@
 #include "libcore/train/loop.h"
 #include "libcore/train/trainer.h"
 #include "tests/support/files.h"
+#include "tests/support/large.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {
@@ -28,6 +28,8 @@ namespace {
 using test::Family;
 using test::kGpt2;
 using test::kLlama;
+using test::kOnlyAmongLargeTests;
+using test::large_tests_wanted;
 using test::Layout;
 using test::layouts;
 using test::shared;
@@ -167,9 +169,8 @@ std::string text_of(const Layout& layout) {
                 enum_name(layout.sharding), ", recompute ", enum_name(layout.recompute));
 }
 
-// MEGALITH_LARGE_TESTS=1 ctest --preset dev -R Layouts.OfEveryKind: some minutes.
 TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
-  if (!std::getenv("MEGALITH_LARGE_TESTS")) GTEST_SKIP() << "set MEGALITH_LARGE_TESTS for the whole matrix";
+  if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
   for (const Family& family : {kGpt2, kLlama})
     for (const Layout& layout : every_layout()) {
       SCOPED_TRACE(std::string(family.name) + ": " + text_of(layout));
