@@ -119,7 +119,9 @@ bool fits_64_bits(std::string_view digits, bool negative) {
   return result.ec == std::errc() && (!negative || value <= uint64_t{1} << 63);
 }
 
-bool one_of(std::string_view some, char c) { return some.find(c) != std::string_view::npos; }
+bool one_of(std::string_view some, char c) {
+  return some.find(c) != std::string_view::npos;
+}
 
 /// Whether the digits [at, end) of a JSON text, outside its strings, are an integer beyond 64 bits.
 bool is_long_integer(std::string_view text, size_t at, size_t end) {
