@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 
+
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/plan/goal.h"
 
 namespace megalith {
 namespace {
@@ -135,10 +137,7 @@ Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
   };
   Inverse out;
   for (int world = 1; world <= p.machine.world; world *= 2) {
-    PlanProblem fewer = p;
-    fewer.machine.world = world;
-    fewer.machine.local_world = std::min(p.machine.local_world, world);
-    if (!exists(fewer)) continue;
+    if (!exists(with_devices(p, world))) continue;
     out.least_devices = world;
     break;
   }

@@ -9,6 +9,7 @@
 #include "libcore/config/config_file.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/file.h"
+#include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/run_log.h"
 #include "libcore/plan/timeline.h"
@@ -207,6 +208,51 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
          "--gradient-accumulation-steps: a plan needs the batch of all ranks; give --global-batch-size");
 }
 
+Coefficients own_coefficients(const PlanOptions& plan, PlanProblem problem) {
+  Coefficients own = fitted_coefficients();
+  problem.coefficients = &own;
+  if (!plan.coefficients.empty()) own = read_coefficients(plan.coefficients, own);
+  std::vector<std::string> runs = plan.anchor.empty() ? std::vector<std::string>{} : std::vector{plan.anchor};
+  for (const std::string& path : plan.calibrations) {
+    const std::string text = read_file(path);
+    if (is_link_log(text))
+      own = with_links(parse_link_log(text, path), problem, path);
+    else if (is_run_log(text))
+      runs.push_back(path);
+    else
+      fail(ErrorKind::kData, path,
+           ": neither an output of nccl-tests (no column \"busbw\") nor a training log of Megatron-LM (no "
+           "\"elapsed time per iteration (ms):\")");
+  }
+  if (runs.size() > 1)
+    fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
+         " are logs of several runs; give one");
+  for (const std::string& path : runs) {  // after the links, whose share of its time is then known
+    const MegatronLog log = read_run_log(path);
+    own = anchored(log, logged_run(log, problem, path));
+  }
+  return own;
+}
+
+/// Tokens that the run is to see: given, or those of its steps.
+std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
+  const PlanOptions& plan = command.plan;
+  if (!plan.train_tokens && !plan.deadline_days && !plan.budget) return std::nullopt;
+  Goal goal{.gpu_hour = plan.gpu_hour, .days = plan.deadline_days, .budget = plan.budget};
+  const double length = p.model.seq_length;
+  if (plan.train_tokens)
+    goal.tokens = *plan.train_tokens;
+  else if (command.train.samples)
+    goal.tokens = static_cast<double>(*command.train.samples) * length;
+  else if (command.train.iters && p.global_batch > 0)
+    goal.tokens = static_cast<double>(*command.train.iters) * static_cast<double>(p.global_batch) * length;
+  else
+    fail(ErrorKind::kUsage,
+         "--deadline-days and --budget need --train-tokens, --train-samples, or --train-iters "
+         "with --global-batch-size");
+  return goal;
+}
+
 }  // namespace
 
 void PlanCommand::add_to(Options& options) {
@@ -228,6 +274,7 @@ void PlanOptions::validate(Problems& problems) const {
   if (optimizer_instances > 1)
     problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
                  " is not planned; leave it out, or give --sharding");
+  if (budget && gpu_hour <= 0) problems.add("--budget ", *budget, " needs --gpu-hour-price");
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
 }
@@ -256,21 +303,13 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
 }
 
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
-  Coefficients own;
   PlanProblem problem = request.problem;
-  if (!command.plan.coefficients.empty()) {
-    own = read_coefficients(command.plan.coefficients, fitted_coefficients());
-    problem.coefficients = &own;
-  }
   const PlanOptions& plan = command.plan;
+  const Coefficients own = own_coefficients(plan, problem);
+  problem.coefficients = &own;
   if (!plan.verify_log.empty()) {
     const MegatronLog log = read_run_log(plan.verify_log);
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
-  }
-  if (!plan.anchor.empty()) {
-    const MegatronLog log = read_run_log(plan.anchor);
-    own = anchored(log, logged_run(log, problem, plan.anchor));
-    problem.coefficients = &own;
   }
   SearchResult result = search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
@@ -285,6 +324,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     report.remedy = smallest_change(problem, *lacking);
   if (plan.explain || !plan.html.empty()) report.front = pareto_front(problem, request.fixed);
   if (plan.explain) report.inverse = inverse_questions(problem, request.fixed);
+  report.goal = goal_of(command, problem);
+  if (report.goal) report.scaling = scaling(problem, request.fixed, *report.goal);
   if (!plan.html.empty()) write_file(plan.html, plan_html(report));
   if (!plan.trace.empty() && found)
     write_file(plan.trace, chrome_trace(play_pipeline(problem, result.plans.front(),

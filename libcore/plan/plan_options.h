@@ -30,7 +30,7 @@ inline std::vector<EnumName<AttentionKernel>> enum_names(AttentionKernel) {
 /// What only the planner asks.
 struct PlanOptions {
   std::string gpu = "A100-SXM-80GB";
-  std::vector<std::string> gpu_files;
+  std::vector<std::string> gpu_files, calibrations;
   std::optional<double> memory_gb, network_gbps;
   std::string cluster, hf, coefficients;
   int64_t max_global_batch = 0;
@@ -41,6 +41,7 @@ struct PlanOptions {
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
   double gpu_hour = 0;
+  std::optional<double> train_tokens, deadline_days, budget;
   JobKind emit = JobKind::kNone;
   std::string html, trace, verify_log, anchor;
   bool explain = false, json = false;
@@ -80,6 +81,12 @@ struct PlanOptions {
       one_of({"tensorwise", "delayed", "blockwise", "mxfp8"}), default_text("delayed"));
     v("fp4-format", fp4_format, "Matrix products in 4 bits.", one_of({"e2m1"}), default_text("16 bits"));
     v("gpu-hour-price", gpu_hour, "Price of a device for an hour; 0: costs are not printed.", at_least(0));
+    v("train-tokens", train_tokens,
+      "Print how many devices train on this many tokens in which time, in powers of two.", positive(),
+      default_text("with --deadline-days or --budget those of --train-samples or --train-iters"));
+    v("deadline-days", deadline_days, "Print the fewest devices that end within this.", positive());
+    v("budget", budget, "Print which numbers of devices cost no more than this; needs --gpu-hour-price.",
+      positive());
     v("explain", explain,
       "Print the Pareto front, and the least devices, longest sequence and most layers that have a plan.");
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
@@ -90,6 +97,10 @@ struct PlanOptions {
       "Print predicted against measured for the run of a Megatron-LM log, in place of plans.",
       metavar("FILE"));
     v("anchor", anchor, "Scale the rates so that the run of this Megatron-LM log is predicted as it was.",
+      metavar("FILE"));
+    v("calibrate", calibrations,
+      "Take the rates from measurements: what a program of nccl-tests printed on one machine or on several, "
+      "or a Megatron-LM log as --anchor does.",
       metavar("FILE"));
     v("top", top, "Plans to print.", between(1, 1000));
     v("json", json, "Print one JSON object instead of tables.");

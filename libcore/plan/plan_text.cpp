@@ -294,6 +294,25 @@ Json closest_object(const Report& r) {
   return out;
 }
 
+Json scale_object(const Report& r, const Scale& scale) {
+  Json out = Json::object();
+  out.set("devices", scale.devices);
+  out.set("days", figure(scale.days));
+  if (r.gpu_hour > 0) out.set("cost", figure(scale.cost));
+  out.set("plan", plan_object(with_devices(r.problem, scale.devices), scale.plan));
+  return out;
+}
+
+Json scaling_object(const Report& r) {
+  Json out = Json::object(), powers = Json::array();
+  out.set("tokens", r.goal->tokens);
+  for (const Scale& scale : r.scaling.powers) powers.push_back(scale_object(r, scale));
+  out.set("powers_of_two", std::move(powers));
+  if (r.scaling.least) out.set("fewest", scale_object(r, *r.scaling.least));
+  if (r.scaling.fastest) out.set("soonest", scale_object(r, *r.scaling.fastest));
+  return out;
+}
+
 }  // namespace
 
 std::string recompute_text(const Candidate& c) {
@@ -339,6 +358,7 @@ std::string plan_text(const Report& r) {
   else
     tell_best(out, r);
   if (r.inverse) tell_inverse(out, r);
+  if (r.goal) out << scaling_text(p, *r.goal, r.scaling);
   if (!r.result.example.empty()) out << "\nrejected, for example\n";
   for (const auto& [rule, reason] : r.result.example) out << "  " << rule << "  " << reason << '\n';
   return out.str();
@@ -384,6 +404,8 @@ std::string plan_json(const Report& r) {
     inverse.set("most_layers", r.inverse->most_layers);
     root.set("inverse", std::move(inverse));
   }
+  if (r.goal) root.set("scaling", scaling_object(r));
+  if (r.goal) root.set("scaling", scaling_object(r));
   if (!r.front.empty()) root.set("front", std::move(front));
   root.set("plans", std::move(plans));
   return root.dump(2) + '\n';

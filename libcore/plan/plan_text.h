@@ -3,6 +3,7 @@
 #include <string>
 
 #include "libcore/plan/explain.h"
+#include "libcore/plan/goal.h"
 #include "libcore/plan/trainer.h"
 
 namespace megalith {
@@ -16,6 +17,8 @@ struct Report {
   std::vector<Sensitivity> sensitivities = {};
   std::vector<Plan> front = {};  // empty: not asked for
   std::optional<Inverse> inverse = {};
+  std::optional<Goal> goal = {};
+  Scaling scaling = {};               // of the goal
   std::optional<Remedy> remedy = {};  // of the search's missed or closest plan
 };
 

@@ -10,6 +10,8 @@
 namespace megalith {
 namespace {
 
+constexpr char kStepTime[] = "elapsed time per iteration (ms):";
+
 /// The number after `label` in a line.
 std::optional<double> number_after(std::string_view line, std::string_view label) {
   const size_t at = line.find(label);
@@ -90,18 +92,25 @@ std::string compared(const char* what, double predicted, double measured, const 
 
 }  // namespace
 
+bool is_run_log(const std::string& text) {
+  return text.find(kStepTime) != text.npos;
+}
+
 MegatronLog read_run_log(const std::string& path) {
+  return parse_run_log(read_file(path), path);
+}
+
+MegatronLog parse_run_log(const std::string& text, const std::string& path) {
   MegatronLog log;
   std::vector<double> steps;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : split(text, '\n')) {
     take_argument(line, log);
-    if (const auto ms = number_after(line, "elapsed time per iteration (ms):")) steps.push_back(*ms / 1e3);
+    if (const auto ms = number_after(line, kStepTime)) steps.push_back(*ms / 1e3);
     most(log.allocated, number_after(line, "max allocated:"));
     most(log.reserved, number_after(line, "max reserved:"));
   }
   if (steps.empty())
-    fail(ErrorKind::kData, path,
-         ": no line has \"elapsed time per iteration (ms):\"; it is no training log of Megatron-LM");
+    fail(ErrorKind::kData, path, ": no line has \"", kStepTime, "\"; it is no training log of Megatron-LM");
   steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 5));
   std::nth_element(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2), steps.end());
   log.seconds = steps[steps.size() / 2];

@@ -17,6 +17,9 @@ struct MegatronLog {
 
 /// Reads a log. kNoInput; kData when it holds no "elapsed time per iteration (ms)".
 MegatronLog read_run_log(const std::string& path);
+/// Whether the text has such a line; and a text that was read already.
+bool is_run_log(const std::string& text);
+MegatronLog parse_run_log(const std::string& text, const std::string& path);
 
 /// The logged run: `base` with the shape, the cut and the batch that the log's arguments name.
 struct LoggedRun {

@@ -42,6 +42,36 @@ TEST(Autoplan, TakesTheDevicesMemoryFromTheEnvironment) {
   EXPECT_NE(wrong.err.find("DEVICE_MEMORY_GB is \"much\""), std::string::npos) << wrong.err;
 }
 
+TEST(Autoplan, SaysHowManyDevicesADeadlineAndABudgetAsk) {
+  const std::string batch =
+      " --world-size 64 --local-world-size 8 --global-batch-size 1024 --num-layers 48 --num-attention-heads "
+      "64"
+      " --hidden-size 6144 --seq-length 2048 --vocab-size 50257";
+  const CommandResult result = run_command(app("autoplan") + batch +
+                                           " --train-iters 143052 --deadline-days 30 --gpu-hour-price 2"
+                                           " --budget 110000 --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json scaling = Json::parse(result.out, "answer")["scaling"];
+  EXPECT_EQ(scaling["tokens"].as_double(), 143052.0 * 1024 * 2048);
+  EXPECT_LE(scaling["soonest"]["days"].as_double(), scaling["fewest"]["days"].as_double());
+  EXPECT_LE(scaling["soonest"]["cost"].as_double(), 110000);
+  EXPECT_LE(scaling["fewest"]["days"].as_double(), 30);
+  const CommandResult no_price = run_command(app("autoplan") + batch + " --budget 5 --train-tokens 1e9");
+  EXPECT_EQ(no_price.code, 64);
+  EXPECT_NE(no_price.err.find("--budget 5 needs --gpu-hour-price"), std::string::npos) << no_price.err;
+  const CommandResult no_tokens = run_command(app("autoplan") + batch + " --deadline-days 5");
+  EXPECT_EQ(no_tokens.code, 64);
+  EXPECT_NE(no_tokens.err.find("need --train-tokens"), std::string::npos) << no_tokens.err;
+}
+
+TEST(Autoplan, CalibratesByMeasurementsOnly) {
+  const test::TempDir folder;
+  write_file(folder / "notes.txt", "the link is fast\n");
+  const CommandResult result = run_command(app("autoplan") + k22b + " --calibrate " + folder / "notes.txt");
+  EXPECT_EQ(result.code, 65);
+  EXPECT_NE(result.err.find("neither an output of nccl-tests"), std::string::npos) << result.err;
+}
+
 TEST(Autoplan, PlansForThisMachine) {
   const CommandResult result =
       run_command(app("autoplan") +

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/plan/search.h"
+
+namespace megalith {
+
+/// The problem with that many devices, in machines of the same size.
+PlanProblem with_devices(PlanProblem, int devices);
+
+/// What a training run is to end within.
+struct Goal {
+  double tokens = 1e12;               // to train on
+  double gpu_hour = 0;                // price of a device for an hour; needed by `budget`
+  std::optional<double> days = {};    // deadline
+  std::optional<double> budget = {};  // in the money of gpu_hour
+};
+
+/// A number of devices with its fastest plan and what the whole run takes with it.
+struct Scale {
+  int devices = 0;
+  Plan plan;
+  double days = 0, cost = 0;
+};
+
+/// Numbers of devices with which the goal is met, as far as the search sees them: the powers of two until
+/// twice the devices end less than a tenth sooner, and whole machines between the last that misses the goal
+/// and the first that meets it (at most 32 steps). A number of devices for which no plan fits is left out.
+struct Scaling {
+  std::vector<Scale> powers;     // fewest devices first
+  std::optional<Scale> least;    // fewest devices that meet every bound of the goal
+  std::optional<Scale> fastest;  // with a budget: which of those within it ends first
+};
+Scaling scaling(const PlanProblem&, const Fixed&, const Goal&);
+
+/// "how many devices for 1.0e+12 tokens in 30 days …": a table of the powers and the answers.
+std::string scaling_text(const PlanProblem&, const Goal&, const Scaling&);
+
+}  // namespace megalith

@@ -1,0 +1,68 @@
+#include "libcore/plan/goal.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::gpt_22b;
+
+PlanProblem gpt_22b_in_large_batches() {
+  PlanProblem p = gpt_22b(64);
+  p.max_global_batch = 0;
+  p.global_batch = 1024;
+  return p;
+}
+
+double days_with(int devices, double tokens) {
+  const PlanProblem p = with_devices(gpt_22b_in_large_batches(), devices);
+  const SearchResult found = search_plans(p, {}, 1);
+  return found.plans.empty() ? 1e9 : tokens / found.plans.front().tokens_per_second(p) / 86400;
+}
+
+TEST(Scaling, NamesTheFewestDevicesOfADeadline) {
+  constexpr double kTokens = 300e9;
+  const Goal goal{.tokens = kTokens, .days = 30};
+  const Scaling found = scaling(gpt_22b_in_large_batches(), {}, goal);
+  ASSERT_TRUE(found.least);
+  EXPECT_DOUBLE_EQ(found.least->days, days_with(found.least->devices, kTokens));
+  EXPECT_LE(found.least->days, 30);
+  EXPECT_EQ(found.least->devices % 8, 0);
+  int devices = 8;
+  while (devices < found.least->devices) {
+    EXPECT_GT(days_with(devices, kTokens), 30) << devices;
+    devices += 8;
+  }
+  EXPECT_FALSE(found.fastest);  // nothing was said of money
+}
+
+TEST(Scaling, ABudgetBuysTheSoonestEndThatItPays) {
+  constexpr double kTokens = 300e9, kPrice = 2;
+  const Goal free{.tokens = kTokens, .gpu_hour = kPrice};
+  const Scaling all = scaling(gpt_22b_in_large_batches(), {}, free);
+  ASSERT_GT(all.powers.size(), 3u);
+  for (const Scale& scale : all.powers)
+    EXPECT_NEAR(scale.cost, scale.days * 24 * scale.devices * kPrice, 1e-6 * scale.cost);
+  Goal bounded = free;
+  bounded.budget = all.powers[all.powers.size() / 2].cost;
+  const Scaling found = scaling(gpt_22b_in_large_batches(), {}, bounded);
+  ASSERT_TRUE(found.fastest);
+  for (const Scale& scale : all.powers) {
+    if (scale.cost > *bounded.budget) continue;
+    EXPECT_GE(scale.days, found.fastest->days) << scale.devices;
+  }
+  EXPECT_LE(found.fastest->cost, *bounded.budget);
+}
+
+TEST(Scaling, SaysThatNothingMeetsTheGoal) {
+  const Goal goal{.tokens = 300e9, .gpu_hour = 2, .days = 0.001, .budget = 1};
+  const PlanProblem p = gpt_22b_in_large_batches();
+  const Scaling found = scaling(p, {}, goal);
+  EXPECT_FALSE(found.least);
+  EXPECT_NE(scaling_text(p, goal, found).find("no number of devices meets that"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith
