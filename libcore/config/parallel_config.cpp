@@ -163,11 +163,15 @@ void ParallelConfig::validate(const ModelConfig& model, Problems& problems) cons
   divides("--num-attention-heads", model.heads, kTensor, tensor);
   if (model.group_query) divides("--num-query-groups", model.query_groups, kTensor, tensor);
   divides("--ffn-hidden-size", model.ffn_hidden, kTensor, tensor);
-  if (sequence)
+  if (context > 1 && sequence)
     divides("--seq-length", model.seq_length,
-            context > 1 ? concat(kTensor, " * --context-parallel-size") : kTensor, int64_t{tensor} * context);
-  if (context > 1)
-    divides("--seq-length", model.seq_length, "2 * --context-parallel-size", int64_t{2} * context);
+            concat("2 * --context-parallel-size ", context, " * ", kTensor, ' ', tensor, " ="),
+            int64_t{2} * context * tensor);
+  else if (context > 1)
+    divides("--seq-length", model.seq_length, concat("2 * --context-parallel-size ", context, " ="),
+            int64_t{2} * context);
+  else if (sequence)
+    divides("--seq-length", model.seq_length, kTensor, tensor);
   if (model.layers > 0) layer_counts(model.layers, problems);
   if (expert > 1 && !model.experts)
     problems.add("--expert-model-parallel-size ", expert, " needs --num-experts");

@@ -62,10 +62,13 @@ struct ParallelConfig {
       "Layers of every part of the pipeline in order of depth, such as 10,12,12,10; with several parts for "
       "each rank it is interleaved.",
       metavar("N,N"));
-    v("context-parallel-size", context, "Ranks that share a sequence.", between(1, 1024));
+    v("context-parallel-size", context,
+      "Ranks that share each sequence: two spans of its positions each; attention gathers keys and values.",
+      between(1, 1024));
     v("expert-model-parallel-size", expert, "Ranks that share the experts.", between(1, 1024));
     v("data-parallel-size", data,
-      "Ranks that hold the same parameters; tensor * pipeline * context * data = ranks.",
+      "Ranks, or groups that share a sequence, that take samples of their own; tensor * pipeline * context * "
+      "data = ranks.",
       between(0, kMostRanks), default_text("ranks / (tensor * pipeline * context)"));
     v("sequence-parallel", sequence,
       "Cut norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
@@ -95,6 +98,8 @@ struct ParallelConfig {
   void validate(const ModelConfig&, Problems&) const;  // whether the model can be cut so
 
   int model_ranks() const { return tensor * pipeline * context; }
+  /// Ranks that hold the same parameters.
+  int copies() const { return data * context; }
   std::chrono::milliseconds meeting_timeout() const { return std::chrono::minutes(timeout_minutes); }
   std::chrono::milliseconds peer_timeout() const {
     return timeout_seconds ? std::chrono::seconds(*timeout_seconds) : meeting_timeout();

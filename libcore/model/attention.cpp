@@ -101,33 +101,29 @@ SelfAttention::Saved SelfAttention::make_saved(Arena& arena, int64_t s, int64_t 
 
 void SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  project(ctx, saved.qkv, x, 0);
+  qkv_.forward(ctx, saved.qkv, x);
+  rotate(ctx, saved.qkv, ctx.cp.rows(x.shape[0]), false);
   const View out = saved.out ? saved.out : make_out(ctx.scratch, saved.qkv);
-  core(ctx, out, saved.lse, saved.qkv);
+  core(ctx, out, saved.lse, saved.qkv, gather(ctx, saved.qkv));
   proj_.forward(ctx, y, out);
 }
 
 void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  View out = saved.out, lse = saved.lse;
-  if (!out) {
-    out = make_out(ctx.scratch, saved.qkv);
-    lse = ctx.scratch.make(DType::kF32, {saved.qkv.shape[1], groups_ * queries_, saved.qkv.shape[0]},
-                           "attention lse");
-    core(ctx, out, lse, saved.qkv);
+  const View kv = gather(ctx, saved.qkv);
+  Saved full = saved;
+  if (!full.out) {
+    full.out = make_out(ctx.scratch, saved.qkv);
+    full.lse = ctx.scratch.make(DType::kF32, {saved.qkv.shape[1], groups_ * queries_, saved.qkv.shape[0]},
+                                "attention lse");
+    core(ctx, full.out, full.lse, saved.qkv, kv);
   }
-  proj_.backward_weight(ctx, dy, out);
+  proj_.backward_weight(ctx, dy, full.out);
   const View dout = make_out(ctx.scratch, saved.qkv);
   proj_.backward_input(ctx, dout, dy);
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
-  run(ctx.compute, AttentionGrad{.dqkv = dqkv,
-                                 .dout = dout,
-                                 .out = out,
-                                 .qkv = saved.qkv,
-                                 .lse = lse,
-                                 .scale = scale_,
-                                 .dropout = dropout(ctx)});
-  rotate(ctx, dqkv, 0, true);
+  core_grad(ctx, dqkv, dout, full, kv);
+  rotate(ctx, dqkv, ctx.cp.rows(x.shape[0]), true);
   qkv_.backward_weight(ctx, dqkv, x);
   qkv_.backward_input(ctx, dx, dqkv);
 }
@@ -140,7 +136,7 @@ void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& r
   qkv_.forward(ctx, saved.qkv, x);
   reading.each([&](const KvCache& cache, int64_t past, int64_t first, int64_t last) {
     const View qkv = reading.part(saved.qkv, first, last);
-    rotate(ctx, qkv, past, false);
+    rotate(ctx, qkv, {.first = past}, false);
     run(ctx.compute, CachedAttention{.out = reading.part(out, first, last),
                                      .k_cache = cache.layer(local_layer).k,
                                      .v_cache = cache.layer(local_layer).v,
@@ -156,30 +152,70 @@ View SelfAttention::make_out(Arena& arena, ConstView qkv) const {
   return arena.make(qkv.dtype, {qkv.shape[0], qkv.shape[1], groups_ * queries_, head_}, "attention output");
 }
 
-void SelfAttention::project(const Ctx& ctx, View qkv, ConstView x, int64_t first_position) const {
-  qkv_.forward(ctx, qkv, x);
-  rotate(ctx, qkv, first_position, false);
-}
-
-void SelfAttention::rotate(const Ctx& ctx, View qkv, int64_t first_position, bool inverse) const {
+void SelfAttention::rotate(const Ctx& ctx, View qkv, const RowPositions& rows, bool inverse) const {
   if (!cos_) return;
-  run(ctx.compute, Rope{.qkv = qkv,
-                        .cos = cos_->view,
-                        .sin = sin_->view,
-                        .first_position = first_position,
-                        .inverse = inverse});
+  run(ctx.compute, Rope{.qkv = qkv, .cos = cos_->view, .sin = sin_->view, .rows = rows, .inverse = inverse});
 }
 
-void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv) const {
-  run(ctx.compute, Attention{.out = out, .qkv = qkv, .scale = scale_, .lse = lse, .dropout = dropout(ctx)});
+View SelfAttention::make_whole(const Ctx& ctx, ConstView qkv) const {
+  const Shape& s = qkv.shape;
+  return ctx.scratch.make(qkv.dtype, {s[0] * ctx.cp.size(), s[1], groups_, 2, head_}, "keys and values");
 }
 
-DropoutKey SelfAttention::dropout(const Ctx& ctx) const {
+View SelfAttention::gather(const Ctx& ctx, ConstView qkv) const {
+  if (ctx.cp.size() == 1) return {};
+  const View whole = make_whole(ctx, qkv);
+  const int64_t s = qkv.shape[0];
+  ctx.cp.rows(s).each_span(s, [&](int64_t begin, int64_t end, int64_t position) {
+    run(ctx.compute,
+        CopyKeyValues{.to = whole.rows(position, position + end - begin), .from = qkv.rows(begin, end)});
+  });
+  ctx.cp.gather(ctx.compute, whole);
+  return whole;
+}
+
+void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, ConstView kv) const {
+  const int64_t s = qkv.shape[0];
+  run(ctx.compute, Attention{.out = out,
+                             .qkv = qkv,
+                             .scale = scale_,
+                             .lse = lse,
+                             .dropout = dropout(ctx, s),
+                             .kv = kv,
+                             .rows = ctx.cp.rows(s)});
+}
+
+// A key's gradient is the sum over the queries of all context ranks.
+void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const Saved& saved,
+                              ConstView kv) const {
+  const int64_t s = dqkv.shape[0];
+  const RowPositions rows = ctx.cp.rows(s);
+  const View dkv = kv ? make_whole(ctx, saved.qkv) : View{};
+  run(ctx.compute, AttentionGrad{.dqkv = dqkv,
+                                 .dout = dout,
+                                 .out = saved.out,
+                                 .qkv = saved.qkv,
+                                 .lse = saved.lse,
+                                 .scale = scale_,
+                                 .dropout = dropout(ctx, s),
+                                 .kv = kv,
+                                 .dkv = dkv,
+                                 .rows = rows});
+  if (!dkv) return;
+  ctx.cp.sum(ctx.compute, dkv);
+  rows.each_span(s, [&](int64_t begin, int64_t end, int64_t position) {
+    run(ctx.compute,
+        CopyKeyValues{.to = dqkv.rows(begin, end), .from = dkv.rows(position, position + end - begin)});
+  });
+}
+
+DropoutKey SelfAttention::dropout(const Ctx& ctx, int64_t s) const {
   return {.p = ctx.training ? dropout_ : 0,
           .seed = ctx.key.seed,
           .layer = static_cast<uint32_t>(layer_ + 1),
           .site = 1,
           .samples = ctx.key.samples,
+          .rows = ctx.cp.rows(s),
           .first_head = first_head_};
 }
 

@@ -12,7 +12,8 @@ namespace megalith {
 float rotary_frequency(const ModelConfig& config, int64_t pair);
 
 /// Causal self-attention with grouped queries: QKV projection, rotation, attention, output projection, on the
-/// heads of this rank.
+/// heads of this rank. Where the sequence is cut over a context group, the queries of this rank's rows see
+/// the keys and values of all, which are gathered in the forward and again in the backward pass.
 class SelfAttention {
  public:
   SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);
@@ -33,11 +34,15 @@ class SelfAttention {
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
-  void project(const Ctx&, View qkv, ConstView x, int64_t first_position) const;
   View make_out(Arena&, ConstView qkv) const;
-  void rotate(const Ctx&, View qkv, int64_t first_position, bool inverse) const;
-  void core(const Ctx&, View out, View lse, ConstView qkv) const;
-  DropoutKey dropout(const Ctx&) const;
+  void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
+  /// [s_total, b, groups, 2, head], made in ctx.scratch: the keys and values of all context ranks. Empty
+  /// where this rank has all.
+  View gather(const Ctx&, ConstView qkv) const;
+  View make_whole(const Ctx&, ConstView qkv) const;
+  void core(const Ctx&, View out, View lse, ConstView qkv, ConstView kv) const;
+  void core_grad(const Ctx&, View dqkv, ConstView dout, const Saved&, ConstView kv) const;
+  DropoutKey dropout(const Ctx&, int64_t s) const;
 
   int layer_;
   int64_t groups_, queries_, head_;  // of this rank; queries of each group

@@ -104,7 +104,7 @@ DropoutKey Block::dropout(const Ctx& ctx, ConstView x, uint32_t site) const {
           .layer = static_cast<uint32_t>(layer_ + 1),
           .site = site,
           .samples = ctx.key.samples,
-          .first_position = ctx.tp.sequence() ? ctx.tp.rank() * x.shape[0] : 0};
+          .rows = ctx.outside_rows(x.shape[0])};
 }
 
 }  // namespace megalith

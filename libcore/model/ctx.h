@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libcore/ops/backend.h"
+#include "libcore/parallel/context_region.h"
 #include "libcore/parallel/region.h"
 #include "libcore/tensor/arena.h"
 
@@ -32,6 +33,10 @@ struct Ctx {
   RandomKey key = {};
   bool training = true;       // false: no dropout, nothing is kept for a backward pass
   GradSink* grads = nullptr;  // may be null: nobody waits for single units
+  ContextRegion cp = {};
+
+  /// Positions of `rows` rows of this rank as they lie outside of the tensor region.
+  RowPositions outside_rows(int64_t rows) const;
 };
 
 /// Gives back what was made in an arena since this object's birth.

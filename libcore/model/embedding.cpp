@@ -31,15 +31,15 @@ TokenEmbedding::TokenEmbedding(ParamTable& table, const TensorSplit& split, cons
 }
 
 void TokenEmbedding::forward(const Ctx& ctx, View y, ConstView tokens) const {
-  look_up(ctx, y, tokens, 0);
-  if (const DropoutKey key = dropout(ctx, tokens.shape[0]); key.p > 0)
+  look_up(ctx, y, tokens, ctx.cp.rows(tokens.shape[0]));
+  if (const DropoutKey key = dropout(ctx, y); key.p > 0)
     run(ctx.compute, Dropout{.y = y, .x = y, .key = key});
 }
 
 void TokenEmbedding::backward(const Ctx& ctx, ConstView dy, ConstView tokens) const {
   const ArenaScope scope(ctx.scratch);
   ConstView d = dy;
-  if (const DropoutKey key = dropout(ctx, tokens.shape[0]); key.p > 0) {
+  if (const DropoutKey key = dropout(ctx, dy); key.p > 0) {
     const View masked = ctx.scratch.make(dy.dtype, dy.shape, "masked gradient");
     run(ctx.compute, Dropout{.y = masked, .x = dy, .key = key});
     d = masked;
@@ -50,14 +50,15 @@ void TokenEmbedding::backward(const Ctx& ctx, ConstView dy, ConstView tokens) co
                                    .dpositions = positions_ ? positions_->grad : View{},
                                    .dy = d,
                                    .ids = tokens,
+                                   .rows = ctx.cp.rows(tokens.shape[0]),
                                    .first_id = static_cast<int32_t>(words_->offset)});
 }
 
 void TokenEmbedding::at(const Ctx& ctx, View y, ConstView tokens, int64_t first_position) const {
-  look_up(ctx, y, tokens, first_position);
+  look_up(ctx, y, tokens, {.first = first_position});
 }
 
-void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, int64_t first_position) const {
+void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, const RowPositions& rows) const {
   const ArenaScope scope(ctx.scratch);
   const Shape inside{tokens.shape[0], tokens.shape[1], words_->global[1]};
   const View whole = ctx.tp.sequence() ? ctx.scratch.make(y.dtype, inside, "embedding") : y;
@@ -67,19 +68,19 @@ void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, int64_t f
                              .ids = tokens,
                              .table = words_->value,
                              .positions = with_positions ? positions_->value : ConstView{},
-                             .first_position = first_position,
+                             .rows = rows,
                              .first_id = static_cast<int32_t>(words_->offset)});
   const View out = ctx.tp.leave(ctx.compute, ctx.scratch, whole);
   if (out.data != y.data) ctx.compute.copy(y, out);
 }
 
-DropoutKey TokenEmbedding::dropout(const Ctx& ctx, int64_t s) const {
+DropoutKey TokenEmbedding::dropout(const Ctx& ctx, ConstView y) const {
   return {.p = ctx.training ? dropout_ : 0,
           .seed = ctx.key.seed,
           .layer = 0,
           .site = 0,
           .samples = ctx.key.samples,
-          .first_position = ctx.tp.first_row(s)};
+          .rows = ctx.outside_rows(y.shape[0])};
 }
 
 }  // namespace megalith

@@ -26,8 +26,8 @@ class TokenEmbedding {
   void at(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
 
  private:
-  void look_up(const Ctx&, View y, ConstView tokens, int64_t first_position) const;
-  DropoutKey dropout(const Ctx&, int64_t s) const;
+  void look_up(const Ctx&, View y, ConstView tokens, const RowPositions&) const;
+  DropoutKey dropout(const Ctx&, ConstView y) const;
 
   float dropout_;
   Param* words_;

@@ -8,11 +8,11 @@
 namespace megalith {
 namespace {
 
-/// Stands for a tensor group of a given size: moves nothing, and counts the bytes of the whole tensors that
+/// Stands for a group of a given size: moves nothing, and counts the bytes of the whole tensors that
 /// are reduced, gathered and scattered.
 class SilentComm final : public Communicator {
  public:
-  SilentComm(int rank, int size) : rank_(rank), size_(size) {}
+  SilentComm(std::string name, int rank, int size) : rank_(rank), size_(size), name_(std::move(name)) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::string& name() const override { return name_; }
@@ -36,7 +36,7 @@ class SilentComm final : public Communicator {
 
  private:
   int rank_, size_;
-  std::string name_ = "tensor";
+  std::string name_;
   size_t bytes_ = 0;
 };
 
@@ -46,8 +46,8 @@ Cost total(const Trace& trace) {
   return sum;
 }
 
-Microbatch dry_microbatch(Arena& arena, const ModelConfig& model, int64_t b) {
-  const Shape shape{model.seq_length, b};
+Microbatch dry_microbatch(Arena& arena, int64_t s, int64_t b) {
+  const Shape shape{s, b};
   return {.tokens = arena.make(DType::kI32, shape, "tokens"),
           .labels = arena.make(DType::kI32, shape, "labels"),
           .loss_mask = arena.make(DType::kF32, shape, "loss mask"),
@@ -65,31 +65,40 @@ StageCost measure(const MeasureInput& input) {
   const Stage stage(input.model, input.layers, input.split, table, input.recompute);
   const ParamStore store(table, forward_stream, {.dtype = input.dtype});
 
-  SilentComm comm(input.split.rank, input.split.size);
+  const int place = input.context_rank, size = input.context_size;
+  SilentComm comm("tensor", input.split.rank, input.split.size), ascending("context", place, size),
+      descending("context reversed", size - 1 - place, size);
   const Region region(comm, input.split.sequence);
+  const ContextRegion context(ascending, descending);
   Arena scratch = Arena::counting("scratch"), inputs = Arena::counting("inputs");
   Tape tape(Arena::counting("tape"));
-  const Microbatch microbatch = dry_microbatch(inputs, input.model, input.micro_batch);
-  const Shape passed{region.rows_outside(input.model.seq_length), input.micro_batch, input.model.hidden};
+  const int64_t rows = input.model.seq_length / size;
+  const Microbatch microbatch = dry_microbatch(inputs, rows, input.micro_batch);
+  const Shape passed{region.rows_outside(rows), input.micro_batch, input.model.hidden};
   const View in = input.layers.embedding ? View{} : inputs.make(input.dtype, passed, "input");
   const View dout = input.layers.head ? View{} : inputs.make(input.dtype, passed, "output gradient");
 
   forward.clear();
-  stage.forward({.compute = forward_stream, .tp = region, .scratch = scratch}, microbatch, in, tape);
-  stage.backward({.compute = backward_stream, .tp = region, .scratch = scratch}, microbatch, dout, tape);
-  const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes();
+  stage.forward({.compute = forward_stream, .tp = region, .scratch = scratch, .cp = context}, microbatch, in,
+                tape);
+  stage.backward({.compute = backward_stream, .tp = region, .scratch = scratch, .cp = context}, microbatch,
+                 dout, tape);
+  const size_t tape_peak = tape.arena.peak(), tensor_bytes = comm.bytes(),
+               context_bytes = ascending.bytes() + descending.bytes();
 
   Stream silent(*dry);
   Arena evaluation_scratch = Arena::counting("scratch");
   tape.clear();
-  stage.forward({.compute = silent, .tp = region, .scratch = evaluation_scratch, .training = false},
-                microbatch, in, tape);
+  stage.forward(
+      {.compute = silent, .tp = region, .scratch = evaluation_scratch, .training = false, .cp = context},
+      microbatch, in, tape);
   return {.tape = tape_peak,
           .scratch = scratch.peak(),
           .evaluation_scratch = evaluation_scratch.peak(),
           .values = store.values().bytes(),
           .grads = store.grads().bytes(),
           .tensor_bytes = tensor_bytes,
+          .context_bytes = context_bytes,
           .parameters = store.parameters(),
           .forward = total(forward),
           .backward = total(backward)};

@@ -8,6 +8,7 @@ struct MeasureInput {
   ModelConfig model;
   Layers layers;
   TensorSplit split = {};
+  int context_rank = 0, context_size = 1;  // of the group that shares the sequence
   RecomputePlan recompute = {};
   DType dtype = DType::kF32;
   int64_t micro_batch = 1;
@@ -19,9 +20,10 @@ struct StageCost {
   size_t scratch = 0;             // greatest need of forward and backward
   size_t evaluation_scratch = 0;  // of a forward pass that keeps nothing for a backward pass
   size_t values = 0, grads = 0;
-  size_t tensor_bytes = 0;  // that the tensor group reduces, gathers and scatters: whole tensors' bytes
-  int64_t parameters = 0;   // on this rank, tied ones once
-  Cost forward, backward;   // all ops of one microbatch
+  size_t tensor_bytes = 0;   // that the tensor group reduces, gathers and scatters: whole tensors' bytes
+  size_t context_bytes = 0;  // that the context group gathers and sums: whole tensors' bytes
+  int64_t parameters = 0;    // on this rank, tied ones once
+  Cost forward, backward;    // all ops of one microbatch
 };
 
 /// Runs the real Stage forward and backward on the dry backend with counting arenas: there is no second

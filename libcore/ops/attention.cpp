@@ -25,10 +25,25 @@ int64_t query_heads(const ConstView& qkv) {
   return qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2);
 }
 
-/// Queries times the keys each may see, over batch and heads: row i sees i + 1.
-double causal_pairs(const ConstView& qkv, int64_t past) {
-  const double s = static_cast<double>(qkv.shape[0]);
-  return static_cast<double>(query_heads(qkv)) * (s * (s + 1) / 2 + s * static_cast<double>(past));
+/// Queries times the keys each may see, over batch and heads: a query at position p sees p + 1.
+double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
+  const int64_t s = qkv.shape[0], behind = std::clamp<int64_t>(s - std::max<int64_t>(rows.turn, 0), 0, s);
+  const double pairs = static_cast<double>(s) * static_cast<double>(s + 1) / 2 +
+                       static_cast<double>(s) * static_cast<double>(rows.first) +
+                       static_cast<double>(behind) * static_cast<double>(rows.jump);
+  return static_cast<double>(query_heads(qkv)) * pairs;
+}
+
+/// Keys and values apart from qkv, and where qkv's queries stand among them.
+void check_apart(const char* op, const ConstView& kv, const ConstView& qkv, const RowPositions& rows) {
+  if (!kv)
+    return require(rows.first == 0 && rows.one_span(), op, "all positions without kv", rows.first, rows.jump);
+  const Shape& s = qkv.shape;
+  want_dtype(op, "kv [s_total, b, groups, 2, head], of qkv's dtype,", kv, qkv.dtype);
+  require(kv.shape.rank == 5 && kv.shape == Shape{kv.shape[0], s[1], s[2], 2, s[4]}, op,
+          "kv [s_total, b, groups, 2, head]", kv.shape, s);
+  const int64_t end = s[0] == 0 ? rows.first : rows.end(s[0]);
+  require(rows.valid() && end <= kv.shape[0], op, "the queries' positions within kv", end, kv.shape);
 }
 
 }  // namespace
@@ -40,8 +55,8 @@ void Rope::check() const {
   require(cos.shape == sin.shape && cos.shape.rank == 2, kName, "cos and sin [positions, rotated / 2]",
           cos.shape, sin.shape);
   require(2 * cos.shape[1] <= qkv.shape[4], kName, "rotated part within a head", cos.shape, qkv.shape);
-  require(first_position >= 0 && first_position + qkv.shape[0] <= cos.shape[0], kName,
-          "first_position + s within the table", first_position + qkv.shape[0], cos.shape);
+  const int64_t end = qkv.shape[0] == 0 ? rows.first : rows.end(qkv.shape[0]);
+  require(rows.valid() && end <= cos.shape[0], kName, "the rows' positions within the table", end, cos.shape);
 }
 
 // Three operations per rotated element; reads and writes the q and k heads.
@@ -57,13 +72,14 @@ void Attention::check() const {
   check_heads(kName, "out [s, b, groups * r, head]", out, qkv);
   if (lse) want_vector(kName, "lse [b, groups * r, s]", lse, query_heads(qkv) * qkv.shape[0], DType::kF32);
   dropout.check(kName, qkv.shape[1]);
+  check_apart(kName, kv, qkv, rows);
 }
 
 // Two matrix products, 2 flops per multiply-add, over the pairs a causal mask leaves; the exponentials are
 // not counted.
 Cost Attention::cost() const {
-  return {4 * causal_pairs(qkv, 0) * static_cast<double>(qkv.shape[4]),
-          bytes_of(qkv) + bytes_of(out) + bytes_of(lse)};
+  return {4 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
+          bytes_of(qkv) + bytes_of(kv) + bytes_of(out) + bytes_of(lse)};
 }
 
 void AttentionGrad::check() const {
@@ -74,12 +90,30 @@ void AttentionGrad::check() const {
   check_heads(kName, "dout [s, b, groups * r, head]", dout, qkv);
   want_vector(kName, "lse [b, groups * r, s]", lse, query_heads(qkv) * qkv.shape[0], DType::kF32);
   dropout.check(kName, qkv.shape[1]);
+  check_apart(kName, kv, qkv, rows);
+  require(bool(dkv) == bool(kv) && (!kv || (dkv.shape == kv.shape && dkv.dtype == kv.dtype)), kName,
+          "dkv and kv alike", dkv.shape, kv.shape);
 }
 
 // Five matrix products: the scores again, dV, dP, dQ and dK.
 Cost AttentionGrad::cost() const {
-  return {10 * causal_pairs(qkv, 0) * static_cast<double>(qkv.shape[4]),
-          bytes_of(qkv) + bytes_of(dqkv) + bytes_of(out) + bytes_of(dout) + bytes_of(lse)};
+  return {10 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
+          bytes_of(qkv) + bytes_of(dqkv) + bytes_of(kv) + bytes_of(dkv) + bytes_of(out) + bytes_of(dout) +
+              bytes_of(lse)};
+}
+
+void CopyKeyValues::check() const {
+  want_float(kName, "to", to);
+  want_dtype(kName, "from, of to's dtype,", from, to.dtype);
+  const Shape &a = to.shape, &b = from.shape;
+  require(a.rank == 5 && b.rank == 5 && a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[4] == b[4] &&
+              a[3] >= 2 && b[3] >= 2,
+          kName, "to and from [s, b, groups, 2 or more, head]", a, b);
+}
+
+Cost CopyKeyValues::cost() const {
+  const int64_t moved = 2 * to.shape[0] * to.shape[1] * to.shape[2] * to.shape[4];
+  return {0, 2 * static_cast<double>(moved) * static_cast<double>(size_of(to.dtype))};
 }
 
 void CachedAttention::check() const {
@@ -105,7 +139,7 @@ Cost CachedAttention::cost() const {
   const int64_t before = window > 0 ? std::min(past, window - 1) : past;
   const double row = static_cast<double>(qkv.shape[1] * qkv.shape[2] * qkv.shape[4] * 2) *
                      static_cast<double>(size_of(qkv.dtype));  // k and v of one position
-  return {4 * causal_pairs(qkv, before) * static_cast<double>(qkv.shape[4]),
+  return {4 * causal_pairs(qkv, {.first = before}) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(out) + row * static_cast<double>(before + 2 * qkv.shape[0])};
 }
 

@@ -11,8 +11,8 @@ namespace megalith {
 struct Rope {
   View qkv;            // [s, b, groups, r + 2, head]: r query heads, then key, then value of each group
   ConstView cos, sin;  // [positions, rotated / 2] f32; rotated <= head, the rest of a head stays
-  int64_t first_position = 0;  // of row 0
-  bool inverse = false;        // the gradient: rotates back
+  RowPositions rows = {};
+  bool inverse = false;  // the gradient: rotates back
   static constexpr const char* kName = "rope";
   void check() const;
   Cost cost() const;
@@ -26,19 +26,36 @@ struct Attention {
   View lse =
       {};  // [b, groups * r, s] f32: log of the sum of exponentials, for AttentionGrad; empty: not kept
   DropoutKey dropout = {};
+  /// [s_total, b, groups, 2, head]: key and value of every position of the sequence, where qkv has some of
+  /// them; qkv's own are not read then. Empty: qkv has all.
+  ConstView kv = {};
+  RowPositions rows = {};  // with kv: which positions qkv has
   static constexpr const char* kName = "attention";
   void check() const;
   Cost cost() const;
 };
 
 struct AttentionGrad {
-  View dqkv;       // [s, b, groups, r + 2, head], overwritten
+  View dqkv;       // [s, b, groups, r + 2, head], overwritten; with kv only its query heads
   ConstView dout;  // [s, b, groups * r, head]
   ConstView out, qkv;
   ConstView lse;  // [b, groups * r, s] f32
   float scale;
   DropoutKey dropout = {};
+  ConstView kv = {};  // as in Attention
+  View dkv = {};      // with kv: [s_total, b, groups, 2, head], overwritten with what these queries add to it
+  RowPositions rows = {};
   static constexpr const char* kName = "attention_grad";
+  void check() const;
+  Cost cost() const;
+};
+
+/// Copies the key and the value head of each group, the last two of its heads, between packed tensors; the
+/// others of `to` stay.
+struct CopyKeyValues {
+  View to;         // [s, b, groups, m, head], m >= 2
+  ConstView from;  // [s, b, groups, n, head], n >= 2
+  static constexpr const char* kName = "copy_key_values";
   void check() const;
   Cost cost() const;
 };

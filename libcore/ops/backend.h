@@ -54,6 +54,7 @@ class Backend {
   virtual void run(Stream&, const Rope&) = 0;
   virtual void run(Stream&, const Attention&) = 0;
   virtual void run(Stream&, const AttentionGrad&) = 0;
+  virtual void run(Stream&, const CopyKeyValues&) = 0;
   virtual void run(Stream&, const CachedAttention&) = 0;
   virtual void run(Stream&, const Gelu&) = 0;
   virtual void run(Stream&, const GeluGrad&) = 0;

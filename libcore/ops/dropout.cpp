@@ -9,7 +9,7 @@ void DropoutKey::check(const char* op, int64_t batch) const {
   if (p == 0) return;
   want_vector(op, "one sample number per sequence", samples, batch, DType::kI64);
   require(site < kSites, op, "a dropout site below", site, kSites);
-  require(first_position >= 0, op, "a first position from 0 on", first_position, 0);
+  require(rows.valid(), op, "positions from 0 on, in order", rows.first, rows.jump);
 }
 
 void Dropout::check() const {

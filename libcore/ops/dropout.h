@@ -1,6 +1,7 @@
 #pragma once
 
 #include "libcore/ops/op.h"
+#include "libcore/tensor/row_positions.h"
 
 namespace megalith {
 
@@ -8,15 +9,15 @@ namespace megalith {
 /// position, column), so it is the same under every layout, and after a resume. Element kept when its 32
 /// random bits are below (1 - p) 2^32; scaled by 1/(1-p). Bits: word `column % 4` of philox({column / 4,
 /// position, layer * 16 + site, low half of sample}, {seed, high half of sample}). In attention, column =
-/// head * s_total + key position.
+/// head * s_total + key position, s_total those of the whole sequence.
 struct DropoutKey {
   float p = 0;  // probability of dropping; 0: no dropout, nothing else is read
   uint32_t seed = 0;
-  uint32_t layer = 0;          // global layer number, 0 for the embedding
-  uint32_t site = 0;           // 0 embedding, 1 attention probabilities, 2 attention output, 3 mlp output
-  ConstView samples = {};      // [b] i64 on the op's device: global sample numbers of the microbatch
-  int64_t first_position = 0;  // position of row 0 (context or sequence parallel ranks start later)
-  int64_t first_head = 0;      // in attention: global number of head 0 (tensor parallel ranks hold a share)
+  uint32_t layer = 0;      // global layer number, 0 for the embedding
+  uint32_t site = 0;       // 0 embedding, 1 attention probabilities, 2 attention output, 3 mlp output
+  ConstView samples = {};  // [b] i64 on the op's device: global sample numbers of the microbatch
+  RowPositions rows = {};  // context or sequence parallel ranks hold some of the positions
+  int64_t first_head = 0;  // in attention: global number of head 0 (tensor parallel ranks hold a share)
 
   static constexpr uint32_t kSites = 16;
   /// Throws kInternal, in the name of `op`, unless 0 <= p < 1 and there is one sample per sequence of the

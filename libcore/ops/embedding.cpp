@@ -10,10 +10,12 @@ void want_table(const char* op, const char* rule, const ConstView& table, const 
           name_of(y.dtype));
 }
 
-void check_positions(const char* op, const ConstView& positions, const ConstView& y, int64_t first) {
+void check_positions(const char* op, const ConstView& positions, const ConstView& y,
+                     const RowPositions& rows) {
   require(positions.shape.back() == y.shape.back(), op, "positions [max, h]", positions.shape, y.shape);
-  require(first >= 0 && first + y.shape[0] <= positions.shape.rows(), op,
-          "first_position + s within positions", first + y.shape[0], positions.shape);
+  const int64_t end = y.shape[0] == 0 ? rows.first : rows.end(y.shape[0]);
+  require(rows.valid() && end <= positions.shape.rows(), op, "the rows' places within positions", end,
+          positions.shape);
 }
 }  // namespace
 
@@ -24,13 +26,13 @@ void Embedding::check() const {
   want_vector(kName, "one id per row of y", ids, y.shape.rows(), DType::kI32);
   if (!positions) return;
   want_table(kName, "positions of y's dtype, or narrower than an fp32 y", positions, y);
-  check_positions(kName, positions, y, first_position);
+  check_positions(kName, positions, y, rows);
 }
 
 Cost Embedding::cost() const {
-  const double rows =
+  const double read =
       bytes_of(y) * (positions ? 2 : 1);  // one row of the table, and of positions, for each of y
-  return {positions ? static_cast<double>(y.elements()) : 0.0, bytes_of(y) + rows + bytes_of(ids)};
+  return {positions ? static_cast<double>(y.elements()) : 0.0, bytes_of(y) + read + bytes_of(ids)};
 }
 
 void EmbeddingGrad::check() const {
@@ -41,7 +43,7 @@ void EmbeddingGrad::check() const {
   want_vector(kName, "one id per row of dy", ids, dy.shape.rows(), DType::kI32);
   if (!dpositions) return;
   want_dtype(kName, "dpositions", dpositions, DType::kF32);
-  check_positions(kName, dpositions, dy, first_position);
+  check_positions(kName, dpositions, dy, rows);
 }
 
 Cost EmbeddingGrad::cost() const {

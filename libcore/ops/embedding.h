@@ -1,17 +1,18 @@
 #pragma once
 
 #include "libcore/ops/op.h"
+#include "libcore/tensor/row_positions.h"
 
 namespace megalith {
 
-/// y[s, b] = table[ids[s, b] - first_id] (+ positions[first_position + s]). Ids outside [first_id, first_id +
+/// y[s, b] = table[ids[s, b] - first_id] (+ positions[rows.at(s)]). Ids outside [first_id, first_id +
 /// v) give zeros: another rank has them.
 struct Embedding {
-  View y;                      // [s, b, h]; on the CPU fp32 also of bf16 and fp16 tables
-  ConstView ids;               // [s, b] i32
-  ConstView table;             // [v, h]
-  ConstView positions = {};    // [max, h]; empty: none
-  int64_t first_position = 0;  // position of row 0
+  View y;                    // [s, b, h]; on the CPU fp32 also of bf16 and fp16 tables
+  ConstView ids;             // [s, b] i32
+  ConstView table;           // [v, h]
+  ConstView positions = {};  // [max, h]; empty: none
+  RowPositions rows = {};    // read with positions
   int32_t first_id = 0;
   static constexpr const char* kName = "embedding";
   void check() const;
@@ -20,11 +21,11 @@ struct Embedding {
 
 /// Adds dy to the rows of dtable and dpositions; deterministic (rows in order of their place).
 struct EmbeddingGrad {
-  View dtable;      // [v, h] f32
-  View dpositions;  // [max, h] f32; empty: none
-  ConstView dy;     // [s, b, h]
-  ConstView ids;    // [s, b] i32
-  int64_t first_position = 0;
+  View dtable;             // [v, h] f32
+  View dpositions;         // [max, h] f32; empty: none
+  ConstView dy;            // [s, b, h]
+  ConstView ids;           // [s, b] i32
+  RowPositions rows = {};  // read with dpositions
   int32_t first_id = 0;
   static constexpr const char* kName = "embedding_grad";
   void check() const;

@@ -5,7 +5,14 @@
 namespace megalith {
 namespace {
 
-/// The ranks that differ from this one along `axis` only, in the order of that axis.
+/// In the order of their ranks: context ranks are neighbours.
+std::unique_ptr<Communicator> with_same_parameters(const Groups& groups) {
+  Coord first = groups.at;
+  first.data = first.context = 0;
+  return groups.world.split("data", groups.topology.rank(first), groups.world.rank());
+}
+
+/// The ranks that differ from this one along `axis` only, by `place`.
 std::unique_ptr<Communicator> along(const Groups& groups, const std::string& name, Axis axis, int place) {
   Coord first = groups.at;
   switch (axis) {
@@ -38,7 +45,9 @@ Groups::Groups(const Topology& sizes, Communicator& all)
   if (all.size() != sizes.world())
     fail(ErrorKind::kInternal, "groups of ", sizes.world(), " ranks in a world of ", all.size());
   tensor = along(*this, "tensor", Axis::kTensor, at.tensor);
-  data = along(*this, "data", Axis::kData, at.data);
+  data = with_same_parameters(*this);
+  context = along(*this, "context", Axis::kContext, at.context);
+  context_reversed = along(*this, "context reversed", Axis::kContext, -at.context);
   forward = along(*this, "pipeline forward", Axis::kPipeline, at.pipeline);
   backward = along(*this, "pipeline backward", Axis::kPipeline, at.pipeline);
   embedding = ends_of_pipeline(*this);

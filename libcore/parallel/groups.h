@@ -17,7 +17,9 @@ struct Groups {
   Topology topology;
   Coord at;  // of this rank
   std::unique_ptr<Communicator> tensor;
-  std::unique_ptr<Communicator> data;  // the ranks that hold the same parameters
+  std::unique_ptr<Communicator> data;  // the ranks that hold the same parameters: the data and context axes
+  /// The ranks that share a sequence, in their order and in the opposite one (see ContextRegion).
+  std::unique_ptr<Communicator> context, context_reversed;
   /// The pipeline's ranks, twice: activations go forward on one, their gradients backward on the other, so
   /// that each link is first in, first out.
   std::unique_ptr<Communicator> forward, backward;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "libcore/data/samples/batch_sampler.h"
+#include "libcore/parallel/context_region.h"
 #include "libcore/train/prefetch.h"
 
 namespace megalith {
@@ -35,12 +36,13 @@ BatchSampler sampler_of(const BatchShape& shape, int64_t consumed) {
 
 }  // namespace
 
-/// Samples of some microbatches on the host as the model wants them, [s, b], and one sample as it is read,
+/// Samples of some microbatches on the host as the model wants them, [rows, b], and one sample as it is read,
 /// [s].
 class Batch::Staging {
  public:
   Staging(Arena& arena, const BatchShape& shape, int microbatches)
-      : parts_(make_places(arena, shape, microbatches)),
+      : rows_(context_rows(shape.context_rank, shape.context_size, shape.rows())),
+        parts_(make_places(arena, shape, microbatches)),
         counted_(parts_.size()),
         sample_{.tokens = arena.make(DType::kI32, {shape.seq_length}, "one sample's tokens"),
                 .labels = arena.make(DType::kI32, {shape.seq_length}, "one sample's labels"),
@@ -52,39 +54,43 @@ class Batch::Staging {
     const Place& part = parts_[static_cast<size_t>(i)];
     const std::span<int64_t> numbers = elements<int64_t>(part.samples);
     if (!sampler.next(numbers)) return false;
+    Counted counted{.all = true, .sum = 0};
+    const std::span<float> mask = elements<float>(sample_.loss_mask);
     for (size_t j = 0; j < numbers.size(); ++j) {
       read(numbers[j], {.tokens = elements<int32_t>(sample_.tokens),
                         .labels = elements<int32_t>(sample_.labels),
-                        .loss_mask = elements<float>(sample_.loss_mask)});
+                        .loss_mask = mask});
       put_column<int32_t>(part.tokens, j, sample_.tokens);
       put_column<int32_t>(part.labels, j, sample_.labels);
       put_column<float>(part.loss_mask, j, sample_.loss_mask);
+      counted.all &= std::all_of(mask.begin(), mask.end(), [](float x) { return x == 1.0f; });
+      counted.sum = std::accumulate(mask.begin(), mask.end(), counted.sum);
     }
-    const std::span<float> mask = elements<float>(part.loss_mask);
-    counted_[static_cast<size_t>(i)] = {
-        .all = std::all_of(mask.begin(), mask.end(), [](float x) { return x == 1.0f; }),
-        .sum = std::accumulate(mask.begin(), mask.end(), 0.0)};
+    counted_[static_cast<size_t>(i)] = counted;
     return true;
   }
 
   struct Counted {
     bool all = false;  // every token counts in the loss
-    double sum = 0;    // of the loss mask
+    double sum = 0;    // of the loss mask, over whole samples
   };
   const Place& part(int i) const { return parts_[static_cast<size_t>(i)]; }
   const Counted& counted(int i) const { return counted_[static_cast<size_t>(i)]; }
 
  private:
   template <class T>
-  static void put_column(View matrix, size_t j, View column) {
+  void put_column(View matrix, size_t j, View sample) const {
     const auto width = static_cast<size_t>(matrix.shape[1]);
     T* to = matrix.as<T>() + j;
-    for (const T x : elements<T>(column)) {
-      *to = x;
-      to += width;
-    }
+    rows_.each_span(matrix.shape[0], [&](int64_t begin, int64_t end, int64_t position) {
+      for (const T x : elements<T>(sample.rows(position, position + end - begin))) {
+        *to = x;
+        to += width;
+      }
+    });
   }
 
+  RowPositions rows_;  // of this rank
   std::vector<Place> parts_;
   std::vector<Counted> counted_;
   Place sample_;
@@ -103,7 +109,7 @@ struct Batch::Host {
 };
 
 std::vector<Batch::Place> Batch::make_places(Arena& arena, const BatchShape& shape, int microbatches) {
-  const Shape rows{shape.seq_length, shape.micro_batch};
+  const Shape rows{shape.rows(), shape.micro_batch};
   std::vector<Place> places;
   for (int i = 0; i < microbatches; ++i)
     places.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),

@@ -24,12 +24,15 @@ struct BatchShape {
   int64_t micro_batch = 0;
   int microbatches = 0;  // of this rank, in one step
   int data_rank = 0, data_size = 1;
+  int context_rank = 0, context_size = 1;  // of the ranks that share each sample
 
+  int64_t rows() const { return seq_length / context_size; }                  // of a sample on this rank
   int64_t samples() const { return micro_batch * microbatches * data_size; }  // of one step, over all ranks
 };
 
 /// One rank's share of one step's samples, in the backend's memory: inputs are a sample's first seq_length
-/// tokens, labels its last; all of them count in the loss.
+/// tokens, labels its last; all of them count in the loss. A context-parallel rank has the rows that
+/// context_rows() says.
 class Batch {
  public:
   /// Makes its tensors in `arena`, which must outlive it, and takes host_bytes() of the host's memory.
@@ -45,8 +48,8 @@ class Batch {
   void load(Stream&, const SampleReader& read, int64_t consumed);
   /// The same without reading ahead, and without touching what is read ahead: for evaluation.
   void load_now(Stream&, const SampleReader& read, int64_t consumed);
-  /// Each with grad_scale = 1 / (microbatches over all ranks * its tokens that count): loss and gradient of
-  /// the step are the mean over its microbatches of each one's mean, as in Megatron.
+  /// Each with grad_scale = 1 / (microbatches over all ranks * tokens of its samples that count): loss and
+  /// gradient of the step are the mean over its microbatches of each one's mean, as in Megatron.
   std::span<const Microbatch> microbatches() const { return microbatches_; }
   const BatchShape& shape() const { return shape_; }
 

@@ -82,7 +82,7 @@ bool writes(const Param& param, const Coord& at) {
 void put_optimizer(CheckpointWriter& writer, Trainer& trainer) {
   const Optimizer& optimizer = trainer.optimizer();
   const Coord& at = trainer.groups().at;
-  if (!trainer.shape().parallel.sharded() && at.data > 0) return;
+  if (!trainer.shape().parallel.sharded() && trainer.groups().data->rank() > 0) return;
   for (const OwnedPart& part : optimizer.parts()) {
     if (!writes(*part.param, at)) continue;
     for (const StateBlock& block : state_blocks(part))
@@ -137,7 +137,8 @@ std::string save_checkpoint(const std::string& root, const TrainState& state, Tr
                             const CheckpointExtras& extras) {
   CheckpointWriter writer(root, state.iteration);
   const Groups& groups = trainer.groups();
-  if (groups.at.data == 0) put_params(writer, trainer.params(), tensor_split(trainer.shape(), groups.at));
+  if (groups.data->rank() == 0)
+    put_params(writer, trainer.params(), tensor_split(trainer.shape(), groups.at));
   if (extras.optimizer) put_optimizer(writer, trainer);
   Json json = state.to_json();
   json.set("scheduler", schedule_json(extras.schedule));

@@ -30,7 +30,7 @@ size_t GradBuffer::bytes(const Shards& shards, Sharding sharding) {
 
 // Neighbours become one range, over the gaps between them, which are zero.
 void GradBuffer::find_squares(const ParamTable& table) {
-  const bool first_copy = shards_.sharded() || groups_.at.data == 0;
+  const bool first_copy = shards_.sharded() || groups_.data->rank() == 0;
   std::vector<OwnRange> ranges;
   for (const OwnedPart& part : owned_parts(table, store_, shards_)) {
     const Param& param = *part.param;

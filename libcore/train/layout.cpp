@@ -17,12 +17,14 @@ DType model_dtype(const TrainConfig& train) {
   return train.bf16 ? DType::kBf16 : train.fp16 ? DType::kF16 : DType::kF32;
 }
 
-BatchShape batch_shape(const RunShape& run, int data_rank) {
+BatchShape batch_shape(const RunShape& run, const Coord& at) {
   return {.seq_length = run.model.seq_length,
           .micro_batch = run.train.micro_batch,
           .microbatches = run.train.global_batch / (run.train.micro_batch * run.parallel.data),
-          .data_rank = data_rank,
-          .data_size = run.parallel.data};
+          .data_rank = at.data,
+          .data_size = run.parallel.data,
+          .context_rank = at.context,
+          .context_size = run.parallel.context};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {
@@ -55,9 +57,10 @@ std::vector<Stage> make_stages(const RunShape& run, const Coord& at, ParamTable&
 StoreOptions store_options(const RunShape& run) {
   const bool windows = run.parallel.sharding == Sharding::kGradients;
   // Megatron's default; a unit each where buckets share memory, so that two of them are small.
-  const int64_t bucket = windows ? 1 : std::max(int64_t{40'000'000}, int64_t{1'000'000} * run.parallel.data);
+  const int64_t bucket =
+      windows ? 1 : std::max(int64_t{40'000'000}, int64_t{1'000'000} * run.parallel.copies());
   return {.dtype = model_dtype(run.train),
-          .shards = run.parallel.sharded() ? run.parallel.data : 1,
+          .shards = run.parallel.sharded() ? run.parallel.copies() : 1,
           .bucket = run.parallel.bucket_size.value_or(bucket),
           .alone = tied_parameter(run),
           .windows = windows};

@@ -27,7 +27,7 @@ struct RunShape {
 
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
-BatchShape batch_shape(const RunShape&, int data_rank = 0);
+BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
 int pipeline_chunks(const RunShape&);
 

@@ -79,7 +79,7 @@ size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int 
   if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
   size_t sum = 0;
   for (const ModelRank& rank : ranks) sum += rank.memory.total();
-  return sum * static_cast<size_t>(run.parallel.data);
+  return sum * static_cast<size_t>(run.parallel.copies());
 }
 
 /// A device of its own refuses by itself what it has no memory for.

@@ -58,6 +58,8 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
   const StageCost cost = measure({.model = run.model,
                                   .layers = chunk_layers(run, at, chunk),
                                   .split = tensor_split(run, at),
+                                  .context_rank = at.context,
+                                  .context_size = run.parallel.context,
                                   .recompute = recompute_plan(run.train),
                                   .dtype = model_dtype(run.train),
                                   .micro_batch = run.train.micro_batch});
@@ -74,7 +76,8 @@ void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
   ParamTable params;
   const std::vector<Stage> stages = make_stages(run, at, params);
   const ParamStore store(params, stream, store_options(run));
-  const Shards shards(store, run.parallel.sharding, at.data, run.parallel.data);
+  const int place = at.data * run.parallel.context + at.context;
+  const Shards shards(store, run.parallel.sharding, place, run.parallel.copies());
   memory.weights = store.value_bytes();
   memory.grads = store.grad_bytes() + GradBuffer::bytes(shards, run.parallel.sharding);
   memory.optimizer = Optimizer::state_bytes(shards.elements(), store.values().dtype);
@@ -87,8 +90,7 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   RunMemory memory;
   for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
   add_state(memory, run, at);
-  const int64_t rows =
-      run.parallel.sequence ? run.model.seq_length / run.parallel.tensor : run.model.seq_length;
+  const int64_t rows = batch_shape(run).rows() / (run.parallel.sequence ? run.parallel.tensor : 1);
   memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline));
   memory.executor.messages = tapes_in_flight(training_plan(run, 0));
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};

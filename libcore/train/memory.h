@@ -39,7 +39,7 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be planned so.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// That of every rank of the model; data-parallel copies are alike.
+/// That of every rank that holds other parameters; those of the data and context axes are alike.
 struct ModelRank {
   Coord at;
   RunMemory memory;

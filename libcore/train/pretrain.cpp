@@ -130,7 +130,8 @@ void log_ranks(const RankWorld& ranks, const Topology& topology, const std::stri
     const Coord at = topology.coord(static_cast<int>(i));
     log(" > rank ", i, ": ", place.host, " (", place.address, "), ", device, " with ", place.cpus.size(),
         place.cpus.size() == 1 ? " core" : " cores", ", tensor ", at.tensor, ", pipeline ", at.pipeline,
-        ", data ", at.data);
+        ", data ", at.data,
+        topology.size(Axis::kContext) > 1 ? concat(", context ", at.context) : std::string());
   }
 }
 

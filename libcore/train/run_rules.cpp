@@ -9,22 +9,18 @@ namespace {
 
 /// Complains when the layout is of other than the ranks that there are.
 void check_ranks(const ParallelConfig& parallel, Problems& problems) {
-  const auto refuse = [&](const char* option, int size) {
-    if (size > 1) problems.add(option, ' ', size, " is not supported yet; leave it at 1");
-  };
-  refuse("--context-parallel-size", parallel.context);
-  refuse("--expert-model-parallel-size", parallel.expert);
+  if (parallel.expert > 1)
+    problems.add("--expert-model-parallel-size ", parallel.expert, " is not supported yet; leave it at 1");
   const int given = std::max({parallel.processes, parallel.nproc, 1});
-  const bool legal =
-      parallel.context == 1 && int64_t{parallel.data} * parallel.model_ranks() == parallel.world;
+  const bool legal = int64_t{parallel.data} * parallel.model_ranks() == parallel.world;
+  const std::string needs = concat(
+      "the layout needs ", parallel.world, " ranks (tensor ", parallel.tensor, " * pipeline ",
+      parallel.pipeline, parallel.context > 1 ? concat(" * context ", parallel.context) : std::string(),
+      " * data ", parallel.data, ") and ");
   if (legal && parallel.world != given && parallel.processes > 0)
-    problems.add("the layout needs ", parallel.world, " ranks (tensor ", parallel.tensor, " * pipeline ",
-                 parallel.pipeline, " * data ", parallel.data, ") and ", given,
-                 " processes were started; start ", parallel.world);
+    problems.add(needs, given, " processes were started; start ", parallel.world);
   else if (legal && parallel.world != given)
-    problems.add("the layout needs ", parallel.world, " ranks (tensor ", parallel.tensor, " * pipeline ",
-                 parallel.pipeline, " * data ", parallel.data, ") and --nproc gives ", given,
-                 "; give --nproc ", parallel.world);
+    problems.add(needs, "--nproc gives ", given, "; give --nproc ", parallel.world);
   else if (legal && parallel.processes == 0 && parallel.local_world != parallel.world)
     problems.add("--local-world-size ", parallel.local_world, ": all ", parallel.world,
                  " ranks are threads of this process; leave it out");

@@ -15,6 +15,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       links_(make_arena(backend, "pipeline links", memory_.links)),
       groups_(Topology(run.parallel, world.size()), world),
       region_(*groups_.tensor, run.parallel.sequence),
+      context_(*groups_.context, *groups_.context_reversed),
       stages_(make_stages(run, groups_.at, params_)),
       scratch_(make_arena(backend, "scratch", memory_.scratch)),
       batch_arena_(make_arena(backend, "batch", Batch::bytes(batch_shape(run)))),
@@ -24,7 +25,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
   const Sharding sharding = run.parallel.sharding;
   const TrainConfig& train = run.train;
   store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
-  shards_ = std::make_unique<Shards>(*store_, sharding, groups_.at.data, run.parallel.data);
+  shards_ = std::make_unique<Shards>(*store_, sharding, groups_.data->rank(), groups_.data->size());
   grads_ = std::make_unique<GradBuffer>(params_, *store_, groups_, *shards_, sharding, backend);
   optimizer_ = std::make_unique<Optimizer>(params_, *store_, *shards_, stream_,
                                            AdamSettings{.beta1 = train.beta1,
@@ -32,7 +33,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
                                                         .eps = train.adam_eps,
                                                         .weight_decay = train.weight_decay});
   executor_ = std::make_unique<Executor>(stages_, pipeline_place(), memory_.executor, links_, backend);
-  batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at.data));
+  batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at));
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
 }
 
@@ -48,12 +49,13 @@ PipelinePlace Trainer::pipeline_place() const {
           .backward = groups_.backward.get()};
 }
 
-Ctx Trainer::context(bool training) {
+Ctx Trainer::layer_context(bool training) {
   return {.compute = stream_,
           .tp = region_,
           .scratch = scratch_,
           .key = {.seed = static_cast<uint32_t>(run_.train.seed)},
-          .training = training};
+          .training = training,
+          .cp = context_};
 }
 
 void Trainer::begin_scalars(double learning_rate) {
@@ -64,7 +66,7 @@ void Trainer::begin_scalars(double learning_rate) {
   stream_.from_host(scalars_, host.data());
 }
 
-// Every tensor-parallel rank of the last stage has the loss of its data-parallel rank; one of them counts.
+// Every tensor-parallel rank of the last stage has the loss of its rows; one of them counts.
 void Trainer::sum_scalars() {
   if (groups_.at.tensor > 0) stream_.fill(scalar(StepScalar::kLoss), 0);
   groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
@@ -75,7 +77,7 @@ Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, do
   batch_->load(stream_, read, consumed);
   begin_scalars(learning_rate);
   grads_->zero(stream_);
-  executor_->run(context(true), training_plan_, batch_->microbatches(), scalar(StepScalar::kLoss),
+  executor_->run(layer_context(true), training_plan_, batch_->microbatches(), scalar(StepScalar::kLoss),
                  grads_.get());
   grads_->finish(stream_);
   grads_->add_squares(stream_, scalar(StepScalar::kSumSquares));
@@ -100,7 +102,7 @@ double Trainer::evaluate(const SampleReader& read, int64_t consumed) {
   evaluated_ = true;
   batch_->load_now(stream_, read, consumed);
   begin_scalars(0);
-  executor_->run(context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
+  executor_->run(layer_context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
   sum_scalars();
   double loss = 0;
   stream_.to_host(&loss, scalar(StepScalar::kLoss));

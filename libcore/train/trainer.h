@@ -58,7 +58,7 @@ class Trainer {
   void check_memory() const;
 
  private:
-  Ctx context(bool training);
+  Ctx layer_context(bool training);
   PipelinePlace pipeline_place() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
   void begin_scalars(double learning_rate);
@@ -70,6 +70,7 @@ class Trainer {
   Arena links_;  // before the communicators that send from it
   Groups groups_;
   Region region_;
+  ContextRegion context_;
   ParamTable params_;
   std::vector<Stage> stages_;
   std::unique_ptr<ParamStore> store_;

@@ -96,8 +96,9 @@ TEST_F(PretrainRanks, OfARankTableGiveOneRanksLosses) {
 
 // Threads and processes give the same bits, under every cut.
 TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
-  for (const std::string cut : {"--tensor-model-parallel-size 2 --sequence-parallel",
-                                "--pipeline-model-parallel-size 2", "--use-distributed-optimizer"}) {
+  for (const std::string cut :
+       {"--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2",
+        "--use-distributed-optimizer", "--context-parallel-size 2"}) {
     const CommandResult threads = train(cut + " --nproc 2 --log-json threads.jsonl");
     ASSERT_EQ(threads.code, 0) << threads.err;
     ASSERT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),

@@ -98,7 +98,8 @@ TEST_F(PretrainApp, SaysWhatItCannotDo) {
   refused("--tensor-model-parallel-size 2 --world-size 2",
           "the layout needs 2 ranks (tensor 2 * pipeline 1 * data 1) and --nproc gives 1; give --nproc 2",
           ErrorKind::kUsage);
-  refused("--context-parallel-size 2", "--context-parallel-size 2 is not supported yet; leave it at 1",
+  refused("--context-parallel-size 2",
+          "the layout needs 2 ranks (tensor 1 * pipeline 1 * context 2 * data 1) and --nproc gives 1",
           ErrorKind::kUsage);
   refused("--fp16", "--fp16 is not supported yet; give --bf16", ErrorKind::kUsage);
   refused("--sample-prompt x", "--sample-prompt needs a tokenizer", ErrorKind::kUsage);

@@ -306,6 +306,20 @@ TEST(PretrainConfig, SaysEverythingThatIsWrongWithALayout) {
       "that work: 4, 6");
 }
 
+// Two spans a context rank, each of whole rows for every sequence-parallel rank.
+TEST(PretrainConfig, CutsTheSequenceEvenlyOverContextRanks) {
+  EXPECT_EQ(complaint(small() + "--context-parallel-size 4 --seq-length 32 --nproc 8"), "");
+  EXPECT_EQ(
+      complaint(small() + "--context-parallel-size 3 --nproc 3 --global-batch-size 2"),
+      "--seq-length 32 is not a multiple of 2 * --context-parallel-size 3 = 6; nearest that work: 30, 36");
+  EXPECT_EQ(
+      complaint(small() +
+                "--context-parallel-size 4 --tensor-model-parallel-size 3 --sequence-parallel --nproc 12 "
+                "--seq-length 40 --max-position-embeddings 40 --ffn-hidden-size 384"),
+      "--seq-length 40 is not a multiple of 2 * --context-parallel-size 4 * --tensor-model-parallel-size 3 "
+      "= 24; nearest that work: 24, 48");
+}
+
 TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
   EXPECT_EQ(complaint(small() + "--global-batch-size 5"),
             "--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; nearest "

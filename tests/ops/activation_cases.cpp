@@ -42,10 +42,12 @@ std::vector<Outcome> run_swiglu_grad(Bed& bed, DType dtype, int64_t rows, int64_
   return {gradient(bed, "dx", bed.get(view), loss, x, tolerance_of(dtype))};
 }
 
-std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bool residual) {
+std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bool residual,
+                                 const RowPositions& rows = {.first = 9}) {
   Values x = random_values(shape.elements(), 1), rest = random_values(shape.elements(), 2);
   const View view = bed.put(dtype, shape, x);
   Dropout op{.y = view, .x = view, .key = p == 0 ? DropoutKey{} : dropout_key(bed, shape[1], p)};
+  op.key.rows = rows;
   if (residual) op.residual = bed.put(dtype, shape, rest);
   run(bed.stream(), op);
   Values want = x;
@@ -56,7 +58,7 @@ std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bo
                           6,
                           2,
                           static_cast<int64_t>(kSampleNumbers[static_cast<size_t>(sequence)]),
-                          9 + row / shape[1],
+                          rows.at(row / shape[1]),
                           i % shape[2]};
     double& value = want[static_cast<size_t>(i)];
     value = value * reference_mask(place) + (residual ? rest[static_cast<size_t>(i)] : 0);
@@ -91,6 +93,10 @@ void add_dropout_cases(std::vector<OpCase>& cases) {
     cases.push_back({type + "residual", [=](Bed& bed) {
                        return run_dropout(bed, dtype, {5, 3, 70}, 0.1f, true);
                      }});
+    cases.push_back(
+        {type + "context", [=](Bed& bed) {
+           return run_dropout(bed, dtype, {6, 2, 33}, 0.4f, true, {.first = 3, .turn = 2, .jump = 8});
+         }});
     cases.push_back({type + "none", [=](Bed& bed) { return run_dropout(bed, dtype, {5, 3, 70}, 0, true); }});
     cases.push_back({type + "high", [=](Bed& bed) {
                        return run_dropout(bed, dtype, {2, 1, 256}, 0.99f, false);

@@ -105,15 +105,162 @@ std::vector<Outcome> run_cached_attention(Bed& bed, const HeadShape& h, DType dt
   return {{"out", bed.get(out), want.out, tolerance_of(dtype) * 2}};
 }
 
+/// Rows of [s, ...] that stand at `rows` of a sequence's values, each of `width` numbers.
+Values rows_of(const Values& whole, int64_t width, const RowPositions& rows, int64_t s) {
+  Values part;
+  for (int64_t row = 0; row < s; ++row)
+    part.insert(part.end(), whole.begin() + rows.at(row) * width, whole.begin() + (rows.at(row) + 1) * width);
+  return part;
+}
+
+/// A sequence of `attention.heads.s` positions of which this rank's queries have some; keys and values of all
+/// are apart.
+struct ContextCase {
+  AttentionCase attention;
+  int64_t s;
+  RowPositions rows;
+
+  HeadShape local() const {
+    HeadShape h = attention.heads;
+    h.s = s;
+    return h;
+  }
+  Shape kv_shape() const {
+    const HeadShape& h = attention.heads;
+    return {h.s, h.b, h.groups, 2, h.head};
+  }
+  /// Numbers of a packed row, of a row of keys and values, of a row of outputs.
+  int64_t packed_width() const { return local().qkv_size() / s; }
+  int64_t kv_width() const { return kv_shape().elements() / attention.heads.s; }
+  int64_t out_width() const { return local().out_size() / s; }
+};
+
+/// Keys and values of a packed tensor, by hand: the last two heads of each group.
+Values keys_and_values(const HeadShape& h, const Values& qkv) {
+  Values kv;
+  for (int64_t i = 0; i < h.s * h.b * h.groups; ++i) {
+    const auto end = qkv.begin() + (i + 1) * (h.r + 2) * h.head;
+    kv.insert(kv.end(), end - 2 * h.head, end);
+  }
+  return kv;
+}
+
+/// The packed tensor with these keys and values instead.
+Values with_keys_and_values(const HeadShape& h, Values qkv, const Values& kv) {
+  for (int64_t i = 0; i < h.s * h.b * h.groups; ++i)
+    std::copy_n(kv.begin() + i * 2 * h.head, 2 * h.head,
+                qkv.begin() + (i + 1) * (h.r + 2) * h.head - 2 * h.head);
+  return qkv;
+}
+
+DropoutKey context_key(Bed& bed, const ContextCase& c) {
+  DropoutKey key = attention_key(bed, c.attention);
+  key.rows = c.rows;
+  key.rows.first += 9;  // attention_mask's position of the sequence's first query
+  return key;
+}
+
+/// The local queries' packed tensor; its own keys and values, which nobody may read, are NaN.
+View local_queries(Bed& bed, const ContextCase& c, const Values& qkv) {
+  const HeadShape h = c.local();
+  const Values none(static_cast<size_t>(c.s * c.kv_width()), std::nan(""));
+  return bed.put(c.attention.dtype, packed_shape(h),
+                 with_keys_and_values(h, rows_of(qkv, c.packed_width(), c.rows, c.s), none));
+}
+
+/// [b, heads, s] of [b, heads, s_total].
+Values local_lse(const ContextCase& c, const Values& lse) {
+  Values part;
+  for (auto head = lse.begin(); head != lse.end(); head += c.attention.heads.s)
+    for (int64_t row = 0; row < c.s; ++row) part.push_back(head[c.rows.at(row)]);
+  return part;
+}
+
+std::vector<Outcome> run_context_attention(Bed& bed, const ContextCase& c) {
+  const HeadShape &h = c.attention.heads, local = c.local();
+  const DType dtype = c.attention.dtype;
+  Values qkv = random_values(h.qkv_size(), 1, 1.5);
+  bed.put(dtype, packed_shape(h), qkv);  // rounds them
+  const View out = bed.empty(dtype, out_shape(local)),
+             lse = bed.empty(DType::kF32, {h.b, h.groups * h.r, c.s});
+  run(bed.stream(), Attention{.out = out,
+                              .qkv = local_queries(bed, c, qkv),
+                              .scale = scale_of(h),
+                              .lse = lse,
+                              .dropout = context_key(bed, c),
+                              .kv = bed.put(dtype, c.kv_shape(), keys_and_values(h, qkv)),
+                              .rows = c.rows});
+  const AttentionResult want =
+      reference_attention(h, qkv, static_cast<double>(scale_of(h)), attention_mask(c.attention));
+  return {{"out", bed.get(out), rows_of(want.out, c.out_width(), c.rows, c.s), tolerance_of(dtype) * 2},
+          {"lse", bed.get(lse), local_lse(c, want.lse), kFp32}};
+}
+
+/// d/d(queries) and d/d(keys, values) of the local queries' outputs times dout.
+std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) {
+  const HeadShape &h = c.attention.heads, local = c.local();
+  const DType dtype = c.attention.dtype;
+  const double scale = static_cast<double>(scale_of(h));
+  const MaskFunction mask = attention_mask(c.attention);
+  Values qkv = random_values(h.qkv_size(), 1), dout = random_values(local.out_size(), 2);
+  bed.put(dtype, packed_shape(h), qkv);  // rounds them
+  const Values kv = keys_and_values(h, qkv);
+  const AttentionResult forward = reference_attention(h, qkv, scale, mask);
+  const View dqkv = bed.put(dtype, packed_shape(local), Values(static_cast<size_t>(local.qkv_size()), 0.0)),
+             dkv = bed.empty(dtype, c.kv_shape());
+  run(bed.stream(),
+      AttentionGrad{.dqkv = dqkv,
+                    .dout = bed.put(dtype, out_shape(local), dout),
+                    .out = bed.put(dtype, out_shape(local), rows_of(forward.out, c.out_width(), c.rows, c.s)),
+                    .qkv = local_queries(bed, c, qkv),
+                    .lse = bed.put(DType::kF32, {h.b, h.groups * h.r, c.s}, local_lse(c, forward.lse)),
+                    .scale = scale_of(h),
+                    .dropout = context_key(bed, c),
+                    .kv = bed.put(dtype, c.kv_shape(), Values(kv)),
+                    .dkv = dkv,
+                    .rows = c.rows});
+  // Of both at once, as where they are packed: a query's own gradient is small beside what is rounded in it.
+  const auto loss = [&](const Values& at) {
+    const auto keys = at.begin() + local.qkv_size();
+    Values whole = qkv;
+    for (int64_t row = 0; row < c.s; ++row)
+      std::copy_n(at.begin() + row * c.packed_width(), c.packed_width(),
+                  whole.begin() + c.rows.at(row) * c.packed_width());
+    whole = with_keys_and_values(h, whole, Values(keys, at.end()));
+    const Values out = reference_attention(h, whole, scale, mask).out;
+    return inner(rows_of(out, c.out_width(), c.rows, c.s), dout);
+  };
+  Values at = rows_of(qkv, c.packed_width(), c.rows, c.s), got = bed.get(dqkv);
+  const Values got_keys = bed.get(dkv);
+  at.insert(at.end(), kv.begin(), kv.end());
+  got.insert(got.end(), got_keys.begin(), got_keys.end());
+  Outcome outcome = gradient(bed, "dqkv and dkv", got, loss, at, tolerance_of(dtype) * 4);
+  // dP and its mean, by the rounded output, cancel where a query sees few keys; times a key they are about 1.
+  if (dtype == DType::kBf16) outcome.size += 1;
+  return {outcome};
+}
+
+/// Out of a packed tensor and into another one, whose other heads stay.
+std::vector<Outcome> run_copy_key_values(Bed& bed, const HeadShape& h, DType dtype) {
+  Values qkv = random_values(h.qkv_size(), 1), other = random_values(h.qkv_size(), 2);
+  const View from = bed.put(dtype, packed_shape(h), qkv), to = bed.put(dtype, packed_shape(h), other);
+  const View kv = bed.empty(dtype, {h.s, h.b, h.groups, 2, h.head});
+  run(bed.stream(), CopyKeyValues{.to = kv, .from = from});
+  run(bed.stream(), CopyKeyValues{.to = to, .from = kv});
+  const Values want = keys_and_values(h, qkv);
+  return {{"kv", bed.get(kv), want, 0}, {"qkv", bed.get(to), with_keys_and_values(h, other, want), 0}};
+}
+
 struct RopeCase {
   HeadShape heads;
-  int64_t half, first_position;
+  int64_t half;
+  RowPositions rows;
   DType dtype = DType::kF32;
 };
 
 std::vector<Outcome> run_rope(Bed& bed, const RopeCase& c) {
   const HeadShape& h = c.heads;
-  const int64_t positions = c.first_position + h.s;
+  const int64_t positions = c.rows.end(h.s);
   Values qkv = random_values(h.qkv_size(), 1), cos(static_cast<size_t>(positions * c.half)), sin = cos;
   for (size_t i = 0; i < cos.size(); ++i) {
     cos[i] = std::cos(0.7 * static_cast<double>(i));
@@ -122,13 +269,34 @@ std::vector<Outcome> run_rope(Bed& bed, const RopeCase& c) {
   const View view = bed.put(c.dtype, packed_shape(h), qkv);
   const View cos_view = bed.put(DType::kF32, {positions, c.half}, cos);
   const View sin_view = bed.put(DType::kF32, {positions, c.half}, sin);
-  Rope op{.qkv = view, .cos = cos_view, .sin = sin_view, .first_position = c.first_position};
+  Rope op{.qkv = view, .cos = cos_view, .sin = sin_view, .rows = c.rows};
   run(bed.stream(), op);
-  Outcome forward{"rotated", bed.get(view), reference_rope(h, qkv, cos, sin, c.half, c.first_position),
+  Outcome forward{"rotated", bed.get(view), reference_rope(h, qkv, cos, sin, c.half, c.rows),
                   tolerance_of(c.dtype)};
   op.inverse = true;  // a rotation's gradient is the rotation back
   run(bed.stream(), op);
   return {forward, {"rotated back", bed.get(view), qkv, tolerance_of(c.dtype) * 2}};
+}
+
+}  // namespace
+
+namespace {
+
+/// Ranks of two, three and four; spans of less, as much and more than a block of queries.
+void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
+  const auto add = [&](const HeadShape& heads, int64_t s, const RowPositions& rows, float p) {
+    const ContextCase c{{heads, dtype, p}, s, rows};
+    const std::string type = concat(dtype == DType::kF32 ? " fp32" : " bf16", " s", s, " of ", heads.s,
+                                    " from ", rows.first, " d", heads.head, " p", p);
+    cases.push_back({"attention context" + type, [c](Bed& bed) { return run_context_attention(bed, c); }});
+    cases.push_back(
+        {"attention_grad context" + type, [c](Bed& bed) { return run_context_attention_grad(bed, c); }});
+  };
+  add({20, 2, 2, 2, 17}, 10, {.first = 0, .turn = 5, .jump = 10}, 0);
+  add({20, 2, 2, 2, 17}, 10, {.first = 5, .turn = 5, .jump = 0}, 0.25f);
+  add({150, 1, 1, 2, 32}, 50, {.first = 25, .turn = 25, .jump = 50}, 0.1f);
+  add({176, 1, 2, 1, 64}, 44, {.first = 44, .turn = 22, .jump = 44}, 0);
+  add({304, 1, 1, 1, 16}, 152, {.first = 0, .turn = 76, .jump = 152}, 0.2f);
 }
 
 }  // namespace
@@ -159,11 +327,19 @@ void add_attention_cases(std::vector<OpCase>& cases) {
                        return run_cached_attention(bed, {150, 1, 1, 2, 64}, dtype, 40, 50);
                      }});
     cases.push_back({"rope" + type, [=](Bed& bed) {
-                       return run_rope(bed, {{7, 2, 2, 3, 64}, 32, 0, dtype});
+                       return run_rope(bed, {{7, 2, 2, 3, 64}, 32, {}, dtype});
                      }});
     cases.push_back({"rope part" + type, [=](Bed& bed) {
-                       return run_rope(bed, {{5, 1, 3, 1, 34}, 9, 4, dtype});
+                       return run_rope(bed, {{5, 1, 3, 1, 34}, 9, {.first = 4}, dtype});
                      }});
+    cases.push_back(
+        {"rope context" + type, [=](Bed& bed) {
+           return run_rope(bed, {{6, 2, 1, 2, 32}, 16, {.first = 2, .turn = 4, .jump = 7}, dtype});
+         }});
+    cases.push_back({"copy_key_values context" + type, [=](Bed& bed) {
+                       return run_copy_key_values(bed, {5, 2, 3, 2, 9}, dtype);
+                     }});
+    add_context_cases(cases, dtype);
   }
 }
 

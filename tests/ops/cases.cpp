@@ -65,7 +65,7 @@ DropoutKey dropout_key(Bed& bed, int64_t batch, float p) {
           .layer = 6,
           .site = 2,
           .samples = bed.put(DType::kI64, {batch}, samples),
-          .first_position = 9};
+          .rows = {.first = 9}};
 }
 
 std::vector<OpCase> op_cases() {

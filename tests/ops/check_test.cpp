@@ -144,6 +144,13 @@ TEST(AttentionCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](Attention& op) { op.out.dtype = kBf16; }), "out [s, b");
   expect_refused(good, Spoil([](Attention& op) { op.lse = tensor({2, 7}); }), "lse");
   expect_refused(good, Spoil([](Attention& op) { op.dropout.p = 0.5f; }), "sample number");
+  expect_refused(good, Spoil([](Attention& op) { op.rows.first = 1; }), "all positions without kv");
+  expect_refused(good, Spoil([](Attention& op) { op.kv = tensor({9, 2, 3, 3, 8}); }), "kv [s_total");
+  expect_refused(good, Spoil([](Attention& op) {
+                   op.kv = tensor({9, 2, 3, 2, 8});
+                   op.rows = {.first = 0, .turn = 3, .jump = 3};
+                 }),
+                 "within kv");
 
   const AttentionGrad grad{.dqkv = tensor({7, 2, 3, 4, 8}),
                            .dout = tensor({7, 2, 6, 8}),
@@ -155,6 +162,13 @@ TEST(AttentionCheck, RefusesWrongShapes) {
   expect_refused(grad, SpoilGrad([](AttentionGrad& op) { op.dqkv = tensor({7, 2, 3, 8}); }), "dqkv and qkv");
   expect_refused(grad, SpoilGrad([](AttentionGrad& op) { op.dout = tensor({7, 2, 6, 7}); }), "dout");
   expect_refused(grad, SpoilGrad([](AttentionGrad& op) { op.lse = {}; }), "lse");
+  expect_refused(grad, SpoilGrad([](AttentionGrad& op) { op.kv = tensor({9, 2, 3, 2, 8}); }), "dkv and kv");
+
+  const CopyKeyValues copy{.to = tensor({7, 2, 3, 2, 8}), .from = tensor({7, 2, 3, 4, 8})};
+  using SpoilCopy = std::function<void(CopyKeyValues&)>;
+  expect_refused(copy, SpoilCopy([](CopyKeyValues& op) { op.to = tensor({7, 2, 3, 1, 8}); }), "2 or more");
+  expect_refused(copy, SpoilCopy([](CopyKeyValues& op) { op.from = tensor({7, 2, 2, 4, 8}); }), "2 or more");
+  expect_refused(copy, SpoilCopy([](CopyKeyValues& op) { op.from.dtype = kBf16; }), "of to's dtype");
 
   const CachedAttention cached{.out = tensor({2, 1, 6, 8}),
                                .k_cache = tensor({1, 3, 10, 8}),
@@ -171,9 +185,11 @@ TEST(AttentionCheck, RefusesWrongShapes) {
   expect_refused(cached, SpoilCached([](CachedAttention& op) { op.k_cache.dtype = kBf16; }), "k_cache");
 
   const Rope rope{
-      .qkv = tensor({7, 2, 3, 4, 8}), .cos = tensor({9, 4}), .sin = tensor({9, 4}), .first_position = 2};
+      .qkv = tensor({7, 2, 3, 4, 8}), .cos = tensor({9, 4}), .sin = tensor({9, 4}), .rows = {.first = 2}};
   using SpoilRope = std::function<void(Rope&)>;
-  expect_refused(rope, SpoilRope([](Rope& op) { op.first_position = 3; }), "within the table");
+  expect_refused(rope, SpoilRope([](Rope& op) { op.rows.first = 3; }), "within the table");
+  expect_refused(rope, SpoilRope([](Rope& op) { op.rows = {.first = 0, .turn = 4, .jump = 3}; }),
+                 "within the table");
   expect_refused(rope, SpoilRope([](Rope& op) { op.cos = op.sin = tensor({9, 5}); }), "within a head");
   expect_refused(rope, SpoilRope([](Rope& op) { op.sin = tensor({9, 3}); }), "cos and sin");
 }
@@ -183,9 +199,10 @@ TEST(EmbeddingCheck, RefusesWrongShapes) {
                        .ids = tensor({3, 2}, kI32),
                        .table = tensor({11, 5}),
                        .positions = tensor({4, 5}),
-                       .first_position = 1};
+                       .rows = {.first = 1}};
   using Spoil = std::function<void(Embedding&)>;
-  expect_refused(good, Spoil([](Embedding& op) { op.first_position = 2; }), "within positions");
+  expect_refused(good, Spoil([](Embedding& op) { op.rows.first = 2; }), "within positions");
+  expect_refused(good, Spoil([](Embedding& op) { op.rows.first = -1; }), "within positions");
   expect_refused(good, Spoil([](Embedding& op) { op.table = tensor({11, 6}); }), "equal widths");
   expect_refused(good, Spoil([](Embedding& op) { op.ids = tensor({3, 2}, kI64); }), "one id per row");
   const EmbeddingGrad grad{.dtable = tensor({11, 5}),

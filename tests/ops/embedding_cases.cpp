@@ -13,8 +13,9 @@ struct EmbeddingCase {
   int64_t s, b, h, vocabulary, first_id;
   bool positions;
   DType dtype = DType::kF32;
+  RowPositions rows = {.first = 2};
 };
-constexpr int64_t kPlaces = 12, kFirstPlace = 2;  // rows of the position table, and the position of row 0
+constexpr int64_t kPlaces = 20;  // rows of the position table
 
 std::vector<Outcome> run_embedding(Bed& bed, const EmbeddingCase& c) {
   Values ids = some_ids(c.s * c.b, c.vocabulary + c.first_id + 3),
@@ -24,7 +25,7 @@ std::vector<Outcome> run_embedding(Bed& bed, const EmbeddingCase& c) {
   Embedding op{.y = y,
                .ids = bed.put(DType::kI32, {c.s, c.b}, ids),
                .table = bed.put(c.dtype, {c.vocabulary, c.h}, table),
-               .first_position = kFirstPlace,
+               .rows = c.rows,
                .first_id = static_cast<int32_t>(c.first_id)};
   if (c.positions) op.positions = bed.put(c.dtype, {kPlaces, c.h}, positions);
   run(bed.stream(), op);
@@ -34,7 +35,7 @@ std::vector<Outcome> run_embedding(Bed& bed, const EmbeddingCase& c) {
       const int64_t id = static_cast<int64_t>(ids[static_cast<size_t>(row)]) - c.first_id;
       const bool mine = id >= 0 && id < c.vocabulary;
       want.push_back((mine ? table[static_cast<size_t>(id * c.h + i)] : 0) +
-                     (c.positions ? positions[static_cast<size_t>((kFirstPlace + row / c.b) * c.h + i)] : 0));
+                     (c.positions ? positions[static_cast<size_t>(c.rows.at(row / c.b) * c.h + i)] : 0));
     }
   return {{"y", bed.get(y), want, tolerance_of(c.dtype)}};
 }
@@ -48,14 +49,14 @@ std::vector<Outcome> run_embedding_grad(Bed& bed, const EmbeddingCase& c) {
                                   .dpositions = positions,
                                   .dy = bed.put(c.dtype, {c.s, c.b, c.h}, dy),
                                   .ids = bed.put(DType::kI32, {c.s, c.b}, ids),
-                                  .first_position = kFirstPlace,
+                                  .rows = c.rows,
                                   .first_id = static_cast<int32_t>(c.first_id)});
   for (int64_t row = 0; row < c.s * c.b; ++row)
     for (int64_t i = 0; i < c.h; ++i) {
       const int64_t id = static_cast<int64_t>(ids[static_cast<size_t>(row)]) - c.first_id;
       const double value = dy[static_cast<size_t>(row * c.h + i)];
       if (id >= 0 && id < c.vocabulary) dtable[static_cast<size_t>(id * c.h + i)] += value;
-      if (c.positions) dpositions[static_cast<size_t>((kFirstPlace + row / c.b) * c.h + i)] += value;
+      if (c.positions) dpositions[static_cast<size_t>(c.rows.at(row / c.b) * c.h + i)] += value;
     }
   std::vector<Outcome> outcomes = {{"dtable", bed.get(table), dtable, kFp32}};
   if (c.positions) outcomes.push_back({"dpositions", bed.get(positions), dpositions, kFp32});
@@ -149,6 +150,14 @@ void add_embedding_cases(std::vector<OpCase>& cases) {
         const std::string name =
             concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", positions ? "positions " : "", h);
         const EmbeddingCase c{9, 2, h, 7, h == 17 ? 4 : 0, positions, dtype};
+        EmbeddingCase spans = c;
+        spans.rows = {.first = 1, .turn = 4, .jump = 6};
+        if (positions && h == 17) {
+          cases.push_back(
+              {"embedding context" + name, [spans](Bed& bed) { return run_embedding(bed, spans); }});
+          cases.push_back({"embedding_grad context" + name,
+                           [spans](Bed& bed) { return run_embedding_grad(bed, spans); }});
+        }
         cases.push_back({"embedding" + name, [c](Bed& bed) { return run_embedding(bed, c); }});
         cases.push_back({"embedding_grad" + name, [c](Bed& bed) { return run_embedding_grad(bed, c); }});
       }

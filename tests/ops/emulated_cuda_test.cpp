@@ -10,8 +10,10 @@
 namespace megalith::test {
 namespace {
 
-/// Everything but products, which are cuBLASLt's; of those the ones without terms are the backend's own.
+/// Everything but what the backend refuses, and products, which are cuBLASLt's; of those the ones without
+/// terms are the backend's own.
 bool is_emulated(const OpCase& c) {
+  if (refused_by_cuda(c)) return false;
   return !c.name.starts_with("gemm") || c.name.find("no depth") != std::string::npos ||
          c.name.find("no rows") != std::string::npos;
 }
@@ -91,6 +93,20 @@ TEST_F(EmulatedCudaStream, SaysWhenThereIsNoMemory) {
     EXPECT_EQ(error.kind(), ErrorKind::kDevice);
   }
   EXPECT_NE(backend_->allocate(0).data, nullptr);
+}
+
+TEST_F(EmulatedCudaStream, RefusesWhatAContextParallelRankHas) {
+  for (const OpCase& c : op_cases()) {
+    if (!refused_by_cuda(c)) continue;
+    Bed bed(stream_);
+    try {
+      c.run(bed);
+      ADD_FAILURE() << c.name << " ran";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kDevice) << c.name;
+      EXPECT_NE(std::string(error.what()).find("--context-parallel-size"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST_F(EmulatedCudaStream, RefusesWiderHeadsAndForeignStreams) {

@@ -139,7 +139,8 @@ TEST_P(Narrow, LooksUpRowsOfNarrowTables) {
     const View table_view = bed.put(dtype, {7, 5}, table), positions_view = bed.put(dtype, {4, 5}, positions);
     const View ids = bed.put(DType::kI32, {2, 1}, {6, 3}), y = bed.empty(DType::kF32, {2, 1, 5});
     run(stream,
-        Embedding{.y = y, .ids = ids, .table = table_view, .positions = positions_view, .first_position = 1});
+        Embedding{
+            .y = y, .ids = ids, .table = table_view, .positions = positions_view, .rows = {.first = 1}});
     Values want;
     for (const auto& [id, position] : {std::pair<size_t, size_t>{6, 1}, {3, 2}})
       for (size_t i = 0; i < 5; ++i) want.push_back(table[id * 5 + i] + positions[position * 5 + i]);

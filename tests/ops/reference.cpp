@@ -70,15 +70,15 @@ double reference_mask(const MaskPlace& m) {
 }
 
 Values reference_rope(const HeadShape& h, const Values& qkv, const Values& cos, const Values& sin,
-                      int64_t half, int64_t first_position) {
+                      int64_t half, const RowPositions& rows) {
   Values out = qkv;
   for (int64_t position = 0; position < h.s; ++position)
     for (int64_t i = 0; i < h.b * h.groups * (h.r + 1) * half; ++i) {
       const int64_t column = i % half, slot = i / half % (h.r + 1), group = i / half / (h.r + 1) % h.groups;
       const int64_t sequence = i / half / (h.r + 1) / h.groups;
       const size_t first = at(h.qkv(position, sequence, group, slot) + column), second = first + at(half);
-      const double c = cos[at((first_position + position) * half + column)];
-      const double s = sin[at((first_position + position) * half + column)];
+      const double c = cos[at(rows.at(position) * half + column)];
+      const double s = sin[at(rows.at(position) * half + column)];
       out[first] = qkv[first] * c - qkv[second] * s;
       out[second] = qkv[second] * c + qkv[first] * s;
     }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "libcore/tensor/row_positions.h"
+
 namespace megalith::test {
 
 /// The ops as plain loops in fp64, written from the op structs' comments; what every backend is compared
@@ -50,7 +52,7 @@ struct HeadShape {
   int64_t out_size() const { return s * b * groups * r * head; }
 };
 Values reference_rope(const HeadShape&, const Values& qkv, const Values& cos, const Values& sin, int64_t half,
-                      int64_t first_position);
+                      const RowPositions& rows);
 
 struct AttentionResult {
   Values out, lse;  // lse [b, heads, s]

@@ -72,6 +72,26 @@ TEST(Batch, DealsBlocksOutOverTheDataRanks) {
   EXPECT_FLOAT_EQ(loaded.batch.microbatches()[0].grad_scale, 1.0f / 12);
 }
 
+// Four chunks of two: the first rank has the first and the last one; a sample's own count is that of all.
+TEST(Batch, DealsASampleOutOverTheContextRanks) {
+  const BatchShape shape{.seq_length = 8, .micro_batch = 2, .microbatches = 1, .context_size = 2};
+  BatchShape second = shape;
+  second.context_rank = 1;
+  Loaded first(shape), last(second);
+  first.batch.load(first.stream, numbers(1), 1);
+  last.batch.load(last.stream, numbers(1), 1);
+  const Microbatch &a = first.batch.microbatches()[0], &b = last.batch.microbatches()[0];
+  EXPECT_EQ(a.tokens.shape, (Shape{4, 2}));
+  EXPECT_EQ(host<int32_t>(first.stream, a.tokens),
+            (std::vector<int32_t>{100, 200, 101, 201, 106, 206, 107, 207}));
+  EXPECT_EQ(host<int32_t>(last.stream, b.labels),
+            (std::vector<int32_t>{103, 203, 104, 204, 105, 205, 106, 206}));
+  EXPECT_EQ(host<float>(first.stream, a.loss_mask), (std::vector<float>{1, 1, 1, 1, 1, 1, 0, 0}));
+  EXPECT_EQ(host<int64_t>(last.stream, b.samples), (std::vector<int64_t>{1, 2}));
+  EXPECT_FLOAT_EQ(a.grad_scale, 1.0f / 14);
+  EXPECT_FLOAT_EQ(b.grad_scale, 1.0f / 14);
+}
+
 TEST(Batch, ScalesByTheTokensThatCount) {
   Loaded loaded({.seq_length = 4, .micro_batch = 2, .microbatches = 1});
   loaded.batch.load(loaded.stream, numbers(1), 0);

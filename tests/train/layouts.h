@@ -30,7 +30,7 @@ inline void set_family(ModelConfig& model, const Family& family) {
 /// How the ranks share the work.
 struct Layout {
   const char* name;
-  int tensor = 1, pipeline = 1, data = 1;
+  int tensor = 1, pipeline = 1, context = 1, data = 1;
   bool sequence = false;
   Sharding sharding = Sharding::kNone;
   int layers_per_chunk = 0;                       // 0: not interleaved
@@ -46,6 +46,7 @@ inline PretrainConfig shared(PretrainConfig config, const Layout& layout) {
   config.parallel = {};
   config.parallel.tensor = layout.tensor;
   config.parallel.pipeline = layout.pipeline;
+  config.parallel.context = layout.context;
   config.parallel.data = layout.data;
   config.parallel.sequence = layout.sequence;
   config.parallel.sharding = layout.sharding;
@@ -88,6 +89,21 @@ inline const std::vector<Layout>& layouts() {
        .sharding = Sharding::kOptimizer,
        .layers_per_chunk = 1,
        .recompute = Recompute::kFull},
+      {.name = "cp2", .context = 2},
+      {.name = "cp4_full", .context = 4, .recompute = Recompute::kFull},
+      {.name = "cp2_zero2", .context = 2, .sharding = Sharding::kGradients},
+      {.name = "tp2_sp_cp2_selective",
+       .tensor = 2,
+       .context = 2,
+       .sequence = true,
+       .recompute = Recompute::kSelective},
+      {.name = "cp2_dp2_zero1", .context = 2, .data = 2, .sharding = Sharding::kOptimizer},
+      {.name = "tp2_sp_pp2_vpp2_cp2",
+       .tensor = 2,
+       .pipeline = 2,
+       .context = 2,
+       .sequence = true,
+       .layers_per_chunk = 1},
   };
   return kLayouts;
 }

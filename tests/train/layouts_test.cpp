@@ -35,12 +35,12 @@ using test::layouts;
 using test::shared;
 using test::TempDir;
 
-/// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples of 9 tokens a step.
+/// Four layers, a vocabulary whose padding differs by layout, dropout on, 8 samples a step.
 PretrainConfig one_rank(const Family& family) {
   PretrainConfig config = test::tiny_config();
   config.model.layers = 4;
   config.model.heads = 4;
-  config.model.seq_length = config.model.max_positions = 12;  // cut over 2 and 4 tensor ranks
+  config.model.seq_length = config.model.max_positions = 16;  // cut over tensor and context ranks
   config.model.vocab_size = 50257;
   test::set_family(config.model, family);
   config.train.micro_batch = 1;
@@ -141,32 +141,36 @@ std::vector<Layout> every_layout() {
   std::vector<Layout> all;
   for (const int tensor : {1, 2, 4})
     for (const int pipeline : {1, 2, 4})
-      for (const int data : {1, 2, 4, 8})
-        for (const bool sequence : {false, true})
-          for (const int chunk : {0, 1})
-            for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients})
-              for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
-                const bool interleaved = chunk > 0;
-                if (tensor * pipeline * data > 8 || tensor * pipeline * data == 1) continue;
-                if ((sequence && tensor == 1) || (interleaved && pipeline != 2)) continue;
-                if (sharding != Sharding::kNone && data == 1) continue;
-                if (sharding == Sharding::kGradients && pipeline > 1) continue;
-                all.push_back({.name = "one of all",
-                               .tensor = tensor,
-                               .pipeline = pipeline,
-                               .data = data,
-                               .sequence = sequence,
-                               .sharding = sharding,
-                               .layers_per_chunk = chunk,
-                               .recompute = recompute});
-              }
+      for (const int context : {1, 2, 4})
+        for (const int data : {1, 2, 4, 8})
+          for (const bool sequence : {false, true})
+            for (const int chunk : {0, 1})
+              for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients})
+                for (const Recompute recompute :
+                     {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+                  const bool interleaved = chunk > 0;
+                  const int ranks = tensor * pipeline * context * data;
+                  if (ranks > 8 || ranks == 1) continue;
+                  if ((sequence && tensor == 1) || (interleaved && pipeline != 2)) continue;
+                  if (sharding != Sharding::kNone && context * data == 1) continue;
+                  if (sharding == Sharding::kGradients && pipeline > 1) continue;
+                  all.push_back({.name = "one of all",
+                                 .tensor = tensor,
+                                 .pipeline = pipeline,
+                                 .context = context,
+                                 .data = data,
+                                 .sequence = sequence,
+                                 .sharding = sharding,
+                                 .layers_per_chunk = chunk,
+                                 .recompute = recompute});
+                }
   return all;
 }
 
 std::string text_of(const Layout& layout) {
-  return concat("tensor ", layout.tensor, ", pipeline ", layout.pipeline, ", data ", layout.data,
-                ", sequence ", layout.sequence, ", chunk ", layout.layers_per_chunk, ", sharding ",
-                enum_name(layout.sharding), ", recompute ", enum_name(layout.recompute));
+  return concat("tensor ", layout.tensor, ", pipeline ", layout.pipeline, ", context ", layout.context,
+                ", data ", layout.data, ", sequence ", layout.sequence, ", chunk ", layout.layers_per_chunk,
+                ", sharding ", enum_name(layout.sharding), ", recompute ", enum_name(layout.recompute));
 }
 
 TEST(Layouts, OfEveryKindTrainAsOneRankDoes) {
@@ -231,7 +235,7 @@ TEST_P(Resume, UnderAnotherLayoutGoesOnAsOneRun) {
 TEST(Resume, UnderTheSameLayoutIsBitwiseOneRun) {
   for (const Family& family : {kGpt2, kLlama})
     for (const Layout& layout : layouts()) {
-      if (layout.tensor * layout.pipeline * layout.data > 4) continue;
+      if (layout.tensor * layout.pipeline * layout.context * layout.data > 4) continue;
       SCOPED_TRACE(std::string(family.name) + " " + layout.name);
       const Curve broken = go_on(family, layout, layout), whole = run(config_of(family, layout));
       ASSERT_EQ(broken.loss.size(), 10U);

@@ -44,10 +44,15 @@ TEST_F(CheckRun, SaysHowManyThreadsALayoutNeeds) {
             "--local-world-size 2: all 4 ranks are threads of this process; leave it out");
 }
 
-TEST_F(CheckRun, RefusesContextAndExpertRanks) {
-  EXPECT_EQ(complaints({.context = 2, .expert = 4}),
-            "--context-parallel-size 2 is not supported yet; leave it at 1\n"
-            "--expert-model-parallel-size 4 is not supported yet; leave it at 1");
+TEST_F(CheckRun, RefusesExpertRanks) {
+  EXPECT_EQ(complaints({.expert = 4}), "--expert-model-parallel-size 4 is not supported yet; leave it at 1");
+}
+
+TEST_F(CheckRun, CountsContextRanks) {
+  EXPECT_EQ(complaints({.context = 2, .nproc = 4}), "");
+  EXPECT_EQ(complaints({.context = 2}),
+            "the layout needs 2 ranks (tensor 1 * pipeline 1 * context 2 * data 1) and --nproc gives 1; give "
+            "--nproc 2");
 }
 
 TEST_F(CheckRun, RefusesThreadsAsRanksOnADevice) {

@@ -51,6 +51,10 @@ const int64_t* samples_of(const DropoutKey& key) {
   return key.p == 0 ? nullptr : key.samples.as<int64_t>();
 }
 
+RowSpans spans_of(const RowPositions& rows) {
+  return {rows.first, rows.turn, rows.jump};
+}
+
 /// Sums over rows in parallel: at most 64 blocks of rows, cut by the number of rows alone, are summed apart
 /// and added up in order, so the result does not depend on the number of threads.
 template <class Block>
@@ -86,6 +90,16 @@ struct Heads {
   int64_t out_place(int64_t sequence, int64_t query_head) const {
     return (sequence * groups * r + query_head) * head;
   }
+};
+
+/// Where keys and values are: in the packed QKV, or apart from it.
+struct KeyValues {
+  Heads heads;
+  bool apart;
+  KeyValues(const ConstView& qkv, const ConstView& kv)
+      : heads(kv ? kv.shape : qkv.shape), apart(static_cast<bool>(kv)) {}
+  int64_t k_place(int64_t sequence, int64_t group) const { return heads.qkv_place(sequence, group, heads.r); }
+  int64_t v_place(int64_t sequence, int64_t group) const { return k_place(sequence, group) + heads.head; }
 };
 
 template <class V>
@@ -136,6 +150,7 @@ class CpuBackend final : public Backend {
   void run(Stream&, const Rope&) override;
   void run(Stream&, const Attention&) override;
   void run(Stream&, const AttentionGrad&) override;
+  void run(Stream&, const CopyKeyValues&) override;
   void run(Stream&, const CachedAttention&) override;
   void run(Stream&, const Gelu&) override;
   void run(Stream&, const GeluGrad&) override;
@@ -389,7 +404,7 @@ void CpuBackend::run(Stream&, const Dropout& op) {
                          .samples = samples_of(op.key),
                          .columns = op.x.shape[2],
                          .batch = op.x.shape[1],
-                         .first_position = op.key.first_position,
+                         .rows = spans_of(op.key.rows),
                          .key = mask_key(op.key)};
   const auto dropout = kernels_.dropout[storage_of(op.x.dtype)];
   for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
@@ -402,8 +417,9 @@ void CpuBackend::run(Stream&, const Rope& op) {
   const Heads heads(op.qkv.shape);
   const int64_t half = op.cos.shape[1];
   const RopeArgs args{.qkv = op.qkv.data,
-                      .cos = op.cos.as<float>() + op.first_position * half,
-                      .sin = op.sin.as<float>() + op.first_position * half,
+                      .cos = op.cos.as<float>(),
+                      .sin = op.sin.as<float>(),
+                      .rows = spans_of(op.rows),
                       .sin_sign = op.inverse ? -1.0f : 1.0f,
                       .position_heads = heads.b * heads.groups * (heads.r + 2),
                       .group_heads = heads.r + 2,
@@ -418,27 +434,31 @@ void CpuBackend::run(Stream&, const Attention& op) {
   const Heads heads(op.qkv.shape);
   const int64_t query_heads = heads.groups * heads.r;
   const auto attention = kernels_.attention[storage_of(op.qkv.dtype)];
-  const size_t scratch = kernels_.attention_scratch(heads.s, heads.head);
+  const KeyValues from(op.qkv, op.kv);
+  const ConstView& kv = from.apart ? op.kv : op.qkv;
+  const int64_t keys = from.heads.s;
+  const size_t scratch = kernels_.attention_scratch(keys, heads.head);
   const MaskKey key = mask_key(op.dropout);
   for_each_block(heads.b * query_heads, [&](int64_t block) {
     const int64_t sequence = block / query_heads, head = block % query_heads;
     const int64_t group = head / heads.r, slot = head % heads.r;
     const AttentionArgs args{.out = at(op.out, heads.out_place(sequence, head)),
                              .q = at(op.qkv, heads.qkv_place(sequence, group, slot)),
-                             .k = at(op.qkv, heads.qkv_place(sequence, group, heads.r)),
-                             .v = at(op.qkv, heads.qkv_place(sequence, group, heads.r + 1)),
+                             .k = at(kv, from.k_place(sequence, group)),
+                             .v = at(kv, from.v_place(sequence, group)),
                              .lse = op.lse ? op.lse.as<float>() + block * heads.s : nullptr,
                              .out_stride = heads.out_stride(),
                              .q_stride = heads.qkv_stride(),
-                             .kv_stride = heads.qkv_stride(),
+                             .kv_stride = from.heads.qkv_stride(),
                              .queries = heads.s,
-                             .past = 0,
+                             .keys = keys,
                              .head = heads.head,
+                             .rows = spans_of(op.rows),
                              .scale = op.scale,
                              .key = key,
+                             .mask_rows = spans_of(op.dropout.rows),
                              .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
-                             .first_position = op.dropout.first_position,
-                             .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * heads.s)};
+                             .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys)};
     attention(args, thread_scratch(scratch));
   });
 }
@@ -446,33 +466,51 @@ void CpuBackend::run(Stream&, const Attention& op) {
 void CpuBackend::run(Stream&, const AttentionGrad& op) {
   const Heads heads(op.qkv.shape);
   const auto grad = kernels_.attention_grad[storage_of(op.qkv.dtype)];
-  const size_t scratch = kernels_.attention_grad_scratch(heads.s, heads.head);
+  const KeyValues from(op.qkv, op.kv);
+  const ConstView& kv = from.apart ? op.kv : op.qkv;
+  const View& dkv = from.apart ? op.dkv : op.dqkv;
+  const int64_t keys = from.heads.s;
+  const size_t scratch = kernels_.attention_grad_scratch(heads.s, keys, heads.head);
   const MaskKey key = mask_key(op.dropout);
   for_each_block(heads.b * heads.groups, [&](int64_t block) {
     const int64_t sequence = block / heads.groups, group = block % heads.groups, head = group * heads.r;
-    const int64_t q = heads.qkv_place(sequence, group, 0), k = heads.qkv_place(sequence, group, heads.r);
-    const int64_t v = heads.qkv_place(sequence, group, heads.r + 1), out = heads.out_place(sequence, head);
+    const int64_t q = heads.qkv_place(sequence, group, 0), k = from.k_place(sequence, group);
+    const int64_t v = from.v_place(sequence, group), out = heads.out_place(sequence, head);
     const AttentionGradArgs args{
         .dq = at(op.dqkv, q),
-        .dk = at(op.dqkv, k),
-        .dv = at(op.dqkv, v),
+        .dk = at(dkv, k),
+        .dv = at(dkv, v),
         .q = at(op.qkv, q),
-        .k = at(op.qkv, k),
-        .v = at(op.qkv, v),
+        .k = at(kv, k),
+        .v = at(kv, v),
         .out = at(op.out, out),
         .dout = at(op.dout, out),
         .lse = op.lse.as<float>() + block * heads.r * heads.s,
-        .qkv_stride = heads.qkv_stride(),
+        .q_stride = heads.qkv_stride(),
+        .kv_stride = from.heads.qkv_stride(),
         .out_stride = heads.out_stride(),
         .queries = heads.s,
+        .keys = keys,
         .heads = heads.r,
         .head = heads.head,
+        .rows = spans_of(op.rows),
         .scale = op.scale,
         .key = key,
+        .mask_rows = spans_of(op.dropout.rows),
         .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
-        .first_position = op.dropout.first_position,
-        .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * heads.s)};
+        .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys)};
     grad(args, thread_scratch(scratch));
+  });
+}
+
+void CpuBackend::run(Stream&, const CopyKeyValues& op) {
+  const Heads to(op.to.shape), from(op.from.shape);
+  const int64_t groups = to.s * to.b * to.groups;
+  const size_t bytes = static_cast<size_t>(2 * to.head) * size_of(op.to.dtype);
+  for_each_piece(groups, piece_rows(2 * to.head), [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group)
+      copy_bytes(at(op.to, to.qkv_place(0, group, to.r)), at(op.from, from.qkv_place(0, group, from.r)),
+                 bytes);
   });
 }
 
@@ -539,12 +577,13 @@ void CpuBackend::run(Stream&, const CachedAttention& op) {
                              .q_stride = heads.qkv_stride(),
                              .kv_stride = heads.head,
                              .queries = heads.s,
-                             .past = op.past,
+                             .keys = op.past + heads.s,
                              .head = heads.head,
+                             .rows = spans_of({.first = op.past}),
                              .scale = op.scale,
                              .key = {0, 0, 0, 0},
+                             .mask_rows = {0, 0, 0},
                              .sample = 0,
-                             .first_position = 0,
                              .first_column = 0};
     attention(args, thread_scratch(scratch));
   });
@@ -567,7 +606,7 @@ void CpuBackend::run(Stream&, const Embedding& op) {
         convert(at(op.y, row * h), at(op.table, id * h), h);
       else
         std::memset(at(op.y, row * h), 0, row_bytes);
-      if (op.positions) add(at(op.y, row * h), at(op.positions, (op.first_position + row / batch) * h), h);
+      if (op.positions) add(at(op.y, row * h), at(op.positions, op.rows.at(row / batch) * h), h);
     }
   });
 }
@@ -584,8 +623,7 @@ void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
       const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
       const auto* const dy = at(op.dy, row * h + begin);
       if (id >= 0 && id < vocabulary) add(at(op.dtable, id * h + begin), dy, end - begin);
-      if (op.dpositions)
-        add(at(op.dpositions, (op.first_position + row / batch) * h + begin), dy, end - begin);
+      if (op.dpositions) add(at(op.dpositions, op.rows.at(row / batch) * h + begin), dy, end - begin);
     }
   });
 }

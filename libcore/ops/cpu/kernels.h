@@ -50,34 +50,42 @@ struct MaskKey {
   float scale;         // 1 / (1 - p)
 };
 
+/// RowPositions, which has functions.
+struct RowSpans {
+  int64_t first, turn, jump;
+};
+
 struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
   const int64_t* samples;    // [batch]
-  int64_t columns, batch, first_position;
+  int64_t columns, batch;
+  RowSpans rows;
   MaskKey key;
 };
 
 struct RopeArgs {
   void* qkv;
-  const float *cos, *sin;  // [s, half], already at the first position
+  const float *cos, *sin;  // [positions, half]
+  RowSpans rows;
   float sin_sign;          // -1 for the inverse
   int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
   int64_t group_heads;     // r + 2
   int64_t head, half;
 };
 
-/// One query head of one sequence against the keys 0 .. past + queries - 1; query i sees those up to past +
-/// i.
+/// One query head of one sequence against `keys` keys; query i sees those up to its position.
 struct AttentionArgs {
   void* out;
   const void *q, *k, *v;
   float* lse;  // [queries], may be null
   int64_t out_stride, q_stride, kv_stride;
-  int64_t queries, past, head;
+  int64_t queries, keys, head;
+  RowSpans rows;  // positions of the queries
   float scale;
   MaskKey key;
-  int64_t sample, first_position;
+  RowSpans mask_rows;
+  int64_t sample;
   uint64_t first_column;  // of the mask: head number times keys
 };
 
@@ -86,11 +94,13 @@ struct AttentionGradArgs {
   void *dq, *dk, *dv;
   const void *q, *k, *v, *out, *dout;  // q, dq, out, dout of the group's first head; the others follow
   const float* lse;                    // [r, queries]
-  int64_t qkv_stride, out_stride;
-  int64_t queries, heads, head;
+  int64_t q_stride, kv_stride, out_stride;
+  int64_t queries, keys, heads, head;
+  RowSpans rows;
   float scale;
   MaskKey key;
-  int64_t sample, first_position;
+  RowSpans mask_rows;
+  int64_t sample;
   uint64_t first_column;
 };
 
@@ -167,7 +177,7 @@ struct Kernels {
   void (*attention[2])(const AttentionArgs&, float* scratch);
   void (*attention_grad[2])(const AttentionGradArgs&, float* scratch);
   size_t (*attention_scratch)(int64_t keys, int64_t head);
-  size_t (*attention_grad_scratch)(int64_t queries, int64_t head);
+  size_t (*attention_grad_scratch)(int64_t queries, int64_t keys, int64_t head);
 
   void (*softmax_stats[2])(float* max, float* sum_exp, const void* logits, int64_t stride, int64_t columns,
                            int64_t begin, int64_t end);

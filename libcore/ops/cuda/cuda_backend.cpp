@@ -141,8 +141,25 @@ const int64_t* samples_of(const DropoutKey& key) {
   return key.p == 0 ? nullptr : key.samples.as<int64_t>();
 }
 
-AttentionMask attention_mask(const DropoutKey& key) {
-  return {mask_key(key), samples_of(key), key.first_position, key.first_head};
+/// The position of row 0, whose successors follow. The kernels know no second span: a context-parallel rank
+/// has one (model/attention.h), and is refused here.
+int64_t first_position(const char* op, const RowPositions& rows) {
+  if (!rows.one_span())
+    fail(ErrorKind::kDevice, "cuda: ", op,
+         " takes positions that follow each other, not the two spans of "
+         "--context-parallel-size; compute on the CPU (--device cpu)");
+  return rows.first;
+}
+
+void refuse_apart(const char* op, const ConstView& kv) {
+  if (kv)
+    fail(ErrorKind::kDevice, "cuda: ", op,
+         " takes keys and values packed with the queries, not apart as with "
+         "--context-parallel-size; compute on the CPU (--device cpu)");
+}
+
+AttentionMask attention_mask(const char* op, const DropoutKey& key) {
+  return {mask_key(key), samples_of(key), first_position(op, key.rows), key.first_head};
 }
 
 template <class V>
@@ -232,6 +249,7 @@ class CudaBackend final : public Backend {
   void run(Stream&, const Rope&) override;
   void run(Stream&, const Attention&) override;
   void run(Stream&, const AttentionGrad&) override;
+  void run(Stream&, const CopyKeyValues&) override;
   void run(Stream&, const CachedAttention&) override;
   void run(Stream&, const Gelu&) override;
   void run(Stream&, const GeluGrad&) override;
@@ -474,7 +492,7 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
                   .rows = op.x.shape.rows(),
                   .columns = op.x.shape[2],
                   .batch = op.x.shape[1],
-                  .first_position = op.key.first_position,
+                  .first_position = first_position(op.kName, op.key.rows),
                   .key = mask_key(op.key)});
 }
 
@@ -482,11 +500,11 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 
 void CudaBackend::run(Stream& stream, const Rope& op) {
   const Shape& qkv = op.qkv.shape;
-  const int64_t half = op.cos.shape[1];
+  const int64_t half = op.cos.shape[1], first = first_position(op.kName, op.rows) * half;
   launch_rope(enter(stream).stream(), storage_of(op.qkv.dtype),
               {.qkv = op.qkv.data,
-               .cos = op.cos.as<float>() + op.first_position * half,
-               .sin = op.sin.as<float>() + op.first_position * half,
+               .cos = op.cos.as<float>() + first,
+               .sin = op.sin.as<float>() + first,
                .sin_sign = op.inverse ? -1.0f : 1.0f,
                .positions = qkv[0],
                .position_heads = qkv[1] * qkv[2] * qkv[3],
@@ -496,6 +514,7 @@ void CudaBackend::run(Stream& stream, const Rope& op) {
 }
 
 void CudaBackend::run(Stream& stream, const Attention& op) {
+  refuse_apart(op.kName, op.kv);
   const Packed heads = packed(Attention::kName, op.qkv.shape);
   launch_attention(enter(stream).stream(), storage_of(op.qkv.dtype),
                    {.out = op.out.data,
@@ -505,10 +524,11 @@ void CudaBackend::run(Stream& stream, const Attention& op) {
                     .lse = op.lse.as<float>(),
                     .shape = heads.shape,
                     .scale = op.scale,
-                    .mask = attention_mask(op.dropout)});
+                    .mask = attention_mask(op.kName, op.dropout)});
 }
 
 void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
+  refuse_apart(op.kName, op.kv);
   Queue& queue = enter(stream);
   const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
   const size_t rows = static_cast<size_t>(heads.shape.heads() * heads.shape.queries);
@@ -525,7 +545,11 @@ void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
                          .delta = static_cast<float*>(queue.workspace(rows * sizeof(float))),
                          .shape = heads.shape,
                          .scale = op.scale,
-                         .mask = attention_mask(op.dropout)});
+                         .mask = attention_mask(op.kName, op.dropout)});
+}
+
+void CudaBackend::run(Stream&, const CopyKeyValues& op) {
+  refuse_apart(op.kName, op.from);
 }
 
 void CudaBackend::run(Stream& stream, const CachedAttention& op) {
@@ -550,7 +574,7 @@ void CudaBackend::run(Stream& stream, const CachedAttention& op) {
                     .lse = nullptr,
                     .shape = heads.shape,
                     .scale = op.scale,
-                    .mask = attention_mask({})});
+                    .mask = attention_mask(op.kName, {})});
 }
 
 // ---- embedding, loss, optimizer
@@ -563,16 +587,17 @@ int64_t batch_of(const ConstView& rows) {
 void CudaBackend::run(Stream& stream, const Embedding& op) {
   if (op.table.dtype != op.y.dtype) refuse_narrow(op.kName);
   const int64_t columns = op.y.shape.back();
-  launch_embedding(enter(stream).stream(), storage_of(op.y.dtype),
-                   {.y = op.y.data,
-                    .table = op.table.data,
-                    .positions = op.positions ? at(op.positions, op.first_position * columns) : nullptr,
-                    .ids = op.ids.as<int32_t>(),
-                    .rows = op.y.shape.rows(),
-                    .batch = batch_of(op.y),
-                    .columns = columns,
-                    .vocabulary = op.table.shape.rows(),
-                    .first_id = op.first_id});
+  launch_embedding(
+      enter(stream).stream(), storage_of(op.y.dtype),
+      {.y = op.y.data,
+       .table = op.table.data,
+       .positions = op.positions ? at(op.positions, first_position(op.kName, op.rows) * columns) : nullptr,
+       .ids = op.ids.as<int32_t>(),
+       .rows = op.y.shape.rows(),
+       .batch = batch_of(op.y),
+       .columns = columns,
+       .vocabulary = op.table.shape.rows(),
+       .first_id = op.first_id});
 }
 
 void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
@@ -580,7 +605,8 @@ void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
   launch_embedding_grad(
       enter(stream).stream(), storage_of(op.dy.dtype),
       {.dtable = op.dtable.as<float>(),
-       .dpositions = op.dpositions ? op.dpositions.as<float>() + op.first_position * columns : nullptr,
+       .dpositions =
+           op.dpositions ? op.dpositions.as<float>() + first_position(op.kName, op.rows) * columns : nullptr,
        .dy = op.dy.data,
        .ids = op.ids.as<int32_t>(),
        .rows = op.dy.shape.rows(),

@@ -33,6 +33,7 @@ class DryBackend final : public Backend {
   void run(Stream&, const Rope&) override {}
   void run(Stream&, const Attention&) override {}
   void run(Stream&, const AttentionGrad&) override {}
+  void run(Stream&, const CopyKeyValues&) override {}
   void run(Stream&, const CachedAttention&) override {}
   void run(Stream&, const Gelu&) override {}
   void run(Stream&, const GeluGrad&) override {}
