@@ -156,8 +156,6 @@ constexpr IgnoredOption kIgnored[] = {
     {"one-logger-run-name", kOne},
     {"profile", kNone},
     {"profile-ranks", kSeveral},
-    {"profile-step-end", kOne},
-    {"profile-step-start", kOne},
     {"record-memory-history", kNone},
     {"rerun-mode", kOne},
     {"result-rejected-tracker-filename", kOne},

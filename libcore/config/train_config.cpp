@@ -66,6 +66,9 @@ void TrainConfig::validate(Problems& problems) const {
   validate_schedule(*this, problems);
   if (fp16 && bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");
   validate_recompute(*this, problems);
+  if (!trace.empty() && trace_end <= trace_begin)
+    problems.add("--profile-step-end ", trace_end, " is not after --profile-step-start ", trace_begin,
+                 ", so that --trace ", trace, " would hold no step");
 }
 
 void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) const {

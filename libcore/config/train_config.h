@@ -39,6 +39,8 @@ struct TrainConfig {
   int64_t log_interval = 100, eval_interval = 1000, eval_iters = 100;
   std::optional<int64_t> exit_interval, exit_minutes;
   std::string tensorboard, log_json, report;
+  std::string trace;
+  int64_t trace_begin = 10, trace_end = 12;  // steps done
   std::string sample_prompt;
   int sample_tokens = 50;
   bool fp16 = false, bf16 = false;
@@ -88,6 +90,12 @@ struct TrainConfig {
     v("tensorboard-dir", tensorboard, "Write TensorBoard event files there.", metavar("DIR"));
     v("log-json", log_json, "Write each step's figures there, one JSON object a line.", metavar("FILE"));
     v("report", report, "Write an HTML page with the loss curve there.", metavar("FILE"));
+    v("trace", trace,
+      "Write a Chrome trace there: what each rank did when, in the steps between --profile-step-start and "
+      "--profile-step-end.",
+      metavar("FILE"));
+    v("profile-step-start", trace_begin, "Steps that are done when --trace begins.", at_least(0));
+    v("profile-step-end", trace_end, "Steps that are done when --trace ends.", at_least(1));
     v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
     v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
     v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");

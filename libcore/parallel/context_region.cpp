@@ -1,6 +1,7 @@
 #include "libcore/parallel/context_region.h"
 
 #include "libcore/base/error.h"
+#include "libcore/tensor/span_log.h"
 
 namespace megalith {
 namespace {
@@ -39,11 +40,13 @@ void ContextRegion::each_half(View whole, const Visit& visit) const {
 }
 
 void ContextRegion::gather(Stream& stream, View whole) const {
+  const StreamSpan span(stream, "context all_gather");
   each_half(whole,
             [&](Communicator& group, View half) { group.all_gather(stream, half, part_of(half, group)); });
 }
 
 void ContextRegion::sum(Stream& stream, View whole) const {
+  const StreamSpan span(stream, "context reduce_scatter");
   each_half(whole, [&](Communicator& group, View half) {
     group.reduce_scatter(stream, part_of(half, group), half, Reduce::kSum);
   });

@@ -1,6 +1,7 @@
 #include "libcore/parallel/region.h"
 
 #include "libcore/base/error.h"
+#include "libcore/tensor/span_log.h"
 
 namespace megalith {
 
@@ -32,12 +33,14 @@ ConstView Region::gather(Stream& stream, Arena& arena, ConstView x) const {
   Shape whole = x.shape;
   whole[0] *= size();
   View out = arena.make(x.dtype, whole, "gathered sequence");
+  const StreamSpan span(stream, "tensor all_gather");
   tensor_->all_gather(stream, out, x);
   return out;
 }
 
 View Region::sum(Stream& stream, Arena& arena, View partial) const {
   if (size() == 1) return partial;
+  const StreamSpan span(stream, sequence() ? "tensor reduce_scatter" : "tensor all_reduce");
   if (!sequence()) {
     tensor_->all_reduce(stream, partial, Reduce::kSum);
     return partial;

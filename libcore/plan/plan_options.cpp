@@ -327,8 +327,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   report.goal = goal_of(command, problem);
   if (report.goal) report.scaling = scaling(problem, request.fixed, *report.goal);
   if (!plan.html.empty()) write_file(plan.html, plan_html(report));
-  if (!plan.trace.empty() && found)
-    write_file(plan.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
+  if (!command.train.trace.empty() && found)
+    write_file(command.train.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
                                                       result.plans.front().candidate.microbatches)));
   if (found && plan.emit != JobKind::kNone)
     return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};

@@ -43,7 +43,7 @@ struct PlanOptions {
   double gpu_hour = 0;
   std::optional<double> train_tokens, deadline_days, budget;
   JobKind emit = JobKind::kNone;
-  std::string html, trace, verify_log, anchor;
+  std::string html, verify_log, anchor;
   bool explain = false, json = false;
 
   template <class V>
@@ -92,7 +92,6 @@ struct PlanOptions {
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
     v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
       metavar("FILE"));
-    v("trace", trace, "Write the pipeline's timeline there, for chrome://tracing.", metavar("FILE"));
     v("verify-log", verify_log,
       "Print predicted against measured for the run of a Megatron-LM log, in place of plans.",
       metavar("FILE"));

@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/json/json.h"
+#include "libcore/train/run_trace.h"
 
 namespace megalith {
 namespace {
@@ -97,15 +98,12 @@ std::vector<TimelinePiece> play_pipeline(const PlanProblem& p, const Plan& plan,
 std::string chrome_trace(const std::vector<TimelinePiece>& pieces) {
   Json events = Json::array(), root = Json::object();
   for (const TimelinePiece& piece : pieces) {
-    Json event = Json::object();
-    event.set("name", concat(piece.step));
-    event.set("cat", piece.step.kind == Step::kForward ? "forward" : "backward");
-    event.set("ph", "X");
-    event.set("ts", piece.begin * 1e6);
-    event.set("dur", (piece.end - piece.begin) * 1e6);
-    event.set("pid", 0);
-    event.set("tid", piece.stage);
-    events.push_back(std::move(event));
+    const char* const category = piece.step.kind == Step::kForward ? "forward" : "backward";
+    events.push_back(to_json(TraceEvent{.name = concat(piece.step),
+                                        .category = category,
+                                        .begin_us = piece.begin * 1e6,
+                                        .us = (piece.end - piece.begin) * 1e6,
+                                        .thread = piece.stage}));
   }
   root.set("traceEvents", std::move(events));
   return root.dump() + '\n';

@@ -11,6 +11,7 @@ namespace megalith {
 
 class Backend;
 class Trace;
+class SpanLog;
 
 /// Owned memory of a device, freed on destruction. 256-byte aligned. `data` is null for a dry backend's
 /// memory.
@@ -38,6 +39,9 @@ class Stream {
   Backend& backend() const { return *backend_; }
   void* native() const { return native_; }
   Trace* trace() const { return trace_; }
+  /// Where spans of its work are noted (StreamSpan); null: nowhere. Copies made from now on have it too.
+  SpanLog* spans() const { return spans_; }
+  void set_spans(SpanLog* spans) { spans_ = spans; }
 
   /// Element-wise copy; converts between fp32, bf16 and fp16. Shapes need only the same number of elements.
   void copy(View to, ConstView from);
@@ -70,6 +74,7 @@ class Stream {
   Backend* backend_;
   void* native_;
   Trace* trace_;
+  SpanLog* spans_ = nullptr;
 };
 
 /// Finishes a stream at the end of a scope, whose memory its work uses: declare it behind that memory. When

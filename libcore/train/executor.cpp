@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/ops/backend.h"
+#include "libcore/tensor/span_log.h"
 
 namespace megalith {
 
@@ -42,6 +43,7 @@ void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const M
   inner.grads = grads;
   for (const Step& step : plan) {
     const Microbatch& microbatch = microbatches[static_cast<size_t>(step.microbatch)];
+    const StreamSpan span(inner.compute, step);
     if (step.kind == Step::kForward) {
       forward(inner, step, microbatch, loss);
       continue;
@@ -51,14 +53,24 @@ void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const M
   }
 }
 
+void Executor::receive(const Ctx& ctx, Communicator& link, View to, int peer) {
+  const StreamSpan span(ctx.compute, "receive from stage ", peer);
+  link.recv(ctx.compute, to, peer);
+}
+
+void Executor::send(const Ctx& ctx, Communicator& link, ConstView from, int peer) {
+  const StreamSpan span(ctx.compute, "send to stage ", peer);
+  link.send(ctx.compute, from, peer);
+}
+
 void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch, View loss) {
   Slot& slot = free_slot(step);
   if (depth(step) > 0)
-    place_.forward->recv(ctx.compute, slot.in, (place_.rank + place_.ranks - 1) % place_.ranks);
+    receive(ctx, *place_.forward, slot.in, (place_.rank + place_.ranks - 1) % place_.ranks);
   const View out = chunks_[static_cast<size_t>(step.chunk)].forward(
       ctx, microbatch, depth(step) > 0 ? slot.in : View{}, slot.tape);
   if (depth(step) < last_depth())
-    place_.forward->send(ctx.compute, out, (place_.rank + 1) % place_.ranks);
+    send(ctx, *place_.forward, out, (place_.rank + 1) % place_.ranks);
   else
     megalith::run(ctx.compute, ScaledSum{.out = loss, .x = out, .scale = microbatch.grad_scale});
   if (!ctx.training) release(slot);
@@ -66,12 +78,10 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
 
 void Executor::backward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
   Slot& slot = slot_of(step);
-  if (depth(step) < last_depth())
-    place_.backward->recv(ctx.compute, gradient_, (place_.rank + 1) % place_.ranks);
+  if (depth(step) < last_depth()) receive(ctx, *place_.backward, gradient_, (place_.rank + 1) % place_.ranks);
   const View out = chunks_[static_cast<size_t>(step.chunk)].backward(
       ctx, microbatch, depth(step) < last_depth() ? gradient_ : View{}, slot.tape);
-  if (depth(step) > 0)
-    place_.backward->send(ctx.compute, out, (place_.rank + place_.ranks - 1) % place_.ranks);
+  if (depth(step) > 0) send(ctx, *place_.backward, out, (place_.rank + place_.ranks - 1) % place_.ranks);
   release(slot);
 }
 

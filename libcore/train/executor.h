@@ -62,6 +62,8 @@ class Executor {
   void release(Slot&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);
+  static void receive(const Ctx&, Communicator& link, View to, int peer);
+  static void send(const Ctx&, Communicator& link, ConstView from, int peer);
   void forward(const Ctx&, const Step&, const Microbatch&, View loss);
   void backward(const Ctx&, const Step&, const Microbatch&);
   int last_depth() const { return static_cast<int>(chunks_.size()) * place_.ranks - 1; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/ops/backend.h"
 
 namespace megalith {
@@ -22,6 +23,7 @@ GradBuffer::GradBuffer(const ParamTable& table, const ParamStore& store, Groups&
   if (sharding_ == Sharding::kGradients)
     shard_ = arena_.make(DType::kF32, {shards.elements()}, "gradient shard");
   find_squares(table);
+  queue_.set_spans(&spans_);
 }
 
 size_t GradBuffer::bytes(const Shards& shards, Sharding sharding) {
@@ -99,6 +101,9 @@ void GradBuffer::reduce(Stream& compute, const Bucket& bucket) {
 
 void GradBuffer::reduce_on_queue(const Bucket& bucket) {
   const View whole = store_.grads(bucket);
+  const StreamSpan span(queue_, "bucket of units ", bucket.first_unit, " to ",
+                        bucket.first_unit + bucket.units - 1, ", ",
+                        format_bytes(static_cast<double>(whole.bytes())));
   const OwnRange slice = shards_.slice(bucket);
   const View mine = whole.rows(slice.begin, slice.end);
   if (shards_.sharded())

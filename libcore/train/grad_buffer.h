@@ -5,6 +5,7 @@
 #include "libcore/model/ctx.h"
 #include "libcore/model/param_store.h"
 #include "libcore/parallel/groups.h"
+#include "libcore/tensor/span_log.h"
 #include "libcore/train/shards.h"
 
 namespace megalith {
@@ -42,6 +43,9 @@ class GradBuffer final : public GradSink {
   /// Brings the values that each rank has updated to all data-parallel ranks.
   void gather(Stream&) const;
 
+  /// When buckets were reduced, while it is on.
+  SpanLog& spans() { return spans_; }
+
   /// Bytes that it will allocate.
   static size_t bytes(const Shards&, Sharding);
 
@@ -58,6 +62,7 @@ class GradBuffer final : public GradSink {
   Groups& groups_;
   const Shards& shards_;
   Sharding sharding_;
+  SpanLog spans_;
   Stream queue_;
   Arena arena_;
   View shard_;                      // [shards.elements()] f32 with ZeRO-2, else empty

@@ -160,6 +160,8 @@ class Run {
   void start_log();
   void step();
   void stop_when_lost(const Trainer::StepResult&);
+  void set_traced();
+  void write_trace();
   double mean_loss(const DataSet&, int64_t first_sample) const;
   void evaluate(const std::string& where);
   void final_evaluations();
@@ -270,13 +272,34 @@ PretrainResult Run::go() {
     }
   }
   if (state_.iteration > start_) trainer_->check_memory();
+  write_trace();
   run_log_->end(state_.iteration, end_reason_);
   if (leads() && !config_.train.report.empty())
     write_report(metrics_path(config_.train), config_.train.report);
   return {.iteration = state_.iteration, .stopped_by = stopped_by_, .saved = saved_ == state_.iteration};
 }
 
+void Run::set_traced() {
+  const TrainConfig& train = config_.train;
+  if (!train.trace.empty())
+    trainer_->set_traced(state_.iteration >= train.trace_begin && state_.iteration < train.trace_end);
+}
+
+void Run::write_trace() {
+  const TrainConfig& train = config_.train;
+  if (train.trace.empty()) return;
+  if (state_.iteration <= train.trace_begin || start_ >= train.trace_end)
+    warn("--trace ", train.trace, " holds no step: the run's were ", start_ + 1, " to ", state_.iteration,
+         ", --profile-step-start is ", train.trace_begin, ", --profile-step-end ", train.trace_end);
+  const Coord& at = trainer_->groups().at;
+  write_run_trace(train.trace, world_,
+                  concat("rank ", world_.rank(), ": tensor ", at.tensor, ", context ", at.context, ", data ",
+                         at.data, ", pipeline ", at.pipeline),
+                  trainer_->take_trace());
+}
+
 void Run::step() {
+  set_traced();
   const auto start = Clock::now();
   const Trainer::StepResult result =
       trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples),

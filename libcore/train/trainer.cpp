@@ -22,6 +22,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       scalar_arena_(make_arena(backend, "scalars", memory_.scalars)),
       training_plan_(training_plan(run, groups_.at.pipeline)),
       evaluation_plan_(evaluation_plan(run)) {
+  stream_.set_spans(&spans_);
   const Sharding sharding = run.parallel.sharding;
   const TrainConfig& train = run.train;
   store_ = std::make_unique<ParamStore>(params_, stream_, store_options(run));
@@ -72,20 +73,40 @@ void Trainer::sum_scalars() {
   groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
 }
 
-Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, double learning_rate,
-                                  const std::function<bool()>& stop) {
-  batch_->load(stream_, read, consumed);
-  begin_scalars(learning_rate);
-  grads_->zero(stream_);
+void Trainer::make_gradients(const SampleReader& read, int64_t consumed, double learning_rate) {
+  {
+    const StreamSpan span(stream_, "batch");
+    batch_->load(stream_, read, consumed);
+    begin_scalars(learning_rate);
+    grads_->zero(stream_);
+  }
   executor_->run(layer_context(true), training_plan_, batch_->microbatches(), scalar(StepScalar::kLoss),
                  grads_.get());
+  const StreamSpan span(stream_, "wait for buckets");
   grads_->finish(stream_);
-  grads_->add_squares(stream_, scalar(StepScalar::kSumSquares));
-  if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
-  sum_scalars();
-  run(stream_, DecideStep{.scalars = scalars_, .max_norm = run_.train.clip_grad});
-  optimizer_->step(stream_, *grads_, scalars_);
+}
+
+void Trainer::update() {
+  {
+    const StreamSpan span(stream_, "agree on the step");
+    grads_->add_squares(stream_, scalar(StepScalar::kSumSquares));
+    sum_scalars();
+    run(stream_, DecideStep{.scalars = scalars_, .max_norm = run_.train.clip_grad});
+  }
+  {
+    const StreamSpan span(stream_, "optimizer");
+    optimizer_->step(stream_, *grads_, scalars_);
+  }
+  const StreamSpan span(stream_, "gather parameters");
   grads_->gather(stream_);
+}
+
+Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, double learning_rate,
+                                  const std::function<bool()>& stop) {
+  const StreamSpan span(stream_, "step");
+  make_gradients(read, consumed, learning_rate);
+  if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
+  update();
 
   std::array<double, StepScalar::kCount> host{};
   stream_.to_host(host.data(), scalars_);
@@ -99,6 +120,7 @@ Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, do
 }
 
 double Trainer::evaluate(const SampleReader& read, int64_t consumed) {
+  const StreamSpan span(stream_, "evaluation");
   evaluated_ = true;
   batch_->load_now(stream_, read, consumed);
   begin_scalars(0);
@@ -108,6 +130,15 @@ double Trainer::evaluate(const SampleReader& read, int64_t consumed) {
   stream_.to_host(&loss, scalar(StepScalar::kLoss));
   stream_.synchronize();
   return loss;
+}
+
+void Trainer::set_traced(bool traced) {
+  spans_.set_on(traced);
+  grads_->spans().set_on(traced);
+}
+
+std::vector<TraceLane> Trainer::take_trace() {
+  return {{"compute", spans_.take()}, {"gradient buckets", grads_->spans().take()}};
 }
 
 void Trainer::check_memory() const {

@@ -13,6 +13,7 @@
 #include "libcore/train/layout.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/optimizer.h"
+#include "libcore/train/run_trace.h"
 
 namespace megalith {
 
@@ -54,6 +55,9 @@ class Trainer {
   Groups& groups() { return groups_; }
   const RunShape& shape() const { return run_; }
   const RunMemory& memory() const { return memory_; }
+  /// Whether spans of work are noted from now on, and those that have ended since the last call, by stream.
+  void set_traced(bool);
+  std::vector<TraceLane> take_trace();
   /// After at least one step: kInternal when any arena was not exactly as large as memory() says.
   void check_memory() const;
 
@@ -61,10 +65,13 @@ class Trainer {
   Ctx layer_context(bool training);
   PipelinePlace pipeline_place() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
+  void make_gradients(const SampleReader&, int64_t consumed, double learning_rate);
+  void update();
   void begin_scalars(double learning_rate);
   void sum_scalars();
 
   RunShape run_;
+  SpanLog spans_;  // of the compute stream
   Stream stream_;
   RunMemory memory_;
   Arena links_;  // before the communicators that send from it

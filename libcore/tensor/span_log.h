@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/tensor/device.h"
+
+namespace megalith {
+
+/// When pieces of a stream's work began and ended, while it is on. Any thread may call.
+class SpanLog {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Span {
+    std::string name;
+    Clock::time_point begin, end;
+  };
+
+  bool on() const { return on_; }
+  void set_on(bool on) { on_ = on; }
+  void add(Span);
+  /// Those that have ended since the last call, in the order of their ends.
+  std::vector<Span> take();
+
+ private:
+  std::atomic<bool> on_{false};
+  std::mutex mutex_;
+  std::vector<Span> spans_;
+};
+
+/// A span of a stream's work: from where the stream stands at this object's birth to where it stands at its
+/// end. Costs a comparison where the stream has no log, or the log is off.
+class StreamSpan {
+ public:
+  /// Its name is concat(parts...).
+  template <class... Parts>
+  explicit StreamSpan(Stream& stream, const Parts&... parts) {
+    if (stream.spans() != nullptr && stream.spans()->on()) begin(stream, concat(parts...));
+  }
+  ~StreamSpan() {
+    if (stream_ != nullptr) end();
+  }
+  StreamSpan(const StreamSpan&) = delete;
+  StreamSpan& operator=(const StreamSpan&) = delete;
+
+ private:
+  void begin(Stream&, std::string name);
+  void end() noexcept;
+
+  Stream* stream_ = nullptr;  // null: nothing is noted
+  std::shared_ptr<SpanLog::Span> span_;
+};
+
+}  // namespace megalith

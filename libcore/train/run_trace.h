@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/json/json.h"
+#include "libcore/parallel/communicator.h"
+#include "libcore/tensor/span_log.h"
+
+namespace megalith {
+
+/// A complete event of Chrome's trace format (chrome://tracing, Perfetto): microseconds, and who did it.
+struct TraceEvent {
+  std::string name, category;
+  double begin_us = 0, us = 0;
+  int process = 0, thread = 0;
+};
+Json to_json(const TraceEvent&);
+
+/// What one stream of a rank did.
+struct TraceLane {
+  std::string name;
+  std::vector<SpanLog::Span> spans;
+};
+
+/// Collective: rank 0 writes the lanes of all ranks of `world` to `path`, each rank as a process and each
+/// lane as one of its threads, by the clocks of the ranks' machines. kIo when it cannot be written.
+void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
+                     std::span<const TraceLane> lanes);
+
+}  // namespace megalith
