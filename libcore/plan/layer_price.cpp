@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libcore/ops/attention.h"
+#include "libcore/ops/linear.h"
+
 namespace megalith {
 namespace {
 
@@ -241,6 +244,14 @@ struct Pricer {
            pair + price.forward_comm;
   }
 
+  double op(std::string_view name, const Cost& cost) const {
+    double rate = peak;
+    if (name == Gemm::kName) rate = product_flops();
+    if (name == Attention::kName) rate *= flash_rate();
+    if (name == AttentionGrad::kName) rate *= flash_rate() * k.flash_backward;
+    return smooth_max(cost.flops / rate, cost.bytes / bandwidth) + gap();
+  }
+
   LayerPrice price() const {
     LayerPrice out;
     out.parameters = count_parameters(m, s.tensor);
@@ -417,6 +428,11 @@ Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& pri
   const double machines = static_cast<double>(p.machine.world) / p.machine.local_world;
   out.machine_doublings = machines > 1 ? std::log2(machines) : 0;
   return out;
+}
+
+double op_seconds(const PlanProblem& p, std::string_view op, const Cost& cost) {
+  const LayerShape shape;
+  return Pricer{p, shape}.op(op, cost);
 }
 
 LayerPrice price_layer(const PlanProblem& p, const LayerShape& shape) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string_view>
+
+#include "libcore/ops/op.h"
 #include "libcore/plan/candidate.h"
 
 namespace megalith {
@@ -43,6 +46,9 @@ struct LayerPrice {
 };
 
 LayerPrice price_layer(const PlanProblem&, const LayerShape&);
+/// Seconds of one op of this version's trainer (ops/op.h) on the device, by its name and price: the rates of
+/// the layers' price, without what depends on a product's shape.
+double op_seconds(const PlanProblem&, std::string_view op, const Cost&);
 inline LayerShape shape_of(const Candidate& c) {
   return {c.tensor, c.context, c.micro_batch, c.sequence};
 }

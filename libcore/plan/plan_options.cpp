@@ -275,6 +275,8 @@ void PlanOptions::validate(Problems& problems) const {
     problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
                  " is not planned; leave it out, or give --sharding");
   if (budget && gpu_hour <= 0) problems.add("--budget ", *budget, " needs --gpu-hour-price");
+  if (!simulate.empty() && (emit != JobKind::kNone || !html.empty()))
+    problems.add("--simulate ", simulate, " prints steps in place of plans; leave out --emit and --html");
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
 }
@@ -311,6 +313,11 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     const MegatronLog log = read_run_log(plan.verify_log);
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
   }
+  if (!plan.simulate.empty()) {
+    const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(plan.simulate));
+    const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
+    return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds), some};
+  }
   SearchResult result = search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .gpu_hour = plan.gpu_hour};
@@ -329,7 +336,7 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   if (!plan.html.empty()) write_file(plan.html, plan_html(report));
   if (!command.train.trace.empty() && found)
     write_file(command.train.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
-                                                      result.plans.front().candidate.microbatches)));
+                                                               result.plans.front().candidate.microbatches)));
   if (found && plan.emit != JobKind::kNone)
     return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
   if (plan.json) return {plan_json(report), found};

@@ -43,7 +43,7 @@ struct PlanOptions {
   double gpu_hour = 0;
   std::optional<double> train_tokens, deadline_days, budget;
   JobKind emit = JobKind::kNone;
-  std::string html, verify_log, anchor;
+  std::string html, simulate, verify_log, anchor;
   bool explain = false, json = false;
 
   template <class V>
@@ -92,6 +92,11 @@ struct PlanOptions {
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
     v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
       metavar("FILE"));
+    v("simulate", simulate,
+      "Play one step of this version's trainer on these numbers of devices, each with its best plan, in "
+      "place "
+      "of plans.",
+      metavar("N,N"));
     v("verify-log", verify_log,
       "Print predicted against measured for the run of a Megatron-LM log, in place of plans.",
       metavar("FILE"));

@@ -313,7 +313,65 @@ Json scaling_object(const Report& r) {
   return out;
 }
 
+/// A simulated world's plan at the simulated speed.
+struct SimulatedSpeed {
+  double tokens, utilisation;
+  SimulatedSpeed(const PlanProblem& problem, const SimulatedWorld& world)
+      : tokens(static_cast<double>(world.plan->candidate.global_batch) * problem.model.seq_length /
+               world.step.seconds),
+        utilisation(model_flops_utilisation(with_devices(problem, world.devices), world.plan->candidate,
+                                            world.step.seconds)) {}
+};
+
 }  // namespace
+
+std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds) {
+  std::vector<Row> table = {{"devices", "tp", "pp", "cp", "dp", "vp", "micro", "global", "seq-par", "zero",
+                             "recompute", "step", "ops", "tp, cp", "pipeline", "rest", "closed form",
+                             "tokens/s", "MFU %"}};
+  std::string lacking;
+  for (const SimulatedWorld& world : worlds) {
+    if (!world.plan) {
+      lacking += concat(world.devices, " devices: ", world.lacking, '\n');
+      continue;
+    }
+    const Candidate& c = world.plan->candidate;
+    const SimulatedSpeed speed(p, world);
+    table.push_back(
+        {std::to_string(world.devices), std::to_string(c.tensor), std::to_string(c.pipeline),
+         std::to_string(c.context), std::to_string(c.data), std::to_string(c.chunks),
+         std::to_string(c.micro_batch), std::to_string(c.global_batch), yes_no(c.sequence),
+         std::to_string(static_cast<int>(c.sharding)), recompute_text(c), seconds_text(world.step.seconds),
+         seconds_text(world.step.work), seconds_text(world.step.tensor), seconds_text(world.step.pipeline),
+         seconds_text(world.step.rest()), seconds_text(world.plan->time.total()),
+         format_count(static_cast<int64_t>(speed.tokens)), format_fixed(100 * speed.utilisation, 1)});
+  }
+  return concat("One step of this version's trainer, simulated on ", p.machine.device.name,
+                "; its parts are those of the stage that works longest\n", aligned(table), lacking);
+}
+
+std::string simulation_json(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds) {
+  Json steps = Json::array(), root = Json::object();
+  for (const SimulatedWorld& world : worlds) {
+    Json entry = Json::object();
+    entry.set("devices", world.devices);
+    if (world.plan) {
+      const SimulatedSpeed speed(p, world);
+      entry.set("step_seconds", figure(world.step.seconds));
+      entry.set("ops_seconds", figure(world.step.work));
+      entry.set("tensor_seconds", figure(world.step.tensor));
+      entry.set("pipeline_seconds", figure(world.step.pipeline));
+      entry.set("tokens_per_second", figure(speed.tokens));
+      entry.set("mfu", figure(speed.utilisation));
+      entry.set("plan", plan_object(with_devices(p, world.devices), *world.plan));
+    } else {
+      entry.set("lacking", world.lacking);
+    }
+    steps.push_back(std::move(entry));
+  }
+  root.set("simulated", std::move(steps));
+  return root.dump() + '\n';
+}
 
 std::string recompute_text(const Candidate& c) {
   switch (c.recompute) {

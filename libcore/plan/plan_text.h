@@ -4,6 +4,7 @@
 
 #include "libcore/plan/explain.h"
 #include "libcore/plan/goal.h"
+#include "libcore/plan/simulation.h"
 #include "libcore/plan/trainer.h"
 
 namespace megalith {
@@ -28,6 +29,10 @@ std::string plan_text(const Report&);
 
 /// The same as one JSON object.
 std::string plan_json(const Report&);
+
+/// A table of simulated steps beside what the closed forms say, and the same as one JSON object.
+std::string simulation_text(const PlanProblem&, const std::vector<SimulatedWorld>&);
+std::string simulation_json(const PlanProblem&, const std::vector<SimulatedWorld>&);
 
 /// Seconds between which four of five runs are expected.
 struct Interval {

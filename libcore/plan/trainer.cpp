@@ -28,7 +28,9 @@ MemoryBill bill_of(const RunMemory& run) {
           .transient = bytes(run.links + run.scratch + run.batch + run.host + run.scalars)};
 }
 
-PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
+}  // namespace
+
+PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   PretrainConfig config;
   config.model = p.model;
   ParallelConfig& parallel = config.parallel;
@@ -60,8 +62,6 @@ PretrainConfig configuration(const PlanProblem& p, const Candidate& c) {
   return config;
 }
 
-}  // namespace
-
 Software trainer_software() {
   Software s;
   s.head_rows = 1024;  // model/head.cpp
@@ -74,7 +74,7 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     answer.refusal = "this version's trainer has no option for " + missing;
     return answer;
   }
-  const PretrainConfig config = configuration(p, c);
+  const PretrainConfig config = trainer_configuration(p, c);
   Problems problems;
   config.parallel.validate(problems);
   config.parallel.validate(config.model, problems);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "libcore/config/pretrain_config.h"
 #include "libcore/plan/memory_bill.h"
 
 namespace megalith {
@@ -14,6 +15,9 @@ struct TrainerAnswer {
 };
 /// What the trainer does, as far as the closed forms know it, for a plan of this machine's processor.
 Software trainer_software();
+
+/// The run of a cut, as its options would say it.
+PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
 
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 

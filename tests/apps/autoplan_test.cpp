@@ -135,6 +135,26 @@ TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
   EXPECT_NE(wrong.err.find("\"gpus\" says nothing about a cluster"), std::string::npos) << wrong.err;
 }
 
+TEST(Autoplan, SimulatesAStepOnManyDevices) {
+  const CommandResult text = run_command(app("autoplan") + k22b + " --simulate 64,512");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("One step of this version's trainer, simulated on A100"), std::string::npos)
+      << text.out;
+  const CommandResult json = run_command(app("autoplan") + k22b + " --simulate 64,512 --json");
+  const Json steps = Json::parse(json.out, "answer")["simulated"];
+  ASSERT_EQ(steps.as_array().size(), 2U) << json.out;
+  for (const Json& step : steps.as_array()) {
+    EXPECT_GE(step["step_seconds"].as_double(), step["ops_seconds"].as_double());
+    EXPECT_GT(step["mfu"].as_double(), 0);
+    EXPECT_LT(step["mfu"].as_double(), 1);
+  }
+  EXPECT_EQ(steps.as_array()[1]["devices"].as_int(), 512);
+  const CommandResult wrong = run_command(app("autoplan") + k22b + " --simulate 64,many");
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_NE(wrong.err.find("--simulate \"64,many\": \"many\" is no number of devices"), std::string::npos)
+      << wrong.err;
+}
+
 TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
   const auto best = [&](const std::string& options) {
     const CommandResult result = run_command(app("autoplan") + k22b + " --json --top 1 " + options);

@@ -1,60 +1,95 @@
-#include "libcore/ops/backend.h"
+#include "libcore/ops/dry/dry_backend.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
 
 namespace megalith {
 namespace {
 
-/// Does no work: the front door has already checked the op and added up its cost.
+/// Does no work: the front door has already checked the op and added up its cost. With `seconds`, streams
+/// have clocks.
 class DryBackend final : public Backend {
  public:
+  explicit DryBackend(OpSeconds seconds = {}) : seconds_(std::move(seconds)) {}
   const char* name() const override { return "dry"; }
   Memory allocate(size_t bytes) override { return {nullptr, bytes}; }
-  Stream make_stream() override { return Stream(*this); }
-  Stream make_queue_stream() override { return Stream(*this); }
+  Stream make_stream() override { return Stream(*this, seconds_ ? &clocks_.emplace_back(0.0) : nullptr); }
+  Stream make_queue_stream() override { return make_stream(); }
 
-  void copy(Stream&, View, ConstView) override {}
+  void copy(Stream& s, View to, ConstView from) override { moved(s, "copy", {0, bytes(to) + bytes(from)}); }
   void to_host(Stream&, void*, ConstView) override {}
   void from_host(Stream&, View, const void*) override {}
-  void fill(Stream&, View, double) override {}
-  void add(Stream&, View, ConstView) override {}
+  void fill(Stream& s, View to, double) override { moved(s, "fill", {0, bytes(to)}); }
+  void add(Stream& s, View to, ConstView from) override {
+    moved(s, "add", {static_cast<double>(to.elements()), 2 * bytes(to) + bytes(from)});
+  }
   void enqueue(Stream&, std::function<void()>, std::function<void()>) override {}
-  Event record(Stream&) override { return {}; }
-  void wait(Stream&, const Event&) override {}
+  Event record(Stream& s) override {
+    return {seconds_ ? std::make_shared<double>(stream_clock(s)) : std::shared_ptr<double>()};
+  }
+  void wait(Stream& s, const Event& event) override {
+    if (event.native) stream_clock(s) = std::max(stream_clock(s), *static_cast<double*>(event.native.get()));
+  }
   void synchronize(Stream&) override {}
   void finish(Stream&, bool) noexcept override {}
 
-  void run(Stream&, const Gemm&) override {}
-  void run(Stream&, const Project&) override {}
-  void run(Stream&, const QuantizeRows&) override {}
-  void run(Stream&, const BiasGrad&) override {}
-  void run(Stream&, const LayerNorm&) override {}
-  void run(Stream&, const LayerNormGrad&) override {}
-  void run(Stream&, const RmsNorm&) override {}
-  void run(Stream&, const RmsNormGrad&) override {}
-  void run(Stream&, const Rope&) override {}
-  void run(Stream&, const Attention&) override {}
-  void run(Stream&, const AttentionGrad&) override {}
-  void run(Stream&, const CopyKeyValues&) override {}
-  void run(Stream&, const CachedAttention&) override {}
-  void run(Stream&, const Gelu&) override {}
-  void run(Stream&, const GeluGrad&) override {}
-  void run(Stream&, const SwiGlu&) override {}
-  void run(Stream&, const SwiGluGrad&) override {}
-  void run(Stream&, const Dropout&) override {}
-  void run(Stream&, const Embedding&) override {}
-  void run(Stream&, const EmbeddingGrad&) override {}
-  void run(Stream&, const SoftmaxStats&) override {}
-  void run(Stream&, const SoftmaxRescale&) override {}
-  void run(Stream&, const CrossEntropy&) override {}
-  void run(Stream&, const SumSquares&) override {}
-  void run(Stream&, const ScaledSum&) override {}
-  void run(Stream&, const DecideStep&) override {}
-  void run(Stream&, const AdamW&) override {}
+  void run(Stream& s, const Gemm& op) override { spend(s, op); }
+  void run(Stream& s, const Project& op) override { spend(s, op); }
+  void run(Stream& s, const QuantizeRows& op) override { spend(s, op); }
+  void run(Stream& s, const BiasGrad& op) override { spend(s, op); }
+  void run(Stream& s, const LayerNorm& op) override { spend(s, op); }
+  void run(Stream& s, const LayerNormGrad& op) override { spend(s, op); }
+  void run(Stream& s, const RmsNorm& op) override { spend(s, op); }
+  void run(Stream& s, const RmsNormGrad& op) override { spend(s, op); }
+  void run(Stream& s, const Rope& op) override { spend(s, op); }
+  void run(Stream& s, const Attention& op) override { spend(s, op); }
+  void run(Stream& s, const AttentionGrad& op) override { spend(s, op); }
+  void run(Stream& s, const CopyKeyValues& op) override { spend(s, op); }
+  void run(Stream& s, const CachedAttention& op) override { spend(s, op); }
+  void run(Stream& s, const Gelu& op) override { spend(s, op); }
+  void run(Stream& s, const GeluGrad& op) override { spend(s, op); }
+  void run(Stream& s, const SwiGlu& op) override { spend(s, op); }
+  void run(Stream& s, const SwiGluGrad& op) override { spend(s, op); }
+  void run(Stream& s, const Dropout& op) override { spend(s, op); }
+  void run(Stream& s, const Embedding& op) override { spend(s, op); }
+  void run(Stream& s, const EmbeddingGrad& op) override { spend(s, op); }
+  void run(Stream& s, const SoftmaxStats& op) override { spend(s, op); }
+  void run(Stream& s, const SoftmaxRescale& op) override { spend(s, op); }
+  void run(Stream& s, const CrossEntropy& op) override { spend(s, op); }
+  void run(Stream& s, const SumSquares& op) override { spend(s, op); }
+  void run(Stream& s, const ScaledSum& op) override { spend(s, op); }
+  void run(Stream& s, const DecideStep& op) override { spend(s, op); }
+  void run(Stream& s, const AdamW& op) override { spend(s, op); }
+
+ private:
+  static double bytes(const ConstView& view) { return static_cast<double>(view.bytes()); }
+  template <class Op>
+  void spend(Stream& stream, const Op& op) {
+    if (seconds_) stream_clock(stream) += seconds_(Op::kName, op.cost());
+  }
+  void moved(Stream& stream, const char* what, const Cost& cost) {
+    if (seconds_) stream_clock(stream) += seconds_(what, cost);
+  }
+
+  OpSeconds seconds_;
+  std::deque<double> clocks_;  // at addresses that stay
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_dry_backend() {
   return std::make_unique<DryBackend>();
+}
+
+std::unique_ptr<Backend> make_timed_backend(OpSeconds seconds) {
+  return std::make_unique<DryBackend>(std::move(seconds));
+}
+
+double& stream_clock(const Stream& stream) {
+  if (stream.native() == nullptr || std::string_view(stream.backend().name()) != "dry")
+    fail(ErrorKind::kInternal, "a stream of the ", stream.backend().name(), " backend has no clock");
+  return *static_cast<double*>(stream.native());
 }
 
 }  // namespace megalith
