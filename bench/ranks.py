@@ -2,7 +2,8 @@
 """Measures what sharing a run over ranks costs: GPT-2 of 124 million parameters in bf16, 4 samples of 1024 tokens a
 rank and step, layouts in turns with the one-rank run beside them. A figure is the median over the turns of the ratio
 of tokens per second to that of the run just before it; the first steps of a run are left out. Markdown, ready for
-docs/benchmarks.md.
+docs/benchmarks.md. Ranks are threads of one process, but where a layout says that they are processes: these are started
+with a plain environment (RANK, WORLD_SIZE, ...) and meet on the loopback interface, over Gloo.
 
   bench/ranks.py [--bin build/release/bin] [--turns 5] [--steps 4] [--only "NAME;NAME"]"""
 import argparse
@@ -10,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -24,6 +26,9 @@ LAYOUTS = {
     "DP 2": (2, 1, 4, 8, ""),
     "DP 2, ZeRO-1": (2, 1, 4, 8, "--use-distributed-optimizer"),
     "DP 2, ZeRO-2": (2, 1, 4, 8, "--sharding stage2"),
+    "DP 2, processes": (2, 1, 4, 8, ""),
+    "DP 2, ZeRO-1, processes": (2, 1, 4, 8, "--use-distributed-optimizer"),
+    "CP 2": (2, 1, 4, 4, "--context-parallel-size 2"),
     "TP 2": (2, 1, 4, 4, "--tensor-model-parallel-size 2"),
     "TP 2, SP": (2, 1, 4, 4, "--tensor-model-parallel-size 2 --sequence-parallel"),
     # The head costs as much as six layers.
@@ -40,19 +45,37 @@ def make_data(folder):
     (folder / "text.jsonl").write_text(lines)
 
 
-def run(binary, folder, layout, steps):
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(command, environment):
+    return subprocess.Popen(command.split(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "OMP_WAIT_POLICY": "passive", **environment})
+
+
+def run(binary, folder, name, steps):
     """Tokens per second of the steps after the first two, and the memory known before the run, in GiB."""
-    ranks, threads, micro, batch, more = layout
+    ranks, threads, micro, batch, more = LAYOUTS[name]
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)
-    command = (f"{binary}/megalith-pretrain {MODEL} {more} --nproc {ranks} --threads {threads} --micro-batch-size {micro} "
+    command = (f"{binary}/megalith-pretrain {MODEL} {more} --threads {threads} --micro-batch-size {micro} "
                f"--global-batch-size {batch} --train-iters {steps + 2} --data-path {folder}/data_text_document "
                f"--log-json {log}")
-    done = subprocess.run(command.split(), capture_output=True, text=True, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
-    if done.returncode != 0:
-        sys.exit(f"{command}\n{done.stderr[-2000:]}")
+    if name.endswith("processes"):
+        port = str(free_port())
+        processes = [start(command, {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                                     "MASTER_PORT": port}) for rank in range(ranks)]
+    else:
+        processes = [start(f"{command} --nproc {ranks}", {})]
+    errors = [process.communicate()[1] for process in processes]
+    for process, error in zip(processes, errors):
+        if process.returncode != 0:
+            sys.exit(f"{command}\n{error[-2000:]}")
     rates = [line["tokens_per_s"] for line in map(json.loads, log.open()) if line["type"] == "train"][2:]
-    known = re.search(r"memory known before the run: (.*)", done.stderr).group(1)
+    known = re.search(r"memory known before the run: (.*)", errors[0]).group(1)
     return statistics.median(rates), re.search(r"([\d.]+ \w+)$", known).group(1)
 
 
@@ -73,8 +96,8 @@ def main():
                         "50256"], check=True, capture_output=True)
         for _ in range(args.turns):
             for name in names:
-                base, memory[REFERENCE] = run(args.bin, folder, LAYOUTS[REFERENCE], args.steps)
-                rate, memory[name] = run(args.bin, folder, LAYOUTS[name], args.steps)
+                base, memory[REFERENCE] = run(args.bin, folder, REFERENCE, args.steps)
+                rate, memory[name] = run(args.bin, folder, name, args.steps)
                 rates[REFERENCE].append(base)
                 rates[name].append(rate)
                 ratios[name].append(rate / base)
