@@ -51,6 +51,30 @@ void validate_schedule(const TrainConfig& t, Problems& problems) {
                  "; shorten --lr-warmup-iters");
 }
 
+/// Megatron takes a fixed loss scale with --bf16 too, and reads the options of a dynamic one only with
+/// --fp16.
+void validate_loss_scale(const TrainConfig& t, Problems& problems) {
+  if (t.fp16 && t.bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");
+  if (t.fixed_loss_scale() && !t.fp16 && !t.bf16)
+    problems.add("--loss-scale ", *t.loss_scale, " needs --fp16 or --bf16: fp32 is trained without one");
+  const TrainConfig plain;
+  const auto check = [&](const char* option, auto value, auto otherwise) {
+    if (value == otherwise) return;
+    if (!t.fp16)
+      problems.add(option, ' ', value, " needs --fp16, which alone has a dynamic loss scale; leave it out");
+    else if (t.fixed_loss_scale())
+      problems.add(option, ' ', value, " is of a dynamic loss scale, --loss-scale ", *t.loss_scale,
+                   " of a fixed one; give one of them");
+  };
+  check("--initial-loss-scale", t.initial_loss_scale, plain.initial_loss_scale);
+  check("--min-loss-scale", t.min_loss_scale, plain.min_loss_scale);
+  check("--loss-scale-window", t.loss_scale_window, plain.loss_scale_window);
+  check("--hysteresis", t.hysteresis, plain.hysteresis);
+  if (t.fp16 && t.min_loss_scale > t.initial_loss_scale)
+    problems.add("--min-loss-scale ", t.min_loss_scale, " is greater than --initial-loss-scale ",
+                 t.initial_loss_scale);
+}
+
 void validate_recompute(const TrainConfig& t, Problems& problems) {
   if (t.recompute == Recompute::kFull && !t.recompute_method)
     problems.add("--recompute-granularity full needs --recompute-method uniform or block");
@@ -64,7 +88,7 @@ void TrainConfig::validate(Problems& problems) const {
   require_possible_threads(threads, "threads", problems);
   validate_length(*this, problems);
   validate_schedule(*this, problems);
-  if (fp16 && bf16) problems.add("--fp16 and --bf16 contradict each other; give one of them");
+  validate_loss_scale(*this, problems);
   validate_recompute(*this, problems);
   if (!trace.empty() && trace_end <= trace_begin)
     problems.add("--profile-step-end ", trace_end, " is not after --profile-step-start ", trace_begin,

@@ -44,7 +44,7 @@ struct TrainConfig {
   std::string sample_prompt;
   int sample_tokens = 50;
   bool fp16 = false, bf16 = false;
-  std::optional<double> loss_scale;                            // fp16 with a fixed scale
+  std::optional<double> loss_scale;                            // a fixed one; 0: see fixed_loss_scale()
   double initial_loss_scale = 4294967296, min_loss_scale = 1;  // fp16 with a dynamic one
   int loss_scale_window = 1000, hysteresis = 2;
   std::string optimizer = "adam";
@@ -99,13 +99,15 @@ struct TrainConfig {
     v("sample-prompt", sample_prompt, "Continue this text at each evaluation and log it.", metavar("TEXT"));
     v("sample-tokens", sample_tokens, "Tokens of that continuation.", at_least(1));
     v("fp16", fp16, "Train in 16-bit floating point with loss scaling.");
-    v("loss-scale", loss_scale, "Fixed loss scale of --fp16.", positive(), unlisted());
-    v("initial-loss-scale", initial_loss_scale, "First loss scale of --fp16.", positive(),
-      alias({"scale-loss"}), unlisted());
-    v("min-loss-scale", min_loss_scale, "Least loss scale of --fp16.", positive(), unlisted());
-    v("loss-scale-window", loss_scale_window, "Good steps before --fp16 raises the loss scale.", at_least(1),
-      unlisted());
-    v("hysteresis", hysteresis, "Bad steps before --fp16 lowers the loss scale.", at_least(1), unlisted());
+    v("loss-scale", loss_scale, "Fixed loss scale of --fp16 or --bf16; 0: a dynamic one with --fp16.",
+      at_least(0), default_text("dynamic with --fp16, else 1"));
+    v("initial-loss-scale", initial_loss_scale, "First dynamic loss scale of --fp16.", positive(),
+      alias({"scale-loss"}));
+    v("min-loss-scale", min_loss_scale, "Least dynamic loss scale of --fp16.", positive());
+    v("loss-scale-window", loss_scale_window,
+      "Steps in a row without overflow after which --fp16 doubles the loss scale.", at_least(1));
+    v("hysteresis", hysteresis,
+      "Overflows since the loss scale was last doubled after which --fp16 begins to halve it.", at_least(1));
     v("optimizer", optimizer, "Only AdamW is supported.", one_of({"adam"}), unlisted());
     v("bf16", bf16, "Train in bfloat16.");
     v("recompute-activations", recompute_activations, "Same as --recompute-granularity selective.");
@@ -127,6 +129,8 @@ struct TrainConfig {
   void validate(Problems&) const;
   void validate(const ParallelConfig&, Problems&) const;  // whether the batch can be cut so
 
+  /// Whether --loss-scale gives one that stays; 0 is a dynamic one, as in Megatron.
+  bool fixed_loss_scale() const { return loss_scale && *loss_scale > 0; }
   /// Steps of warm-up, from the fraction if that was given; then not rounded, as in Megatron.
   double warmup_steps() const;
 };

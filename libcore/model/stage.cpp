@@ -72,7 +72,8 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
 
   const View loss = tape.arena.make(DType::kF32, tokens, "loss");
   tape.head = head_->make_saved(ctx, tape.arena, x);
-  head_->forward(ctx, loss, {microbatch.labels, microbatch.loss_mask, microbatch.grad_scale}, *tape.head);
+  const float scale = microbatch.grad_scale * ctx.loss_scale;
+  head_->forward(ctx, loss, {microbatch.labels, microbatch.loss_mask, scale}, *tape.head);
   return loss;
 }
 

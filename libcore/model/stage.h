@@ -23,8 +23,7 @@ struct Microbatch {
   ConstView labels = {};     // [s, b] i32; read by the head alone
   ConstView loss_mask = {};  // [s, b] f32; empty: all ones
   ConstView samples = {};    // [b] i64, host or device: global sample numbers, read when there is dropout
-  /// d(what is minimised)/d(sum of token losses): 1 / (microbatches * sum of loss_mask), times the loss
-  /// scale. Read by the head.
+  /// d(what is minimised)/d(sum of token losses): 1 / (microbatches * sum of loss_mask). Read by the head.
   float grad_scale = 1;
 };
 

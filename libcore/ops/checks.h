@@ -8,13 +8,13 @@ namespace megalith {
 /// was found. An empty view passes where a rule speaks of optional tensors: callers test it first.
 
 inline bool is_float(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kBf16;
+  return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
 }
 
-/// fp32 or bf16: the dtypes of activations and weights.
+/// fp32, bf16 or fp16: the dtypes of activations and weights.
 inline void want_float(const char* op, const char* rule, const ConstView& view) {
   if (!view || !is_float(view.dtype))
-    fail(ErrorKind::kInternal, op, ": want ", rule, " present, fp32 or bf16, got ",
+    fail(ErrorKind::kInternal, op, ": want ", rule, " present, fp32, bf16 or fp16, got ",
          view ? name_of(view.dtype) : "no tensor");
 }
 

@@ -8,7 +8,7 @@ namespace megalith {
 /// columns: the padding of a vocabulary takes no part.
 struct SoftmaxStats {
   View max, sum_exp;  // [n] f32
-  ConstView logits;   // [n, v/tp] f32|bf16
+  ConstView logits;   // [n, v/tp] f32|bf16|f16
   int64_t columns;    // of this rank's share that are true ids
   static constexpr const char* kName = "softmax_stats";
   void check() const;
@@ -30,7 +30,7 @@ struct SoftmaxRescale {
 /// target's rank only, 0 elsewhere.
 struct CrossEntropy {
   View loss;    // [n] f32, nats; 0 where mask is 0 or the target is another rank's
-  View logits;  // [n, v/tp] f32|bf16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on
+  View logits;  // [n, v/tp] f32|bf16|f16; on return scale * mask * d(loss)/d(logits), 0 from `columns` on
   ConstView max, sum_exp;  // [n] f32
   ConstView targets;       // [n] i32, ids; one outside of [first_id, first_id + columns) is another rank's
   int64_t columns;

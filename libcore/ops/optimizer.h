@@ -9,7 +9,7 @@ namespace megalith {
 /// repeatable).
 struct SumSquares {
   View out;     // [1] f64
-  ConstView x;  // any shape, f32|bf16
+  ConstView x;  // any shape, f32|bf16|f16
   static constexpr const char* kName = "sum_squares";
   void check() const;
   Cost cost() const;

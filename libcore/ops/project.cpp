@@ -3,15 +3,6 @@
 #include "libcore/ops/checks.h"
 
 namespace megalith {
-namespace {
-
-void want_stored_float(const char* op, const ConstView& w) {
-  const bool good = w && (is_float(w.dtype) || w.dtype == DType::kF16);
-  require(good, op, "w present, fp32, bf16 or fp16", w ? name_of(w.dtype) : "no tensor", w.shape);
-}
-
-}  // namespace
-
 void Project::check() const {
   want_dtype(kName, "y", y, DType::kF32);
   want_dtype(kName, "x", x, DType::kF32);
@@ -21,7 +12,7 @@ void Project::check() const {
   if (w.dtype == DType::kI8)
     want_vector(kName, "one scale per row of w", scales, out(), DType::kF32);
   else
-    want_stored_float(kName, w);
+    want_float(kName, "w", w);
   if (bias) want_vector(kName, "one bias per column of y", bias, out(), DType::kF32);
 }
 
@@ -31,7 +22,7 @@ Cost Project::cost() const {
 }
 
 void QuantizeRows::check() const {
-  want_stored_float(kName, w);
+  want_float(kName, "w", w);
   want_dtype(kName, "q", q, DType::kI8);
   require(q.shape == w.shape && q.shape.rank == 2, kName, "q and w [rows, columns]", q.shape, w.shape);
   want_vector(kName, "one scale per row", scales, w.shape[0], DType::kF32);

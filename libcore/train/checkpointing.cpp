@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/writer.h"
@@ -143,6 +144,7 @@ std::string save_checkpoint(const std::string& root, const TrainState& state, Tr
   Json json = state.to_json();
   json.set("scheduler", schedule_json(extras.schedule));
   if (extras.optimizer) json.set("optimizer_steps", trainer.optimizer().steps());
+  if (trainer.loss_scale().dynamic()) json.set("loss_scale", trainer.loss_scale().to_json());
   writer.put_json(kStateFile, json);
   writer.put_json(kArgsFile, extras.args);
   writer.put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
@@ -171,6 +173,16 @@ void load_optimizer(const CheckpointReader& reader, Trainer& trainer) {
   }
   trainer.stream().synchronize();
   trainer.optimizer().set_steps(steps->as_int());
+}
+
+void load_loss_scale(const CheckpointReader& reader, Trainer& trainer) {
+  LossScale& scale = trainer.loss_scale();
+  if (!scale.dynamic()) return;
+  const Json state = reader.json(kStateFile);
+  if (const Json* saved = state.find("loss_scale"))
+    scale.take(*saved);
+  else
+    log("no loss scale in ", reader.path(), ": beginning with ", scale.value());
 }
 
 std::optional<SavedArgs> saved_args(const std::string& root) {

@@ -46,6 +46,10 @@ std::string save_checkpoint(const std::string& root, const TrainState&, Trainer&
 /// Reads the optimizer's moments, masters and step count. kData when the checkpoint has none.
 void load_optimizer(const CheckpointReader&, Trainer&);
 
+/// Goes on with the checkpoint's dynamic loss scale in a run that has one; a run of another precision saved
+/// none, which the log says.
+void load_loss_scale(const CheckpointReader&, Trainer&);
+
 /// The options of the run that wrote the latest checkpoint below `root`, and that checkpoint's folder;
 /// nothing when there is none. kData when the checkpoint keeps no options.
 struct SavedArgs {

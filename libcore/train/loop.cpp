@@ -131,6 +131,8 @@ class Run {
       lock_.emplace(config_.checkpoint.save);
     }
     const RunShape shape{config_.model, config_.parallel, config_.train};
+    if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
+      fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
     if (leads()) {
       const std::vector<ModelRank> ranks = memory_of_model(shape);
       require_memory(shape, ranks, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
@@ -210,15 +212,16 @@ void Run::take_args(const CheckpointReader& checkpoint) {
 
 void Run::load(const CheckpointReader& checkpoint) {
   log(" loading checkpoint from ", checkpoint.path());
-  const bool wide = model_dtype(config_.train) == DType::kF32;
+  // A run of another precision goes on from the masters, too; for one of the same they are the same values.
   load_params(checkpoint, trainer_->params(), trainer_->stream(),
-              wide && resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues);
+              resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues);
   trainer_->optimizer().take_values(trainer_->stream());
   if (resumes(checkpoint)) {
     state_ = saved_state(checkpoint);
     if (checkpoint.has_file(kLossesFile)) losses_ = LossHistory::from_json(checkpoint.json(kLossesFile));
     if (config_.checkpoint.load_optim) {
       load_optimizer(checkpoint, *trainer_);
+      load_loss_scale(checkpoint, *trainer_);
       schedule_ = agreed_schedule(schedule_, saved_schedule(checkpoint), config_.checkpoint);
     }
   }
@@ -316,6 +319,7 @@ void Run::step() {
                             .loss = result.loss,
                             .learning_rate = schedule_.at(state_.schedule_samples),
                             .grad_norm = result.grad_norm,
+                            .loss_scale = result.loss_scale,
                             .seconds = seconds_since(start),
                             .tokens = global_batch() * config_.model.seq_length,
                             .skipped = result.skipped};
@@ -331,8 +335,9 @@ void Run::step() {
   stop_when_lost(result);
 }
 
+// As long as a dynamic loss scale can fall, an overflow is no news: the first steps of a run find the scale.
 void Run::stop_when_lost(const Trainer::StepResult& result) {
-  if (!result.skipped) {
+  if (!result.skipped || trainer_->loss_scale().can_fall()) {
     skips_in_a_row_ = 0;
     return;
   }

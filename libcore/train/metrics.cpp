@@ -43,8 +43,8 @@ std::string TrainLine::text() const {
       " | global batch size: ", padded(global_batch_, 5), " |");
   if (advanced > 0)
     line += concat(" lm loss: ", format_scientific(loss_sum_ / static_cast<double>(advanced), 6), " |");
-  // Without fp16 there is no loss scale.
-  return line + concat(" loss scale: 1.0 | grad norm: ", format_fixed(last_.grad_norm, 3),
+  return line + concat(" loss scale: ", format_fixed(last_.loss_scale, 1),
+                       " | grad norm: ", format_fixed(last_.grad_norm, 3),
                        " | number of skipped iterations: ", padded(skipped_, 3),
                        " | number of nan iterations: ", padded(nan_, 3),
                        " | tokens/s: ", format_fixed(static_cast<double>(tokens_) / seconds_, 1), " |");
@@ -99,6 +99,7 @@ void RunLog::step(const StepFigures& step) {
     if (!step.skipped) events_->scalar("lm loss", step.iteration, step.loss);
     events_->scalar("learning-rate", step.iteration, step.learning_rate);
     events_->scalar("grad-norm", step.iteration, step.grad_norm);
+    events_->scalar("loss-scale", step.iteration, step.loss_scale);
     events_->scalar("batch-size", step.iteration, static_cast<double>(global_batch_));
     events_->scalar("iteration-time", step.iteration, step.seconds);
     events_->scalar("tokens-per-second", step.iteration, tokens_per_s);
@@ -108,6 +109,7 @@ void RunLog::step(const StepFigures& step) {
                   {"loss", step.loss},
                   {"lr", step.learning_rate},
                   {"grad_norm", step.grad_norm},
+                  {"loss_scale", step.loss_scale},
                   {"ms", step.seconds * 1e3},
                   {"tokens_per_s", tokens_per_s},
                   {"skipped", step.skipped}});

@@ -18,6 +18,7 @@ struct StepFigures {
   double loss = 0;               // mean over the global batch's tokens, nats
   double learning_rate = 0;      // after this step, as Megatron logs it: what the next step will use
   double grad_norm = 0;          // before clipping; of a skipped step NaN or infinite
+  double loss_scale = 1;         // after this step
   double seconds = 0;
   int64_t tokens = 0;
   bool skipped = false;  // no update: loss or gradient was not finite
@@ -72,15 +73,15 @@ struct RunLogOptions {
 /// are asked for.
 ///
 /// JSON lines: {"type": "start", …} with whatever start() is given, then
-///   {"type": "train", "iteration", "consumed_samples", "loss", "lr", "grad_norm", "ms", "tokens_per_s",
-///   "skipped"},
+///   {"type": "train", "iteration", "consumed_samples", "loss", "lr", "grad_norm", "loss_scale", "ms",
+///   "tokens_per_s", "skipped"},
 ///   {"type": "valid" | "test", "iteration", "loss", "ppl"}, {"type": "sample", "iteration", "prompt",
 ///   "text"},
 ///   {"type": "save", "iteration", "path"}, {"type": "end", "iteration", "reason"}.
 /// "time" (seconds since 1970) is in every line; a figure that is not finite is null.
 /// TensorBoard: Megatron's tags, against the iteration: "lm loss", "learning-rate", "grad-norm",
-/// "batch-size", "iteration-time" (s), "lm loss validation", "lm loss validation ppl", "lm loss test", …;
-/// "tokens-per-second" and the text "sample".
+/// "loss-scale", "batch-size", "iteration-time" (s), "lm loss validation", "lm loss validation ppl", "lm loss
+/// test", …; "tokens-per-second" and the text "sample".
 class RunLog {
  public:
   explicit RunLog(const RunLogOptions&);

@@ -38,7 +38,9 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     problems.add(config.parallel.processes,
                  " processes and --device cuda contradict each other: messages between processes are in host "
                  "memory; give --device cpu");
-  if (config.train.fp16) problems.add("--fp16 is not supported yet; give --bf16, or neither for fp32");
+  if (config.train.fp16 && config.train.device == "cuda")
+    problems.add(
+        "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU alone; give --bf16");
   if (config.data.data_path.empty()) problems.add("--data-path is missing");
   const bool tokenizer = !config.tokenizer.type.empty();
   if (!tokenizer && config.model.vocab_size == 0)

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// Complains about what this version cannot do (expert ranks, --fp16, processes on GPUs), about a
+/// Complains about what this version cannot do (expert ranks, --fp16 or processes on GPUs), about a
 /// layout of other than the processes' or --nproc ranks, and about what training needs and was not given.
 void check_run(const PretrainConfig&, Problems&);
 

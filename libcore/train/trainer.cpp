@@ -10,6 +10,7 @@ namespace megalith {
 
 Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
     : run_(run),
+      loss_scale_(run.train),
       stream_(backend.make_stream()),
       memory_(run_memory(run, Topology(run.parallel, world.size()).coord(world.rank()))),
       links_(make_arena(backend, "pipeline links", memory_.links)),
@@ -55,13 +56,14 @@ Ctx Trainer::layer_context(bool training) {
           .tp = region_,
           .scratch = scratch_,
           .key = {.seed = static_cast<uint32_t>(run_.train.seed)},
+          .loss_scale = static_cast<float>(loss_scale_.value()),
           .training = training,
           .cp = context_};
 }
 
 void Trainer::begin_scalars(double learning_rate) {
   std::array<double, StepScalar::kCount> host{};
-  host[StepScalar::kLossScale] = 1;
+  host[StepScalar::kLossScale] = loss_scale_.value();
   host[StepScalar::kLearningRate] = learning_rate;
   optimizer_->give_corrections(host.data());
   stream_.from_host(scalars_, host.data());
@@ -113,10 +115,12 @@ Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, do
   stream_.synchronize();
   const bool skipped = host[StepScalar::kSkip] != 0;
   if (!skipped) optimizer_->set_steps(optimizer_->steps() + 1);
+  loss_scale_.update(skipped);
   return {.loss = host[StepScalar::kLoss],
           .grad_norm = host[StepScalar::kNorm],
           .skipped = skipped,
-          .stop = host[StepScalar::kStop] != 0};
+          .stop = host[StepScalar::kStop] != 0,
+          .loss_scale = loss_scale_.value()};
 }
 
 double Trainer::evaluate(const SampleReader& read, int64_t consumed) {

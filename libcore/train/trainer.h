@@ -11,6 +11,7 @@
 #include "libcore/train/executor.h"
 #include "libcore/train/grad_buffer.h"
 #include "libcore/train/layout.h"
+#include "libcore/train/loss_scale.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/optimizer.h"
 #include "libcore/train/run_trace.h"
@@ -31,10 +32,11 @@ class Trainer {
   void initialize();
 
   struct StepResult {
-    double loss = 0;       // mean over the tokens of the step, nats
-    double grad_norm = 0;  // before clipping
-    bool skipped = false;  // loss or gradient was not finite: nothing was updated
-    bool stop = false;     // some rank asked to end
+    double loss = 0;        // mean over the tokens of the step, nats
+    double grad_norm = 0;   // before clipping
+    bool skipped = false;   // loss or gradient was not finite: nothing was updated
+    bool stop = false;      // some rank asked to end
+    double loss_scale = 1;  // of the next step, as Megatron logs it
   };
   /// One optimizer step with the samples from number `consumed` on. `stop`, asked on each rank when its part
   /// of the gradient is done: whether it wants the run to end (a signal came).
@@ -49,6 +51,7 @@ class Trainer {
   /// Of the last step, until the next one begins: as they were summed, before clipping.
   const GradBuffer& grads() const { return *grads_; }
   Optimizer& optimizer() { return *optimizer_; }
+  LossScale& loss_scale() { return loss_scale_; }
   /// The whole model; only where there is one rank of the tensor and pipeline axes.
   const Stage& stage() const { return stages_.front(); }
   Stream& stream() { return stream_; }
@@ -71,6 +74,7 @@ class Trainer {
   void sum_scalars();
 
   RunShape run_;
+  LossScale loss_scale_;
   SpanLog spans_;  // of the compute stream
   Stream stream_;
   RunMemory memory_;

@@ -335,6 +335,17 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
             "--lr-warmup-iters 5 and --lr-warmup-fraction 0.1 contradict each other; give one of them");
   EXPECT_EQ(complaint(small() + "--fp16 --bf16"),
             "--fp16 and --bf16 contradict each other; give one of them");
+  EXPECT_EQ(complaint(small() + "--loss-scale 128"),
+            "--loss-scale 128 needs --fp16 or --bf16: fp32 is trained without one");
+  EXPECT_EQ(complaint(small() + "--bf16 --initial-loss-scale 1024"),
+            "--initial-loss-scale 1024 needs --fp16, which alone has a dynamic loss scale; leave it out");
+  EXPECT_EQ(complaint(small() + "--hysteresis 3"),
+            "--hysteresis 3 needs --fp16, which alone has a dynamic loss scale; leave it out");
+  EXPECT_EQ(
+      complaint(small() + "--fp16 --loss-scale 8 --loss-scale-window 5"),
+      "--loss-scale-window 5 is of a dynamic loss scale, --loss-scale 8 of a fixed one; give one of them");
+  EXPECT_EQ(complaint(small() + "--fp16 --initial-loss-scale 8 --min-loss-scale 16"),
+            "--min-loss-scale 16 is greater than --initial-loss-scale 8");
   EXPECT_EQ(complaint(small() + "--recompute-granularity full"),
             "--recompute-granularity full needs --recompute-method uniform or block");
   EXPECT_EQ(complaint(small() + "--save-interval 5"), "--save-interval 5 needs --save DIR");

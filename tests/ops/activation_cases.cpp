@@ -68,10 +68,10 @@ std::vector<Outcome> run_dropout(Bed& bed, DType dtype, Shape shape, float p, bo
 
 }  // namespace
 
-void add_activation_cases(std::vector<OpCase>& cases) {
-  for (const DType dtype : {DType::kF32, DType::kBf16})
+void add_activation_cases(std::vector<OpCase>& cases, const Types& types) {
+  for (const DType dtype : types)
     for (const int64_t n : {1, 17, 4097}) {
-      const std::string suffix = concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", n);
+      const std::string suffix = concat(" ", name_of(dtype), " ", n);
       for (const bool tanh_form : {true, false}) {
         const std::string form = (tanh_form ? " tanh" : " erf") + suffix;
         cases.push_back({"gelu" + form, [=](Bed& bed) { return run_gelu(bed, dtype, n, tanh_form); }});
@@ -83,9 +83,9 @@ void add_activation_cases(std::vector<OpCase>& cases) {
     }
 }
 
-void add_dropout_cases(std::vector<OpCase>& cases) {
-  for (const DType dtype : {DType::kF32, DType::kBf16}) {
-    const std::string type = dtype == DType::kF32 ? "dropout fp32 " : "dropout bf16 ";
+void add_dropout_cases(std::vector<OpCase>& cases, const Types& types) {
+  for (const DType dtype : types) {
+    const std::string type = concat("dropout ", name_of(dtype), " ");
     for (const int64_t h : {1, 17, 4097})
       cases.push_back({concat(type, h), [=](Bed& bed) {
                          return run_dropout(bed, dtype, {3, 2, h}, 0.3f, false);

@@ -286,7 +286,7 @@ namespace {
 void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
   const auto add = [&](const HeadShape& heads, int64_t s, const RowPositions& rows, float p) {
     const ContextCase c{{heads, dtype, p}, s, rows};
-    const std::string type = concat(dtype == DType::kF32 ? " fp32" : " bf16", " s", s, " of ", heads.s,
+    const std::string type = concat(" ", name_of(dtype), " s", s, " of ", heads.s,
                                     " from ", rows.first, " d", heads.head, " p", p);
     cases.push_back({"attention context" + type, [c](Bed& bed) { return run_context_attention(bed, c); }});
     cases.push_back(
@@ -301,15 +301,15 @@ void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
 
 }  // namespace
 
-void add_attention_cases(std::vector<OpCase>& cases) {
+void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
   const auto add = [&](const std::string& name, const AttentionCase& c) {
-    const std::string type = concat(c.dtype == DType::kF32 ? " fp32 " : " bf16 ", name, " s", c.heads.s, " b",
-                                    c.heads.b, " g", c.heads.groups, " r", c.heads.r, " d", c.heads.head);
+    const std::string type = concat(" ", name_of(c.dtype), " ", name, " s", c.heads.s, " b", c.heads.b, " g",
+                                    c.heads.groups, " r", c.heads.r, " d", c.heads.head);
     cases.push_back({"attention" + type, [c](Bed& bed) { return run_attention(bed, c); }});
     if (c.keep_lse)
       cases.push_back({"attention_grad" + type, [c](Bed& bed) { return run_attention_grad(bed, c); }});
   };
-  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+  for (const DType dtype : types) {
     for (const int64_t head : {1, 16, 17, 64, 80}) add("heads", {{33, 2, 2, 1, head}, dtype});
     for (const int64_t head : {128, 160}) add("wide heads", {{35, 1, 1, 2, head}, dtype});
     add("one position", {{1, 1, 1, 1, 8}, dtype});
@@ -319,7 +319,7 @@ void add_attention_cases(std::vector<OpCase>& cases) {
     add("dropout", {{37, 2, 1, 2, 16}, dtype, 0.25f});
     add("grouped wide", {{69, 1, 1, 2, 96}, dtype, 0.2f});
     add("dropout long", {{141, 1, 2, 1, 8}, dtype, 0.1f});
-    const std::string type = dtype == DType::kF32 ? " fp32" : " bf16";
+    const std::string type = concat(" ", name_of(dtype));
     cases.push_back({"cached_attention" + type, [=](Bed& bed) {
                        return run_cached_attention(bed, {20, 2, 2, 3, 17}, dtype, 7, 1);
                      }});

@@ -12,8 +12,8 @@
 namespace megalith::test {
 
 // fp32: a few ulp (6e-8) of intermediate values, more where a sum of k terms rounds k times. bf16: half an
-// ulp of storage, 2^-9 of the value, once per stored tensor.
-inline constexpr double kFp32 = 2e-6, kBf16 = 0x1p-8;
+// ulp of storage, 2^-9 of the value, once per stored tensor. fp16: likewise, 2^-12.
+inline constexpr double kFp32 = 2e-6, kBf16 = 0x1p-8, kFp16 = 0x1p-11;
 double tolerance_of(DType dtype);
 
 double inner(const Values& a, const Values& b);
@@ -29,14 +29,14 @@ inline constexpr std::array kSampleNumbers = {3.0, 4294967296.0 * 5 + 7,
                                               11.0};  // the second needs both halves
 DropoutKey dropout_key(Bed& bed, int64_t batch, float p);
 
-void add_linear_cases(std::vector<OpCase>& cases);
-void add_norm_cases(std::vector<OpCase>& cases);
-void add_activation_cases(std::vector<OpCase>& cases);
-void add_dropout_cases(std::vector<OpCase>& cases);
-void add_attention_cases(std::vector<OpCase>& cases);
-void add_embedding_cases(std::vector<OpCase>& cases);
-void add_loss_cases(std::vector<OpCase>& cases);
-void add_optimizer_cases(std::vector<OpCase>& cases);
+void add_linear_cases(std::vector<OpCase>& cases, const Types& types);
+void add_norm_cases(std::vector<OpCase>& cases, const Types& types);
+void add_activation_cases(std::vector<OpCase>& cases, const Types& types);
+void add_dropout_cases(std::vector<OpCase>& cases, const Types& types);
+void add_attention_cases(std::vector<OpCase>& cases, const Types& types);
+void add_embedding_cases(std::vector<OpCase>& cases, const Types& types);
+void add_loss_cases(std::vector<OpCase>& cases, const Types& types);
+void add_optimizer_cases(std::vector<OpCase>& cases, const Types& types);
 void add_step_cases(std::vector<OpCase>& cases);
 
 }  // namespace megalith::test

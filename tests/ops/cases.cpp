@@ -30,7 +30,7 @@ Values pick(const Values& values, const std::vector<size_t>& places) {
 }  // namespace
 
 double tolerance_of(DType dtype) {
-  return dtype == DType::kF32 ? kFp32 : kBf16;
+  return dtype == DType::kF32 ? kFp32 : dtype == DType::kBf16 ? kBf16 : kFp16;
 }
 
 double inner(const Values& a, const Values& b) {
@@ -68,16 +68,16 @@ DropoutKey dropout_key(Bed& bed, int64_t batch, float p) {
           .rows = {.first = 9}};
 }
 
-std::vector<OpCase> op_cases() {
+std::vector<OpCase> op_cases(const Types& types) {
   std::vector<OpCase> cases;
-  add_linear_cases(cases);
-  add_norm_cases(cases);
-  add_activation_cases(cases);
-  add_dropout_cases(cases);
-  add_attention_cases(cases);
-  add_embedding_cases(cases);
-  add_loss_cases(cases);
-  add_optimizer_cases(cases);
+  add_linear_cases(cases, types);
+  add_norm_cases(cases, types);
+  add_activation_cases(cases, types);
+  add_dropout_cases(cases, types);
+  add_attention_cases(cases, types);
+  add_embedding_cases(cases, types);
+  add_loss_cases(cases, types);
+  add_optimizer_cases(cases, types);
   add_step_cases(cases);
   return cases;
 }

@@ -49,9 +49,12 @@ inline bool refused_by_cuda(const OpCase& c) {
   return c.name.find("context") != std::string::npos;
 }
 
-/// Every op, in fp32 and bf16, plain, odd and empty sizes, with and without its optional tensors. Backward
-/// ops are compared with finite differences of the fp64 forward reference.
-std::vector<OpCase> op_cases();
+/// Every op, with activations in these types, plain, odd and empty sizes, with and without its optional
+/// tensors. Backward ops are compared with finite differences of the fp64 forward reference.
+using Types = std::vector<DType>;
+inline const Types kEveryBackend = {DType::kF32, DType::kBf16},
+                   kCpuAlone = {DType::kF16};  // CUDA kernels compute in the other two
+std::vector<OpCase> op_cases(const Types& = kEveryBackend);
 
 /// Normal(0, 1) numbers that depend on the seed alone.
 Values random_values(int64_t n, uint32_t seed, double scale = 1);

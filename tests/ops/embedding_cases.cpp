@@ -141,14 +141,13 @@ std::vector<Outcome> run_softmax_rescale(Bed& bed) {
 
 }  // namespace
 
-void add_embedding_cases(std::vector<OpCase>& cases) {
+void add_embedding_cases(std::vector<OpCase>& cases, const Types& types) {
   const EmbeddingCase many{700, 1, 3, 5, 0, false};  // each id often and far apart
   cases.push_back({"embedding_grad many", [many](Bed& bed) { return run_embedding_grad(bed, many); }});
-  for (const DType dtype : {DType::kF32, DType::kBf16})
+  for (const DType dtype : types)
     for (const bool positions : {true, false})
       for (const int64_t h : {1, 17, 130}) {
-        const std::string name =
-            concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", positions ? "positions " : "", h);
+        const std::string name = concat(" ", name_of(dtype), " ", positions ? "positions " : "", h);
         const EmbeddingCase c{9, 2, h, 7, h == 17 ? 4 : 0, positions, dtype};
         EmbeddingCase spans = c;
         spans.rows = {.first = 1, .turn = 4, .jump = 6};
@@ -163,9 +162,9 @@ void add_embedding_cases(std::vector<OpCase>& cases) {
       }
 }
 
-void add_loss_cases(std::vector<OpCase>& cases) {
-  for (const DType dtype : {DType::kF32, DType::kBf16}) {
-    const std::string type = dtype == DType::kF32 ? "loss fp32 " : "loss bf16 ";
+void add_loss_cases(std::vector<OpCase>& cases, const Types& types) {
+  for (const DType dtype : types) {
+    const std::string type = concat("loss ", name_of(dtype), " ");
     const auto add = [&](const std::string& name, const LossCase& c) {
       cases.push_back({type + name, [c](Bed& bed) { return run_loss(bed, c); }});
     };

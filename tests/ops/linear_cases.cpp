@@ -1,5 +1,6 @@
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/ops/case_parts.h"
@@ -45,14 +46,17 @@ std::vector<Outcome> run_bias_grad(Bed& bed, DType dtype, int64_t rows, int64_t 
 
 }  // namespace
 
-void add_linear_cases(std::vector<OpCase>& cases) {
+void add_linear_cases(std::vector<OpCase>& cases, const Types& types) {
   const auto add = [&](const std::string& name, const GemmCase& g) {
     cases.push_back({"gemm " + name, [g](Bed& bed) { return run_gemm(bed, g); }});
   };
-  for (const auto& [name, in, out] :
-       {std::tuple{"fp32", DType::kF32, DType::kF32}, std::tuple{"bf16", DType::kBf16, DType::kBf16},
-        std::tuple{"bf16 to fp32", DType::kBf16, DType::kF32}}) {
-    const std::string type = name;
+  std::vector<std::pair<DType, DType>> products;
+  for (const DType dtype : types) {
+    products.emplace_back(dtype, dtype);
+    if (dtype != DType::kF32) products.emplace_back(dtype, DType::kF32);
+  }
+  for (const auto& [in, out] : products) {
+    const std::string type = in == out ? std::string(name_of(in)) : concat(name_of(in), " to ", name_of(out));
     for (const bool trans_a : {false, true})
       for (const bool trans_b : {false, true})
         for (const bool accumulate : {false, true})
@@ -70,9 +74,9 @@ void add_linear_cases(std::vector<OpCase>& cases) {
     add(type + " no depth bias", {{3, 8, 0, true}, in, out, true});
     add(type + " no depth add", {{3, 8, 0, true}, in, out, false, true});
   }
-  for (const DType dtype : {DType::kF32, DType::kBf16})
+  for (const DType dtype : types)
     for (const int64_t n : {1, 17, 4097}) {
-      const std::string suffix = concat(dtype == DType::kF32 ? " fp32 " : " bf16 ", n);
+      const std::string suffix = concat(" ", name_of(dtype), " ", n);
       cases.push_back({"bias_grad" + suffix, [=](Bed& bed) { return run_bias_grad(bed, dtype, 70, n); }});
       cases.push_back({"bias_grad rows" + suffix, [=](Bed& bed) { return run_bias_grad(bed, dtype, n, 5); }});
     }

@@ -99,16 +99,16 @@ std::vector<Outcome> run_norm_grad(Bed& bed, const NormCase& c) {
 
 }  // namespace
 
-void add_norm_cases(std::vector<OpCase>& cases) {
+void add_norm_cases(std::vector<OpCase>& cases, const Types& types) {
   const auto add = [&](const std::string& name, const NormCase& c) {
-    const std::string type = concat(c.dtype == DType::kF32 ? "fp32 " : "bf16 ", name, " ", c.rows, "x", c.h);
+    const std::string type = concat(name_of(c.dtype), " ", name, " ", c.rows, "x", c.h);
     const std::string op = c.centred ? "layer_norm" : "rms_norm";
     cases.push_back({op + " " + type, [c](Bed& bed) { return run_norm(bed, c); }});
     if (c.offset == 0)
       cases.push_back({op + "_grad " + type, [c](Bed& bed) { return run_norm_grad(bed, c); }});
   };
   for (const bool centred : {true, false})
-    for (const DType dtype : {DType::kF32, DType::kBf16}) {
+    for (const DType dtype : types) {
       add("plain", {5, 64, dtype, centred});
       add("residual", {37, 17, dtype, centred, true});
       add("nothing kept", {3, 33, dtype, centred, false, false});

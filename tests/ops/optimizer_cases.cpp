@@ -57,7 +57,7 @@ std::vector<Outcome> run_adamw(Bed& bed, int64_t n, std::optional<DType> value) 
   std::vector<Outcome> outcomes = {{"master", bed.get(master), p, kFp32},
                                    {"m", bed.get(m_view), m, kFp32},
                                    {"v", bed.get(v_view), v, kFp32}};
-  if (value) outcomes.push_back({"value", bed.get(value_view), p, kBf16});
+  if (value) outcomes.push_back({"value", bed.get(value_view), p, tolerance_of(*value)});
   return outcomes;
 }
 
@@ -85,15 +85,15 @@ std::vector<Outcome> run_skipped_adamw(Bed& bed, int64_t n) {
 
 }  // namespace
 
-void add_optimizer_cases(std::vector<OpCase>& cases) {
+void add_optimizer_cases(std::vector<OpCase>& cases, const Types& types) {
   for (const int64_t n : {1, 17, 4097, 100000}) {
     cases.push_back({concat("adamw skipped ", n), [n](Bed& bed) { return run_skipped_adamw(bed, n); }});
-    cases.push_back(
-        {concat("sum_squares fp32 ", n), [n](Bed& bed) { return run_sum_squares(bed, DType::kF32, n); }});
-    cases.push_back(
-        {concat("sum_squares bf16 ", n), [n](Bed& bed) { return run_sum_squares(bed, DType::kBf16, n); }});
-    cases.push_back({concat("adamw fp32 ", n), [n](Bed& bed) { return run_adamw(bed, n, std::nullopt); }});
-    cases.push_back({concat("adamw bf16 ", n), [n](Bed& bed) { return run_adamw(bed, n, DType::kBf16); }});
+    for (const DType dtype : types) {
+      const std::string suffix = concat(" ", name_of(dtype), " ", n);
+      const auto value = dtype == DType::kF32 ? std::nullopt : std::optional(dtype);
+      cases.push_back({"sum_squares" + suffix, [=](Bed& bed) { return run_sum_squares(bed, dtype, n); }});
+      cases.push_back({"adamw" + suffix, [=](Bed& bed) { return run_adamw(bed, n, value); }});
+    }
   }
 }
 

@@ -159,6 +159,67 @@ TEST_F(Loop, ResumesBitForBitIn16Bits) {
   expect_same_figures("whole", "parts");
 }
 
+// The first steps look for the scale, and the break is within them: scale, count and patience go on.
+TEST_F(Loop, ResumesBitForBitInFp16WithItsLossScale) {
+  for (const char* name : {"whole", "parts"}) {
+    PretrainConfig c = config(name);
+    c.train.fp16 = true;
+    c.train.initial_loss_scale = 0x1p24;
+    c.train.loss_scale_window = 4;
+    if (std::string(name) == "parts") {
+      c.train.exit_interval = 3;
+      train(c, tiny_data(), nullptr);
+      c.train.exit_interval.reset();
+    }
+    train(c, tiny_data(), nullptr);
+  }
+  expect_same_checkpoint("whole", "parts", 20);
+  expect_same_figures("whole", "parts");
+  const std::vector<Json> steps = figures("whole", "train");
+  EXPECT_TRUE(steps[0]["skipped"].as_bool());
+  EXPECT_EQ(steps[0]["loss_scale"].as_double(),
+            0x1p24);  // --hysteresis 2: the first overflow changes nothing
+  EXPECT_EQ(steps[1]["loss_scale"].as_double(), 0x1p23);
+  EXPECT_FALSE(steps[19]["skipped"].as_bool());
+  EXPECT_LT(steps[19]["loss"].as_double(), steps[0]["loss"].as_double() - 0.3);
+  EXPECT_TRUE(logged("| loss scale: "));
+  const Json state = Json::parse(read_file(checkpoint("parts", 3) / kStateFile), "state");
+  EXPECT_EQ(state["loss_scale"]["hysteresis_tracker"].as_int(), -1);  // three overflows of two allowed
+}
+
+// Nothing is wrong with a model whose gradients only overflow under the scale; with one that is lost there
+// is.
+TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
+  PretrainConfig c = config("run");
+  c.train.fp16 = true;
+  c.train.initial_loss_scale = 0x1p30;
+  c.train.min_loss_scale = 0x1p27;
+  c.train.hysteresis = 1;
+  c.train.eval_iters = 0;
+  const std::string what = complaint(c, ErrorKind::kData);
+  EXPECT_NE(what.find("iterations 3 to 5 were not finite"), std::string::npos)
+      << what;  // 2^30 to 2^27 are three
+  EXPECT_FALSE(logged("warning: iteration 2 is skipped"));
+  EXPECT_TRUE(logged("warning: iteration 3 is skipped"));
+}
+
+TEST_F(Loop, TakesAFixedLossScaleAndAnotherPrecisionsCheckpoint) {
+  PretrainConfig c = config("run");
+  c.train.bf16 = true;
+  c.train.loss_scale = 128;
+  c.train.exit_interval = 10;
+  train(c, tiny_data(), nullptr);
+  EXPECT_TRUE(logged("| loss scale: 128.0 |"));
+  c.train.bf16 = false;
+  c.train.fp16 = true;
+  c.train.loss_scale.reset();
+  c.train.initial_loss_scale = 1024;
+  c.train.exit_interval.reset();
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+  EXPECT_TRUE(logged("no loss scale in "));
+  EXPECT_TRUE(logged("| loss scale: 1024.0 |"));
+}
+
 TEST_F(Loop, ResumesBitForBitAfterASignal) {
   train(config("whole"), tiny_data(), nullptr);
   for (const int number : {SIGTERM, SIGUSR1}) {

@@ -1,9 +1,9 @@
 #include "libcore/ops/cpu/gemm.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/threads.h"
@@ -11,7 +11,18 @@
 namespace megalith::cpu {
 namespace {
 
-/// fp32 copies of the operands of a bf16 product on a processor for which oneDNN has none.
+void convert(const Kernels& kernels, const View& to, const ConstView& from) {
+  constexpr int64_t kPiece = 1 << 14;
+  const auto copy = kernels.copy[storage_of(to.dtype)][storage_of(from.dtype)];
+  const auto size = [](const auto& view) { return static_cast<int64_t>(size_of(view.dtype)); };
+  for_each_piece(from.elements(), kPiece, [&](int64_t begin, int64_t end) {
+    copy(static_cast<std::byte*>(to.data) + begin * size(to),
+         static_cast<const std::byte*>(from.data) + begin * size(from), end - begin);
+  });
+}
+
+/// fp32 copies of the operands of a 16-bit product that oneDNN does not have: of fp16, and of bf16 on some
+/// processors.
 Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   Gemm wide = op;
   const auto take = [&](const auto& view) {
@@ -21,16 +32,16 @@ Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   };
   const auto widen = [&](ConstView& view) {
     if (!view || view.dtype == DType::kF32) return;
-    float* const copy = take(view);
-    kernels.copy[kF32][kBf16](copy, view.data, view.elements());
-    view = {copy, DType::kF32, view.shape};
+    const View copy{take(view), DType::kF32, view.shape};
+    convert(kernels, copy, view);
+    view = copy;
   };
   widen(wide.a);
   widen(wide.b);
   widen(wide.bias);
   if (op.c.dtype == DType::kF32) return wide;
   wide.c = {take(op.c), DType::kF32, op.c.shape};
-  if (op.accumulate) kernels.copy[kF32][kBf16](wide.c.data, op.c.data, op.c.elements());
+  if (op.accumulate) convert(kernels, wide.c, op.c);
   return wide;
 }
 
@@ -130,12 +141,13 @@ void GemmRunner::run(const Gemm& op) {
   if (op.k() == 0) return add_nothing(op);
   if (op.m() <= Project::kFewRows && op.trans_b && !op.trans_a) return multiply_rows(op);
   Products& products = this->products();
-  if (op.a.dtype == DType::kF32 || products.has_bf16()) return products.run(op);
-  std::vector<float> block(
+  if (op.a.dtype == DType::kF32 || (op.a.dtype == DType::kBf16 && products.has_bf16()))
+    return products.run(op);
+  const auto block = std::make_unique_for_overwrite<float[]>(
       static_cast<size_t>(op.a.elements() + op.b.elements() + op.bias.elements() + op.c.elements()));
-  const Gemm wide = in_fp32(op, kernels_, block.data());
+  const Gemm wide = in_fp32(op, kernels_, block.get());
   products.run(wide);
-  if (op.c.dtype == DType::kBf16) kernels_.copy[kBf16][kF32](op.c.data, wide.c.data, op.c.elements());
+  if (op.c.dtype != DType::kF32) convert(kernels_, op.c, wide.c);
 }
 
 void GemmRunner::run(const Project& op) {

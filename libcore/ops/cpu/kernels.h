@@ -21,8 +21,7 @@ namespace megalith::cpu {
 enum Storage {
   kF32,
   kBf16,
-  kActivationStorages,
-  kF16 = kActivationStorages,
+  kF16,
   kStorages,
   kI8 = kStorages,  // of weights that only Project reads
   kWeightStorages
@@ -152,36 +151,38 @@ struct AdamArgs {
   AdamRates rates;
 };
 
-/// [2] is indexed by Storage of the activations. [begin, end) are rows, or elements where an op has no rows.
+/// [kStorages] is indexed by Storage of the activations where nothing else is said. [begin, end) are rows, or
+/// elements where an op has no rows.
 struct Kernels {
   const char* name;
 
-  void (*layer_norm[2])(const NormArgs&, int64_t begin, int64_t end);
-  void (*rms_norm[2])(const NormArgs&, int64_t begin, int64_t end);
+  void (*layer_norm[kStorages])(const NormArgs&, int64_t begin, int64_t end);
+  void (*rms_norm[kStorages])(const NormArgs&, int64_t begin, int64_t end);
   /// dw, db [columns] are overwritten with the block's sums; null: not wanted.
-  void (*layer_norm_grad[2])(const NormGradArgs&, float* dw, float* db, int64_t begin, int64_t end);
-  void (*rms_norm_grad[2])(const NormGradArgs&, float* dw, int64_t begin, int64_t end);
+  void (*layer_norm_grad[kStorages])(const NormGradArgs&, float* dw, float* db, int64_t begin, int64_t end);
+  void (*rms_norm_grad[kStorages])(const NormGradArgs&, float* dw, int64_t begin, int64_t end);
   /// sums [columns] of the block's rows, overwritten.
-  void (*column_sums[2])(float* sums, const void* x, int64_t columns, int64_t begin, int64_t end);
+  void (*column_sums[kStorages])(float* sums, const void* x, int64_t columns, int64_t begin, int64_t end);
 
-  void (*gelu[2])(void* y, const void* x, bool tanh_form, int64_t begin, int64_t end);
-  void (*gelu_grad[2])(void* dx, const void* dy, const void* x, bool tanh_form, int64_t begin, int64_t end);
-  void (*swiglu[2])(void* y, const void* x, int64_t columns, int64_t begin, int64_t end);
-  void (*swiglu_grad[2])(void* dx, const void* dy, const void* x, int64_t columns, int64_t begin,
-                         int64_t end);
+  void (*gelu[kStorages])(void* y, const void* x, bool tanh_form, int64_t begin, int64_t end);
+  void (*gelu_grad[kStorages])(void* dx, const void* dy, const void* x, bool tanh_form, int64_t begin,
+                               int64_t end);
+  void (*swiglu[kStorages])(void* y, const void* x, int64_t columns, int64_t begin, int64_t end);
+  void (*swiglu_grad[kStorages])(void* dx, const void* dy, const void* x, int64_t columns, int64_t begin,
+                                 int64_t end);
 
-  void (*dropout[2])(const DropoutArgs&, int64_t begin, int64_t end);
+  void (*dropout[kStorages])(const DropoutArgs&, int64_t begin, int64_t end);
   /// Positions [begin, end).
-  void (*rope[2])(const RopeArgs&, int64_t begin, int64_t end);
+  void (*rope[kStorages])(const RopeArgs&, int64_t begin, int64_t end);
   /// scratch: attention_scratch floats, 64-byte aligned.
-  void (*attention[2])(const AttentionArgs&, float* scratch);
-  void (*attention_grad[2])(const AttentionGradArgs&, float* scratch);
+  void (*attention[kStorages])(const AttentionArgs&, float* scratch);
+  void (*attention_grad[kStorages])(const AttentionGradArgs&, float* scratch);
   size_t (*attention_scratch)(int64_t keys, int64_t head);
   size_t (*attention_grad_scratch)(int64_t queries, int64_t keys, int64_t head);
 
-  void (*softmax_stats[2])(float* max, float* sum_exp, const void* logits, int64_t stride, int64_t columns,
-                           int64_t begin, int64_t end);
-  void (*cross_entropy[2])(const CrossEntropyArgs&, int64_t begin, int64_t end);
+  void (*softmax_stats[kStorages])(float* max, float* sum_exp, const void* logits, int64_t stride,
+                                   int64_t columns, int64_t begin, int64_t end);
+  void (*cross_entropy[kStorages])(const CrossEntropyArgs&, int64_t begin, int64_t end);
 
   /// Rows [begin, end) of w, [Storage of w]. A sum over columns is made in one order, however many rows of x
   /// there are.
@@ -191,10 +192,10 @@ struct Kernels {
   /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds them alone.
   void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);
   /// [Storage of the cache]. scratch: cached_attention_scratch floats.
-  void (*cached_attention[2])(const CachedAttentionArgs&, float* scratch);
+  void (*cached_attention[kStorages])(const CachedAttentionArgs&, float* scratch);
   size_t (*cached_attention_scratch)(int64_t keys, int64_t heads);
 
-  double (*sum_squares[2])(const void* x, int64_t n);
+  double (*sum_squares[kStorages])(const void* x, int64_t n);
   /// [Storage of value].
   void (*adamw[kStorages])(const AdamArgs&, int64_t begin, int64_t end);
   /// [to][from], n elements.

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "libcore/config/train_config.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// The factor of the loss before the backward pass, so that gradients of activations are not lost below
+/// fp16's least number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
+/// --min-loss-scale, when --hysteresis steps since the last growth overflowed, and at each that follows;
+/// doubled after --loss-scale-window steps in a row that did not. With --loss-scale it stays that; without
+/// --fp16 and --loss-scale it is 1. Every rank has one, and all decide alike, as a skipped step is agreed.
+class LossScale {
+ public:
+  explicit LossScale(const TrainConfig&);
+
+  double value() const { return value_; }
+  /// After each training step; `overflow`: loss or gradients were not finite.
+  void update(bool overflow);
+  /// Whether a further overflow may be cured by a lower scale: false where it is fixed or at its least.
+  bool can_fall() const { return dynamic_ && value_ > least_; }
+  bool dynamic() const { return dynamic_; }
+
+  /// What a resumed run takes over, under the names of Megatron's state: scale, growth_tracker,
+  /// hysteresis_tracker.
+  Json to_json() const;
+  void take(const Json&);  // kData
+
+ private:
+  bool dynamic_;
+  double value_, least_;
+  int window_, hysteresis_;
+  int good_steps_ = 0;  // in a row
+  int patience_;        // overflows left before the scale falls
+};
+
+}  // namespace megalith
