@@ -11,9 +11,9 @@
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
-#include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
+#include "libcore/train/start_point.h"
 
 namespace megalith {
 namespace {

@@ -3,10 +3,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/config/fields.h"
 
 namespace megalith {
+
+/// How a checkpoint is written.
+enum class CheckpointFormat {
+  kMegalith,   // ours
+  kTorch,      // Megatron's, a file for each rank of the model
+  kTorchDist,  // Megatron's, free of the layout: ours takes its place
+};
+inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
+  return {{"megalith", CheckpointFormat::kMegalith},
+          {"torch", CheckpointFormat::kTorch},
+          {"torch_dist", CheckpointFormat::kTorchDist}};
+}
 
 /// Where the state of a run goes and comes from. Names are Megatron's.
 struct CheckpointConfig {
@@ -18,11 +31,18 @@ struct CheckpointConfig {
   bool use_checkpoint_scheduler = false;
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
+  CheckpointFormat format = CheckpointFormat::kMegalith;
 
   template <class V>
   void fields(V&& v) {
     v("save", save, "Folder that checkpoints are written to.", metavar("DIR"), alias({"output-dir"}));
-    v("load", load, "Folder of checkpoints to go on from; an empty one starts afresh.", metavar("DIR"));
+    v("load", load,
+      "Checkpoints to go on from: ours or Megatron's, or a Hugging Face folder for its weights; an empty "
+      "folder "
+      "starts afresh.",
+      metavar("DIR"));
+    v("ckpt-format", format,
+      "What --save writes: our format, or Megatron's torch; torch_dist: ours, which fits every layout, too.");
     v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1), alias({"save-steps"}),
       default_text("only at the end"));
     v("finetune", finetune, "Load the parameters only, and begin at step 0.");

@@ -121,7 +121,6 @@ constexpr IgnoredOption kIgnored[] = {
     {"auto-detect-ckpt-format", kNone},
     {"calc-ft-timeouts", kNone},
     {"ckpt-assume-constant-structure", kNone},
-    {"ckpt-format", kOne},
     {"ckpt-fully-parallel-load", kNone},
     {"ckpt-fully-parallel-save", kMaybeOne},
     {"config-logger-dir", kOne},

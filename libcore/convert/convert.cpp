@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -76,8 +77,57 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
+// The conversion of the CodeParrot tutorial: of one file of weights, without a word about where to, the
+// result stands beside it.
+bool is_in_place(const ConvertConfig& config) {
+  return config.output.empty() && config.to == "hf" && config.path().ends_with(".pt") &&
+         !fs::is_directory(config.path());
+}
+
+bool same_contents(const fs::path& a, const fs::path& b) {
+  return file_size(a.string()) == file_size(b.string()) && read_file(a.string()) == read_file(b.string());
+}
+
+// What stands there stays: a tokenizer's own file may be the one that would be written, any other is refused.
+void refuse_other_files(const fs::path& from, const fs::path& to) {
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const fs::path there = to / entry.path().filename();
+    if (file_exists(there.string()) && !same_contents(entry.path(), there))
+      fail(ErrorKind::kUsage, there.string(), " exists already; move it away, or give --output DIR");
+  }
+}
+
+// config.json comes last: before it the folder is no model.
+void move_beside(const fs::path& from, const fs::path& to) {
+  refuse_other_files(from, to);
+  const auto move = [&](const fs::path& name) {
+    std::error_code why;
+    fs::rename(from / name, to / name, why);
+    if (why) fail(ErrorKind::kIo, (to / name).string(), ": cannot be written: ", why.message());
+  };
+  for (const auto& entry : fs::directory_iterator(from))
+    if (entry.path().filename() != "config.json") move(entry.path().filename());
+  move("config.json");
+  sync_directory(to);
+}
+
+std::string finish_in_place(const ConvertConfig& config, const Target& target) {
+  const fs::path folder = parent_or_here(fs::absolute(config.path()).lexically_normal());
+  if (file_exists((folder / "config.json").string()))
+    fail(ErrorKind::kUsage, (folder / "config.json").string(), " exists already; give --output DIR");
+  const StopSignal stop;
+  const LockFile lock(folder.string());
+  const AtomicDirectory aside(folder / ".convert");  // never committed: removed with what is left in it
+  const fs::path written = aside.path() / folder.filename();
+  target.write(written.string());
+  move_beside(written, folder);
+  log("wrote ", folder.string());
+  return {};
+}
+
 std::string finish(const ConvertConfig& config, const Target& target) {
   if (config.dry_run) return text_of(target.plan(), config);
+  if (is_in_place(config)) return finish_in_place(config, target);
   const std::string output = config.output.empty() ? default_output(config) : config.output;
   make_directories(parent_or_here((fs::path(output) / "").parent_path()));
   const StopSignal stop;

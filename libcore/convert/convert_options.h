@@ -33,7 +33,7 @@ struct ConvertConfig {
       "nothing.",
       positional(), required(), metavar("[inspect] PATH"));
     v("output", output, "Folder to write; for gguf also a file that ends in .gguf.", metavar("DIR"),
-      default_text("the input's path with -hf, -megatron, … after it"));
+      default_text("of a .pt file as hf: beside it; else the input's path with -hf, -megatron, … after it"));
     v("to", to,
       "What to write: hf (a Hugging Face folder), megatron (Megatron's format torch), megalith (a checkpoint "
       "of weights) or gguf (for llama.cpp).",

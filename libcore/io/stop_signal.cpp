@@ -67,8 +67,20 @@ std::string_view StopSignal::name() const {
   return name_of_received();
 }
 
+namespace {
+thread_local int holds = 0;
+}
+
 void stop_if_asked() {
-  if (received != 0) throw Stopped{received, name_of_received()};
+  if (received != 0 && holds == 0) throw Stopped{received, name_of_received()};
+}
+
+HoldStop::HoldStop() {
+  ++holds;
+}
+
+HoldStop::~HoldStop() {
+  --holds;
 }
 
 }  // namespace megalith

@@ -33,5 +33,13 @@ struct Stopped {
 };
 /// Throws Stopped when the StopSignal that lives now, if one does, is asked for a stop. By any thread.
 void stop_if_asked();
+/// While it lives, stop_if_asked() of the thread that made it does nothing: for work that a stop waits for.
+class HoldStop {
+ public:
+  HoldStop();
+  ~HoldStop();
+  HoldStop(const HoldStop&) = delete;
+  HoldStop& operator=(const HoldStop&) = delete;
+};
 
 }  // namespace megalith

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "libcore/base/error.h"
-#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/writer.h"
@@ -63,9 +62,9 @@ Box moment_box(const StateBlock& block, const Moment& moment) {
   return box;
 }
 /// The tensor of a moment in a checkpoint. One of an fp32 model has no masters: its values are.
-Box saved_box(const CheckpointReader& reader, const StateBlock& block, const Moment& moment) {
+Box saved_box(const TensorFile& file, const StateBlock& block, const Moment& moment) {
   Box box = moment_box(block, moment);
-  return moment.view == kMaster.view && !reader.find(box.name) ? block.box : box;
+  return moment.view == kMaster.view && !file.find(box.name) ? block.box : box;
 }
 
 View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateBlock& block,
@@ -90,14 +89,6 @@ void put_optimizer(CheckpointWriter& writer, Trainer& trainer) {
       for (const Moment& moment : moments_of(optimizer))
         writer.put(moment_box(block, moment), moment_view(optimizer, part, block, moment));
   }
-}
-
-Json schedule_json(const LrSchedule& schedule) {
-  return Json(Json::Object{{"max_lr", schedule.max},
-                           {"min_lr", schedule.min},
-                           {"lr_decay_style", enum_name(schedule.decay)},
-                           {"lr_warmup_steps", schedule.warmup},
-                           {"lr_decay_steps", schedule.decay_end}});
 }
 
 }  // namespace
@@ -142,7 +133,7 @@ std::string save_checkpoint(const std::string& root, const TrainState& state, Tr
     put_params(writer, trainer.params(), tensor_split(trainer.shape(), groups.at));
   if (extras.optimizer) put_optimizer(writer, trainer);
   Json json = state.to_json();
-  json.set("scheduler", schedule_json(extras.schedule));
+  json.set("scheduler", extras.schedule.to_json());
   if (extras.optimizer) json.set("optimizer_steps", trainer.optimizer().steps());
   if (trainer.loss_scale().dynamic()) json.set("loss_scale", trainer.loss_scale().to_json());
   writer.put_json(kStateFile, json);
@@ -154,61 +145,20 @@ std::string save_checkpoint(const std::string& root, const TrainState& state, Tr
   return concat(root, "/", iteration_folder(state.iteration));
 }
 
-void load_optimizer(const CheckpointReader& reader, Trainer& trainer) {
-  const Json state = reader.json(kStateFile);
-  const Json* steps = state.find("optimizer_steps");
-  if (!steps)
-    fail(ErrorKind::kData, reader.path(),
-         ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
+void load_optimizer(const TensorFile& file, int64_t steps, Trainer& trainer) {
   const Optimizer& optimizer = trainer.optimizer();
   std::vector<float> host;
   for (const OwnedPart& part : optimizer.parts()) {
     for (const StateBlock& block : state_blocks(part)) {
       host.resize(static_cast<size_t>(block.extent.elements()));
       for (const Moment& moment : moments_of(optimizer)) {
-        reader.read(saved_box(reader, block, moment), View{host.data(), DType::kF32, block.extent});
+        file.read(saved_box(file, block, moment), View{host.data(), DType::kF32, block.extent});
         trainer.stream().from_host(moment_view(optimizer, part, block, moment), host.data());
       }
     }
   }
   trainer.stream().synchronize();
-  trainer.optimizer().set_steps(steps->as_int());
-}
-
-void load_loss_scale(const CheckpointReader& reader, Trainer& trainer) {
-  LossScale& scale = trainer.loss_scale();
-  if (!scale.dynamic()) return;
-  const Json state = reader.json(kStateFile);
-  if (const Json* saved = state.find("loss_scale"))
-    scale.take(*saved);
-  else
-    log("no loss scale in ", reader.path(), ": beginning with ", scale.value());
-}
-
-std::optional<SavedArgs> saved_args(const std::string& root) {
-  const auto folder = latest_checkpoint(root);
-  if (!folder) return std::nullopt;
-  return SavedArgs{.args = CheckpointReader(*folder).json(kArgsFile), .folder = *folder};
-}
-
-LrSchedule saved_schedule(const CheckpointReader& reader) {
-  const Json state = reader.json(kStateFile);
-  const Json& saved = state["scheduler"];
-  LrSchedule schedule{.max = saved["max_lr"].as_double(),
-                      .min = saved["min_lr"].as_double(),
-                      .warmup = saved["lr_warmup_steps"].as_double(),
-                      .decay_end = saved["lr_decay_steps"].as_int()};
-  const std::string& style = saved["lr_decay_style"].as_string();
-  for (const auto& [name, value] : enum_names(LrDecay{}))
-    if (style == name) {
-      schedule.decay = value;
-      return schedule;
-    }
-  fail(ErrorKind::kData, reader.path(), "/", kStateFile, ": unknown lr_decay_style ", quote(style));
-}
-
-TrainState saved_state(const CheckpointReader& reader) {
-  return TrainState::from_json(reader.json(kStateFile));
+  trainer.optimizer().set_steps(steps);
 }
 
 }  // namespace megalith

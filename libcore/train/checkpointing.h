@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "libcore/checkpoint/loss_history.h"
-#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
 #include "libcore/train/lr.h"
@@ -43,23 +42,8 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 /// Writes ROOT/iter_NNNNNNN and then the tracker, atomically. Returns the folder's path.
 std::string save_checkpoint(const std::string& root, const TrainState&, Trainer&, const CheckpointExtras&);
 
-/// Reads the optimizer's moments, masters and step count. kData when the checkpoint has none.
-void load_optimizer(const CheckpointReader&, Trainer&);
-
-/// Goes on with the checkpoint's dynamic loss scale in a run that has one; a run of another precision saved
-/// none, which the log says.
-void load_loss_scale(const CheckpointReader&, Trainer&);
-
-/// The options of the run that wrote the latest checkpoint below `root`, and that checkpoint's folder;
-/// nothing when there is none. kData when the checkpoint keeps no options.
-struct SavedArgs {
-  Json args;
-  std::string folder;
-};
-std::optional<SavedArgs> saved_args(const std::string& root);
-
-/// The schedule that a checkpoint was saved with; kData.
-LrSchedule saved_schedule(const CheckpointReader&);
-TrainState saved_state(const CheckpointReader&);
+/// Reads the optimizer's moments and masters, "optim.m.NAME" and so on, of a run that did so many steps.
+/// kData when they are not there.
+void load_optimizer(const TensorFile&, int64_t steps, Trainer&);
 
 }  // namespace megalith

@@ -26,6 +26,8 @@
 #include "libcore/train/metrics.h"
 #include "libcore/train/report.h"
 #include "libcore/train/run_rules.h"
+#include "libcore/train/start_point.h"
+#include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
 namespace {
@@ -38,39 +40,6 @@ constexpr int64_t kMostSkipsInARow = 3;
 std::string padded_iteration(int64_t iteration) {
   const std::string digits = std::to_string(iteration);
   return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
-}
-
-/// The checkpoint that --load names, if there is one yet.
-std::unique_ptr<CheckpointReader> open_checkpoint(const CheckpointConfig& config) {
-  if (config.load.empty()) return nullptr;
-  if (const auto folder = latest_checkpoint(config.load)) return std::make_unique<CheckpointReader>(*folder);
-  if (config.exit_on_missing)
-    fail(ErrorKind::kNoInput, config.load,
-         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
-  log("no checkpoint in ", config.load, ": starting from random values");
-  return nullptr;
-}
-
-/// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins.
-LrSchedule agreed_schedule(const LrSchedule& ours, const LrSchedule& theirs, const CheckpointConfig& config) {
-  if (config.override_scheduler) return ours;
-  if (config.use_checkpoint_scheduler) return theirs;
-  std::string list;
-  const auto compare = [&](const char* what, const auto& a, const auto& b) {
-    if (a != b) list += concat("\n  ", what, ": checkpoint ", a, ", command line ", b);
-  };
-  compare("--lr", theirs.max, ours.max);
-  compare("--min-lr", theirs.min, ours.min);
-  compare("--lr-decay-style", std::string(enum_name(theirs.decay)), std::string(enum_name(ours.decay)));
-  compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
-  compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
-  if (!list.empty())
-    fail(ErrorKind::kUsage, config.load,
-         ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
-         "take the command "
-         "line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
-         list);
-  return ours;
 }
 
 /// Bytes of the run's ranks on this machine. Of several machines the first one is looked at, as if all ranks
@@ -124,11 +93,14 @@ class Run {
         stop_(in.stop),
         world_(in.world),
         backend_(make_backend(in.config.train.device)) {
-    const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config_.checkpoint);
-    if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
+    const std::optional<StartPoint> start = find_start(config_.checkpoint, config_.model);
+    if (start && !start->args.is_null()) take_args(*start);
     if (!config_.checkpoint.save.empty() && leads()) {
       make_directories(config_.checkpoint.save);  // or fail now, not at the first save
       lock_.emplace(config_.checkpoint.save);
+      if (config_.checkpoint.format == CheckpointFormat::kTorchDist)
+        log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
+            "too");
     }
     const RunShape shape{config_.model, config_.parallel, config_.train};
     if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
@@ -140,8 +112,8 @@ class Run {
     }
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
-    if (checkpoint)
-      load(*checkpoint);
+    if (start)
+      load(*start);
     else
       trainer_->initialize();
     check_data();
@@ -152,12 +124,11 @@ class Run {
  private:
   int64_t iterations() const { return *config_.train.iters; }
   int64_t global_batch() const { return config_.train.global_batch; }
-  bool resumes(const CheckpointReader& checkpoint) const {
-    return !config_.checkpoint.finetune && checkpoint.iteration() != kRelease;
-  }
+  bool resumes(const StartPoint& start) const { return !config_.checkpoint.finetune && start.state; }
 
-  void take_args(const CheckpointReader&);
-  void load(const CheckpointReader&);
+  void take_args(const StartPoint&);
+  void load(const StartPoint&);
+  void load_optimizer_state(const StartPoint&);
   void check_data() const;
   void start_log();
   void step();
@@ -196,37 +167,53 @@ class Run {
   std::string end_reason_ = "done", stopped_by_;
 };
 
-void Run::take_args(const CheckpointReader& checkpoint) {
-  const Json args = checkpoint.json(kArgsFile);
-  require_same_model(config_.model, args, checkpoint.path());
-  if (!resumes(checkpoint)) return;
-  for (const Difference& d : sample_order_differences(config_, args, checkpoint.path()))
+void Run::take_args(const StartPoint& start) {
+  require_same_model(config_.model, start.args, start.path);
+  if (!resumes(start)) return;
+  for (const Difference& d : sample_order_differences(config_, start.args, start.path))
     warn("--", d.name, " is ", d.ours, ", was ", d.theirs,
          " when the checkpoint was saved: samples come in another order now");
-  const Json* seed = args.find("seed");
+  const Json* seed = start.args.find("seed");
   if (!config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed) return;
   log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
       " (--no-load-rng takes the command line's)");
   config_.train.seed = seed->as_int();
 }
 
-void Run::load(const CheckpointReader& checkpoint) {
-  log(" loading checkpoint from ", checkpoint.path());
+void Run::load(const StartPoint& start) {
+  log(" loading checkpoint from ", start.path);
   // A run of another precision goes on from the masters, too; for one of the same they are the same values.
-  load_params(checkpoint, trainer_->params(), trainer_->stream(),
-              resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues);
+  load_params(*start.tensors, trainer_->params(), trainer_->stream(),
+              resumes(start) ? ParamSource::kMasters : ParamSource::kValues);
   trainer_->optimizer().take_values(trainer_->stream());
-  if (resumes(checkpoint)) {
-    state_ = saved_state(checkpoint);
-    if (checkpoint.has_file(kLossesFile)) losses_ = LossHistory::from_json(checkpoint.json(kLossesFile));
-    if (config_.checkpoint.load_optim) {
-      load_optimizer(checkpoint, *trainer_);
-      load_loss_scale(checkpoint, *trainer_);
-      schedule_ = agreed_schedule(schedule_, saved_schedule(checkpoint), config_.checkpoint);
-    }
+  if (resumes(start)) {
+    state_ = *start.state;
+    losses_ = start.losses;
+    if (config_.checkpoint.load_optim) load_optimizer_state(start);
+  } else if (!start.state) {
+    log(start.path, " holds weights alone: training begins at iteration 0");
   }
   start_ = state_.iteration;
-  log("  successfully loaded checkpoint from ", checkpoint.path(), " at iteration ", state_.iteration);
+  log("  successfully loaded checkpoint from ", start.path, " at iteration ", state_.iteration);
+}
+
+// Fresh moments without a word would look like a bad step; of our own checkpoints the user chose to have
+// none.
+void Run::load_optimizer_state(const StartPoint& start) {
+  if (start.optimizer_steps)
+    load_optimizer(*start.tensors, *start.optimizer_steps, *trainer_);
+  else if (!start.no_optimizer.empty())
+    warn(start.path, ": no optimizer state (", start.no_optimizer, "): going on with fresh moments");
+  else
+    fail(ErrorKind::kData, start.path,
+         ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
+  schedule_ = agreed_schedule(schedule_, start, config_.checkpoint);
+  LossScale& scale = trainer_->loss_scale();
+  if (!scale.dynamic()) return;
+  if (start.loss_scale.is_null())
+    log("no loss scale in ", start.path, ": beginning with ", scale.value());
+  else
+    scale.take(start.loss_scale);
 }
 
 void Run::check_data() const {
@@ -396,12 +383,14 @@ void Run::sample() {
 void Run::save() {
   if (config_.checkpoint.save.empty()) return;
   log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
-  const std::string path = save_checkpoint(config_.checkpoint.save, state_, *trainer_,
-                                           {.args = to_json(config_),
-                                            .schedule = schedule_,
-                                            .tokenizer_files = tokenizer_files(config_.tokenizer),
-                                            .optimizer = config_.checkpoint.save_optim,
-                                            .losses = losses_});
+  const CheckpointExtras extras{.args = to_json(config_),
+                                .schedule = schedule_,
+                                .tokenizer_files = tokenizer_files(config_.tokenizer),
+                                .optimizer = config_.checkpoint.save_optim,
+                                .losses = losses_};
+  const auto write =
+      config_.checkpoint.format == CheckpointFormat::kTorch ? save_torch_checkpoint : save_checkpoint;
+  const std::string path = write(config_.checkpoint.save, state_, *trainer_, extras);
   log("  successfully saved checkpoint from iteration ", padded_iteration(state_.iteration), " to ", path);
   run_log_->saved(state_.iteration, path);
   run_log_->flush();

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
 namespace megalith {
 
 double LrSchedule::at(int64_t samples) const {
@@ -14,6 +17,28 @@ double LrSchedule::at(int64_t samples) const {
   const double share =
       decay == LrDecay::kLinear ? 1.0 - ratio : 0.5 * (std::cos(std::numbers::pi * ratio) + 1.0);
   return min + share * (max - min);
+}
+
+Json LrSchedule::to_json() const {
+  return Json(Json::Object{{"max_lr", max},
+                           {"min_lr", min},
+                           {"lr_decay_style", enum_name(decay)},
+                           {"lr_warmup_steps", warmup},
+                           {"lr_decay_steps", decay_end}});
+}
+
+LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
+  LrSchedule schedule{.max = json["max_lr"].as_double(),
+                      .min = json["min_lr"].as_double(),
+                      .warmup = json["lr_warmup_steps"].as_double(),
+                      .decay_end = static_cast<int64_t>(json["lr_decay_steps"].as_double())};
+  const std::string& style = json["lr_decay_style"].as_string();
+  for (const auto& [name, value] : enum_names(LrDecay{}))
+    if (style == name) {
+      schedule.decay = value;
+      return schedule;
+    }
+  fail(ErrorKind::kData, where, ": lr_decay_style ", quote(style), " is none of constant, linear, cosine");
 }
 
 LrSchedule make_lr_schedule(const TrainConfig& config) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "libcore/config/train_config.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 
@@ -15,6 +17,10 @@ struct LrSchedule {
   int64_t decay_end = 1;  // samples at which `min` is reached
 
   double at(int64_t samples) const;
+  /// As Megatron's opt_param_scheduler has it: max_lr, min_lr, lr_decay_style, lr_warmup_steps,
+  /// lr_decay_steps.
+  Json to_json() const;
+  static LrSchedule from_json(const Json&, const std::string& where);  // kData
 };
 
 /// The schedule of a configuration that finish() has completed and validate() has passed: steps times the

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
+#include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
 namespace {
@@ -41,6 +42,9 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.train.fp16 && config.train.device == "cuda")
     problems.add(
         "--fp16 and --device cuda contradict each other: fp16 is computed on the CPU alone; give --bf16");
+  if (config.checkpoint.format == CheckpointFormat::kTorch && !config.checkpoint.save.empty())
+    if (const std::string why = no_torch_checkpoint(config.model, config.parallel); !why.empty())
+      problems.add("--ckpt-format torch: ", why);
   if (config.data.data_path.empty()) problems.add("--data-path is missing");
   const bool tokenizer = !config.tokenizer.type.empty();
   if (!tokenizer && config.model.vocab_size == 0)

@@ -12,6 +12,43 @@ namespace {
 using test::convert_golden;
 using test::TempDir;
 
+// The conversion of the CodeParrot tutorial: one argument, the result beside it.
+TEST(ConvertApp, PutsTheModelBesideOneFileOfWeights) {
+  const TempDir dir;
+  const std::string convert = test::app("convert"), gpt2 = convert_golden("gpt2");
+  ASSERT_EQ(test::run_command(convert + " " + gpt2 + " --to megatron --output " + dir / "m").code, 0);
+  const std::string made = dir / "m/release/mp_rank_00/model_optim_rng.pt";
+  const auto lay = [&](const std::string& folder, bool tokenizer) {
+    std::string command = "mkdir -p " + dir / folder + " && cp " + made + " " + dir / folder;
+    if (tokenizer) command += " && cp " + gpt2 + "/vocab.json " + gpt2 + "/merges.txt " + dir / folder;
+    ASSERT_EQ(test::run_command(command).code, 0);
+  };
+  lay("x", true);
+  const auto run = test::run_command(convert + " " + dir / "x/model_optim_rng.pt");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(read_file(dir / "x/model.safetensors"), read_file(gpt2 + "/model.safetensors"));
+  for (const char* name : {"config.json", "tokenizer.json", "vocab.json", "merges.txt", "model_optim_rng.pt"})
+    EXPECT_TRUE(file_exists(dir / "x" + "/" + name)) << name;
+  EXPECT_EQ(read_file(dir / "x/vocab.json"), read_file(gpt2 + "/vocab.json"));
+  EXPECT_EQ(test::run_command("ls -A " + dir / "x" + " | grep '^\\.'").out, "");  // nothing is left aside
+  const auto again = test::run_command(convert + " " + dir / "x/model_optim_rng.pt");
+  EXPECT_EQ(again.code, 64) << again.err;
+  EXPECT_NE(again.err.find("config.json exists already"), std::string::npos) << again.err;
+
+  lay("y", false);  // without a tokenizer: the vocabulary of its args
+  const auto plain = test::run_command(convert + " " + dir / "y/model_optim_rng.pt");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(read_file(dir / "y/model.safetensors"), read_file(gpt2 + "/model.safetensors"));
+
+  lay("z", true);
+  write_file(dir / "z/README.md", "mine");
+  const auto other = test::run_command(convert + " " + dir / "z/model_optim_rng.pt");
+  EXPECT_EQ(other.code, 64) << other.err;
+  EXPECT_NE(other.err.find("README.md exists already"), std::string::npos) << other.err;
+  EXPECT_EQ(read_file(dir / "z/README.md"), "mine");
+  EXPECT_FALSE(file_exists(dir / "z/config.json"));
+}
+
 TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
   const TempDir dir;
   const std::string app = test::app("convert");

@@ -286,8 +286,15 @@ MegatronModel open_megatron_dist(const std::string& folder, const SourceOptions&
   DistReader reader(folder, options.crc);
   complete_config(config, true_vocabulary(options, reader.embedding_rows(), state.args, folder), folder);
   PartsByName found = reader.parts(config, qkv_row_order(state, config, true, folder));
-  auto tensors = join_parts(std::move(found), config, state.args, folder);
-  return {folder, config, state.args, state.iteration, std::move(tensors)};
+  auto tensors = join_parts(std::move(found), {config, args_flag(state.args, "apply_layernorm_1p"), folder});
+  SourceTraining training{.scheduler = state.scheduler,
+                          .no_optimizer = "a distributed checkpoint's is not read here"};
+  return {folder,
+          config,
+          state.args,
+          state.iteration,
+          std::make_unique<JoinedTensorFile>(folder, std::move(tensors)),
+          std::move(training)};
 }
 
 }  // namespace megalith

@@ -28,6 +28,7 @@ struct MegatronState {
   Json args = Json::object();
   std::optional<double> version = {};  // checkpoint_version
   int64_t iteration = kRelease;
+  Json scheduler = {};  // opt_param_scheduler; null: none
 };
 MegatronState megatron_state(const PickleTree& tree);
 bool args_flag(const Json& args, const char* key);  // true only when it is there and true
@@ -41,10 +42,14 @@ RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bo
 /// Sets the order of a part of `rows` rows; kData unless it holds whole groups.
 void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config);
 
-/// All parameters of the configuration from their parts. kData lists those that are missing and those that
-/// have no place.
-std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& config, const Json& args,
-                                       const std::string& where);
+/// All parameters of the configuration from their parts, `prefix` before their names. kData lists those that
+/// are missing and those that have no place.
+struct PartsOf {
+  const ModelConfig& config;
+  bool norms_less_one;  // norm weights are stored less one
+  const std::string& where;
+};
+std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, const std::string& prefix = {});
 
 /// `"a", "b", …`: some names for a complaint.
 std::string some_of(const std::set<std::string>& names);

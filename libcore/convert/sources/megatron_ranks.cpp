@@ -10,6 +10,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_maps/megatron_names.h"
 #include "libcore/convert/sources/megatron_args.h"
+#include "libcore/convert/sources/megatron_optimizer.h"
 #include "libcore/convert/sources/megatron_parts.h"
 #include "libcore/io/file.h"
 
@@ -100,6 +101,8 @@ struct Share {
   int tensor, pipeline, chunk;
   std::string path;
   std::map<std::string, TorchTensor> tensors = {};  // by our name with '#', or with the file's layer number
+  std::vector<RankParam> order = {};                // of `tensors`, as in the file
+  RankOptimizer optimizer = {};
   int layers = 0;
 };
 struct Contents {
@@ -118,8 +121,10 @@ void add_leaf(Contents& contents, Share& share, const TorchFile& file, const Tor
   }
   contents.mcore = contents.mcore || leaf.name.find("linear_qkv") != std::string::npos;
   share.layers = std::max(share.layers, name->layer + 1);
-  if (!share.tensors.emplace(with_layer(name->ours, name->layer), file.tensor(leaf.value)).second)
-    refuse(share.path, concat("key ", quote(leaf.name), " and another one are the same parameter"));
+  const auto [place, added] =
+      share.tensors.emplace(with_layer(name->ours, name->layer), file.tensor(leaf.value));
+  if (!added) refuse(share.path, concat("key ", quote(leaf.name), " and another one are the same parameter"));
+  share.order.push_back({leaf.name, place->first, &place->second});
 }
 
 // Keys "model", or "model0", "model1", … with a virtual pipeline.
@@ -165,6 +170,8 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
         add_leaf(contents, share, file, leaf);
       if (static_cast<size_t>(share.layers) > share.tensors.size())
         refuse(rank.path, concat("holds layer ", share.layers - 1, ", but not those before it"));
+      if (options.optimizer && chunks.size() > 1) share.optimizer.none = "of a virtual pipeline";
+      if (options.optimizer && chunks.size() == 1) share.optimizer = read_rank_optimizer(file, share.order);
       contents.shares.push_back(std::move(share));
     }
     if (contents.shares.size() != chunks.size() * static_cast<size_t>(&rank - grid.files.data() + 1))
@@ -309,6 +316,31 @@ class Joiner {
   RowOrder order_;
 };
 
+// The optimizer's tensors of a rank, and what their names begin with.
+using StateTensors = std::map<std::string, TorchTensor> RankOptimizer::*;
+constexpr std::pair<StateTensors, const char*> kStates[] = {{&RankOptimizer::m, "optim.m."},
+                                                            {&RankOptimizer::v, "optim.v."},
+                                                            {&RankOptimizer::masters, "optim.master."}};
+
+std::vector<Share> with_state(std::vector<Share> shares, StateTensors part) {
+  for (Share& share : shares) share.tensors = share.optimizer.*part;
+  return shares;
+}
+
+// What the ranks say of the optimizer, which all of them have, or none.
+SourceTraining training_of(const Contents& contents, SourceTraining training) {
+  const RankOptimizer& first = contents.shares.front().optimizer;
+  for (const Share& share : contents.shares) {
+    if (!share.optimizer.none.empty()) training.no_optimizer = share.optimizer.none;
+    if (share.optimizer.steps != first.steps || share.optimizer.masters.empty() != first.masters.empty())
+      refuse(share.path, "its optimizer's state is of another step or type than the other ranks'");
+  }
+  if (!training.no_optimizer.empty()) return training;
+  training.optimizer_steps = first.steps;
+  training.loss_scale = first.loss_scale;
+  return training;
+}
+
 const std::vector<Held>& embedding_of(const HeldByName& held, const std::string& where) {
   const auto found = held.find(kEmbeddingName);
   if (found == held.end()) refuse(where, concat("lacks ", quote(kEmbeddingName)));
@@ -334,7 +366,7 @@ MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& 
   Contents contents = read_ranks(grid, options);
   const Json& args = contents.state.args;
   int layers = 0;
-  HeldByName held = with_global_layers(std::move(contents.shares), grid, layers);
+  HeldByName held = with_global_layers(contents.shares, grid, layers);
   ModelConfig config = args.as_object().empty() ? config_of_shapes(held, layers, grid, options)
                                                 : megatron_config(args, concat(grid.path, ": args"));
   if (config.layers != layers)
@@ -344,10 +376,30 @@ MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& 
                   grid.path);
   if (!config.untied_head) tie_head(held);
   const Joiner joiner(config, qkv_row_order(contents.state, config, contents.mcore, grid.path));
-  PartsByName found;
-  for (const auto& [name, sets] : held) found[name] = joiner.join(name, sets);
-  auto tensors = join_parts(std::move(found), config, args, grid.path);
-  return {grid.path, config, args, contents.state.iteration, std::move(tensors)};
+  std::vector<JoinedTensor> tensors;
+  const auto join = [&](const HeldByName& sets, bool norms_less_one, const std::string& prefix) {
+    PartsByName found;
+    for (const auto& [name, set] : sets) found[name] = joiner.join(name, set);
+    for (JoinedTensor& tensor : join_parts(std::move(found), {config, norms_less_one, grid.path}, prefix))
+      tensors.push_back(std::move(tensor));
+  };
+  const bool less_one = args_flag(args, "apply_layernorm_1p");
+  join(held, less_one, "");
+  SourceTraining training{.scheduler = contents.state.scheduler};
+  if (options.optimizer) training = training_of(contents, std::move(training));
+  if (training.optimizer_steps)
+    for (const auto& [part, prefix] : kStates) {
+      if (contents.shares.front().optimizer.*part.empty()) continue;
+      HeldByName state = with_global_layers(with_state(contents.shares, part), grid, layers);
+      if (!config.untied_head) tie_head(state);
+      join(state, false, prefix);
+    }
+  return {grid.path,
+          config,
+          args,
+          contents.state.iteration,
+          std::make_unique<JoinedTensorFile>(grid.path, std::move(tensors)),
+          std::move(training)};
 }
 
 }  // namespace megalith

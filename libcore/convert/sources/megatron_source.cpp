@@ -40,9 +40,10 @@ bool is_vocabulary(const std::string& name) {
   return name == kEmbeddingName || name == kHeadName;
 }
 
-JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_less_one) {
+JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_less_one,
+                    const std::string& prefix) {
   const bool vector = wanted.ours.ends_with(".bias") || wanted.shape.rank == 1;
-  return {.name = wanted.ours,
+  return {.name = prefix + wanted.ours,
           .shape = wanted.shape,
           .columns = vector ? 1 : wanted.shape.back(),
           .parts = std::move(found.parts),
@@ -72,6 +73,8 @@ MegatronState megatron_state(const PickleTree& tree) {
   const auto iteration = number_of(tree, "iteration");
   if (iteration && *iteration >= 0 && *iteration < kGreatestIteration)
     state.iteration = static_cast<int64_t>(*iteration);
+  if (const auto scheduler = tree.find_ref(tree.root(), "opt_param_scheduler"))
+    state.scheduler = args_json(tree, *scheduler);
   return state;
 }
 
@@ -115,8 +118,8 @@ void set_row_order(JoinedPart& part, RowOrder order, const ModelConfig& config) 
   part.order = order;
 }
 
-std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& config, const Json& args,
-                                       const std::string& where) {
+std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, const std::string& prefix) {
+  const auto& [config, norms_less_one, where] = model;
   std::vector<JoinedTensor> out;
   std::set<std::string> missing, left;
   for (const MappedTensor& wanted : mapped_tensors(family_of(config), config)) {
@@ -125,7 +128,7 @@ std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& con
     if (parts.empty())
       missing.insert(wanted.ours);
     else
-      out.push_back(joined(wanted, std::move(parts.mapped()), args_flag(args, "apply_layernorm_1p")));
+      out.push_back(joined(wanted, std::move(parts.mapped()), norms_less_one, prefix));
   }
   for (const auto& [name, parts] : found) left.insert(name);
   if (!missing.empty())
@@ -133,7 +136,7 @@ std::unique_ptr<TensorFile> join_parts(PartsByName found, const ModelConfig& con
            concat(missing.size(), " parameters that its args call for are missing: ", some_of(missing)));
   if (!left.empty())
     refuse(where, concat(left.size(), " parameters have no place in a model of its args: ", some_of(left)));
-  return std::make_unique<JoinedTensorFile>(where, std::move(out));
+  return out;
 }
 
 namespace {
@@ -150,14 +153,19 @@ int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, cons
   return std::max(known ? said->as_int() : given, ids);
 }
 
+// Megatron's args hold it where --vocab-size was given, and those of ours always.
+int64_t vocabulary_of_args(const Json& args) {
+  const Json* said = args.find("vocab_size");
+  return said && said->is_int() && said->as_int() > 0 ? said->as_int() : 0;
+}
+
 [[noreturn]] void refuse_unknown_vocabulary(int64_t rows, const Json& args, const std::string& where) {
-  std::string hint;
-  for (const char* key : {"vocab_size", "orig_vocab_size"})
-    if (const Json* said = args.find(key)) hint = concat(" (its args say ", key, ' ', said->dump(), ")");
+  const Json* said = args.find("orig_vocab_size");
   refuse(where, concat("its embedding has ", rows,
                        " rows, padding included, and only the tokenizer knows the "
-                       "true vocabulary; give --tokenizer DIR or --vocab-size N",
-                       hint));
+                       "true vocabulary; put its files beside the checkpoint, or give --tokenizer DIR or "
+                       "--vocab-size N",
+                       said ? concat(" (its args say orig_vocab_size ", said->dump(), ")") : std::string()));
 }
 
 }  // namespace
@@ -167,6 +175,7 @@ int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& 
   int64_t size = options.vocab_size;
   if (!options.tokenizer.empty() && !(options.beside && size > 0))
     size = vocabulary_of_tokenizer(options, rows, args);
+  if (size == 0) size = vocabulary_of_args(args);
   if (size == 0 && options.padded) return rows;
   if (size == 0) refuse_unknown_vocabulary(rows, args, where);
   if (size > rows)

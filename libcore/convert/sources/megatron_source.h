@@ -19,7 +19,17 @@ struct SourceOptions {
   bool beside = false;         // it stands beside the checkpoint, whose args then say the vocabulary too
   CrcCheck crc = CrcCheck::kYes;
   PendingFiles* writing = nullptr;  // see ReadableFile; of a folder of ranks or a Hugging Face folder
+  bool optimizer = false;  // also open Adam's state, as "optim.m.NAME", "optim.v.NAME", "optim.master.NAME"
   bool padded = false;  // take padding for vocabulary where nobody says what it is: to list, not to convert
+};
+
+/// What a checkpoint says of the training that it came from.
+struct SourceTraining {
+  Json args = {};                               // Megatron's, of the run; null: not a checkpoint of Megatron
+  Json scheduler = {};                          // Megatron's opt_param_scheduler; null: none
+  std::optional<int64_t> optimizer_steps = {};  // of Adam, whose state was opened; nothing: it was not
+  std::string no_optimizer = {};                // why not, where it was asked for
+  Json loss_scale = {};                         // scale, growth_tracker, hysteresis_tracker; null: none
 };
 
 /// A model that Megatron-LM saved.
@@ -29,6 +39,7 @@ struct MegatronModel {
   Json args;           // of the run; an empty object when the checkpoint has none
   int64_t iteration;
   std::unique_ptr<TensorFile> tensors;  // under our names
+  SourceTraining training = {};
 };
 
 /// Whether `path` is a checkpoint that Megatron-LM saved: one rank's file ("model_optim_rng.pt"), an
@@ -41,8 +52,8 @@ bool is_megatron(const std::string& path);
 /// vocabulary whose true size nobody says.
 MegatronModel open_megatron(const std::string& path, const SourceOptions& options);
 
-/// Ids of the tokenizer given, else --vocab-size; kData when neither is, with the rows of the checkpoint's
-/// embedding and what its args say.
+/// Ids of the tokenizer given, else --vocab-size, else the vocab_size of its args; kData when nobody says,
+/// with the rows of the checkpoint's embedding and what its args say.
 int64_t true_vocabulary(const SourceOptions& options, int64_t rows, const Json& args,
                         const std::string& where);
 

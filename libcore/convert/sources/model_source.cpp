@@ -76,6 +76,12 @@ std::string tokenizer_beside(const std::string& path) {
   return {};
 }
 
+// The tokenizer's files beside a file of weights, as people put them there, or else as training did.
+std::string tokenizer_near(const std::string& path) {
+  const std::string folder = fs::is_directory(path) ? path : parent_or_here(path).string();
+  return tokenizer_in(folder).type.empty() ? tokenizer_beside(path) : folder;
+}
+
 // Its ids and one more, the end of a document, are the vocabulary.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
@@ -108,7 +114,7 @@ ModelView ModelSource::view() const {
 
 void ModelSource::open_megatron(const std::string& path, SourceOptions options) {
   if (options.tokenizer.empty()) {
-    options.tokenizer = tokenizer_beside(path);
+    options.tokenizer = tokenizer_near(path);
     options.beside = !options.tokenizer.empty();
   }
   MegatronModel model = megalith::open_megatron(path, options);
@@ -117,6 +123,8 @@ void ModelSource::open_megatron(const std::string& path, SourceOptions options) 
   tokenizer_folder_ = options.tokenizer;
   if (!tokenizer_folder_.empty()) tokenizer_ = tokenizer_in(tokenizer_folder_);
   iteration_ = model.iteration;
+  training_ = std::move(model.training);
+  training_.args = std::move(model.args);
   tensors_ = std::move(model.tensors);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }

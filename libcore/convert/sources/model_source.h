@@ -39,6 +39,10 @@ class ModelSource {
   /// Of the training up to this checkpoint, where it keeps them.
   const LossHistory& losses() const { return losses_; }
 
+  /// Where training stood, of a Megatron checkpoint; Adam's state with SourceOptions::optimizer, among the
+  /// tensors.
+  const SourceTraining& training() const { return training_; }
+
   /// All tensors under our names and shapes, whatever the files call them.
   const TensorFile& tensors() const { return *tensors_; }
 
@@ -55,6 +59,7 @@ class ModelSource {
   int64_t iteration_ = kRelease;
   Json args_;
   LossHistory losses_;
+  SourceTraining training_;
   std::unique_ptr<TensorFile> tensors_;
   const TensorFile* theirs_ = nullptr;  // below tensors_: under Hugging Face's names
 };

@@ -16,8 +16,10 @@
 #include "libcore/config/parallel_config.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
+#include "libcore/convert/targets/megatron_pickle.h"
 #include "libcore/hash/crc32.h"
 #include "libcore/io/file.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/stage_table.h"
 
@@ -26,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kLayerPrefix = "decoder.layers.";
-constexpr double kCheckpointVersion = 3.0;
 
 // One rank's place.
 struct Place {
@@ -59,11 +60,8 @@ ParallelConfig parallel_config(const MegatronLayout& layout) {
 }
 
 void check_layout(const ModelConfig& config, const MegatronLayout& layout) {
-  Problems problems;
-  const ParallelConfig parallel = parallel_config(layout);
-  parallel.validate(problems);
-  parallel.validate(config, problems);
-  if (!problems.empty()) fail(ErrorKind::kUsage, join(problems.list(), "; "));
+  const std::string problem = no_megatron_layout(config, layout);
+  if (!problem.empty()) fail(ErrorKind::kUsage, problem);
 }
 
 Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pipeline) {
@@ -142,12 +140,6 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
   return {name, storage_of(stored ? conversion.dtype_of(*stored) : conversion.main_dtype()), shape, recipe};
 }
 
-// To Megatron biases of the linear layers include the one of QKV.
-ModelConfig with_qkv_bias(ModelConfig config) {
-  if (config.linear_bias) config.qkv_bias = true;
-  return config;
-}
-
 // Parameters of a stage, those before it, and of the ranks side by side. A tied head's copy of the words
 // stands beside them: a reader compares the two first of all.
 size_t depth_of(const Param& param, size_t number, Place place, const MegatronLayout& layout) {
@@ -156,213 +148,172 @@ size_t depth_of(const Param& param, size_t number, Place place, const MegatronLa
   return at * static_cast<size_t>(layout.tensor) + static_cast<size_t>(place.tensor);
 }
 
-OutputFile plan_rank(const Conversion& conversion, const MegatronLayout& layout, Place place) {
+// Megatron's modules register the output projection of attention before its QKV; the optimizer numbers
+// parameters in that order. Place of a layer's parameter among the others.
+int module_of(const std::string& name) {
+  constexpr const char* kModules[] = {"input_layernorm.", "self_attention.linear_proj.",
+                                      "self_attention.linear_qkv."};
+  constexpr int kRest = 3;
+  for (int i = 0; i < kRest; ++i)
+    if (name.find(kModules[i]) != std::string::npos) return i;
+  return kRest;
+}
+
+void put_in_megatrons_order(std::vector<OutputTensor>& tensors) {
+  const auto layer_of = [](const OutputTensor& tensor) {
+    if (!tensor.name.starts_with(kLayerPrefix)) return std::string_view();
+    return std::string_view(tensor.name)
+        .substr(0, tensor.name.find('.', std::string_view(kLayerPrefix).size()));
+  };
+  for (auto begin = tensors.begin(); begin != tensors.end();) {
+    const auto end = std::find_if(begin, tensors.end(), [&](const OutputTensor& tensor) {
+      return layer_of(tensor) != layer_of(*begin);
+    });
+    if (!layer_of(*begin).empty())
+      std::stable_sort(begin, end, [](const OutputTensor& a, const OutputTensor& b) {
+        return module_of(a.name) < module_of(b.name);
+      });
+    begin = end;
+  }
+}
+
+// Moments are cut as the parameters are; a bias that our model lacks has none.
+void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
+  for (const char* kind : {"m.", "v.", "master."})
+    for (size_t i = 0; i < rank.params; ++i) {
+      OutputTensor tensor = rank.file.tensors[i];
+      if (std::string_view(kind) == "master." && plain_type(tensor.storage) == DType::kF32) return;
+      tensor.name = concat(kOptimizerPrefix, kind, tensor.name);
+      tensor.storage = Storage::kF32;
+      if (!tensor.recipe.source.empty()) {
+        tensor.recipe.source = concat(kOptimizerPrefix, kind, tensor.recipe.source);
+        conversion.file().at(tensor.recipe.source);  // says what is there
+      }
+      rank.file.tensors.push_back(std::move(tensor));
+    }
+}
+
+MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& layout, Place place) {
   const ModelConfig config = with_qkv_bias(conversion.source.config());
   const Layers layers = layers_of(config, layout, place.pipeline);
   ParamTable table;
   const Stage stage(config, layers, {.rank = place.tensor, .size = layout.tensor}, table);
-  OutputFile file{
-      .name = concat(iteration_folder(kRelease), "/", rank_folder(place, layout), "/model_optim_rng.pt")};
+  MegatronRankFile rank{.file = {.name = concat(rank_folder(place, layout), "/model_optim_rng.pt")}};
+  std::vector<OutputTensor>& tensors = rank.file.tensors;
   for (const Param& param : table.all())
     if (param.tie.empty() || layout.pipeline > 1) {  // one stage holds a tied head's weight once
-      file.tensors.push_back(
-          output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
-      file.tensors.back().depth = depth_of(param, file.tensors.size() - 1, place, layout);
+      tensors.push_back(output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
+      tensors.back().depth = depth_of(param, tensors.size() - 1, place, layout);
     }
-  return file;
+  put_in_megatrons_order(tensors);
+  rank.params = tensors.size();
+  return rank;
 }
 
-Json whole_if_possible(double value) {
-  const auto whole = static_cast<int64_t>(value);
-  if (static_cast<double>(whole) == value) return whole;
-  return value;
+std::vector<MegatronRankFile> plan_ranks(const Conversion& conversion, const MegatronLayout& layout) {
+  check_layout(conversion.source.config(), layout);
+  std::vector<MegatronRankFile> ranks;
+  for (const Place place : places_of(layout)) ranks.push_back(plan_rank(conversion, layout, place));
+  return ranks;
 }
 
-Json text_or_none(const std::string& text) {
-  if (text.empty()) return {};
-  return text;
-}
-
-// (left, right): the tokens that a token sees beside itself.
-Json window_size(const ModelConfig& c) {
-  if (c.sliding_window == 0) return {};
-  return Json::Array{c.sliding_window - 1, 0};
-}
-
-// Megatron's --use-rope-scaling has LLaMA 3.1's figures built in.
-void check_rope_scaling(const ModelConfig& c) {
-  if (c.rope_scaling && (c.rope_low_freq != 1 || c.rope_high_freq != 4 || c.rope_original_positions != 8192))
-    fail(ErrorKind::kData,
-         "Megatron knows rotary scaling with low_freq_factor 1, high_freq_factor 4 and 8192 "
-         "original positions only; the model has ",
-         c.rope_low_freq, ", ", c.rope_high_freq, " and ", c.rope_original_positions);
-}
-
-// What Megatron compares and takes over when it loads (training/checkpointing.py: check_checkpoint_args,
-// load_args_from_checkpoint).
-Json::Object namespace_of(const Conversion& conversion, const MegatronLayout& layout) {
-  const ModelConfig c = with_qkv_bias(conversion.source.config());
-  check_rope_scaling(c);
-  const Json none;
-  const char* impl = layout.engine ? "transformer_engine" : "local";
-  const bool rope = c.position == PositionEmbedding::kRope;
-  return {{"num_layers", c.layers},
-          {"encoder_num_layers", c.layers},
-          {"hidden_size", c.hidden},
-          {"ffn_hidden_size", c.ffn_hidden},
-          {"num_attention_heads", c.heads},
-          {"kv_channels", c.kv_channels},
-          {"group_query_attention", c.group_query},
-          {"num_query_groups", c.group_query ? c.query_groups : 1},
-          {"seq_length", c.seq_length},
-          {"encoder_seq_length", c.seq_length},
-          {"max_position_embeddings", c.max_positions},
-          {"position_embedding_type", enum_name(c.position)},
-          {"add_position_embedding", c.position == PositionEmbedding::kLearned},
-          {"use_rotary_position_embeddings", rope},
-          {"rotary_base", whole_if_possible(c.rotary_base)},
-          {"rotary_percent", c.rotary_percent},
-          {"rotary_seq_len_interpolation_factor",
-           c.rotary_interpolation == 1 ? none : whole_if_possible(c.rotary_interpolation)},
-          {"use_rope_scaling", c.rope_scaling},
-          {"rope_scaling_factor", c.rope_factor},
-          {"window_size", window_size(c)},
-          {"rotary_interleaved", false},
-          {"normalization", enum_name(c.norm)},
-          {"norm_epsilon", c.norm_epsilon},
-          {"layernorm_epsilon", c.norm_epsilon},
-          {"apply_layernorm_1p", false},
-          {"swiglu", c.swiglu},
-          {"openai_gelu", c.openai_gelu},
-          {"bias_gelu_fusion", !c.swiglu && c.activation() == Activation::kGeluTanh},
-          {"bias_swiglu_fusion", c.swiglu},
-          {"squared_relu", false},
-          {"onnx_safe", none},
-          {"add_bias_linear", c.linear_bias},
-          {"add_qkv_bias", c.has_qkv_bias()},
-          {"qk_layernorm", false},
-          {"untie_embeddings_and_output_weights", c.untied_head},
-          {"attention_dropout", c.attention_dropout},
-          {"hidden_dropout", c.hidden_dropout},
-          {"init_method_std", c.init_std},
-          {"num_experts", none},
-          {"make_vocab_size_divisible_by", c.vocab_divisor},
-          {"padded_vocab_size", c.padded_vocab(layout.tensor)},
-          {"vocab_size", c.vocab_size},
-          {"tokenizer_type", text_or_none(conversion.source.tokenizer().type)},
-          {"tokenizer_model", none},
-          {"vocab_file", none},
-          {"merge_file", none},
-          {"tensor_model_parallel_size", layout.tensor},
-          {"pipeline_model_parallel_size", layout.pipeline},
-          {"virtual_pipeline_model_parallel_size", none},
-          {"num_layers_per_virtual_pipeline_stage", none},
-          {"expert_model_parallel_size", 1},
-          {"context_parallel_size", 1},
-          {"world_size", layout.tensor * layout.pipeline},
-          {"data_parallel_size", 1},
-          {"transformer_impl", impl},
-          {"use_dist_ckpt", false},
-          {"ckpt_format", "torch"},
-          {"fp16", conversion.main_dtype() == DType::kF16},
-          {"bf16", conversion.main_dtype() == DType::kBf16},
-          {"iteration", 0},
-          {"consumed_train_samples", 0},
-          {"consumed_valid_samples", 0},
-          {"data_parallel_random_init", false}};
-}
-
-void pickle_args(PickleWriter& pickle, const Conversion& conversion, const MegatronLayout& layout) {
-  pickle.global("argparse", "Namespace");
-  pickle.empty_tuple();
-  pickle.construct();
-  pickle.begin_dict();
-  for (const auto& [name, value] : namespace_of(conversion, layout)) {
-    pickle.text(name);
-    pickle.json(value);
+OutputPlan files_of(const std::vector<MegatronRankFile>& ranks, const std::string& folder) {
+  OutputPlan plan;
+  for (const MegatronRankFile& rank : ranks) {
+    plan.push_back(rank.file);
+    plan.back().name = (fs::path(folder) / rank.file.name).string();
   }
-  pickle.text("params_dtype");
-  pickle_dtype(pickle, conversion.main_dtype());
-  pickle.end_dict();
-  pickle.build();
+  return plan;
 }
 
-// Transformer Engine's linear layers ask for this key; None is what one without fp8 has to say.
-void pickle_extra_states(PickleWriter& pickle, int layers) {
-  for (int layer = 0; layer < layers; ++layer)
-    for (const char* linear :
-         {"self_attention.linear_qkv", "self_attention.linear_proj", "mlp.linear_fc1", "mlp.linear_fc2"}) {
-      pickle.text(concat(kLayerPrefix, layer, '.', linear, "._extra_state"));
-      pickle.none();
-    }
+// The loss scale is one number behind the tensors.
+std::string scale_bytes(const MegatronRun& run) {
+  if (!run.loss_scale) return {};
+  const auto scale = static_cast<float>((*run.loss_scale)["scale"].as_double());
+  return {reinterpret_cast<const char*>(&scale), sizeof scale};
 }
 
-std::string pickle_of(const OutputFile& file, const Conversion& conversion, const MegatronLayout& layout) {
-  PickleWriter pickle;
-  pickle.begin_dict();
-  pickle.text("args");
-  pickle_args(pickle, conversion, layout);
-  pickle.text("checkpoint_version");
-  pickle.real(kCheckpointVersion);
-  pickle.text("iteration");
-  pickle.integer(0);
-  pickle.text("model");
-  pickle.begin_dict();
-  for (size_t i = 0; i < file.tensors.size(); ++i) {
-    const OutputTensor& tensor = file.tensors[i];
-    pickle.text(tensor.name);
-    pickle_tensor(pickle, {tensor.name, plain_type(tensor.storage), tensor.shape}, i);
-  }
-  if (layout.engine) pickle_extra_states(pickle, conversion.source.config().layers / layout.pipeline);
-  pickle.end_dict();
-  pickle.end_dict();
-  return pickle.finish();
-}
-
-TorchLayout layout_of(const OutputFile& file, const std::string& pickle) {
+TorchLayout layout_of(const OutputFile& file, const std::string& pickle, const MegatronRun& run) {
   std::vector<uint64_t> storages;
   for (const OutputTensor& tensor : file.tensors) storages.push_back(tensor.bytes());
+  if (run.loss_scale) storages.push_back(scale_bytes(run).size());
   return {fs::path(file.name).stem().string(), pickle, storages};
 }
 
-// All but its tensors and their sums.
-PlacedFile create_torch(const OutputFile& file, const TorchLayout& layout, const std::string& path,
-                        PlacedFiles& files) {
-  PlacedFile placed{.number = files.create(path, layout.size()), .offsets = {}};
-  files.put(placed.number, layout.parts(std::vector<uint32_t>(file.tensors.size())));
-  for (size_t i = 0; i < file.tensors.size(); ++i) placed.offsets.push_back(layout.offset(i));
-  return placed;
+// What is written, while it is.
+struct Writing {
+  OutputPlan plan;
+  std::vector<std::string> pickles;  // beside it, as all that follows
+  std::vector<TorchLayout> layouts = {};
+  std::vector<PlacedFile> placed = {};
+  std::vector<std::vector<uint32_t>> sums = {};  // of the storages of each file
+};
+
+// All but the tensors and their sums, below `folder`.
+void create_files(Writing& w, const MegatronRun& run, const fs::path& folder, PlacedFiles& files) {
+  for (size_t i = 0; i < w.plan.size(); ++i) {
+    const OutputFile& file = w.plan[i];
+    const fs::path path = folder / file.name;
+    make_directories(path.parent_path());
+    const TorchLayout& layout = w.layouts.emplace_back(layout_of(file, w.pickles[i], run));
+    PlacedFile placed{.number = files.create(path.string(), layout.size()), .offsets = {}};
+    w.sums.emplace_back(file.tensors.size());
+    if (const std::string scale = scale_bytes(run); !scale.empty()) {
+      w.sums.back().push_back(crc32(0, scale.data(), scale.size()));
+      files.put(placed.number, {{layout.offset(file.tensors.size()), scale}});
+    }
+    files.put(placed.number, layout.parts(w.sums.back()));
+    for (size_t t = 0; t < file.tensors.size(); ++t) placed.offsets.push_back(layout.offset(t));
+    w.placed.push_back(std::move(placed));
+  }
+}
+
+void write_all(Writing& w, const TensorFile& source, PlacedFiles& files) {
+  write_tensors(source, w.plan, w.placed, files,
+                [&](size_t file, size_t tensor, std::span<const std::byte> bytes) {
+                  w.sums[file][tensor] = crc32(w.sums[file][tensor], bytes.data(), bytes.size());
+                });
+  for (size_t i = 0; i < w.plan.size(); ++i) files.put(w.placed[i].number, w.layouts[i].parts(w.sums[i]));
+}
+
+std::vector<std::string> pickles_of(const std::vector<MegatronRankFile>& ranks, const Conversion& conversion,
+                                    const MegatronLayout& layout, const MegatronRun& run) {
+  std::vector<std::string> pickles;
+  for (const MegatronRankFile& rank : ranks) pickles.push_back(pickle_of(rank, conversion, layout, run));
+  return pickles;
+}
+
+void write_tokenizer(const std::string& from, const fs::path& root) {
+  if (from.empty()) return;
+  make_directories(root / kTokenizerFolder);
+  for (const auto& [name, contents] : tokenizer_files_of(from))
+    write_file((root / kTokenizerFolder / name).string(), contents);
 }
 
 }  // namespace
 
+std::string no_megatron_layout(const ModelConfig& config, const MegatronLayout& layout) {
+  Problems problems;
+  const ParallelConfig parallel = parallel_config(layout);
+  parallel.validate(problems);
+  parallel.validate(config, problems);
+  return join(problems.list(), "; ");
+}
+
 OutputPlan plan_megatron(const Conversion& conversion, const MegatronLayout& layout) {
-  check_layout(conversion.source.config(), layout);
-  OutputPlan plan;
-  for (const Place place : places_of(layout)) plan.push_back(plan_rank(conversion, layout, place));
-  return plan;
+  return files_of(plan_ranks(conversion, layout), iteration_folder(kRelease));
 }
 
 void export_megatron(const Conversion& conversion, const std::string& output, const MegatronLayout& layout) {
   refuse_used(output);
-  const OutputPlan plan = plan_megatron(conversion, layout);
-  PlacedFiles files(memory_for(plan));
+  const std::vector<MegatronRankFile> ranks = plan_ranks(conversion, layout);
+  Writing writing{files_of(ranks, iteration_folder(kRelease)), pickles_of(ranks, conversion, layout, {})};
+  PlacedFiles files(memory_for(writing.plan));
   OutputCheck check(conversion);
   AtomicDirectory folder(output);
-  if (!conversion.tokenizer_folder.empty()) {
-    make_directories(folder.path() / kTokenizerFolder);
-    for (const auto& [name, contents] : tokenizer_files_of(conversion.tokenizer_folder))
-      write_file((folder.path() / kTokenizerFolder / name).string(), contents);
-  }
+  write_tokenizer(conversion.tokenizer_folder, folder.path());
   write_file((folder.path() / kTrackerFile).string(), "release");
-  std::vector<TorchLayout> layouts;
-  std::vector<PlacedFile> placed;
-  for (const OutputFile& file : plan) {
-    const fs::path path = folder.path() / file.name;
-    make_directories(path.parent_path());
-    layouts.push_back(layout_of(file, pickle_of(file, conversion, layout)));
-    placed.push_back(create_torch(file, layouts.back(), path.string(), files));
-  }
+  create_files(writing, {}, folder.path(), files);
   const SourceOptions options{.vocab_size = conversion.source.config().vocab_size,
                               .crc = CrcCheck::kNo,  // they come last
                               .writing = &files};
@@ -371,16 +322,28 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
     const auto written = std::make_shared<const ModelSource>(folder.path().string(), options);
     check.follow(files, [written](const CheckRun& run) { return checked_side(written->view(), run); });
   }
-  std::vector<std::vector<uint32_t>> sums;
-  for (const OutputFile& file : plan) sums.emplace_back(file.tensors.size());
-  write_tensors(conversion.file(), plan, placed, files,
-                [&](size_t file, size_t tensor, std::span<const std::byte> bytes) {
-                  sums[file][tensor] = crc32(sums[file][tensor], bytes.data(), bytes.size());
-                });
-  for (size_t i = 0; i < plan.size(); ++i) files.put(placed[i].number, layouts[i].parts(sums[i]));
+  write_all(writing, conversion.file(), files);
   folder.sync();
   check.compare_followed(conversion.rounds());
   folder.commit();
+}
+
+std::string export_megatron_run(const Conversion& conversion, const std::string& root,
+                                const MegatronLayout& layout, const MegatronRun& run) {
+  const HoldStop until_saved;
+  std::vector<MegatronRankFile> ranks = plan_ranks(conversion, layout);
+  if (run.optimizer())
+    for (MegatronRankFile& rank : ranks) add_optimizer(rank, conversion);
+  Writing writing{files_of(ranks, ""), pickles_of(ranks, conversion, layout, run)};
+  PlacedFiles files(memory_for(writing.plan));
+  const fs::path target = fs::path(root) / iteration_folder(run.iteration);
+  AtomicDirectory folder(target);
+  create_files(writing, run, folder.path(), files);
+  write_all(writing, conversion.file(), files);
+  folder.commit();
+  write_tokenizer(conversion.tokenizer_folder, root);
+  write_file((fs::path(root) / kTrackerFile).string(), std::to_string(run.iteration));
+  return target.string();
 }
 
 }  // namespace megalith

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/convert/output/conversion.h"
+#include "libcore/convert/output/output.h"
+#include "libcore/convert/targets/megatron.h"
+
+namespace megalith {
+
+/// To Megatron biases of the linear layers include the one of QKV.
+ModelConfig with_qkv_bias(ModelConfig config);
+
+/// A rank's file of a Megatron checkpoint: its parameters in the order of Megatron's named_parameters(); with
+/// a run's optimizer then their first moments, second moments and (of a 16-bit model) masters, each in that
+/// order.
+struct MegatronRankFile {
+  OutputFile file;
+  size_t params = 0;  // of file.tensors
+};
+
+/// The pickle of such a file, whose storage i is tensor i; with a dynamic loss scale one more, [1] f32.
+std::string pickle_of(const MegatronRankFile& rank, const Conversion& conversion,
+                      const MegatronLayout& layout, const MegatronRun& run);
+
+}  // namespace megalith

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libcore/checkpoint/loss_history.h"
+#include "libcore/checkpoint/tensor_file.h"
+#include "libcore/config/checkpoint_config.h"
+#include "libcore/config/model_config.h"
+#include "libcore/json/json.h"
+#include "libcore/train/checkpointing.h"
+#include "libcore/train/lr.h"
+
+namespace megalith {
+
+/// What --load names, whoever wrote it: one of our checkpoints (their folder or an iter_ folder), a
+/// checkpoint of Megatron-LM (likewise, or one rank's), or a Hugging Face folder.
+struct StartPoint {
+  std::string path;  // of the folder that is read
+  /// The parameters under our names, and with optimizer_steps Adam's state ("optim.m.NAME", …).
+  std::shared_ptr<const TensorFile> tensors;
+  /// The options of the run as far as they are ours; of other tools' checkpoints the model's, and what orders
+  /// the samples. Null: a release of ours without options.
+  Json args = {};
+  std::optional<TrainState> state = {};         // nothing: weights alone, and training begins at step 0
+  std::optional<LrSchedule> schedule = {};      // nothing: it keeps none
+  std::optional<int64_t> optimizer_steps = {};  // nothing: there is no state of Adam
+  std::string no_optimizer = {};                // why not, where it is known
+  Json loss_scale = {};                         // state of a dynamic one; null: none
+  LossHistory losses = {};
+};
+
+/// Nothing when --load is empty or names a folder without a checkpoint: a fresh start, which the log says.
+/// `model` tells the vocabulary where Megatron's checkpoint does not. kNoInput with
+/// --exit-on-missing-checkpoint; kData for damage, and for a folder of checkpoints whose tracker is missing.
+std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model);
+
+/// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins. kUsage.
+LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const CheckpointConfig&);
+
+/// The options that --use-checkpoint-args takes from what --load names (`root`), and where they stand;
+/// nothing when there is no checkpoint. kData when it keeps none.
+struct SavedArgs {
+  Json args;
+  std::string folder;
+};
+std::optional<SavedArgs> saved_args(const std::string& root);
+
+}  // namespace megalith

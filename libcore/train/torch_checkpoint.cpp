@@ -1,0 +1,79 @@
+#include "libcore/train/torch_checkpoint.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/convert/targets/megatron.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+MegatronLayout layout_of(const ParallelConfig& parallel) {
+  return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
+}
+
+MegatronRun run_of(const TrainState& state, const Trainer& trainer, const CheckpointExtras& extras) {
+  const TrainConfig& train = trainer.shape().train;
+  const int64_t batch = train.global_batch;
+  MegatronRun run{.iteration = state.iteration, .options = extras.args.as_object()};
+  run.progress = {{"iteration", state.iteration},
+                  {"consumed_train_samples", state.consumed_train},
+                  {"consumed_valid_samples", state.consumed_valid},
+                  {"skipped_train_samples", state.consumed_train - state.schedule_samples},
+                  {"skipped_iterations", state.skipped},
+                  {"global_batch_size", batch},
+                  {"data_parallel_size", trainer.shape().parallel.data},
+                  {"world_size", trainer.shape().parallel.world}};
+  if (!extras.optimizer) return run;
+  run.scheduler = extras.schedule.to_json().as_object();
+  const double decay = train.weight_decay;
+  for (const auto& [name, value] : Json::Object{{"num_steps", state.schedule_samples},
+                                                {"start_wd", decay},
+                                                {"end_wd", decay},
+                                                {"wd_incr_style", "constant"},
+                                                {"num_wd_incr_steps", extras.schedule.decay_end}})
+    run.scheduler.emplace_back(name, value);
+  run.adam = {{"lr", extras.schedule.at(state.schedule_samples)},
+              {"max_lr", train.lr},
+              {"min_lr", train.min_lr},
+              {"betas", Json::Array{train.beta1, train.beta2}},
+              {"eps", train.adam_eps},
+              {"bias_correction", true},
+              {"step", trainer.optimizer().steps()}};
+  run.weight_decay = decay;
+  if (trainer.loss_scale().dynamic()) run.loss_scale = trainer.loss_scale().to_json();
+  return run;
+}
+
+}  // namespace
+
+std::string no_torch_checkpoint(const ModelConfig& model, const ParallelConfig& parallel) {
+  if (!parallel.pipeline_layers.empty() || parallel.first_layers || parallel.last_layers)
+    return "its pipeline ranks hold equally many layers; leave out --pipeline-layers and "
+           "--decoder-first-pipeline-num-layers, or save in our format";
+  return no_megatron_layout(model, layout_of(parallel));
+}
+
+std::string save_torch_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
+                                  const CheckpointExtras& extras) {
+  const std::string ours = (fs::path(root) / ".torch").string();
+  Communicator& world = trainer.groups().world;
+  const std::string written = save_checkpoint(ours, state, trainer, extras);
+  std::string path = concat(root, "/", iteration_folder(state.iteration));
+  if (world.rank() == 0) {
+    const ModelSource source(written);
+    export_megatron_run({.source = source, .tokenizer_folder = source.tokenizer_folder()}, root,
+                        layout_of(trainer.shape().parallel), run_of(state, trainer, extras));
+    std::error_code ignored;
+    fs::remove_all(ours, ignored);
+  }
+  world.exchange("");  // nobody goes on before it is there
+  return path;
+}
+
+}  // namespace megalith
