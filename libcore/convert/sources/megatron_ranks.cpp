@@ -389,7 +389,7 @@ MegatronModel open_megatron_ranks(const std::string& path, const SourceOptions& 
   if (options.optimizer) training = training_of(contents, std::move(training));
   if (training.optimizer_steps)
     for (const auto& [part, prefix] : kStates) {
-      if (contents.shares.front().optimizer.*part.empty()) continue;
+      if ((contents.shares.front().optimizer.*part).empty()) continue;
       HeldByName state = with_global_layers(with_state(contents.shares, part), grid, layers);
       if (!config.untied_head) tie_head(state);
       join(state, false, prefix);
