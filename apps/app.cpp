@@ -31,13 +31,13 @@ int run_app(const char* name, const std::function<int()>& body) {
   } catch (const ReaderGone&) {
     return 0;
   } catch (const Error& error) {
-    log(name, ": error: ", error.what());
+    tell(name, ": error: ", error.what());
     return exit_code(error.kind());
   } catch (const std::bad_alloc&) {
-    log(name, ": error: out of memory");
+    tell(name, ": error: out of memory");
     return exit_code(ErrorKind::kInternal);
   } catch (const std::exception& error) {
-    log(name, ": error: internal: ", error.what());
+    tell(name, ": error: internal: ", error.what());
     return exit_code(ErrorKind::kInternal);
   }
 }

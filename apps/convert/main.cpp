@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     try {
       std::cout << run_convert(config);
     } catch (const Stopped& stopped) {
-      log("convert: stopped by ", stopped.name, "; nothing was written");
+      tell("convert: stopped by ", stopped.name, "; nothing was written");
       return 128 + stopped.signal;
     }
     return 0;

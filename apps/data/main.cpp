@@ -87,7 +87,7 @@ int verify(const DataToolConfig& config) {
     try {
       line = verified_text(prefix, verify_dataset(prefix), config.json) + '\n';
     } catch (const Error& error) {
-      log("data: error: ", error.what());
+      tell("data: error: ", error.what());
       if (code == 0) code = exit_code(error.kind());
     }
     std::cout << line;

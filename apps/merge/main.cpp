@@ -1,4 +1,5 @@
 #include "apps/app.h"
+#include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/merge/merge.h"
 
@@ -8,6 +9,7 @@ int main(int argc, char** argv) {
     MergeConfig config;
     Options options("merge", "Join indexed datasets into one.");
     options.add("Input and output", config);
+    set_log_console(LogConsole::kStdout);  // as upstream: `| tee log` captures it
     if (!parse_options(options, argc, argv)) return 0;
     merge_datasets(config);
     return 0;

@@ -1,4 +1,5 @@
 #include "apps/app.h"
+#include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/preprocess/preprocess.h"
 
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
     TokenizerConfig tokenizer;
     Options options("preprocess", "Turn loose JSON into indexed datasets of token ids.");
     options.add("Input and output", config).add("Tokenizer", tokenizer).ignore(kAccepted);
+    set_log_console(LogConsole::kStdout);  // as upstream: `| tee log` captures it
     if (!parse_options(options, argc, argv)) return 0;
     return run_preprocess(config, tokenizer);
   });

@@ -1,7 +1,5 @@
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <memory>
 #include <string>
 
 #include "apps/app.h"
@@ -32,16 +30,11 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
-/// The rank's lines go to workerlog.N of `folder`, those of rank 0 to stderr, too.
+/// The rank's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
 void keep_log(const std::string& folder, int rank) {
   make_directories(folder);
-  const std::string path = concat(folder, "/workerlog.", rank);
-  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
-  set_log_sink([file, rank](const std::string& line) {
-    *file << line << std::endl;
-    if (rank == 0) std::cerr << line << std::endl;
-  });
+  add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
+  if (rank > 0) set_log_console(LogConsole::kNone);
 }
 
 std::string after_stop(const PretrainResult& result, bool saves) {
@@ -51,7 +44,7 @@ std::string after_stop(const PretrainResult& result, bool saves) {
 
 int exit_code_of(const PretrainResult& result, bool saves) {
   if (result.stopped_by.empty()) return 0;
-  log("pretrain: stopped by ", result.stopped_by, "; ", after_stop(result, saves));
+  tell("pretrain: stopped by ", result.stopped_by, "; ", after_stop(result, saves));
   return kTryAgain;
 }
 
@@ -65,6 +58,7 @@ int run_training(int argc, char** argv) {
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
           "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
+  set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
   if (!read_options(options, argc, argv)) return 0;
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
@@ -77,6 +71,7 @@ int run_training(int argc, char** argv) {
   if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc}, stop);
   const int rank = plan.rank ? plan.rank->rank : 0;
   if (launch.log_dir) keep_log(*launch.log_dir, rank);
+  if (!config.train.log_file.empty() && rank == 0) add_log_file({.path = config.train.log_file});
   if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
   const bool saves = !config.checkpoint.save.empty();

@@ -1,8 +1,12 @@
 #include "libcore/base/log.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <ctime>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -16,6 +20,12 @@ namespace {
 struct LogState {
   std::mutex mutex;
   LogSink sink;
+  LogConsole console = LogConsole::kStderr;
+  struct OpenFile {
+    LogFile file;
+    std::FILE* stream;
+  };
+  std::vector<OpenFile> files;
   bool quiet = false;
   bool line_drawn = false;
 };
@@ -32,6 +42,29 @@ void clear_drawn_line(LogState& s) {
   std::fputs("\r\x1b[K", stderr);
 }
 
+void put_line(std::FILE* to, const std::string& line) {
+  std::fwrite((line + '\n').data(), 1, line.size() + 1, to);
+}
+
+/// False, and the console is stderr from now on, when stdout fails: a run must not end for want of a reader.
+bool put_on_stdout(LogState& s, const std::string& line) {
+  put_line(stdout, line);
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
+  const int reason = errno;
+  std::clearerr(stdout);
+  s.console = LogConsole::kStderr;
+  put_line(stderr,
+           concat("warning: stdout: cannot write: ", std::strerror(reason), "; the log goes on here"));
+  return false;
+}
+
+void put_on_console(LogState& s, const std::string& line, LogKind kind) {
+  if (s.console == LogConsole::kNone) return;
+  clear_drawn_line(s);
+  if (s.console == LogConsole::kStdout && kind == LogKind::kNote && put_on_stdout(s, line)) return;
+  put_line(stderr, line);
+}
+
 }  // namespace
 
 LogSink set_log_sink(LogSink sink) {
@@ -44,7 +77,30 @@ void mute_this_thread(bool mute) {
   muted = mute;
 }
 
-void log_line(const std::string& line) {
+void set_log_console(LogConsole console) {
+  LogState& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.console = console;
+}
+
+void add_log_file(const LogFile& file) {
+  std::FILE* const stream = std::fopen(file.path.c_str(), file.append ? "ae" : "we");
+  if (stream == nullptr) fail(ErrorKind::kIo, file.path, ": cannot be written: ", std::strerror(errno));
+  LogState& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.files.push_back({file, stream});
+}
+
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[32];
+  localtime_r(&now, &parts);
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+void log_line(const std::string& line, LogKind kind) {
   if (muted) return;
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
@@ -52,8 +108,11 @@ void log_line(const std::string& line) {
     s.sink(line);
     return;
   }
-  clear_drawn_line(s);
-  std::fwrite((line + '\n').data(), 1, line.size() + 1, stderr);
+  for (const LogState::OpenFile& file : s.files) {
+    put_line(file.stream, file.file.times ? time_now() + ' ' + line : line);
+    std::fflush(file.stream);
+  }
+  put_on_console(s, line, kind);
 }
 
 void set_quiet(bool quiet) {

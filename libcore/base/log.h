@@ -9,11 +9,29 @@
 
 namespace megalith {
 
-/// Where log lines go: stderr unless a test or an app installs another sink. Lines come without their
-/// newline. The sink is called from one thread at a time. Returns the sink that was there.
+/// Where log lines go in place of console and files, for tests. Lines come without their newline. The sink is
+/// called from one thread at a time. Returns the sink that was there.
 using LogSink = std::function<void(const std::string&)>;
 LogSink set_log_sink(LogSink sink);
-void log_line(const std::string& line);
+
+/// What a line is: warnings and errors go to stderr whatever the console is.
+enum class LogKind : uint8_t { kNote, kUrgent };
+void log_line(const std::string& line, LogKind kind = LogKind::kNote);
+
+/// Where notes go: stderr unless the program's log is what upstream prints to stdout, as `| tee log` wants
+/// it; a stdout that fails is given up for stderr, with a word. kNone: nowhere but to the files, urgent lines
+/// too.
+enum class LogConsole : uint8_t { kStderr, kStdout, kNone };
+void set_log_console(LogConsole console);
+/// Lines of every kind go there, too; with `times` the date and time stand before them. Appended to what is
+/// there, or in its place. kIo.
+struct LogFile {
+  std::string path;
+  bool append = true, times = true;
+};
+void add_log_file(const LogFile& file);
+/// "2026-11-22 19:44:51", as Megatron writes times.
+std::string time_now();
 
 /// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all.
 void mute_this_thread(bool muted);
@@ -27,7 +45,13 @@ void log(const Parts&... parts) {
 /// One line to the log, marked as a warning.
 template <class... Parts>
 void warn(const Parts&... parts) {
-  log_line(concat("warning: ", parts...));
+  log_line(concat("warning: ", parts...), LogKind::kUrgent);
+}
+
+/// One line that ends a run: why it stopped.
+template <class... Parts>
+void tell(const Parts&... parts) {
+  log_line(concat(parts...), LogKind::kUrgent);
 }
 
 /// Whether progress lines may be drawn: stderr is a terminal and --quiet was not given.

@@ -21,7 +21,13 @@ void DataConfig::validate(Problems& problems) const {
   refuse(reset_position_ids, "--reset-position-ids", "leave it out: positions run through the sample");
   refuse(reset_attention_mask, "--reset-attention-mask", "leave it out: attention sees the whole sample");
   refuse(eod_mask_loss, "--eod-mask-loss", "leave it out: every token counts in the loss");
-  refuse(mock_data, "--mock-data", "give --data-path");
+  const bool one_path = !data_path.empty();
+  if (one_path + has_own_paths() + mock > 1)
+    problems.add(
+        "--data-path, --train-data-path (with --valid-data-path and --test-data-path) and --mock-data "
+        "contradict each other; give one of them");
+  if (has_own_paths() && train_path.empty())
+    problems.add("--valid-data-path and --test-data-path need --train-data-path");
 }
 
 }  // namespace megalith

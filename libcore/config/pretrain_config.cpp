@@ -9,6 +9,12 @@ void check_interleaving(const PretrainConfig& config, Problems& problems) {
   const int64_t step = int64_t{config.train.micro_batch} * parallel.data;
   const int64_t batch = config.train.global_batch;
   if (step == 0 || batch % step != 0 || parallel.chunks(config.model.layers) == 1) return;
+  if (const auto ramp = config.train.ramp())
+    for (const int64_t part : {ramp->start, ramp->increment})
+      if (part % step == 0 && part / step % parallel.pipeline != 0)
+        problems.add("--rampup-batch-size: ", part, " gives each rank ", part / step,
+                     " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,
+                     ", as an interleaved pipeline wants");
   if (batch / step % parallel.pipeline != 0)
     problems.add("--global-batch-size ", batch, " gives each rank ", batch / step,
                  " micro-batches, not a multiple of --pipeline-model-parallel-size ", parallel.pipeline,

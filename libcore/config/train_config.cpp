@@ -3,15 +3,62 @@
 #include <algorithm>
 #include <limits>
 
+#include "libcore/base/text.h"
 #include "libcore/config/model_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/thread_limit.h"
 
 namespace megalith {
 
+int64_t BatchRamp::at(int64_t consumed, int64_t whole) const {
+  const int64_t steps = (whole - start) / increment;
+  if (steps == 0 || consumed > samples) return whole;
+  const double samples_of_a_step = static_cast<double>(samples) / static_cast<double>(steps);
+  const auto done =
+      samples == 0 ? steps : static_cast<int64_t>(static_cast<double>(consumed) / samples_of_a_step);
+  return start + std::min(done, steps) * increment;
+}
+
+namespace {
+/// The three numbers; nothing when they are none.
+std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
+  if (words.size() != 3) return std::nullopt;
+  const auto start = parse_int(words[0]), increment = parse_int(words[1]), samples = parse_int(words[2]);
+  if (!start || !increment || !samples || *start < 1 || *increment < 1 || *samples < 0) return std::nullopt;
+  return BatchRamp{*start, *increment, *samples};
+}
+
+/// Megatron's update_train_iters: the ramp, then whole batches; what is left of a last one is thrown away.
+int64_t steps_of(int64_t samples, int64_t batch, const std::optional<BatchRamp>& ramp) {
+  int64_t steps = 0, consumed = 0;
+  if (ramp && ramp->start <= batch)
+    for (; consumed <= ramp->samples && consumed <= samples; ++steps) consumed += ramp->at(consumed, batch);
+  return steps + std::max<int64_t>(0, samples - consumed) / batch;
+}
+}  // namespace
+
+std::optional<BatchRamp> TrainConfig::ramp() const {
+  return parse_ramp(rampup);
+}
+
+int64_t TrainConfig::batch_at(int64_t consumed) const {
+  const auto growing = ramp();
+  return growing ? growing->at(consumed, global_batch) : global_batch;
+}
+
+int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
+  const int64_t before = consumed;
+  const auto growing = ramp();
+  for (; steps > 0 && growing && consumed <= growing->samples; --steps)
+    consumed += growing->at(consumed, global_batch);
+  return consumed - before + steps * global_batch;
+}
+
 void TrainConfig::finish() {
-  if (!iters && samples && global_batch > 0) iters = *samples / global_batch;
-  if (!decay_iters && iters && *iters > 0) decay_iters = iters;
+  if (eval_only && !iters && !samples) iters = 0;
+  if (!iters && samples && global_batch > 0) iters = steps_of(*samples, global_batch, ramp());
+  if (!decay_iters && !samples && iters && *iters > 0) decay_iters = iters;
+  if (!decay_samples && samples) decay_samples = samples;
   if (recompute_activations && recompute == Recompute::kNone) recompute = Recompute::kSelective;
   if (recompute_all) {
     recompute = Recompute::kFull;
@@ -27,28 +74,50 @@ void TrainConfig::finish(const ParallelConfig& parallel) {
   finish();
 }
 
-double TrainConfig::warmup_steps() const {
-  if (!warmup_fraction) return static_cast<double>(warmup_iters);
-  return *warmup_fraction * static_cast<double>(decay_iters.value_or(0));
+int64_t TrainConfig::decay_in_samples() const {
+  return decay_samples ? *decay_samples : decay_iters.value_or(iters.value_or(0)) * global_batch;
+}
+
+double TrainConfig::warmup_in_samples() const {
+  if (warmup_fraction) return *warmup_fraction * static_cast<double>(decay_in_samples());
+  return static_cast<double>(warmup_samples + warmup_iters * global_batch);
 }
 
 namespace {
+/// Megatron: a run is counted in steps or in samples, and then so is all of its schedule.
 void validate_length(const TrainConfig& t, Problems& problems) {
   if (!t.iters && !t.samples) problems.add("--train-iters is missing (or --train-samples)");
-  if (t.iters && t.samples && t.global_batch > 0 && *t.iters != *t.samples / t.global_batch)
+  if (t.iters && t.samples && t.global_batch > 0 &&
+      *t.iters != steps_of(*t.samples, t.global_batch, t.ramp()))
     problems.add("--train-iters ", *t.iters, " and --train-samples ", *t.samples,
                  " contradict each other; give one of them");
+  const auto refuse = [&](bool given, const char* option, const char* other) {
+    if (given) problems.add(option, " does not go with ", other, ": a run is counted in steps or in samples");
+  };
+  refuse(t.samples && t.decay_iters, "--lr-decay-iters", "--train-samples; give --lr-decay-samples");
+  refuse(t.samples && t.warmup_iters > 0, "--lr-warmup-iters", "--train-samples; give --lr-warmup-samples");
+  refuse(!t.samples && t.decay_samples, "--lr-decay-samples", "--train-iters; give --lr-decay-iters");
+  refuse(!t.samples && t.warmup_samples > 0, "--lr-warmup-samples", "--train-iters; give --lr-warmup-iters");
+  refuse(!t.samples && !t.rampup.empty(), "--rampup-batch-size", "--train-iters; give --train-samples");
 }
 
 void validate_schedule(const TrainConfig& t, Problems& problems) {
+  if (t.eval_only) return;
   if (t.lr == 0) problems.add("--lr is missing");
   if (t.min_lr > t.lr) problems.add("--min-lr ", t.min_lr, " is greater than --lr ", t.lr);
-  if (t.warmup_fraction && t.warmup_iters > 0)
-    problems.add("--lr-warmup-iters ", t.warmup_iters, " and --lr-warmup-fraction ", *t.warmup_fraction,
+  const bool twice = t.warmup_fraction && (t.warmup_iters > 0 || t.warmup_samples > 0);
+  if (twice)
+    problems.add(t.warmup_iters > 0 ? concat("--lr-warmup-iters ", t.warmup_iters)
+                                    : concat("--lr-warmup-samples ", t.warmup_samples),
+                 " and --lr-warmup-fraction ", *t.warmup_fraction,
                  " contradict each other; give one of them");
-  else if (t.decay_iters && t.warmup_steps() >= static_cast<double>(*t.decay_iters))
-    problems.add("the warm-up takes ", t.warmup_steps(), " steps, but --lr-decay-iters is ", *t.decay_iters,
-                 "; shorten --lr-warmup-iters");
+  else if (t.decay_samples && t.warmup_in_samples() >= static_cast<double>(*t.decay_samples))
+    problems.add("the warm-up takes ", t.warmup_in_samples(), " samples, but --lr-decay-samples is ",
+                 *t.decay_samples, "; shorten --lr-warmup-samples");
+  else if (t.decay_iters && t.global_batch > 0 &&
+           t.warmup_in_samples() >= static_cast<double>(*t.decay_iters * t.global_batch))
+    problems.add("the warm-up takes ", t.warmup_in_samples() / t.global_batch,
+                 " steps, but --lr-decay-iters is ", *t.decay_iters, "; shorten --lr-warmup-iters");
 }
 
 /// Megatron takes a fixed loss scale with --bf16 too, and reads the options of a dynamic one only with
@@ -93,10 +162,39 @@ void TrainConfig::validate(Problems& problems) const {
   if (!trace.empty() && trace_end <= trace_begin)
     problems.add("--profile-step-end ", trace_end, " is not after --profile-step-start ", trace_begin,
                  ", so that --trace ", trace, " would hold no step");
+  if (!exit_at_signal)
+    problems.add(
+        "--no-exit-signal-handler: a signal always ends a run behind its step, with what was done saved; "
+        "leave it out");
 }
+
+namespace {
+/// The ramp's batches must be cut as the whole one is.
+void validate_ramp(const TrainConfig& t, int64_t step, Problems& problems) {
+  if (t.rampup.empty()) return;
+  const auto ramp = t.ramp();
+  if (!ramp) {
+    problems.add("--rampup-batch-size ", join(t.rampup, " "),
+                 ": wanted three numbers: the first batch, the increment, the samples of the growth");
+    return;
+  }
+  if (ramp->start > t.global_batch || (t.global_batch - ramp->start) % ramp->increment != 0)
+    problems.add("--rampup-batch-size ", join(t.rampup, " "), ": ", t.global_batch,
+                 " (--global-batch-size) is not reached from ", ramp->start, " in steps of ",
+                 ramp->increment);
+  for (const int64_t batch : {ramp->start, ramp->increment})
+    if (step > 0 && batch % step != 0) {
+      problems.add("--rampup-batch-size ", join(t.rampup, " "), ": ", batch,
+                   " is not a multiple of --micro-batch-size ", t.micro_batch, " * data-parallel size ",
+                   step / t.micro_batch, nearest_multiples(batch, step));
+      return;
+    }
+}
+}  // namespace
 
 void TrainConfig::validate(const ParallelConfig& parallel, Problems& problems) const {
   const int64_t step = int64_t{micro_batch} * parallel.data;
+  validate_ramp(*this, step, problems);
   if (step > 0 && global_batch % step != 0)
     problems.add("--global-batch-size ", global_batch, " is not a multiple of --micro-batch-size ",
                  micro_batch, " * data-parallel size ", parallel.data, nearest_multiples(global_batch, step));

@@ -22,23 +22,38 @@ inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
   return {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}};
 }
 
+/// A global batch that grows (Megatron's RampupBatchsizeNumMicroBatchesCalculator): from `start` in equal
+/// steps of `increment` while the first `samples` are read, then the whole one.
+struct BatchRamp {
+  int64_t start = 0, increment = 0, samples = 0;
+  bool operator==(const BatchRamp&) const = default;
+  /// The batch after `consumed` samples, up to `whole`, of which whole - start is a multiple of increment.
+  int64_t at(int64_t consumed, int64_t whole) const;
+};
+
 /// The training loop: batch, schedule, optimizer, what is reported when. Names and defaults are Megatron's.
 struct TrainConfig {
   int micro_batch = 0;   // samples that one forward pass takes, per rank
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
   std::optional<int> accumulation;        // micro-batches of a step on one rank, in place of global_batch
-  std::optional<int64_t> iters, samples;  // exactly one of them
+  std::optional<int64_t> iters, samples;  // exactly one of them is given; iters is derived
+  std::vector<std::string> rampup;        // start, increment, samples: see ramp()
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
   std::optional<int64_t> decay_iters;  // derived: iters
   int64_t warmup_iters = 0;
-  std::optional<double> warmup_fraction;  // of decay_iters
+  std::optional<int64_t> decay_samples;   // with samples; derived: samples
+  int64_t warmup_samples = 0;             // with samples
+  std::optional<double> warmup_fraction;  // of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
   double clip_grad = 1.0;  // 0: off
   int64_t seed = 1234;
   int64_t log_interval = 100, eval_interval = 1000, eval_iters = 100;
   std::optional<int64_t> exit_interval, exit_minutes;
-  std::string tensorboard, log_json, report;
+  bool exit_at_signal = true;
+  bool eval_only = false;
+  std::string tensorboard, log_json, report, log_file;
+  bool log_throughput = false;
   std::string trace;
   int64_t trace_begin = 10, trace_end = 12;  // steps done
   std::string sample_prompt;
@@ -66,14 +81,21 @@ struct TrainConfig {
       "Micro-batches of one step on one rank, in place of --global-batch-size.", between(1, 1 << 20));
     v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
     v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
+    v("rampup-batch-size", rampup,
+      "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read; "
+      "with --train-samples.",
+      metavar("START INCREMENT SAMPLES"));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
     v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));
     v("lr-decay-iters", decay_iters, "Step at which --min-lr is reached.", at_least(1),
       default_text("train-iters"));
     v("lr-warmup-iters", warmup_iters, "Steps of linear warm-up.", at_least(0), alias({"warmup-steps"}));
-    v("lr-warmup-fraction", warmup_fraction, "Warm-up as a share of --lr-decay-iters.", between(0, 1),
-      alias({"warmup-ratio"}));
+    v("lr-decay-samples", decay_samples, "Samples at which --min-lr is reached, with --train-samples.",
+      at_least(1), default_text("train-samples"));
+    v("lr-warmup-samples", warmup_samples, "Samples of linear warm-up, with --train-samples.", at_least(0));
+    v("lr-warmup-fraction", warmup_fraction, "Warm-up as a share of --lr-decay-iters or --lr-decay-samples.",
+      between(0, 1), alias({"warmup-ratio"}));
     v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
       at_least(0));
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
@@ -87,6 +109,17 @@ struct TrainConfig {
     v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none.", at_least(0));
     v("exit-interval", exit_interval, "Stop when the step is a multiple of this.", at_least(1));
     v("exit-duration-in-mins", exit_minutes, "Stop after this many minutes.", at_least(0));
+    v("exit-signal-handler", exit_at_signal,
+      "At SIGTERM finish the step, save and stop; always on, for SIGUSR1, SIGHUP and Ctrl-C too.",
+      unlisted());
+    v("eval-only", eval_only,
+      "Evaluate what --load names on the validation and test data, and train nothing.",
+      alias({"skip-train"}));
+    v("log-file", log_file, "Append each line of the log there, too, with the time before it.",
+      metavar("FILE"));
+    v("log-throughput", log_throughput,
+      "Log TFLOP/s of each rank as Megatron does, and the share of what this machine was measured to do "
+      "(MFU).");
     v("tensorboard-dir", tensorboard, "Write TensorBoard event files there.", metavar("DIR"));
     v("log-json", log_json, "Write each step's figures there, one JSON object a line.", metavar("FILE"));
     v("report", report, "Write an HTML page with the loss curve there.", metavar("FILE"));
@@ -131,8 +164,16 @@ struct TrainConfig {
 
   /// Whether --loss-scale gives one that stays; 0 is a dynamic one, as in Megatron.
   bool fixed_loss_scale() const { return loss_scale && *loss_scale > 0; }
-  /// Steps of warm-up, from the fraction if that was given; then not rounded, as in Megatron.
-  double warmup_steps() const;
+  /// Samples of warm-up and of the decay's end. A fraction's warm-up is not rounded, as in Megatron.
+  double warmup_in_samples() const;
+  int64_t decay_in_samples() const;
+
+  /// Of --rampup-batch-size, when validate() has passed it; nothing: the batch is the same all the time.
+  std::optional<BatchRamp> ramp() const;
+  /// Samples of the step that begins when `consumed` are done.
+  int64_t batch_at(int64_t consumed) const;
+  /// Samples of that many steps from `consumed` on.
+  int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
 };
 
 }  // namespace megalith

@@ -26,8 +26,8 @@ std::span<T> elements(View view) {
   return {view.as<T>(), static_cast<size_t>(view.elements())};
 }
 
-BatchSampler sampler_of(const BatchShape& shape, int64_t consumed) {
-  return BatchSampler({.size = consumed + shape.samples(),
+BatchSampler sampler_of(const BatchShape& shape, int64_t consumed, int microbatches) {
+  return BatchSampler({.size = consumed + shape.micro_batch * microbatches * shape.data_size,
                        .consumed = consumed,
                        .micro_batch = shape.micro_batch,
                        .rank = shape.data_rank,
@@ -134,20 +134,23 @@ void Batch::load(Stream& stream, const SampleReader& read, int64_t consumed) {
   if (host_->ahead != consumed) read_ahead(read, consumed);
   host_->ahead = kNothing;
   host_->prefetch.finish();
-  for (int m = 0; m < shape_.microbatches; ++m) put(stream, host_->step, m, m);
-  read_ahead(read, consumed + shape_.samples());
+  loaded_ = shape_.microbatches_at(consumed);
+  for (int m = 0; m < loaded_; ++m) put(stream, host_->step, m, m);
+  read_ahead(read, consumed + shape_.micro_batch * loaded_ * shape_.data_size);
 }
 
 void Batch::read_ahead(const SampleReader& read, int64_t consumed) {
   host_->prefetch.start([&step = host_->step, shape = shape_, read, consumed](const auto& cancelled) {
-    BatchSampler sampler = sampler_of(shape, consumed);
-    for (int m = 0; m < shape.microbatches && !cancelled; ++m) step.read(sampler, read, m);
+    const int count = shape.microbatches_at(consumed);
+    BatchSampler sampler = sampler_of(shape, consumed, count);
+    for (int m = 0; m < count && !cancelled; ++m) step.read(sampler, read, m);
   });
   host_->ahead = consumed;
 }
 
 void Batch::load_now(Stream& stream, const SampleReader& read, int64_t consumed) {
-  BatchSampler sampler = sampler_of(shape_, consumed);
+  loaded_ = shape_.microbatches;
+  BatchSampler sampler = sampler_of(shape_, consumed, loaded_);
   for (int m = 0; host_->microbatch.read(sampler, read, 0); ++m) put(stream, host_->microbatch, 0, m);
 }
 
@@ -162,7 +165,7 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
   Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
   const auto [all, sum] = staging.counted(part);
   target.loss_mask = all ? View{} : place.loss_mask;
-  const double microbatches = static_cast<double>(shape_.microbatches) * shape_.data_size;
+  const double microbatches = static_cast<double>(loaded_) * shape_.data_size;
   target.grad_scale = static_cast<float>(1.0 / (microbatches * std::max(sum, 1.0)));
 }
 

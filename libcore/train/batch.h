@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "libcore/config/train_config.h"
 #include "libcore/data/samples/gpt_dataset.h"
 #include "libcore/model/stage.h"
 #include "libcore/tensor/arena.h"
@@ -22,12 +24,20 @@ using SampleReader = std::function<void(int64_t index, const SampleView&)>;
 struct BatchShape {
   int64_t seq_length = 0;
   int64_t micro_batch = 0;
-  int microbatches = 0;  // of this rank, in one step
+  int microbatches = 0;  // of this rank, in one step, at most
   int data_rank = 0, data_size = 1;
   int context_rank = 0, context_size = 1;  // of the ranks that share each sample
+  std::optional<BatchRamp> ramp = {};  // steps have fewer microbatches at first
 
-  int64_t rows() const { return seq_length / context_size; }                  // of a sample on this rank
-  int64_t samples() const { return micro_batch * microbatches * data_size; }  // of one step, over all ranks
+  /// Microbatches of this rank in the step that begins when `consumed` samples are done.
+  int microbatches_at(int64_t consumed) const {
+    if (!ramp) return microbatches;
+    return static_cast<int>(ramp->at(consumed, samples()) / (micro_batch * data_size));
+  }
+  int64_t rows() const { return seq_length / context_size; }  // of a sample on this rank
+  int64_t samples() const {
+    return micro_batch * microbatches * data_size;
+  }  // of a whole step, over all ranks
 };
 
 /// One rank's share of one step's samples, in the backend's memory: inputs are a sample's first seq_length
@@ -49,8 +59,11 @@ class Batch {
   /// The same without reading ahead, and without touching what is read ahead: for evaluation.
   void load_now(Stream&, const SampleReader& read, int64_t consumed);
   /// Each with grad_scale = 1 / (microbatches over all ranks * tokens of its samples that count): loss and
-  /// gradient of the step are the mean over its microbatches of each one's mean, as in Megatron.
-  std::span<const Microbatch> microbatches() const { return microbatches_; }
+  /// gradient of the step are the mean over its microbatches of each one's mean, as in Megatron. Those
+  /// of the last load.
+  std::span<const Microbatch> microbatches() const {
+    return {microbatches_.data(), static_cast<size_t>(loaded_)};
+  }
   const BatchShape& shape() const { return shape_; }
 
   static size_t bytes(const BatchShape&);
@@ -70,6 +83,7 @@ class Batch {
   BatchShape shape_;
   std::vector<Place> places_;
   std::vector<Microbatch> microbatches_;
+  int loaded_ = 0;  // of them
   std::unique_ptr<Host> host_;
 };
 

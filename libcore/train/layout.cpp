@@ -24,7 +24,8 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
           .data_rank = at.data,
           .data_size = run.parallel.data,
           .context_rank = at.context,
-          .context_size = run.parallel.context};
+          .context_size = run.parallel.context,
+          .ramp = run.train.ramp()};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {
@@ -70,8 +71,8 @@ std::string tied_parameter(const RunShape& run) {
   return run.model.untied_head ? std::string() : kWordEmbeddings;
 }
 
-std::vector<Step> training_plan(const RunShape& run, int pipeline) {
-  return plan_pipeline(pipeline, run.parallel.pipeline, pipeline_chunks(run), batch_shape(run).microbatches,
+std::vector<Step> training_plan(const RunShape& run, int pipeline, int microbatches) {
+  return plan_pipeline(pipeline, run.parallel.pipeline, pipeline_chunks(run), microbatches,
                        run.parallel.pipeline);
 }
 

@@ -42,7 +42,7 @@ StoreOptions store_options(const RunShape&);
 std::string tied_parameter(const RunShape&);
 
 /// The order of a rank's work in training and in evaluation. kUsage when the pipeline cannot be planned so.
-std::vector<Step> training_plan(const RunShape&, int pipeline);
+std::vector<Step> training_plan(const RunShape&, int pipeline, int microbatches);
 std::vector<Step> evaluation_plan(const RunShape&);
 
 }  // namespace megalith

@@ -22,7 +22,9 @@
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/parallel/thread_comm.h"
+#include "libcore/plan/machine.h"
 #include "libcore/train/checkpointing.h"
+#include "libcore/train/flops.h"
 #include "libcore/train/metrics.h"
 #include "libcore/train/report.h"
 #include "libcore/train/run_rules.h"
@@ -92,6 +94,7 @@ class Run {
         tokenizer_(in.tokenizer),
         stop_(in.stop),
         world_(in.world),
+        ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
         backend_(make_backend(in.config.train.device)) {
     const std::optional<StartPoint> start = find_start(config_.checkpoint, config_.model);
     if (start && !start->args.is_null()) take_args(*start);
@@ -107,7 +110,7 @@ class Run {
       fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
     if (leads()) {
       const std::vector<ModelRank> ranks = memory_of_model(shape);
-      require_memory(shape, ranks, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
+      require_memory(shape, ranks, *backend_, ranks_here_);
       log_parameters(ranks);
     }
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
@@ -130,6 +133,8 @@ class Run {
   void load(const StartPoint&);
   void load_optimizer_state(const StartPoint&);
   void check_data() const;
+  void warn_of_missing_evaluations() const;
+  double machine_flops() const;
   void start_log();
   void step();
   void stop_when_lost(const Trainer::StepResult&);
@@ -150,6 +155,7 @@ class Run {
   const Tokenizer* tokenizer_;
   const StopSignal& stop_;
   Communicator& world_;
+  int ranks_here_;                // of it, on this machine
   std::optional<LockFile> lock_;  // of --save, the first rank's
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
@@ -159,6 +165,7 @@ class Run {
   int64_t start_ = 0;   // iterations done before this run
   int64_t saved_ = -1;  // iteration of this run's last checkpoint
   int64_t skips_in_a_row_ = 0;
+  int64_t consumed_before_ = 0, first_lost_ = 0;  // samples before the last step, and before those skips
   double last_loss_ = 0;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;
@@ -189,7 +196,7 @@ void Run::load(const StartPoint& start) {
   if (resumes(start)) {
     state_ = *start.state;
     losses_ = start.losses;
-    if (config_.checkpoint.load_optim) load_optimizer_state(start);
+    if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
   } else if (!start.state) {
     log(start.path, " holds weights alone: training begins at iteration 0");
   }
@@ -217,15 +224,17 @@ void Run::load_optimizer_state(const StartPoint& start) {
 }
 
 void Run::check_data() const {
-  const int64_t wanted = state_.consumed_train + (iterations() - state_.iteration) * global_batch();
-  if (state_.iteration < iterations() && data_.train.size < wanted)
+  const TrainConfig& train = config_.train;
+  const int64_t left = iterations() - state_.iteration;
+  const int64_t wanted = state_.consumed_train + train.samples_of_steps(left, state_.consumed_train);
+  if (left > 0 && !train.eval_only && data_.train.size < wanted)
     fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
          format_count(data_.train.size),
          "; lower --train-iters, or give --data-path weights so that data is used again");
 }
 
 void Run::start_log() {
-  RunLogOptions where{.start = start_, .global_batch = global_batch()};
+  RunLogOptions where{.start = start_};
   if (leads()) {
     where.tensorboard = config_.train.tensorboard;
     where.json = metrics_path(config_.train);
@@ -236,14 +245,18 @@ void Run::start_log() {
                    {"parameters", trainer_->memory().parameters},
                    {"memory_bytes", static_cast<int64_t>(trainer_->memory().total())},
                    {"args", to_json(config_)}});
-  line_ = std::make_unique<TrainLine>(iterations(), global_batch());
+  line_ = std::make_unique<TrainLine>(TrainLine::About{.iterations = iterations(),
+                                                       .ranks = world_.size(),
+                                                       .throughput = config_.train.log_throughput,
+                                                       .machine_flops = machine_flops()});
 }
 
 PretrainResult Run::go() {
   start_log();
-  if (config_.train.eval_iters > 0 && data_.valid.size == 0)
-    warn("no evaluations: --split ", quote(config_.data.split), " leaves no validation data");
-  {
+  warn_of_missing_evaluations();
+  if (config_.train.eval_only) {
+    final_evaluations();
+  } else {
     log("training ...");
     Progress progress("training", iterations() - start_, "steps");
     bool ended = false;
@@ -288,34 +301,60 @@ void Run::write_trace() {
                   trainer_->take_trace());
 }
 
+// Megatron leaves these evaluations out, too.
+void Run::warn_of_missing_evaluations() const {
+  if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && data_.test.size > 0)) return;
+  const char* parts = data_.valid.size > 0  ? "test"
+                      : data_.test.size > 0 ? "validation"
+                                            : "validation and test";
+  if (config_.data.has_own_paths())
+    warn("no ", parts, " data are named: that evaluation is left out");
+  else
+    warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
+}
+
+// What the machines of all ranks are able to, taken from this one; only measured when it is asked for.
+double Run::machine_flops() const {
+  if (!config_.train.log_throughput || !leads()) return 0;
+  const Accelerator machine = measure_this_machine();
+  const bool half = config_.train.bf16 || config_.train.fp16;
+  return (half ? machine.half_flops : machine.float_flops) * world_.size() / ranks_here_;
+}
+
 void Run::step() {
   set_traced();
   const auto start = Clock::now();
+  const int64_t samples = config_.train.batch_at(state_.consumed_train);
   const Trainer::StepResult result =
       trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples),
                      [this] { return wants_to_stop(); });
   stop_agreed_ = result.stop;
   ++state_.iteration;
-  state_.consumed_train += global_batch();
+  consumed_before_ = state_.consumed_train;
+  state_.consumed_train += samples;
   if (result.skipped)
     ++state_.skipped;
   else
-    state_.schedule_samples += global_batch();
-  const StepFigures figures{.iteration = state_.iteration,
-                            .consumed_samples = state_.consumed_train,
-                            .loss = result.loss,
-                            .learning_rate = schedule_.at(state_.schedule_samples),
-                            .grad_norm = result.grad_norm,
-                            .loss_scale = result.loss_scale,
-                            .seconds = seconds_since(start),
-                            .tokens = global_batch() * config_.model.seq_length,
-                            .skipped = result.skipped};
+    state_.schedule_samples += samples;
+  const StepFigures figures{
+      .iteration = state_.iteration,
+      .consumed_samples = state_.consumed_train,
+      .loss = result.loss,
+      .learning_rate = schedule_.at(state_.schedule_samples),
+      .grad_norm = result.grad_norm,
+      .loss_scale = result.loss_scale,
+      .seconds = seconds_since(start),
+      .samples = samples,
+      .tokens = samples * config_.model.seq_length,
+      .flops = model_flops(config_.model, config_.model.padded_vocab(config_.parallel.tensor), samples),
+      .peak_memory = peak_memory(),
+      .skipped = result.skipped};
   last_loss_ = result.loss;
   if (!result.skipped) losses_.add_train(state_.iteration, result.loss);
   line_->add(figures);
   run_log_->step(figures);
   if (state_.iteration % config_.train.log_interval == 0) {
-    log(line_->text());
+    log(" [", time_now(), "]", line_->text());
     line_->clear();
     run_log_->flush();
   }
@@ -328,15 +367,15 @@ void Run::stop_when_lost(const Trainer::StepResult& result) {
     skips_in_a_row_ = 0;
     return;
   }
-  const int64_t first = state_.consumed_train - global_batch();
+  const int64_t first = consumed_before_;
+  if (skips_in_a_row_ == 0) first_lost_ = first;
   const std::string what = concat("loss ", result.loss, ", gradient norm ", result.grad_norm);
   warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
        state_.consumed_train - 1);
   if (++skips_in_a_row_ < kMostSkipsInARow) return;
   run_log_->end(state_.iteration, "not finite");
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMostSkipsInARow + 1, " to ", state_.iteration,
-       " were not finite (", what, "), samples ", state_.consumed_train - kMostSkipsInARow * global_batch(),
-       " to ", state_.consumed_train - 1,
+       " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
        " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
        saved_ >= 0 || !config_.checkpoint.save.empty()
            ? concat("the last checkpoint in ", quote(config_.checkpoint.save))

@@ -42,12 +42,11 @@ LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
 }
 
 LrSchedule make_lr_schedule(const TrainConfig& config) {
-  const int64_t decay_iters = config.decay_iters.value_or(config.iters.value_or(0));
   return {.max = config.lr,
           .min = config.min_lr,
           .decay = config.decay,
-          .warmup = config.warmup_steps() * config.global_batch,
-          .decay_end = decay_iters * config.global_batch};
+          .warmup = config.warmup_in_samples(),
+          .decay_end = config.decay_in_samples()};
 }
 
 }  // namespace megalith

@@ -23,8 +23,8 @@ struct LrSchedule {
   static LrSchedule from_json(const Json&, const std::string& where);  // kData
 };
 
-/// The schedule of a configuration that finish() has completed and validate() has passed: steps times the
-/// global batch.
+/// The schedule of a configuration that finish() has completed and validate() has passed, in samples: steps
+/// times the global batch, or what is given in samples.
 LrSchedule make_lr_schedule(const TrainConfig&);
 
 }  // namespace megalith

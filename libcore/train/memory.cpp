@@ -91,8 +91,9 @@ RunMemory run_memory(const RunShape& run, const Coord& at) {
   for (int chunk = 0; chunk < pipeline_chunks(run); ++chunk) add_chunk(memory, run, at, chunk);
   add_state(memory, run, at);
   const int64_t rows = batch_shape(run).rows() / (run.parallel.sequence ? run.parallel.tensor : 1);
-  memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline));
-  memory.executor.messages = tapes_in_flight(training_plan(run, 0));
+  const int microbatches = batch_shape(run).microbatches;  // fewer of them take no more
+  memory.executor.tapes = tapes_in_flight(training_plan(run, at.pipeline, microbatches));
+  memory.executor.messages = tapes_in_flight(training_plan(run, 0, microbatches));
   memory.executor.boundary = {rows, run.train.micro_batch, run.model.hidden};
   memory.executor.dtype = model_dtype(run.train);
   memory.links = Executor::link_bytes({.rank = at.pipeline, .ranks = run.parallel.pipeline}, memory.executor);

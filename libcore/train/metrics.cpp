@@ -26,6 +26,7 @@ void TrainLine::add(const StepFigures& step) {
   ++steps_;
   tokens_ += step.tokens;
   seconds_ += step.seconds;
+  flops_ += step.flops;
   if (!std::isfinite(step.loss)) ++nan_;
   if (step.skipped)
     ++skipped_;
@@ -35,23 +36,32 @@ void TrainLine::add(const StepFigures& step) {
 
 std::string TrainLine::text() const {
   const int64_t advanced = steps_ - skipped_;
+  const double rate = flops_ / seconds_;
+  const std::string throughput = about_.throughput ? concat(" | throughput per GPU (TFLOP/s/GPU): ",
+                                                            format_fixed(rate / 1e12 / about_.ranks, 1))
+                                                   : std::string();
   std::string line = concat(
-      " iteration ", padded(last_.iteration, 8), "/", padded(iterations_, 8),
+      " iteration ", padded(last_.iteration, 8), "/", padded(about_.iterations, 8),
       " | consumed samples: ", padded(last_.consumed_samples, 12),
       " | elapsed time per iteration (ms): ", format_fixed(seconds_ * 1e3 / static_cast<double>(steps_), 1),
-      " | learning rate: ", format_scientific(last_.learning_rate, 6),
-      " | global batch size: ", padded(global_batch_, 5), " |");
+      throughput, " | learning rate: ", format_scientific(last_.learning_rate, 6),
+      " | global batch size: ", padded(last_.samples, 5), " |");
   if (advanced > 0)
     line += concat(" lm loss: ", format_scientific(loss_sum_ / static_cast<double>(advanced), 6), " |");
+  const std::string share = about_.throughput && about_.machine_flops > 0
+                                ? concat(" MFU: ", format_fixed(100 * rate / about_.machine_flops, 1), "% |")
+                                : std::string();
   return line + concat(" loss scale: ", format_fixed(last_.loss_scale, 1),
                        " | grad norm: ", format_fixed(last_.grad_norm, 3),
                        " | number of skipped iterations: ", padded(skipped_, 3),
                        " | number of nan iterations: ", padded(nan_, 3),
-                       " | tokens/s: ", format_fixed(static_cast<double>(tokens_) / seconds_, 1), " |");
+                       " | tokens/s: ", format_fixed(static_cast<double>(tokens_) / seconds_, 1),
+                       " | TFLOP/s: ", format_fixed(rate / 1e12, 3), " |", share,
+                       " memory: ", format_bytes(static_cast<double>(last_.peak_memory)), " |");
 }
 
 void TrainLine::clear() {
-  *this = TrainLine(iterations_, global_batch_);
+  *this = TrainLine(about_);
 }
 
 double perplexity(double loss) {
@@ -74,7 +84,7 @@ void JsonLines::write(const Json& object) {
     fail(ErrorKind::kIo, path_, ": cannot write: ", std::strerror(errno));
 }
 
-RunLog::RunLog(const RunLogOptions& options) : global_batch_(options.global_batch) {
+RunLog::RunLog(const RunLogOptions& options) {
   if (!options.tensorboard.empty())
     events_ = std::make_unique<EventWriter>(options.tensorboard, options.start > 0 ? options.start + 1 : 0);
   if (!options.json.empty()) lines_ = std::make_unique<JsonLines>(options.json);
@@ -100,9 +110,10 @@ void RunLog::step(const StepFigures& step) {
     events_->scalar("learning-rate", step.iteration, step.learning_rate);
     events_->scalar("grad-norm", step.iteration, step.grad_norm);
     events_->scalar("loss-scale", step.iteration, step.loss_scale);
-    events_->scalar("batch-size", step.iteration, static_cast<double>(global_batch_));
+    events_->scalar("batch-size", step.iteration, static_cast<double>(step.samples));
     events_->scalar("iteration-time", step.iteration, step.seconds);
     events_->scalar("tokens-per-second", step.iteration, tokens_per_s);
+    events_->scalar("tflops", step.iteration, step.flops / step.seconds / 1e12);
   }
   write("train", {{"iteration", step.iteration},
                   {"consumed_samples", step.consumed_samples},
@@ -112,6 +123,9 @@ void RunLog::step(const StepFigures& step) {
                   {"loss_scale", step.loss_scale},
                   {"ms", step.seconds * 1e3},
                   {"tokens_per_s", tokens_per_s},
+                  {"tflops", step.flops / step.seconds / 1e12},
+                  {"memory_bytes", static_cast<int64_t>(step.peak_memory)},
+                  {"batch", step.samples},
                   {"skipped", step.skipped}});
 }
 

@@ -20,27 +20,36 @@ struct StepFigures {
   double grad_norm = 0;          // before clipping; of a skipped step NaN or infinite
   double loss_scale = 1;         // after this step
   double seconds = 0;
+  int64_t samples = 0;  // of this step
   int64_t tokens = 0;
-  bool skipped = false;  // no update: loss or gradient was not finite
+  double flops = 0;          // of the model, over all ranks (see model_flops)
+  uint64_t peak_memory = 0;  // bytes that this process has held at most
+  bool skipped = false;      // no update: loss or gradient was not finite
 };
 
 /// Megatron's line about the steps since the last line:
 ///  iteration       10/     100 | consumed samples:          160 | elapsed time per iteration (ms): 123.4 | …
 /// The loss is the mean over the steps that were not skipped (left out when there was none); grad norm and
-/// learning rate are the last step's. Ours alone: tokens/s at the end.
+/// learning rate are the last step's. Ours alone, at the end: tokens/s, TFLOP/s of all ranks, with
+/// --log-throughput the share of what the machine can do (MFU), and the process's memory.
 class TrainLine {
  public:
-  TrainLine(int64_t iterations, int64_t global_batch)
-      : iterations_(iterations), global_batch_(global_batch) {}
+  struct About {
+    int64_t iterations = 0;
+    int ranks = 1;
+    bool throughput = false;   // Megatron's "throughput per GPU", for each rank, and MFU
+    double machine_flops = 0;  // FLOP/s of the machines of all ranks; 0: not known, no MFU
+  };
+  explicit TrainLine(const About& about) : about_(about) {}
   void add(const StepFigures&);
   std::string text() const;
   void clear();
 
  private:
-  int64_t iterations_, global_batch_;
+  About about_;
   StepFigures last_;
   int64_t steps_ = 0, skipped_ = 0, nan_ = 0, tokens_ = 0;
-  double loss_sum_ = 0, seconds_ = 0;
+  double loss_sum_ = 0, seconds_ = 0, flops_ = 0;
 };
 
 /// Megatron's line about an evaluation; `where` is "iteration 100", "iteration 100 on validation set" or "…
@@ -66,7 +75,6 @@ struct RunLogOptions {
   std::string tensorboard = {};  // folder; empty: none
   std::string json = {};         // file; empty: none
   int64_t start = 0;             // iterations already done
-  int64_t global_batch = 0;
 };
 
 /// One call for each event of a run; writes it to the TensorBoard folder and the JSON lines, as far as they
@@ -74,7 +82,7 @@ struct RunLogOptions {
 ///
 /// JSON lines: {"type": "start", …} with whatever start() is given, then
 ///   {"type": "train", "iteration", "consumed_samples", "loss", "lr", "grad_norm", "loss_scale", "ms",
-///   "tokens_per_s", "skipped"},
+///   "tokens_per_s", "tflops", "memory_bytes", "batch", "skipped"},
 ///   {"type": "valid" | "test", "iteration", "loss", "ppl"}, {"type": "sample", "iteration", "prompt",
 ///   "text"},
 ///   {"type": "save", "iteration", "path"}, {"type": "end", "iteration", "reason"}.
@@ -96,7 +104,6 @@ class RunLog {
  private:
   void write(const char* type, Json::Object members);
 
-  int64_t global_batch_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<JsonLines> lines_;
 };

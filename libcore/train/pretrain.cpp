@@ -1,7 +1,9 @@
 #include "libcore/train/pretrain.h"
 
+#include <array>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -16,6 +18,7 @@
 #include "libcore/launch/rank_world.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/mock_data.h"
 
 namespace megalith {
 namespace {
@@ -73,29 +76,54 @@ DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_si
           .size = data->size()};
 }
 
+/// Samples to ask of train, valid and test.
+std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
+  const std::array<int64_t, 3> samples = requested_samples({.train_iters = *train.iters,
+                                                            .global_batch = train.global_batch,
+                                                            .train_samples = train.samples,
+                                                            .eval_interval = train.eval_interval,
+                                                            .eval_iters = train.eval_iters});
+  log(" > datasets target sizes (minimum size):");
+  log("    train:      ", samples[0]);
+  log("    validation: ", samples[1]);
+  log("    test:       ", samples[2]);
+  return samples;
+}
+
 /// Throws Stopped when a stop is asked for: tokens that nobody counted yet may be many.
-TrainingDatasets open_data(const PretrainConfig& config) {
-  log("> building train, validation, and test datasets for GPT ...");
-  const TrainConfig& train = config.train;
-  const OpenBlend blend = open_blend(config.data.data_path);
+OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config) {
+  OpenBlend blend = open_blend(data_path);
   for (const IndexedDataset& data : blend.datasets) {
     check_token_ids(data, config.model.vocab_size, config.data.cache);
     stop_if_asked();
   }
-  const auto [train_samples, valid_samples, test_samples] =
-      requested_samples({.train_iters = *train.iters,
-                         .global_batch = train.global_batch,
-                         .train_samples = train.samples,
-                         .eval_interval = train.eval_interval,
-                         .eval_iters = train.eval_iters});
-  log(" > datasets target sizes (minimum size):");
-  log("    train:      ", train_samples);
-  log("    validation: ", valid_samples);
-  log("    test:       ", test_samples);
-  TrainingDatasets data = build_datasets(blend, {.split = config.data.split,
-                                                 .seq_length = config.model.seq_length,
-                                                 .seed = static_cast<uint32_t>(train.seed),
-                                                 .samples = {train_samples, valid_samples, test_samples}});
+  return blend;
+}
+
+TrainingDatasets open_data(const PretrainConfig& config) {
+  log("> building train, validation, and test datasets for GPT ...");
+  const DatasetRequest request{.split = config.data.split,
+                               .seq_length = config.model.seq_length,
+                               .seed = static_cast<uint32_t>(config.train.seed)};
+  const auto asked = [&] {
+    DatasetRequest with_samples = request;
+    const std::array<int64_t, 3> samples = wanted_samples(config.train);
+    with_samples.samples = {samples[0], samples[1], samples[2]};
+    return with_samples;
+  };
+  TrainingDatasets data;
+  if (config.data.has_own_paths()) {
+    const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
+    std::array<std::optional<OpenBlend>, 3> blends;
+    for (size_t part = 0; part < paths.size(); ++part)
+      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config);
+    const DatasetRequest whole = asked();
+    for (size_t part = 0; part < paths.size(); ++part)
+      if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
+  } else {
+    const OpenBlend blend = open_checked(config.data.data_path, config);
+    data = build_datasets(blend, asked());
+  }
   log("> finished creating GPT datasets ...");
   return data;
 }
@@ -106,8 +134,14 @@ PretrainResult with_data(PretrainConfig config, const Run& run) {
   log_world(config.parallel);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
-  const TrainingDatasets data = open_data(config);
   const int64_t vocab = config.model.vocab_size;
+  if (config.data.mock) {
+    const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
+    return run(config,
+               mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train)),
+               tokenizer.get());
+  }
+  const TrainingDatasets data = open_data(config);
   return run(config,
              DataSets{.train = data_set_of(data[0], vocab),
                       .valid = data_set_of(data[1], vocab),
@@ -119,7 +153,7 @@ PretrainResult with_data(PretrainConfig config, const Run& run) {
 Json agreed_options(const PretrainConfig& config) {
   PretrainConfig shared = config;
   shared.train.threads = 0;
-  shared.train.tensorboard = shared.train.log_json = shared.train.report = "";
+  shared.train.tensorboard = shared.train.log_json = shared.train.report = shared.train.log_file = "";
   shared.data.cache = "";
   return to_json(shared);
 }

@@ -45,7 +45,10 @@ void check_run(const PretrainConfig& config, Problems& problems) {
   if (config.checkpoint.format == CheckpointFormat::kTorch && !config.checkpoint.save.empty())
     if (const std::string why = no_torch_checkpoint(config.model, config.parallel); !why.empty())
       problems.add("--ckpt-format torch: ", why);
-  if (config.data.data_path.empty()) problems.add("--data-path is missing");
+  if (config.data.data_path.empty() && !config.data.has_own_paths() && !config.data.mock)
+    problems.add("--data-path is missing");
+  if (config.train.eval_only && config.train.eval_iters == 0)
+    problems.add("--eval-only and --eval-iters 0 leave nothing to do; leave one of them out");
   const bool tokenizer = !config.tokenizer.type.empty();
   if (!tokenizer && config.model.vocab_size == 0)
     problems.add(
@@ -85,6 +88,7 @@ std::vector<Difference> sample_order_differences(const PretrainConfig& config, c
   PretrainConfig changed = config;  // theirs, but only in what orders samples
   changed.data.data_path = theirs.data.data_path;
   changed.data.split = theirs.data.split;
+  changed.data.train_path = theirs.data.train_path;
   changed.train.seed = theirs.train.seed;
   changed.model.seq_length = theirs.model.seq_length;
   return differences(changed, config);

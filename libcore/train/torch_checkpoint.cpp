@@ -17,7 +17,7 @@ MegatronLayout layout_of(const ParallelConfig& parallel) {
   return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
 }
 
-MegatronRun run_of(const TrainState& state, const Trainer& trainer, const CheckpointExtras& extras) {
+MegatronRun run_of(const TrainState& state, Trainer& trainer, const CheckpointExtras& extras) {
   const TrainConfig& train = trainer.shape().train;
   const int64_t batch = train.global_batch;
   MegatronRun run{.iteration = state.iteration, .options = extras.args.as_object()};

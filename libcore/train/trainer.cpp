@@ -1,6 +1,7 @@
 #include "libcore/train/trainer.h"
 
 #include <array>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/ops/backend.h"
@@ -21,7 +22,6 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       scratch_(make_arena(backend, "scratch", memory_.scratch)),
       batch_arena_(make_arena(backend, "batch", Batch::bytes(batch_shape(run)))),
       scalar_arena_(make_arena(backend, "scalars", memory_.scalars)),
-      training_plan_(training_plan(run, groups_.at.pipeline)),
       evaluation_plan_(evaluation_plan(run)) {
   stream_.set_spans(&spans_);
   const Sharding sharding = run.parallel.sharding;
@@ -75,6 +75,14 @@ void Trainer::sum_scalars() {
   groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);
 }
 
+// Made again only when a growing batch has grown.
+const std::vector<Step>& Trainer::plan_of_step() {
+  const auto microbatches = static_cast<int>(batch_->microbatches().size());
+  if (std::exchange(planned_, microbatches) != microbatches)
+    training_plan_ = training_plan(run_, groups_.at.pipeline, microbatches);
+  return training_plan_;
+}
+
 void Trainer::make_gradients(const SampleReader& read, int64_t consumed, double learning_rate) {
   {
     const StreamSpan span(stream_, "batch");
@@ -82,7 +90,7 @@ void Trainer::make_gradients(const SampleReader& read, int64_t consumed, double 
     begin_scalars(learning_rate);
     grads_->zero(stream_);
   }
-  executor_->run(layer_context(true), training_plan_, batch_->microbatches(), scalar(StepScalar::kLoss),
+  executor_->run(layer_context(true), plan_of_step(), batch_->microbatches(), scalar(StepScalar::kLoss),
                  grads_.get());
   const StreamSpan span(stream_, "wait for buckets");
   grads_->finish(stream_);

@@ -72,6 +72,7 @@ class Trainer {
   void update();
   void begin_scalars(double learning_rate);
   void sum_scalars();
+  const std::vector<Step>& plan_of_step();
 
   RunShape run_;
   LossScale loss_scale_;
@@ -93,6 +94,7 @@ class Trainer {
   View scalars_;  // [StepScalar::kCount] f64
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
+  int planned_ = 0;  // microbatches of training_plan_
   bool evaluated_ = false;
 };
 

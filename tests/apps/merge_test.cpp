@@ -29,8 +29,8 @@ class MergeApp : public testing::Test {
 // Megatron's own command; its merge_datasets.py wants a folder in --output-prefix, ours does not.
 TEST_F(MergeApp, JoinsAFolderBesideTheWorkingFolder) {
   const CommandResult result = merge("--input in --output-prefix merged");
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_EQ(result.err, "");  // the log is on stdout, as upstream's
   EXPECT_EQ(read_file(dir_ / "merged.bin"), read_file(golden("merged.bin")));
   EXPECT_EQ(read_file(dir_ / "merged.idx"), read_file(golden("merged.idx")));
 }
@@ -39,11 +39,11 @@ TEST_F(MergeApp, NamesADamagedSourceAndExits65) {
   fs::resize_file(dir_ / "in/mixed.idx", 100);
   const CommandResult result = merge("--input in --output-prefix merged");
   EXPECT_EQ(result.code, 65);
-  EXPECT_NE(result.err.find(
+  EXPECT_NE(result.all().find(
                 "merge: error: in/mixed.idx: 100 sequences declared but lengths end after 16 (file is 100 "
                 "bytes); it was probably cut"),
             std::string::npos)
-      << result.err;
+      << result.all();
   for (const auto& entry : fs::directory_iterator(dir_.path())) EXPECT_EQ(entry.path().filename(), "in");
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
 
@@ -57,12 +58,12 @@ class PreprocessInterrupted : public testing::Test {
 TEST_F(PreprocessInterrupted, GoesOnToTheSameBytesAfterSignals) {
   for (const char* signal : {"TERM", "INT", "KILL"}) {
     const CommandResult stopped = run(during("--workers 2 --resume", concat("kill -", signal, " $pid")));
-    EXPECT_EQ(stopped.code, signal == std::string("KILL") ? 128 + 9 : 75) << stopped.err;
+    EXPECT_EQ(stopped.code, signal == std::string("KILL") ? 128 + 9 : 75) << stopped.all();
     EXPECT_FALSE(file_exists(dir_ / "out_text_document.idx"));
   }
   const CommandResult whole = run("(preprocess --output-prefix out --workers 2 --resume)");
   EXPECT_EQ(whole.code, 0);
-  EXPECT_NE(whole.err.find("Going on behind "), std::string::npos) << whole.err;
+  EXPECT_NE(whole.all().find("Going on behind "), std::string::npos) << whole.all();
   expect_whole();
 }
 
@@ -72,8 +73,8 @@ TEST_F(PreprocessInterrupted, LeavesNothingAfterASignalWithoutResume) {
       run("mv in.jsonl lines; mkfifo in.jsonl; exec 9<>in.jsonl; head -n 100 lines >&9\n"
           "(preprocess --output-prefix out --workers 1) & pid=$!\n"
           "until ls -A | grep -q out || ! kill -0 $pid; do sleep 0.005; done; kill -TERM $pid; wait $pid");
-  EXPECT_EQ(stopped.code, 128 + 15) << stopped.err;
-  EXPECT_NE(stopped.err.find("nothing was written"), std::string::npos) << stopped.err;
+  EXPECT_EQ(stopped.code, 128 + 15) << stopped.all();
+  EXPECT_NE(stopped.all().find("nothing was written"), std::string::npos) << stopped.all();
   for (const auto& entry : fs::directory_iterator(dir_.path()))
     EXPECT_FALSE(entry.path().filename().string().starts_with("out")) << entry.path();
 }
@@ -83,7 +84,7 @@ TEST_F(PreprocessInterrupted, GoesOnAfterAFullDisk) {
   const CommandResult full =
       run("trap '' XFSZ; ulimit -f 1000; (preprocess --output-prefix out --workers 2 --resume)");
   EXPECT_EQ(full.code, 74);
-  EXPECT_NE(full.err.find("File too large"), std::string::npos) << full.err;
+  EXPECT_NE(full.all().find("File too large"), std::string::npos) << full.all();
   EXPECT_FALSE(file_exists(dir_ / "out_text_document.idx"));
   EXPECT_EQ(run("(preprocess --output-prefix out --workers 2 --resume)").code, 0);
   expect_whole();
@@ -98,14 +99,19 @@ TEST_F(PreprocessInterrupted, LeavesNothingOnAFullDiskWithoutResume) {
 // The first process sleeps while the second one tries.
 TEST_F(PreprocessInterrupted, RefusesASecondProcessWithTheSameOutput) {
   const std::string second =
-      "kill -STOP $pid; (preprocess --output-prefix out --resume); echo $?; (preprocess --output-prefix "
+      "kill -STOP $pid; (preprocess --output-prefix out --resume); echo =$?; (preprocess --output-prefix "
       "out); "
-      "echo $?; (preprocess --output-prefix other); echo $?; kill -CONT $pid";
+      "echo =$?; (preprocess --output-prefix other); echo =$?; kill -CONT $pid";
   const CommandResult both = run(during("--workers 2 --resume", second));
-  EXPECT_EQ(both.code, 0) << both.err;
-  EXPECT_EQ(both.out, "75\n75\n0\n") << both.err;
-  EXPECT_NE(both.err.find("out.resume.json: another process is writing it"), std::string::npos) << both.err;
-  EXPECT_NE(both.err.find("out_text_document: another process is writing it"), std::string::npos) << both.err;
+  EXPECT_EQ(both.code, 0) << both.all();
+  std::string codes;
+  for (const std::string& line : split(both.out, '\n'))
+    if (line.starts_with("=")) codes += line;
+  EXPECT_EQ(codes, "=75=75=0") << both.all();
+  EXPECT_NE(both.all().find("out.resume.json: another process is writing it"), std::string::npos)
+      << both.all();
+  EXPECT_NE(both.all().find("out_text_document: another process is writing it"), std::string::npos)
+      << both.all();
   for (const char* dataset : {"text", "title"})
     for (const char* end : {".bin", ".idx", ".json"})
       EXPECT_TRUE(fs::remove(dir_ / concat("other_", dataset, "_document", end)));

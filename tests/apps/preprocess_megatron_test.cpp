@@ -36,7 +36,7 @@ class MegatronPreprocess : public testing::Test {
         concat("cd ", dir_.path().string(), " && NLTK_DATA=", test_data("text/goldens/punkt"), " ",
                app("preprocess"), " --tokenizer-type HuggingFaceTokenizer --tokenizer-model ",
                test_data("text/goldens/trained"), " --output-prefix ", name, " ", options));
-    ASSERT_EQ(run.code, 0) << run.err;
+    ASSERT_EQ(run.code, 0) << run.all();
     std::vector<std::string> expected = {"a.jsonl", "b.jsonl"};
     for (const std::string& dataset : datasets) {
       const std::string prefix = name + "_" + dataset;

@@ -67,8 +67,8 @@ bash -c "megalith-preprocess --input {} \
 --merge-file merges.txt \
 --append-eod \
 --workers 1 --chunk-size 1024")");
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.code, 0) << result.all();
+  EXPECT_EQ(result.err, "");  // the log is on stdout, as upstream's
   for (const char* name : {"AA/wiki_00", "AA/wiki_01", "AB/wiki_02"})
     expect_golden(name, concat("datasets/text/", name, "_text_document"));
 }
@@ -83,8 +83,8 @@ TEST_F(PreprocessApp, PrintsMegatronsLines) {
         " > padded vocab (size: 420) with 92 dummy tokens (new size: 512)\n", "Vocab size: 420\n",
         "Output prefix: out\n", "Time to startup: ", "Processed 20 documents (", "Processed 40 documents (",
         "Done! Now finalizing.\n"}) {
-    const size_t found = result.err.find(line, at);
-    ASSERT_NE(found, std::string::npos) << line << "is not in its place in\n" << result.err;
+    const size_t found = result.all().find(line, at);
+    ASSERT_NE(found, std::string::npos) << line << "is not in its place in\n" << result.all();
     at = found;
   }
 }
@@ -97,10 +97,10 @@ TEST_F(PreprocessApp, TakesTheOtherTutorialsSpelling) {
           "--dataset-impl mmap "
           "--tokenizer-type GPT2BPETokenizer --merge-file merges.txt --json-keys content --workers 32 "
           "--chunk-size 25 --append-eod");
-  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.code, 0) << result.all();
   EXPECT_TRUE(file_exists(dir_ / "codeparrot_content_document.idx"));
-  EXPECT_NE(result.err.find("(368 MiB, twice the longest line)"), std::string::npos)  // 128 + 8 * (32 - 2)
-      << result.err;
+  EXPECT_NE(result.all().find("(368 MiB, twice the longest line)"), std::string::npos)  // 128 + 8 * (32 - 2)
+      << result.all();
 }
 
 // The hash tells merge and pretrain whether datasets belong together: it knows the tokenizer's contents, not
@@ -140,8 +140,8 @@ TEST_F(PreprocessApp, StopsAtOnceWhileStdinStaysOpen) {
       run("mkfifo pipe; (echo bad; exec sleep 30) > pipe & megalith-preprocess --input - --output-prefix out "
           "--workers 2 --chunk-size 1 " +
           kTokenizer + " < pipe; code=$?; kill $!; exit $code");
-  EXPECT_EQ(result.code, 65) << result.err;
-  EXPECT_NE(result.err.find("stdin:1:1: malformed JSON"), std::string::npos) << result.err;
+  EXPECT_EQ(result.code, 65) << result.all();
+  EXPECT_NE(result.all().find("stdin:1:1: malformed JSON"), std::string::npos) << result.all();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
@@ -168,8 +168,8 @@ TEST_F(PreprocessApp, RefusesEachKindOfBadLineQuicklyWithoutOutput) {
     const CommandResult result = preprocess("--input bad.json --output-prefix bad --workers 2");
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
     EXPECT_EQ(result.code, 65);
-    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("--on-error skip"), std::string::npos);
+    EXPECT_NE(result.all().find(message), std::string::npos) << result.all();
+    EXPECT_NE(result.all().find("--on-error skip"), std::string::npos);
     EXPECT_EQ(files(), (std::vector<std::string>{"bad.json", "merges.txt", "text", "vocab.json"}));
   }
 }
@@ -182,7 +182,7 @@ TEST_F(PreprocessApp, NamesWrongUseWithItsExitCode) {
   const CommandResult packed =
       run("printf 'BZh91AY' > x.bz2; megalith-preprocess --input x.bz2 --output-prefix out " + kTokenizer);
   EXPECT_EQ(packed.code, 65);
-  EXPECT_NE(packed.err.find("x.bz2: the bzip2 data end too early"), std::string::npos) << packed.err;
+  EXPECT_NE(packed.all().find("x.bz2: the bzip2 data end too early"), std::string::npos) << packed.all();
   EXPECT_EQ(files(), (std::vector<std::string>{"merges.txt", "text", "vocab.json", "x.bz2"}));
 }
 
@@ -213,10 +213,10 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWhereATextIsOnePretoken) {
       for (const std::string& tokenizer : {kTokenizer, llama}) {
         const CommandResult result =
             run("megalith-preprocess --input giant.json --output-prefix giant --workers 2 " + tokenizer);
-        ASSERT_EQ(result.code, 0) << result.err;
-        const auto [used, limit] = memory_of(result.err);
-        EXPECT_GT(used, 0) << result.err;
-        EXPECT_LT(used, limit) << mebibytes << " MiB of " << letter << '\n' << result.err;
+        ASSERT_EQ(result.code, 0) << result.all();
+        const auto [used, limit] = memory_of(result.all());
+        EXPECT_GT(used, 0) << result.all();
+        EXPECT_LT(used, limit) << mebibytes << " MiB of " << letter << '\n' << result.all();
       }
     }
 }
@@ -237,12 +237,12 @@ TEST_F(PreprocessApp, KeepsItsMemoryLimitWithManyKeys) {
   write_file(dir_ / "keys.json", lines);
   const CommandResult result = run("megalith-preprocess --input keys.json --output-prefix keys --json-keys" +
                                    keys + " --workers 2 " + kTokenizer);
-  ASSERT_EQ(result.code, 0) << result.err;
-  const auto [used, limit] = memory_of(result.err);
+  ASSERT_EQ(result.code, 0) << result.all();
+  const auto [used, limit] = memory_of(result.all());
   EXPECT_NEAR(limit, (128 + 4 * (kKeys - 1)) * 0x1p20 + 2.0 * static_cast<double>(line.size() + 1),
               0x1p20 / 100)  // as it is printed
-      << result.err;
-  EXPECT_LT(used, limit) << result.err;
+      << result.all();
+  EXPECT_LT(used, limit) << result.all();
 }
 
 }  // namespace

@@ -33,23 +33,23 @@ class PretrainThreads : public PretrainApp {
 TEST_F(PretrainThreads, TrainAsOneDoes) {
   ASSERT_EQ(train("--log-json one.jsonl").code, 0);
   const CommandResult two = train("--nproc 2 --log-json two.jsonl");
-  ASSERT_EQ(two.code, 0) << two.err;
-  EXPECT_NE(two.err.find("using world size: 2, data-parallel size: 2, context-parallel size: 1, "
-                         "tensor-model-parallel size: 1, pipeline-model-parallel size: 1"),
+  ASSERT_EQ(two.code, 0) << two.all();
+  EXPECT_NE(two.all().find("using world size: 2, data-parallel size: 2, context-parallel size: 1, "
+                           "tensor-model-parallel size: 1, pipeline-model-parallel size: 1"),
             std::string::npos)
-      << two.err;
+      << two.all();
   const CommandResult eight = train(
       "--nproc 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sequence-parallel "
       "--use-distributed-optimizer --micro-batch-size 1 --log-json eight.jsonl");
-  ASSERT_EQ(eight.code, 0) << eight.err;
-  EXPECT_NE(eight.err.find("(tensor, pipeline) model parallel rank (1, 1): "), std::string::npos);
-  EXPECT_NE(eight.err.find("; all 8 ranks: "), std::string::npos);
+  ASSERT_EQ(eight.code, 0) << eight.all();
+  EXPECT_NE(eight.all().find("(tensor, pipeline) model parallel rank (1, 1): "), std::string::npos);
+  EXPECT_NE(eight.all().find("; all 8 ranks: "), std::string::npos);
   expect_near(losses("two.jsonl"), losses("one.jsonl"));
   expect_near(losses("eight.jsonl"), losses("one.jsonl"));
   // One rank speaks for all.
   size_t count = 0;
-  for (size_t at = 0; (at = eight.err.find(" iteration        5/", at)) != std::string::npos; ++at) ++count;
-  EXPECT_EQ(count, 1U) << eight.err;
+  for (size_t at = 0; (at = eight.all().find(" iteration        5/", at)) != std::string::npos; ++at) ++count;
+  EXPECT_EQ(count, 1U) << eight.all();
 }
 
 TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {
@@ -60,11 +60,11 @@ TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {
       run_command("cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
                   " & pid=$!; until grep -q train s.jsonl 2>/dev/null; do sleep 0.05; done; " +
                   "kill -TERM $pid; wait $pid)");
-  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  EXPECT_EQ(stopped.code, 75) << stopped.all();
   const int64_t done = *parse_int(trim(file("s/latest_checkpointed_iteration.txt")));
   EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done);
   const CommandResult resumed = train(options + " --exit-interval " + std::to_string(done + 1));
-  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(resumed.code, 0) << resumed.all();
   EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done + 1);
 }
 
@@ -73,7 +73,7 @@ TEST_F(PretrainThreads, AreRefusedWithEveryComplaintAtOnce) {
       train("--nproc 6 --tensor-model-parallel-size 3 --pipeline-model-parallel-size 4");
   EXPECT_EQ(result.code, 64);
   for (const char* part : {"--num-attention-heads 2", "--num-layers 2", "12 does not divide the 6 ranks"})
-    EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+    EXPECT_NE(result.all().find(part), std::string::npos) << part << "\n" << result.all();
 }
 
 TEST_F(PretrainThreads, GoOnFromACopiedFolderAndAnEarlierTracker) {
@@ -88,7 +88,7 @@ TEST_F(PretrainThreads, GoOnFromACopiedFolderAndAnEarlierTracker) {
 
   std::ofstream(dir_ / "s/latest_checkpointed_iteration.txt") << "10";
   const CommandResult back = train("--nproc 2 --load s --save s --save-interval 5 --log-json back.jsonl");
-  ASSERT_EQ(back.code, 0) << back.err;
+  ASSERT_EQ(back.code, 0) << back.all();
   EXPECT_EQ(losses("back.jsonl"), copy);
   EXPECT_EQ(file("s/latest_checkpointed_iteration.txt"), "20");
 }

@@ -335,6 +335,14 @@ TEST(PretrainConfig, ChecksTheBatchAndTheSchedule) {
             "--lr-warmup-iters 5 and --lr-warmup-fraction 0.1 contradict each other; give one of them");
   EXPECT_EQ(complaint(small() + "--fp16 --bf16"),
             "--fp16 and --bf16 contradict each other; give one of them");
+  EXPECT_EQ(complaint(small() + "--lr-warmup-samples 8"),
+            "--lr-warmup-samples does not go with --train-iters; give --lr-warmup-iters: a run is counted in "
+            "steps or in samples");
+  EXPECT_EQ(complaint(small() + "--mock-data --train-data-path a"),
+            "--data-path, --train-data-path (with --valid-data-path and --test-data-path) and --mock-data "
+            "contradict each other; give one of them");
+  EXPECT_EQ(complaint(small() + "--valid-data-path a"),
+            "--valid-data-path and --test-data-path need --train-data-path");
   EXPECT_EQ(complaint(small() + "--loss-scale 128"),
             "--loss-scale 128 needs --fp16 or --bf16: fp32 is trained without one");
   EXPECT_EQ(complaint(small() + "--bf16 --initial-loss-scale 1024"),

@@ -35,6 +35,8 @@ std::vector<std::string> doc_commands(std::string_view page);
 struct CommandResult {
   int code = 0;
   std::string out, err;
+  /// Both: of programs whose log goes to stdout and whose warnings and errors go to stderr.
+  std::string all() const { return out + err; }
 };
 CommandResult run_command(const std::string& command);
 /// Path of a built binary: app("preprocess") is .../bin/megalith-preprocess.

@@ -45,6 +45,29 @@ struct Loaded {
   Batch batch;
 };
 
+// Steps of 4, then 8 samples: 1, then 2 microbatches of each of 2 ranks.
+TEST(Batch, GrowsWithItsRamp) {
+  const BatchShape shape{.seq_length = 3,
+                         .micro_batch = 2,
+                         .microbatches = 2,
+                         .data_rank = 1,
+                         .data_size = 2,
+                         .ramp = BatchRamp{.start = 4, .increment = 4, .samples = 8}};
+  Loaded loaded(shape);
+  int64_t consumed = 0;
+  for (const size_t count : {1U, 1U, 2U, 2U}) {
+    loaded.batch.load(loaded.stream, numbers(), consumed);
+    const auto microbatches = loaded.batch.microbatches();
+    ASSERT_EQ(microbatches.size(), count) << consumed;
+    EXPECT_EQ(host<int64_t>(loaded.stream, microbatches[0].samples),
+              (std::vector<int64_t>{consumed + 2, consumed + 3}));
+    EXPECT_FLOAT_EQ(microbatches[0].grad_scale, 1.0f / static_cast<float>(count * 2 * 6));
+    consumed += static_cast<int64_t>(count) * 4;
+  }
+  loaded.batch.load_now(loaded.stream, numbers(), 0);  // evaluations are whole
+  EXPECT_EQ(loaded.batch.microbatches().size(), 2U);
+}
+
 TEST(Batch, PutsSamplesInColumns) {
   Loaded loaded({.seq_length = 3, .micro_batch = 2, .microbatches = 2});
   loaded.batch.load(loaded.stream, numbers(), 10);

@@ -203,6 +203,65 @@ TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   EXPECT_TRUE(logged("warning: iteration 3 is skipped"));
 }
 
+// Megatron's own count for a ramp from 4 by 4 to 12 in 40 samples, of 100: five steps of 4, three of 8, four
+// of 12 (update_train_iters, run in Python).
+TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
+  for (const char* name : {"whole", "parts"}) {
+    PretrainConfig c = config(name);
+    c.train.global_batch = 12;
+    c.train.iters.reset();
+    c.train.decay_iters.reset();
+    c.train.samples = 100;
+    c.train.rampup = {"4", "4", "40"};
+    c.train.warmup_iters = 0;
+    c.train.warmup_samples = 8;
+    c.finish();
+    ASSERT_EQ(c.train.iters, 12);
+    Problems problems;
+    c.validate(problems);
+    problems.throw_if_any();
+    if (std::string(name) == "parts") {
+      c.train.exit_interval = 7;
+      train(c, tiny_data(), nullptr);
+      c.train.exit_interval.reset();
+    }
+    EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 12);
+  }
+  expect_same_checkpoint("whole", "parts", 12);
+  expect_same_figures("whole", "parts");
+  std::vector<int64_t> batches;
+  for (const Json& step : figures("whole", "train")) batches.push_back(step["batch"].as_int());
+  EXPECT_EQ(batches, (std::vector<int64_t>{4, 4, 4, 4, 4, 8, 8, 8, 12, 12, 12, 12}));
+  EXPECT_EQ(figures("whole", "train").back()["consumed_samples"].as_int(), 92);
+}
+
+TEST_F(Loop, EvaluatesAloneWhenToldTo) {
+  PretrainConfig c = config("run");
+  train(c, tiny_data(), nullptr);
+  const auto before = figures("run", "test").back()["loss"].dump();
+  c.train.eval_only = true;
+  c.train.lr = 0.5;  // not looked at
+  c.checkpoint.save.clear();
+  log_.clear();
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+  EXPECT_TRUE(logged(" validation loss at iteration 20 on validation set"));
+  EXPECT_FALSE(logged(" iteration       20/"));
+  EXPECT_EQ(figures("run", "train").size(), 20U);
+  EXPECT_EQ(figures("run", "test").back()["loss"].dump(), before);
+}
+
+TEST_F(Loop, LeavesOutAnEvaluationWithoutDataWithOneWarning) {
+  DataSets data = tiny_data();
+  data.valid = {};
+  train(config("run"), data, nullptr);
+  int warnings = 0;
+  for (const std::string& line : log_) warnings += line.starts_with("warning: ");
+  EXPECT_EQ(warnings, 1);
+  EXPECT_TRUE(logged("leaves no validation data: that evaluation is left out"));
+  EXPECT_EQ(figures("run", "valid").size(), 0U);
+  EXPECT_EQ(figures("run", "test").size(), 1U);
+}
+
 TEST_F(Loop, TakesAFixedLossScaleAndAnotherPrecisionsCheckpoint) {
   PretrainConfig c = config("run");
   c.train.bf16 = true;

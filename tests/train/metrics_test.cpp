@@ -27,12 +27,15 @@ StepFigures step(int64_t iteration, double loss) {
           .learning_rate = 1e-4,
           .grad_norm = 1.23449,
           .seconds = 0.125,
-          .tokens = 4096};
+          .samples = 16,
+          .tokens = 4096,
+          .flops = 1e12,
+          .peak_memory = 3 << 20};
 }
 
 // The format strings of Megatron-LM's training_log: {:8d}, {:12d}, {:.1f}, {:.6E}, {:5d}, {:.3f}, {:3d}.
 TEST(TrainLine, IsMegatronsLine) {
-  TrainLine line(100, 16);
+  TrainLine line({.iterations = 100});
   line.add(step(9, 6.0));
   line.add(step(10, 6.25));
   EXPECT_EQ(
@@ -41,11 +44,21 @@ TEST(TrainLine, IsMegatronsLine) {
       "125.0 |"
       " learning rate: 1.000000E-04 | global batch size:    16 | lm loss: 6.125000E+00 | loss scale: 1.0 |"
       " grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 | tokens/s: "
-      "32768.0 |");
+      "32768.0 | TFLOP/s: 8.000 | memory: 3.00 MiB |");
+}
+
+// training_log: ' throughput per GPU (TFLOP/s/GPU): {:.1f} |' behind the elapsed time.
+TEST(TrainLine, TellsThroughputOnRequest) {
+  TrainLine line({.iterations = 100, .ranks = 4, .throughput = true, .machine_flops = 16e12});
+  line.add(step(9, 6.0));
+  EXPECT_NE(line.text().find(" (ms): 125.0 | throughput per GPU (TFLOP/s/GPU): 2.0 | learning rate: "),
+            std::string::npos)
+      << line.text();
+  EXPECT_NE(line.text().find(" | TFLOP/s: 8.000 | MFU: 50.0% | memory: "), std::string::npos) << line.text();
 }
 
 TEST(TrainLine, LeavesSkippedStepsOutOfTheMean) {
-  TrainLine line(100, 16);
+  TrainLine line({.iterations = 100});
   StepFigures bad = step(11, kNan);
   bad.skipped = true;
   line.add(step(10, 6.0));
@@ -67,7 +80,7 @@ TEST(TrainLine, LeavesSkippedStepsOutOfTheMean) {
 }
 
 TEST(TrainLine, KeepsNumbersThatOutgrowTheirColumn) {
-  TrainLine line(1234567890, 100000);
+  TrainLine line({.iterations = 1234567890});
   StepFigures far = step(123456789, 1.0);
   far.consumed_samples = 12345678900000;
   line.add(far);
@@ -93,7 +106,7 @@ TEST(RunLog, WritesOneObjectALine) {
   const TempDir folder;
   const std::string path = folder / "run.jsonl";
   {
-    RunLog log({.json = path, .global_batch = 16});
+    RunLog log({.json = path});
     log.start({{"iteration", 0}, {"resumed", false}});
     log.step(step(1, 6.0));
     StepFigures bad = step(2, kNan);

@@ -234,7 +234,7 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
       tokenizer.reset();
     });
   } catch (const PreprocessStopped&) {
-    log("stopped by ", signal.name(),
+    tell("stopped by ", signal.name(),
         config.resume ? "; run the same command to go on"
                       : "; nothing was written (with --resume it would go on)");
     return config.resume ? exit_code(ErrorKind::kComm) : 128 + signal.number();

@@ -16,13 +16,18 @@ struct SplitPart {
   const OpenBlend& open;
   const DatasetRequest& request;
   size_t split;
+  bool whole = false;  // the data are this part's alone
 
   std::optional<int64_t> samples() const { return request.samples[split]; }
+  SequenceRange range(size_t dataset) const {
+    const int64_t sequences = open.datasets[dataset].sequences();
+    return whole ? SequenceRange{0, sequences} : *split_sequences(request.split, sequences)[split];
+  }
 
   GptDataset build(size_t dataset, std::optional<int64_t> samples) const {
     const IndexedDataset& data = open.datasets[dataset];
     return GptDataset(data,
-                      GptSpec{.range = *split_sequences(request.split, data.sequences())[split],
+                      GptSpec{.range = range(dataset),
                               .samples = samples,
                               .seq_length = request.seq_length,
                               .seed = request.seed,
@@ -108,11 +113,38 @@ void TrainingDataset::get(int64_t sample, const SampleView& out) const {
   std::visit([&](const auto& d) { d.get(sample, out); }, source_);
 }
 
+TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part) {
+  return build_part({open, request, part, true});
+}
+
+namespace {
+/// A blend without the datasets of which a part of --split has no document.
+OpenBlend with_documents(const SplitPart& part) {
+  OpenBlend kept;
+  for (size_t i = 0; i < part.open.datasets.size(); ++i) {
+    const SequenceRange range = part.range(i);
+    if (range.begin == range.end) continue;
+    kept.datasets.push_back(part.open.datasets[i]);
+    kept.blend.prefixes.push_back(part.open.blend.prefixes[i]);
+    if (!part.open.blend.weights.empty()) kept.blend.weights.push_back(part.open.blend.weights[i]);
+  }
+  return kept;
+}
+
+/// Training without a document is an error, an evaluation without one is none (Megatron: None).
+std::optional<TrainingDataset> build_split(const SplitPart& part) {
+  if (part.split == 0) return build_part(part);
+  const OpenBlend kept = with_documents(part);
+  if (kept.datasets.empty()) return std::nullopt;
+  return build_part({kept, part.request, part.split});
+}
+}  // namespace
+
 TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& request) {
   const auto ranges = split_sequences(request.split, 0);
   TrainingDatasets datasets;
   for (size_t i = 0; i < datasets.size(); ++i)
-    if (ranges[i]) datasets[i] = build_part({open, request, i});
+    if (ranges[i]) datasets[i] = build_split({open, request, i});
   return datasets;
 }
 

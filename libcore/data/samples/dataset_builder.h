@@ -48,12 +48,14 @@ class TrainingDataset {
   Source source_;
 };
 
-/// Train, valid and test; absent where --split gives no share.
+/// Train, valid and test; absent where --split gives no share, or (but for train) no document.
 using TrainingDatasets = std::array<std::optional<TrainingDataset>, 3>;
 
 /// As Megatron's BlendedMegatronDatasetBuilder. One prefix without weight: that dataset. Weights: each
 /// dataset is built half a percent larger than its share, the blend may be a few samples larger than asked.
 /// Several prefixes without weights: one epoch of each, in proportion to their samples. kUsage, kData.
 TrainingDatasets build_datasets(const OpenBlend& open, const DatasetRequest& request);
+/// The same of one part that has a data path of its own, all of it (Megatron's --train-data-path and so on).
+TrainingDataset build_whole(const OpenBlend& open, const DatasetRequest& request, size_t part);
 
 }  // namespace megalith
