@@ -1,14 +1,22 @@
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/app.h"
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/standard_streams.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
+#include "libcore/plan/machine.h"
+#include "libcore/plan/run_plan.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/start_point.h"
@@ -48,36 +56,91 @@ int exit_code_of(const PretrainResult& result, bool saves) {
   return kTryAgain;
 }
 
+/// Plans where --max-global-batch-size asks for it: what the command line leaves open follows from the plan.
+class Planner {
+ public:
+  Planner(Options& options, PretrainConfig& config, std::vector<std::string> words)
+      : options_(options), config_(config), words_(std::move(words)) {}
+
+  PlanTarget& target() { return target_; }
+  bool wanted() const { return target_.max_global_batch > 0; }
+  /// Without a launcher --world-size tells of ranks that are somewhere else: then it is a question only.
+  bool only_asks(const LaunchPlan& plan) const {
+    return wanted() && plan.world() == 0 && config_.parallel.nproc == 0 && options_.given("world-size");
+  }
+  int answer() const {
+    const PlanAnswer plans = plan_alone(words_);
+    write_stdout(plans.text);
+    return plans.found ? 0 : exit_code(ErrorKind::kUsage);
+  }
+  /// Settle (train/pretrain.h) of a run of so many ranks, so many of them on this machine.
+  PretrainConfig settle(Communicator* world, const RunRanks& ranks) {
+    Json decided;
+    if (!world || world->rank() == 0) {
+      const RunPlan plan = plan_run(words_, ranks);
+      for (const std::string& line : plan.why) log(line);
+      decided = plan.options;
+    }
+    if (world) decided = Json::parse(world->exchange(decided.dump())[0], "the plan of rank 0");
+    std::erase_if(decided.as_object(),
+                  [&](const auto& member) { return options_.given(option_key(member.first)); });
+    options_.adopt(decided, "plan", {"Parallelism", "Training"});
+    options_.check();
+    return config_;
+  }
+
+ private:
+  Options& options_;
+  PretrainConfig& config_;
+  std::vector<std::string> words_;
+  PlanTarget target_;
+};
+
 int run_training(int argc, char** argv) {
   const StopSignal stop;
   PretrainConfig config;
   LaunchConfig launch;
   Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
   config.add_to(options);
-  options.add("Processes", launch);
+  Planner planner(options, config, {argv + (argc > 0 ? 1 : 0), argv + argc});
+  options.add("Processes", launch).add("Planning", planner.target());
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
           "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
-  set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
   if (!read_options(options, argc, argv)) return 0;
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
       options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
   const LaunchPlan plan =
       plan_launch(launch, config.parallel.nproc, [](const char* name) { return std::getenv(name); });
+  if (planner.only_asks(plan)) return planner.answer();
+  set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
+  const int threads = config.parallel.nproc == ParallelConfig::kAutoRanks
+                          ? usable_cpus()
+                          : std::max(1, config.parallel.nproc);
   config.parallel.processes = plan.world();
   if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
-  options.check();
+  if (!planner.wanted()) options.check();
   if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc}, stop);
   const int rank = plan.rank ? plan.rank->rank : 0;
   if (launch.log_dir) keep_log(*launch.log_dir, rank);
   if (!config.train.log_file.empty() && rank == 0) add_log_file({.path = config.train.log_file});
   if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
+  if (config.train.log_throughput && rank == 0) {
+    const Accelerator machine = measure_this_machine();
+    const bool half = config.train.bf16 || config.train.fp16;
+    config.train.machine_flops = half ? machine.half_flops : machine.float_flops;
+  }
   const bool saves = !config.checkpoint.save.empty();
-  if (!plan.rank) return exit_code_of(pretrain(std::move(config), stop), saves);
-  const LaunchedRank launched{.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
-  return exit_code_of(pretrain(std::move(config), stop, launched), saves);
+  const RunRanks ranks = plan.rank
+                             ? RunRanks{plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)}
+                             : RunRanks{threads, threads};
+  const Settle settle =
+      planner.wanted() ? [&](Communicator* world) { return planner.settle(world, ranks); } : Settle();
+  std::optional<LaunchedRank> launched;
+  if (plan.rank) launched = {.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
+  return exit_code_of(pretrain(config, stop, launched, settle), saves);
 }
 
 }  // namespace

@@ -4,6 +4,12 @@
 
 namespace megalith {
 
+/// Scripts that keep their options in an array give --split with its quotes; Megatron looks for numbers
+/// alone.
+void DataConfig::finish() {
+  std::erase_if(split, [](char c) { return c == '\'' || c == '"'; });
+}
+
 void DataConfig::validate(Problems& problems) const {
   const std::vector<std::string> parts = megalith::split(split, ',');
   double sum = 0;

@@ -38,6 +38,7 @@ struct DataConfig {
       unlisted());
     v("eod-mask-loss", eod_mask_loss, "Refused: every token counts in the loss.", unlisted());
   }
+  void finish();
   void validate(Problems&) const;
   /// Whether train, valid and test have data paths of their own.
   bool has_own_paths() const { return !train_path.empty() || !valid_path.empty() || !test_path.empty(); }

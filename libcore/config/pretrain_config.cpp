@@ -35,6 +35,7 @@ void PretrainConfig::finish() {
   model.finish();
   parallel.finish();
   tokenizer.finish();
+  data.finish();
   train.finish(parallel);
 }
 

@@ -98,7 +98,6 @@ void validate_length(const TrainConfig& t, Problems& problems) {
   refuse(t.samples && t.warmup_iters > 0, "--lr-warmup-iters", "--train-samples; give --lr-warmup-samples");
   refuse(!t.samples && t.decay_samples, "--lr-decay-samples", "--train-iters; give --lr-decay-iters");
   refuse(!t.samples && t.warmup_samples > 0, "--lr-warmup-samples", "--train-iters; give --lr-warmup-iters");
-  refuse(!t.samples && !t.rampup.empty(), "--rampup-batch-size", "--train-iters; give --train-samples");
 }
 
 void validate_schedule(const TrainConfig& t, Problems& problems) {

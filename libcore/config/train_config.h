@@ -54,6 +54,7 @@ struct TrainConfig {
   bool eval_only = false;
   std::string tensorboard, log_json, report, log_file;
   bool log_throughput = false;
+  double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; no option. 0: not known
   std::string trace;
   int64_t trace_begin = 10, trace_end = 12;  // steps done
   std::string sample_prompt;
@@ -82,8 +83,7 @@ struct TrainConfig {
     v("train-iters", iters, "Optimizer steps in all.", at_least(0), alias({"max-steps"}));
     v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
     v("rampup-batch-size", rampup,
-      "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read; "
-      "with --train-samples.",
+      "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
       metavar("START INCREMENT SAMPLES"));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));

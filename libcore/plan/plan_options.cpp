@@ -203,6 +203,9 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
   if (given.given("data-parallel-size"))
     fail(ErrorKind::kUsage, "--data-parallel-size ", command.parallel.data,
          " follows from the other sizes; give --world-size and those");
+  if (given.given("rampup-batch-size"))
+    fail(ErrorKind::kUsage,
+         "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
   if (given.given("gradient-accumulation-steps"))
     fail(ErrorKind::kUsage,
          "--gradient-accumulation-steps: a plan needs the batch of all ranks; give --global-batch-size");

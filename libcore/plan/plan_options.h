@@ -9,6 +9,7 @@
 #include "libcore/config/data_config.h"
 #include "libcore/config/model_config.h"
 #include "libcore/config/parallel_config.h"
+#include "libcore/config/planning_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
 #include "libcore/plan/launch.h"
@@ -28,12 +29,10 @@ inline std::vector<EnumName<AttentionKernel>> enum_names(AttentionKernel) {
 }
 
 /// What only the planner asks.
-struct PlanOptions {
-  std::string gpu = "A100-SXM-80GB";
+struct PlanOptions : PlanTarget {
   std::vector<std::string> gpu_files, calibrations;
-  std::optional<double> memory_gb, network_gbps;
+  std::optional<double> network_gbps;
   std::string cluster, hf, coefficients;
-  int64_t max_global_batch = 0;
   int top = 10;
   SearchMode search = SearchMode::kBounded;
   AttentionKernel attention = AttentionKernel::kFused;
@@ -48,7 +47,7 @@ struct PlanOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("gpu", gpu, "Kind of device, or \"local\" for this machine's processor.", metavar("NAME"));
+    PlanTarget::fields(v);
     v("gpu-file", gpu_files, "Files with more kinds of device, in the form of docs/gpus.yaml.",
       metavar("FILE"));
     v("cluster", cluster,
@@ -56,16 +55,11 @@ struct PlanOptions {
       "file, where the "
       "command line does not give them.",
       metavar("FILE"));
-    v("device-memory-gb", memory_gb, "Memory of a device in 1e9 bytes.", positive(),
-      default_text("$DEVICE_MEMORY_GB, else the device's"));
     v("network-gbps", network_gbps, "Network between machines in Gbit/s for each device.", positive(),
       default_text("the device's usual"));
     v("hf", hf, "Take the model's shape from a Hugging Face config.json.", metavar("FILE"));
     v("coefficients", coefficients, "Lines \"name value\" in place of the model's own coefficients.",
       metavar("FILE"));
-    v("max-global-batch-size", max_global_batch,
-      "Take the largest global batch up to this that a plan allows.", at_least(0),
-      default_text("--global-batch-size exactly"));
     v("search", search,
       "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");

@@ -22,11 +22,10 @@
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/parallel/thread_comm.h"
-#include "libcore/plan/machine.h"
 #include "libcore/train/checkpointing.h"
-#include "libcore/train/flops.h"
-#include "libcore/train/metrics.h"
-#include "libcore/train/report.h"
+#include "libcore/train/log/flops.h"
+#include "libcore/train/log/metrics.h"
+#include "libcore/train/log/report.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/start_point.h"
 #include "libcore/train/torch_checkpoint.h"
@@ -134,7 +133,6 @@ class Run {
   void load_optimizer_state(const StartPoint&);
   void check_data() const;
   void warn_of_missing_evaluations() const;
-  double machine_flops() const;
   void start_log();
   void step();
   void stop_when_lost(const Trainer::StepResult&);
@@ -245,10 +243,11 @@ void Run::start_log() {
                    {"parameters", trainer_->memory().parameters},
                    {"memory_bytes", static_cast<int64_t>(trainer_->memory().total())},
                    {"args", to_json(config_)}});
-  line_ = std::make_unique<TrainLine>(TrainLine::About{.iterations = iterations(),
-                                                       .ranks = world_.size(),
-                                                       .throughput = config_.train.log_throughput,
-                                                       .machine_flops = machine_flops()});
+  line_ = std::make_unique<TrainLine>(
+      TrainLine::About{.iterations = iterations(),
+                       .ranks = world_.size(),
+                       .throughput = config_.train.log_throughput,
+                       .machine_flops = config_.train.machine_flops * world_.size() / ranks_here_});
 }
 
 PretrainResult Run::go() {
@@ -311,14 +310,6 @@ void Run::warn_of_missing_evaluations() const {
     warn("no ", parts, " data are named: that evaluation is left out");
   else
     warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
-}
-
-// What the machines of all ranks are able to, taken from this one; only measured when it is asked for.
-double Run::machine_flops() const {
-  if (!config_.train.log_throughput || !leads()) return 0;
-  const Accelerator machine = measure_this_machine();
-  const bool half = config_.train.bf16 || config_.train.fp16;
-  return (half ? machine.half_flops : machine.float_flops) * world_.size() / ranks_here_;
 }
 
 void Run::step() {

@@ -169,13 +169,15 @@ void log_ranks(const RankWorld& ranks, const Topology& topology, const std::stri
   }
 }
 
-PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& stop, const Launch& launch) {
+PretrainResult pretrain_rank(PretrainConfig config, const StopSignal& stop, const Launch& launch,
+                             const Settle& settle) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
                                             .options = agreed_options(config),
                                             .meeting = config.parallel.meeting_timeout(),
                                             .wait = config.parallel.peer_timeout()});
-  log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
   try {
+    if (settle) config = settle(ranks.comm.get());
+    log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
     return with_data(config, [&](const auto&... run) {
       return train(run..., stop,
                    ProcessRank{.world = *ranks.comm,
@@ -194,12 +196,13 @@ PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& sto
 }  // namespace
 
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank) try {
+                        const std::optional<LaunchedRank>& rank, const Settle& settle) try {
+  if (settle && (!rank || rank->launch.world == 1)) config = settle(nullptr);
   if (!rank || rank->launch.world == 1)
     return with_data(std::move(config), [&](const auto&... run) { return train(run..., stop); });
   mute_this_thread(!rank->logs);
   try {
-    return pretrain_rank(config, stop, rank->launch);
+    return pretrain_rank(std::move(config), stop, rank->launch, settle);
   } catch (const Error& error) {
     mute_this_thread(false);
     throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "libcore/launch/environment.h"
@@ -13,11 +14,16 @@ struct LaunchedRank {
   bool logs = true;  // whether its lines are wanted: rank 0's, and those of ranks with a log of their own
 };
 
+/// What is left to be decided when the ranks have met, or (null) in one process: rank 0 may plan and tell the
+/// others. Called by every rank; gives the complete configuration, the same on all.
+using Settle = std::function<PretrainConfig(Communicator* world)>;
+
 /// The whole of apps/pretrain: meets the other ranks if there are any, reads the tokenizer, opens and checks
-/// the data, trains. `config` is complete but for the vocabulary's size, which comes from the tokenizer. A
+/// the data, trains. `config` is complete but for the vocabulary's size, which comes from the tokenizer, or
+/// `settle` completes it. A
 /// stop that is asked for before the first step ends one rank alone between two data sets, or else after that
 /// step. A rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank = {});
+                        const std::optional<LaunchedRank>& rank = {}, const Settle& settle = {});
 
 }  // namespace megalith

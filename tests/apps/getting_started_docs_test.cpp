@@ -58,7 +58,7 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
                                              {"save-interval", 10}}));
   const CommandResult run = run_command(concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR,
                                                "/bin:$PATH OMP_NUM_THREADS=1 bash -x script.sh"));
-  ASSERT_EQ(run.code, 0) << run.err;
+  ASSERT_EQ(run.code, 0) << run.all();
 
   const CommandResult shown =
       run_command(concat(app("data"), " inspect --json ", dir / "corpus_text_document"));
@@ -70,9 +70,10 @@ TEST(GettingStartedDocs, LeadFromTextToText) {
 
   std::vector<double> losses;
   const std::regex logged("lm loss: ([0-9.E+-]+)");
-  for (std::sregex_iterator at(run.err.begin(), run.err.end(), logged); at != std::sregex_iterator(); ++at)
+  const std::string all = run.all();
+  for (std::sregex_iterator at(all.begin(), all.end(), logged); at != std::sregex_iterator(); ++at)
     losses.push_back(std::stod((*at)[1]));
-  ASSERT_EQ(losses.size(), 2U) << run.err;
+  ASSERT_EQ(losses.size(), 2U) << run.all();
   EXPECT_LT(losses[0], std::log(4096.0) + 0.3);  // near that of a uniform guess
   EXPECT_LT(losses[1], losses[0] - 0.3);
 }

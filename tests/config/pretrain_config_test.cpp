@@ -98,7 +98,7 @@ TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
   EXPECT_EQ(c.train.lr, 1e-5);
   EXPECT_EQ(c.train.min_lr, 5e-6);
   EXPECT_EQ(c.train.iters, 10000);
-  EXPECT_EQ(c.train.warmup_steps(), 100);
+  EXPECT_EQ(c.train.warmup_in_samples(), 100 * 32);
   EXPECT_EQ(c.train.log_interval, 20);
   EXPECT_EQ(c.train.recompute, Recompute::kFull);
   EXPECT_EQ(c.train.global_batch, 32);

@@ -90,9 +90,10 @@ void add_optimizer_cases(std::vector<OpCase>& cases, const Types& types) {
     cases.push_back({concat("adamw skipped ", n), [n](Bed& bed) { return run_skipped_adamw(bed, n); }});
     for (const DType dtype : types) {
       const std::string suffix = concat(" ", name_of(dtype), " ", n);
-      const auto value = dtype == DType::kF32 ? std::nullopt : std::optional(dtype);
       cases.push_back({"sum_squares" + suffix, [=](Bed& bed) { return run_sum_squares(bed, dtype, n); }});
-      cases.push_back({"adamw" + suffix, [=](Bed& bed) { return run_adamw(bed, n, value); }});
+      cases.push_back({"adamw" + suffix, [=](Bed& bed) {
+                         return run_adamw(bed, n, dtype == DType::kF32 ? std::nullopt : std::optional(dtype));
+                       }});
     }
   }
 }

@@ -64,7 +64,7 @@ Outcome run_rank(const PretrainConfig& config, Communicator& world) {
   const Region region(*self);
   Outcome outcome;
   executor.run({.compute = stream, .tp = region, .scratch = scratch, .key = {.seed = 5}},
-               training_plan(run, groups.at.pipeline), batch.microbatches(),
+               training_plan(run, groups.at.pipeline, batch_shape(run).microbatches), batch.microbatches(),
                View{&outcome.loss, DType::kF64, {1}});
   outcome.tape_peak = executor.tape_peak();
   outcome.tape_planned = memory.executor.tape;

@@ -69,12 +69,12 @@ PretrainConfig in(Precision precision) {
 }
 
 class TorchCheckpoint : public testing::TestWithParam<Precision> {};
-INSTANTIATE_TEST_SUITE_P(All, TorchCheckpoint,
-                         testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
-                         [](const auto& precision) {
-                           constexpr const char* kNames[] = {"fp32", "bf16", "fp16"};
-                           return kNames[static_cast<int>(precision.param)];
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, TorchCheckpoint, testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
+    [](const auto& instance) {
+      const bool bf16 = instance.param == Precision::kBf16;
+      return std::string(instance.param == Precision::kFp32 ? "fp32" : bf16 ? "bf16" : "fp16");
+    });
 
 TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   const TempDir dir;

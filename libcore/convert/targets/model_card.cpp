@@ -34,7 +34,8 @@ std::string text_arg(const Json& args, const char* name) {
   return value && value->is_string() ? value->as_string() : std::string();
 }
 
-// The JSON lines of the run (train/metrics.h), where its options name them: there, or beside the checkpoint.
+// The JSON lines of the run (train/log/metrics.h), where its options name them: there, or beside the
+// checkpoint.
 std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   std::string path = text_arg(args, "log_json");
   if (const std::string report = text_arg(args, "report"); path.empty() && !report.empty())

@@ -131,9 +131,10 @@ OpenBlend with_documents(const SplitPart& part) {
   return kept;
 }
 
-/// Training without a document is an error, an evaluation without one is none (Megatron: None).
+/// Training without a document is an error, an evaluation without one is none (Megatron: None), but for one
+/// epoch of it, which is empty.
 std::optional<TrainingDataset> build_split(const SplitPart& part) {
-  if (part.split == 0) return build_part(part);
+  if (part.split == 0 || !part.samples()) return build_part(part);
   const OpenBlend kept = with_documents(part);
   if (kept.datasets.empty()) return std::nullopt;
   return build_part({kept, part.request, part.split});

@@ -1,4 +1,4 @@
-#include "libcore/train/tensorboard.h"
+#include "libcore/train/log/tensorboard.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "libcore/train/metrics.h"
+#include "libcore/train/log/metrics.h"
 
 #include <cmath>
 #include <filesystem>

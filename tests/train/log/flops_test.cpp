@@ -1,4 +1,4 @@
-#include "libcore/train/flops.h"
+#include "libcore/train/log/flops.h"
 
 #include <gtest/gtest.h>
 

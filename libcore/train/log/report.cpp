@@ -1,4 +1,4 @@
-#include "libcore/train/report.h"
+#include "libcore/train/log/report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "libcore/json/json.h"
-#include "libcore/train/tensorboard.h"
+#include "libcore/train/log/tensorboard.h"
 
 namespace megalith {
 

@@ -1,0 +1,140 @@
+#include "libcore/plan/run_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/config/launch_config.h"
+#include "libcore/plan/explain.h"
+#include "libcore/plan/plan_text.h"
+#include "libcore/plan/trainer.h"
+
+namespace megalith {
+namespace {
+
+/// A training command as the planner reads it.
+struct Reader {
+  PlanCommand command;
+  LaunchConfig launch;  // is not planned, but stands in the command line
+  Options options{"autoplan", "Rank the ways to cut a model over devices, before paying for them."};
+
+  explicit Reader(const std::vector<std::string>& words) {
+    command.add_to(options);
+    options.add("Processes", launch);
+    options.read(words);
+    command.check(options);
+  }
+};
+
+Json value_of(const std::string& word) {
+  if (const auto number = parse_int(word)) return *number;
+  return word;
+}
+
+/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; the precision is the run's own choice,
+/// and what overlaps is no choice here.
+Json as_options(const std::string& flags) {
+  Json json = Json::object();
+  std::string name;
+  const auto told = [](const std::string& option) {
+    return option != "--bf16" && !option.starts_with("--overlap-") && !option.starts_with("--tp-comm-");
+  };
+  for (const std::string& word : split(flags, ' ')) {
+    if (word.starts_with("--") && !told(word)) continue;
+    if (word.starts_with("--")) {
+      name = json_key(word.substr(2));
+      json.set(name, true);
+    } else if (!word.empty()) {
+      json.set(name, name == "pipeline_layers" ? Json(Json::Array{word}) : value_of(word));
+    }
+  }
+  return json;
+}
+
+std::string bytes(double n) {
+  return format_bytes(n);
+}
+
+struct Choice {
+  const Plan* plan = nullptr;
+  std::optional<WorstStage> rank = {};  // what the trainer's fullest rank allocates
+  int refused = 0;                      // faster ones that the trainer does not run
+  std::string refusal = {};             // of the first of them
+};
+
+Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result) {
+  Choice choice;
+  for (const Plan& plan : result.plans) {
+    const TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
+    if (trainer.refusal.empty()) {
+      choice.plan = &plan;
+      choice.rank = trainer.rank;
+      return choice;
+    }
+    if (choice.refused++ == 0) choice.refusal = trainer.refusal;
+  }
+  return choice;
+}
+
+std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& result, const Choice& choice) {
+  const Plan& plan = *choice.plan;
+  const Candidate& c = plan.candidate;
+  const MemoryBill& bill = choice.rank ? choice.rank->bill : plan.memory.bill;
+  std::vector<std::string> lines;
+  lines.push_back(concat("planned for ", p.machine.world, p.machine.world == 1 ? " rank" : " ranks", " on ",
+                         p.machine.device.name, ": ", launch_options(p, c, true)));
+  lines.push_back(concat(" > global batch ", c.global_batch, ": ", c.microbatches, " micro-batches of ",
+                         c.micro_batch, " on each of ", c.data, " data-parallel ranks"));
+  lines.push_back(concat(" > why: of ", result.fitting, " layouts that fit it is the fastest",
+                         choice.refused > 0 ? " that this trainer runs" : "", ", ",
+                         format_fixed(plan.time.total(), 3), " s a step expected; it takes ",
+                         bytes(bill.needed()), " of ", bytes(p.machine.device.memory), " a rank; held up by ",
+                         bottleneck(p, plan)));
+  if (choice.refused > 0)
+    lines.push_back(concat(" > passed over: ", choice.refused, " faster; the first: ", choice.refusal));
+  const auto next = std::find_if(result.plans.begin(), result.plans.end(),
+                                 [&](const Plan& other) { return &other > choice.plan; });
+  if (next != result.plans.end())
+    lines.push_back(concat(" > next best: ", launch_options(p, next->candidate, true), ", ",
+                           format_fixed(next->time.total(), 3), " s"));
+  return lines;
+}
+
+}  // namespace
+
+RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
+  std::vector<std::string> told = words;
+  for (const auto& [option, size] :
+       {std::pair{"--world-size", ranks.world}, {"--local-world-size", ranks.here}}) {
+    told.push_back(option);
+    told.push_back(std::to_string(size));
+  }
+  Reader reader(told);
+  const bool named = reader.options.given("gpu");
+  if (!named) reader.command.plan.gpu = "local";
+  PlanRequest request = plan_request(reader.command, reader.options);
+  PlanProblem& problem = request.problem;
+  if (!named && !reader.command.plan.memory_gb) problem.machine.device.memory /= ranks.here;
+  constexpr size_t kLookedAt = 50;
+  const SearchResult result = search_plans(problem, request.fixed, kLookedAt);
+  if (result.plans.empty())
+    fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch, ": no layout of ",
+         ranks.world, " ranks fits; megalith-autoplan --gpu ", reader.command.plan.gpu,
+         " with this command says what lacks");
+  const Choice choice = fastest_that_runs(problem, result);
+  if (!choice.plan)
+    fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch,
+         ": this trainer runs none of the ", result.plans.size(),
+         " best layouts; of the best: ", choice.refusal);
+  return {as_options(launch_options(problem, choice.plan->candidate, true)),
+          reasons(problem, result, choice)};
+}
+
+PlanAnswer plan_alone(const std::vector<std::string>& words) {
+  Reader reader(words);
+  return answer(reader.command, plan_request(reader.command, reader.options));
+}
+
+}  // namespace megalith

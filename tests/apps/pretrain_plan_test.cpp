@@ -1,0 +1,103 @@
+// S000: one program plans and trains (--max-global-batch-size), or only plans.
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/parallel/gloo_comm.h"
+#include "tests/apps/pretrain_app.h"
+#include "tests/support/processes.h"
+
+namespace megalith {
+namespace {
+
+using test::app;
+using test::CommandResult;
+using test::PretrainApp;
+using test::run_command;
+
+constexpr const char* kGpt22b =
+    "--task-type llmacc.megatron.GPT --world-size 64 --local-world-size 8 --num-layers 48 "
+    "--num-attention-heads 64 "
+    "--hidden-size 6144 --seq-length 2048 --max-position-embeddings 2048 --train-iters 100 --lr 2.0e-4 "
+    "--min-lr 2.0e-4 --vocab-file /mnt/data/gpt2-vocab.json --merge-file /mnt/data/gpt2-merges.txt "
+    "--data-path /mnt/data/enwiki --log-interval 10 --max-global-batch-size 32";
+
+// No launcher, no data, no tokenizer, no such devices: the planner's answer, and nothing else on stdout.
+TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
+  const CommandResult planned = run_command(app("pretrain") + " " + kGpt22b);
+  const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
+  EXPECT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(planned.out, asked.out);
+  EXPECT_NE(planned.out.find("--tensor-model-parallel-size "), std::string::npos) << planned.out;
+}
+
+class PretrainPlanApp : public PretrainApp {
+ protected:
+  /// The fixture's model without batch sizes.
+  std::string open() const {
+    return std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
+           "--task-type llmacc.megatron.GPT --max-global-batch-size 8 ";
+  }
+  static std::string decided(const std::string& log) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(log, found, std::regex("planned for .*: (--tensor[^\n]*)"))) << log;
+    return found.empty() ? "" : found[1].str();
+  }
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> all;
+    for (const Json& step : lines(name, "train")) all.push_back(step["loss"].as_double());
+    return all;
+  }
+};
+
+// What it logs is what it does: the flags given by hand train the same.
+TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
+  for (const char* ranks : {"", "--nproc 2 "}) {
+    std::filesystem::remove(dir_ / "planned.jsonl");
+    std::filesystem::remove(dir_ / "byhand.jsonl");
+    const CommandResult planned = run(open() + ranks + "--log-json planned.jsonl");
+    ASSERT_EQ(planned.code, 0) << planned.all();
+    EXPECT_NE(planned.out.find(" > why: of "), std::string::npos) << planned.out;
+    const std::string byhand =
+        std::regex_replace(kModel, std::regex("--micro-batch-size 2 --global-batch-size 4 "), "") +
+        decided(planned.out);
+    const CommandResult again = run(byhand + " " + ranks + "--log-json byhand.jsonl");
+    ASSERT_EQ(again.code, 0) << again.all();
+    EXPECT_EQ(losses("planned.jsonl"), losses("byhand.jsonl"));
+    EXPECT_EQ(losses("planned.jsonl").size(), 20U);
+  }
+}
+
+TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
+  const CommandResult result = run(open() + "--nproc 2 --tensor-model-parallel-size 2 --micro-batch-size 1");
+  ASSERT_EQ(result.code, 0) << result.all();
+  const std::string flags = decided(result.out);
+  EXPECT_NE(flags.find("--tensor-model-parallel-size 2 "), std::string::npos) << flags;
+  EXPECT_NE(flags.find("--micro-batch-size 1 "), std::string::npos) << flags;
+}
+
+// Rank 0 plans, the others are told: a plan that each made of its own measurements could differ.
+TEST_F(PretrainPlanApp, TellsRanksThatAreProcesses) {
+  if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
+  const std::string port = std::to_string(test::free_port());
+  std::string script = "cd " + dir_.path().string() + "\n";
+  for (const char* rank : {"0", "1"})
+    script += concat("RANK=", rank, " LOCAL_RANK=", rank,
+                     " WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 ", "MASTER_PORT=", port, " ",
+                     app("pretrain"), " ", open(), " > log.", rank, " 2>&1 & p", rank, "=$!\n");
+  EXPECT_EQ(run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a = 0 ] && [ $b = 0 ]").code, 0)
+      << file("log.0") << file("log.1");
+  EXPECT_NE(file("log.0").find(" iteration       20/      20 | "), std::string::npos) << file("log.0");
+  EXPECT_NE(decided(file("log.0")), "");
+}
+
+TEST_F(PretrainPlanApp, SaysThatNothingFits) {
+  const CommandResult result = run(open() + "--device-memory-gb 0.000001");
+  EXPECT_EQ(result.code, 64) << result.all();
+  EXPECT_NE(result.err.find("no layout of 1 ranks fits"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace megalith
