@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "apps/siblings.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/standard_streams.h"
@@ -43,6 +44,7 @@ int run_app(const char* name, const std::function<int()>& body) {
 }
 
 bool read_options(Options& options, int argc, const char* const* argv) {
+  options.elsewhere(who_has);
   const auto text = options.read({argv + (argc > 0 ? 1 : 0), argv + argc});
   if (text) write_stdout(*text);
   return !text;

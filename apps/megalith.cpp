@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "apps/siblings.h"
 #include "libcore/base/error.h"
 #include "libcore/base/standard_streams.h"
 #include "libcore/base/text.h"
@@ -23,43 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPrefix = "megalith-";
-
-fs::path own_folder() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) fail(ErrorKind::kIo, "/proc/self/exe: ", error.message());
-  return self.parent_path();
-}
-
-/// Names of the apps beside this program, in alphabetical order.
-std::vector<std::string> find_apps(const fs::path& folder) {
-  std::vector<std::string> apps;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && ::access(entry.path().c_str(), X_OK) == 0 &&
-        entry.is_regular_file(error))
-      apps.push_back(name.substr(std::strlen(kPrefix)));
-  }
-  std::sort(apps.begin(), apps.end());
-  return apps;
-}
-
-/// A file's name as one word of a shell command.
-std::string shell_word(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
-
-/// Starts an app that says in one line what it is for.
-Pipe ask_purpose(const fs::path& program) {
-  return {::popen(("exec " + shell_word(program.string()) + " --help-purpose").c_str(), "r"), ::pclose};
-}
-
 std::string read_line(FILE* file) {
   char buffer[512];
   return file && std::fgets(buffer, sizeof buffer, file) ? std::string(trim(buffer)) : std::string();
@@ -68,7 +32,7 @@ std::string read_line(FILE* file) {
 std::string help(const fs::path& folder) {
   const std::vector<std::string> apps = find_apps(folder);
   std::vector<Pipe> answers;  // all asked first, so that they start side by side
-  for (const std::string& app : apps) answers.push_back(ask_purpose(folder / (kPrefix + app)));
+  for (const std::string& app : apps) answers.push_back(ask_app(app_path(folder, app), "--help-purpose"));
   std::string out = "usage: megalith APP [options]\n\n";
   for (size_t i = 0; i < apps.size(); ++i) {
     std::string line = "  " + apps[i];
@@ -122,7 +86,7 @@ std::string man(const fs::path& folder) {
     fail(ErrorKind::kUsage, "no app is called ", quote(app),
          near ? "; did you mean " + quote(*near) + "?" : "; see megalith --help");
   }
-  const std::string program = folder / (kPrefix + app);
+  const std::string program = app_path(folder, app);
   argv[0] = const_cast<char*>(program.c_str());  // execv does not change it
   ::execv(program.c_str(), argv);
   fail(ErrorKind::kIo, program, ": ", std::strerror(errno));

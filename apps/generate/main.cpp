@@ -1,5 +1,6 @@
 #include "apps/app.h"
 #include "apps/generate/mindformers.h"
+#include "libcore/config/mindformers.h"
 #include "libcore/generate/run_generate.h"
 
 int main(int argc, char** argv) {
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
         .add("Output", config.output)
         .add("Running", config.run)
         .add("MindFormers", mindformers)
-        .ignore(ignored_mindformers_options())
+        .translate(translate_mindformers)
         .derive([&] { mindformers.apply(config, options); });
     options.rule([&](Problems& problems) {
       if (config.prompt.sequences > 1 && config.sampling.temperature == 0)

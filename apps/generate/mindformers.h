@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 
 #include "libcore/config/cli.h"
@@ -10,15 +9,14 @@
 namespace megalith {
 
 /// Keys of a MindFormers run file (`run_distribute.sh TABLE FILE.yaml RANGE predict N`) that mean something
-/// here under another form. The others are fields' aliases, or ignored_mindformers_options().
+/// here under another form. The others are translate_mindformers()'s.
 struct MindFormersOptions {
-  std::optional<std::string> run_mode, device_target;
+  std::optional<std::string> run_mode;
   std::optional<bool> do_sample;
 
   template <class V>
   void fields(V&& v) {
     v("run_mode", run_mode, "Of a MindFormers file: predict.", unlisted());
-    v("device_target", device_target, "Of a MindFormers file: CPU, GPU or Ascend.", unlisted());
     v("do_sample", do_sample,
       "Of a MindFormers file: false is temperature 0, true is 1 if none is given; "
       "--temperature on the command line comes before it.",
@@ -29,8 +27,5 @@ struct MindFormersOptions {
   /// false yields only to the command line.
   void apply(GenerateConfig& config, const Options& options) const;
 };
-
-/// Keys of a MindFormers run file that say how devices share the work, or repeat what the checkpoint says.
-std::span<const IgnoredOption> ignored_mindformers_options();
 
 }  // namespace megalith

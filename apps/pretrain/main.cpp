@@ -11,12 +11,15 @@
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
 #include "libcore/config/cli.h"
+#include "libcore/config/mindformers.h"
+#include "libcore/config/paddle_config.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/plan/machine.h"
 #include "libcore/plan/run_plan.h"
+#include "libcore/train/data/paddle_run.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/start_point.h"
@@ -44,6 +47,17 @@ void keep_log(const std::string& folder, int rank) {
   add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
   if (rank > 0) set_log_console(LogConsole::kNone);
 }
+
+/// What only this program asks.
+struct Running {
+  bool dry = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("dry-run", dry,
+      "Print the ranks' layout, each one's memory, the pipeline's order and the first samples, and end.");
+  }
+};
 
 std::string after_stop(const PretrainResult& result, bool saves) {
   if (result.saved) return "saved; run the same command to go on";
@@ -100,10 +114,16 @@ int run_training(int argc, char** argv) {
   const StopSignal stop;
   PretrainConfig config;
   LaunchConfig launch;
+  PaddleConfig paddle;
+  MindFormersRun mindformers;
+  Running running;
   Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
   config.add_to(options);
   Planner planner(options, config, {argv + (argc > 0 ? 1 : 0), argv + argc});
   options.add("Processes", launch).add("Planning", planner.target());
+  options.add("Processes", launch).add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
+  options.add("Running", running);
+  options.translate(translate_mindformers);
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
           "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
@@ -111,6 +131,7 @@ int run_training(int argc, char** argv) {
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
       options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
+  settle_paddle(paddle, config, options);
   const LaunchPlan plan =
       plan_launch(launch, config.parallel.nproc, [](const char* name) { return std::getenv(name); });
   if (planner.only_asks(plan)) return planner.answer();
@@ -121,6 +142,14 @@ int run_training(int argc, char** argv) {
   config.parallel.processes = plan.world();
   if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
   if (!planner.wanted()) options.check();
+  if (running.dry) {
+    if (planner.wanted())
+      fail(ErrorKind::kUsage,
+           "--dry-run shows a layout that is known; plan first (megalith-autoplan, or --world-size without a "
+           "launcher), and give the plan's options in place of --max-global-batch-size");
+    if (!plan.rank || plan.rank->rank == 0) write_stdout(describe_run(std::move(config)));
+    return 0;
+  }
   if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc}, stop);
   const int rank = plan.rank ? plan.rank->rank : 0;
   if (launch.log_dir) keep_log(*launch.log_dir, rank);

@@ -73,8 +73,8 @@ LogSink set_log_sink(LogSink sink) {
   return std::exchange(s.sink, std::move(sink));
 }
 
-void mute_this_thread(bool mute) {
-  muted = mute;
+bool mute_this_thread(bool mute) {
+  return std::exchange(muted, mute);
 }
 
 void set_log_console(LogConsole console) {

@@ -33,8 +33,9 @@ void add_log_file(const LogFile& file);
 /// "2026-11-22 19:44:51", as Megatron writes times.
 std::string time_now();
 
-/// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all.
-void mute_this_thread(bool muted);
+/// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all. Returns
+/// what it was.
+bool mute_this_thread(bool muted);
 
 /// One line to the log.
 template <class... Parts>

@@ -8,6 +8,10 @@ void CheckpointConfig::validate(Problems& problems) const {
     problems.add(
         "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other; give "
         "one of them");
+  if (number && save.empty())
+    problems.add("--checkpoint ", *number, " needs --save DIR, where it is read from");
+  if (number && !load.empty())
+    problems.add("--checkpoint ", *number, " and --load ", load, " contradict each other; give one of them");
   if (exit_on_missing && load.empty()) problems.add("--exit-on-missing-checkpoint needs --load DIR");
 }
 

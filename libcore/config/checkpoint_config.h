@@ -14,11 +14,13 @@ enum class CheckpointFormat {
   kMegalith,   // ours
   kTorch,      // Megatron's, a file for each rank of the model
   kTorchDist,  // Megatron's, free of the layout: ours takes its place
+  kPth,        // the PyTorch DDP tutorial's, a file of parameters and one of the optimizer
 };
 inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
   return {{"megalith", CheckpointFormat::kMegalith},
           {"torch", CheckpointFormat::kTorch},
-          {"torch_dist", CheckpointFormat::kTorchDist}};
+          {"torch_dist", CheckpointFormat::kTorchDist},
+          {"pth", CheckpointFormat::kPth}};
 }
 
 /// Where the state of a run goes and comes from. Names are Megatron's.
@@ -31,20 +33,24 @@ struct CheckpointConfig {
   bool use_checkpoint_scheduler = false;
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
+  std::optional<int64_t> number;  // of a .pth pair in `save`
   CheckpointFormat format = CheckpointFormat::kMegalith;
 
   template <class V>
   void fields(V&& v) {
-    v("save", save, "Folder that checkpoints are written to.", metavar("DIR"), alias({"output-dir"}));
+    v("save", save, "Folder that checkpoints are written to.", metavar("DIR"));
     v("load", load,
       "Checkpoints to go on from: ours or Megatron's, or a Hugging Face folder for its weights; an empty "
       "folder "
       "starts afresh.",
       metavar("DIR"));
     v("ckpt-format", format,
-      "What --save writes: our format, or Megatron's torch; torch_dist: ours, which fits every layout, too.");
-    v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1), alias({"save-steps"}),
-      default_text("only at the end"));
+      "What --save writes: our format, or Megatron's torch; torch_dist: ours, which fits every layout, too; "
+      "pth: model_NNNNNN.pth and optimizer_NNNNNN.pth for PyTorch, numbered by step from 0.");
+    v("checkpoint", number, "Go on from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
+      at_least(0), metavar("N"));
+    v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1),
+      alias({"save-steps", "save-freq"}), default_text("only at the end"));
     v("finetune", finetune, "Load the parameters only, and begin at step 0.");
     v("load-optim", load_optim, "Load the optimizer's state.");
     v("load-rng", load_rng, "Go on with the checkpoint's random numbers.");

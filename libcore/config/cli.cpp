@@ -6,7 +6,6 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
-#include "libcore/config/config_file.h"
 #include "libcore/config/render.h"
 
 namespace megalith {
@@ -54,6 +53,7 @@ struct Options::State {
   std::deque<Entry> entries;  // a deque: the table points to the fields
   std::vector<Group> groups;  // their fields are moved to entries
   OptionTable table;          // entry i is its field i
+  std::vector<std::function<void(FileTranslation&)>> translators;
   std::vector<std::function<void()>> steps;
   std::vector<std::function<void(Problems&)>> rules;
   Problems problems;
@@ -75,6 +75,7 @@ struct Options::State {
     return entries[match->field];
   }
 
+  std::vector<FileOption> translated_file(const std::string& path);
   void take_config_file(const std::string& path);
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
@@ -125,14 +126,33 @@ Options& Options::refuse(std::span<const RefusedOption> options) {
   return *this;
 }
 
+Options& Options::translate(std::function<void(FileTranslation&)> translator) {
+  state_->translators.push_back(std::move(translator));
+  return *this;
+}
+
+Options& Options::elsewhere(std::function<std::string(const std::string&)> who) {
+  state_->table.elsewhere = std::move(who);
+  return *this;
+}
+
 Options& Options::epilog(std::string text) {
   state_->epilog = std::move(text);
   return *this;
 }
 
+std::vector<FileOption> Options::State::translated_file(const std::string& path) {
+  FileTranslation file{.options = read_config_file(path),
+                       .problems = problems,
+                       .knows = [this](const std::string& name) { return table.find(name) != nullptr; }};
+  for (const auto& translator : translators) translator(file);
+  ignored.insert(ignored.end(), file.ignored.begin(), file.ignored.end());
+  return std::move(file.options);
+}
+
 void Options::State::take_config_file(const std::string& path) {
   std::map<size_t, std::string> seen;  // field, where it was set
-  for (FileOption& option : read_config_file(path)) {
+  for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
     if (!match) {
       if (table.find_ignored(option.key))

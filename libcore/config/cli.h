@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/config_file.h"
 #include "libcore/config/fields.h"
 
 namespace megalith {
@@ -68,6 +69,10 @@ class Options {
   /// Options to complain about with their remedy. Like the ignored ones they give way to a field of the same
   /// name.
   Options& refuse(std::span<const RefusedOption> options);
+  /// A reader of another tool's config files: takes the keys that it knows out of the file and puts ours in.
+  Options& translate(std::function<void(FileTranslation&)> translator);
+  /// Asked about an option that is unknown here: "; megalith-convert has it", or nothing.
+  Options& elsewhere(std::function<std::string(const std::string&)> who);
   /// Text below the options of --help, such as examples; whole lines.
   Options& epilog(std::string text);
 

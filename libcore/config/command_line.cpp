@@ -54,6 +54,8 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
+  // Another tool's own name is no slip of the pen.
+  if (const std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
   const auto near = nearest(option_key(name), names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
 }

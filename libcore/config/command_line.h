@@ -21,7 +21,8 @@ struct OptionTable {
   std::vector<const Field*> fields;
   std::map<std::string, OptionMatch, std::less<>> spellings;
   std::map<std::string, IgnoredOption::Values, std::less<>> ignored;
-  std::map<std::string, std::string, std::less<>> refused;  // name or "prefix*", what to do instead
+  std::function<std::string(const std::string&)> elsewhere = {};  // see Options::elsewhere()
+  std::map<std::string, std::string, std::less<>> refused;        // name or "prefix*", what to do instead
 
   /// Throws kInternal when a spelling is taken.
   void add(const Field& field);

@@ -1,8 +1,25 @@
 #include "libcore/config/data_config.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "libcore/base/text.h"
 
 namespace megalith {
+namespace {
+
+/// One path of a folder or a file, where a dataset has a prefix of files.
+bool names_text(const std::vector<std::string>& path) {
+  std::error_code error;
+  return path.size() == 1 &&
+         (std::filesystem::is_directory(path[0], error) || std::filesystem::is_regular_file(path[0], error));
+}
+
+}  // namespace
+
+bool DataConfig::reads_texts() const {
+  return names_text(train_path);
+}
 
 /// Scripts that keep their options in an array give --split with its quotes; Megatron looks for numbers
 /// alone.
@@ -21,6 +38,14 @@ void DataConfig::validate(Problems& problems) const {
   }
   if (!numbers || !(sum > 0))
     problems.add("--split ", quote(split), ": wanted up to three weights, such as \"969,30,1\"");
+  if (reads_texts() && !valid_path.empty() && !names_text(valid_path))
+    problems.add("--valid-data-path ", join(valid_path, " "), " is no text, as --train-data-path ",
+                 train_path[0], " is; wanted one folder of texts, or one text file");
+  if (reads_texts() && !test_path.empty())
+    problems.add("--test-data-path is not supported with texts; give them to --valid-data-path");
+  if (stride && !reads_texts())
+    problems.add("--stride ", *stride, " needs --train-data-path DIR, a folder of texts or a text file",
+                 train_path.empty() ? std::string() : ", which " + quote(join(train_path, " ")) + " is not");
   const auto refuse = [&](bool given, const char* option, const char* instead) {
     if (given) problems.add(option, " is not supported; ", instead);
   };

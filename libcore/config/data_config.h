@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +13,10 @@ namespace megalith {
 struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
   std::vector<std::string> train_path, valid_path, test_path;  // in its place; each as data_path
-  bool mock = false;                                           // in place of both: numbers that count up
-  std::string split = "969, 30, 1";                            // weights of train, valid, test
-  std::string cache;  // folder for what a scan of the ids found; empty: none
+  std::optional<int64_t> stride;     // of the windows into texts; derived: the sequence's length
+  bool mock = false;                 // in place of both: numbers that count up
+  std::string split = "969, 30, 1";  // weights of train, valid, test
+  std::string cache;                 // folder for what a scan of the ids found; empty: none
   // Represented so that they can be refused by name.
   std::string dataloader = "single";
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
@@ -21,11 +24,16 @@ struct DataConfig {
   template <class V>
   void fields(V&& v) {
     v("data-path", data_path, "Datasets: PREFIX, or WEIGHT PREFIX pairs to blend.", metavar("PREFIX"));
-    v("train-data-path", train_path, "Datasets to train on alone, as --data-path, which it replaces.",
+    v("train-data-path", train_path,
+      "Train on these datasets alone, given as to --data-path, which it replaces; or on a folder of texts, "
+      "or one "
+      "text file, which need a tokenizer.",
       metavar("PREFIX"));
-    v("valid-data-path", valid_path, "Datasets to validate with, beside --train-data-path.",
+    v("valid-data-path", valid_path, "The same to validate with, beside --train-data-path.",
       metavar("PREFIX"));
     v("test-data-path", test_path, "Datasets to test with, beside --train-data-path.", metavar("PREFIX"));
+    v("stride", stride, "Tokens between the beginnings of two samples of --train-data-path's texts.",
+      at_least(1), default_text("seq-length"));
     v("mock-data", mock, "Train on numbers that count up instead of a dataset, to try a run.");
     v("split", split, "Weights of the train, valid and test parts.", metavar("A,B,C"));
     v("data-cache-path", cache, "Folder that keeps the result of a scan of the token ids between runs.",
@@ -42,6 +50,8 @@ struct DataConfig {
   void validate(Problems&) const;
   /// Whether train, valid and test have data paths of their own.
   bool has_own_paths() const { return !train_path.empty() || !valid_path.empty() || !test_path.empty(); }
+  /// Whether --train-data-path names a folder of texts or a text file.
+  bool reads_texts() const;
 };
 
 }  // namespace megalith

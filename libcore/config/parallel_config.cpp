@@ -144,6 +144,9 @@ void ParallelConfig::validate(Problems& problems) const {
                  nearest_multiples(world, local_world));
   if (layers_per_chunk && pipeline == 1)
     problems.add(kChunkLayers, ' ', *layers_per_chunk, " needs ", kPipeline, " > 1");
+  if (bucket_size && bucket_count)
+    problems.add("--ddp-bucket-size ", *bucket_size, " and --ddp-num-buckets ", *bucket_count,
+                 " contradict each other; give one of them");
   if (sharding == Sharding::kGradients && pipeline > 1)
     problems.add("--sharding stage2 needs ", kPipeline, " 1, not ", pipeline,
                  ": each micro-batch's gradients are cut as soon as it is done; give --sharding stage1");

@@ -40,6 +40,7 @@ struct ParallelConfig {
   bool distributed_optimizer = false;             // derived: sharded(); by itself it says kOptimizer
   Sharding sharding = Sharding::kNone;
   std::optional<int64_t> bucket_size = {};  // elements; derived where it is needed (train/layout)
+  std::optional<int> bucket_count = {};     // in place of bucket_size
   int nproc = 0;                            // ranks that are threads of this process; 0: not given
   int world = 0, local_world = 0;           // derived: nproc, else what the other sizes need
   int processes = 0;         // ranks that a launcher started, no option; 0: there is no launcher
@@ -80,6 +81,9 @@ struct ParallelConfig {
     v("ddp-bucket-size", bucket_size,
       "Parameters whose gradients are reduced over the data-parallel ranks in one call.", at_least(1),
       default_text("max(40 million, 1 million * data-parallel ranks); with --sharding stage2 one layer's"));
+    v("ddp-num-buckets", bucket_count,
+      "Calls in which a rank's gradients are reduced, about, in place of --ddp-bucket-size.",
+      between(1, 1 << 20));
     v("nproc", nproc, "Ranks, as threads of one process; auto: one for each CPU that the process may use.",
       between(0, kMostThreadRanks), word_value("auto", kAutoRanks), metavar("N|auto"),
       alias({"nproc-per-node"}));

@@ -1,5 +1,6 @@
 // libmegalith_yaml.so: see config_file.h.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class Reader {
     const std::string text = read_file(path_);
     try {
       const YAML::Node root = YAML::Load(text);
-      if (root.IsDefined() && !root.IsNull()) read_map(root, 0);
+      if (root.IsDefined() && !root.IsNull()) read_map(root, {}, 0);
     } catch (const YAML::Exception& error) {
       fail(ErrorKind::kData, place(error.mark), ':', error.mark.column + 1, ": ", error.msg, "; wanted YAML");
     }
@@ -33,7 +34,7 @@ class Reader {
  private:
   std::string place(const YAML::Mark& mark) const { return concat(path_, ':', mark.line + 1); }
 
-  void read_map(const YAML::Node& map, int depth) {
+  void read_map(const YAML::Node& map, const std::string& group, int depth) {
     if (!map.IsMap())
       fail(ErrorKind::kData, place(map.Mark()), ": wanted a map of options, such as \"num-layers: 12\"");
     if (depth > kDeepest)
@@ -41,15 +42,24 @@ class Reader {
     for (const auto& entry : map) {
       if (!entry.first.IsScalar())
         fail(ErrorKind::kData, place(entry.first.Mark()), ": wanted the name of an option before the \":\"");
+      const std::string inner =
+          group.empty() ? entry.first.Scalar() : concat(group, '.', entry.first.Scalar());
       if (entry.second.IsMap())
-        read_map(entry.second, depth + 1);
+        read_map(entry.second, inner, depth + 1);
+      else if (holds_maps(entry.second))
+        for (const YAML::Node& element : entry.second) read_map(element, inner, depth + 1);
       else
-        options_.push_back(read_value(entry.first, entry.second));
+        options_.push_back(read_value(entry.first, entry.second, group));
     }
   }
 
-  FileOption read_value(const YAML::Node& key, const YAML::Node& value) const {
-    FileOption option{.key = key.Scalar(), .words = {}, .where = place(key.Mark())};
+  static bool holds_maps(const YAML::Node& value) {
+    return value.IsSequence() && value.size() > 0 &&
+           std::all_of(value.begin(), value.end(), [](const YAML::Node& element) { return element.IsMap(); });
+  }
+
+  FileOption read_value(const YAML::Node& key, const YAML::Node& value, const std::string& group) const {
+    FileOption option{.key = key.Scalar(), .group = group, .words = {}, .where = place(key.Mark())};
     if (value.IsSequence()) {
       for (const YAML::Node& word : value) {
         if (!word.IsScalar())

@@ -26,7 +26,17 @@ void check_interleaving(const PretrainConfig& config, Problems& problems) {
 void PretrainConfig::add_to(Options& options) {
   options.add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Tokenizer", tokenizer).add("Checkpoints", checkpoint);
-  options.derive([this] { train.finish(parallel); });
+  options.derive([this, &options] {
+    // A length on the command line comes before a file's of another kind.
+    const bool steps = options.on_command_line("train-iters") || options.on_command_line("train-samples");
+    if (steps && !options.on_command_line("num-epochs")) train.epochs.reset();
+    if (!steps && options.on_command_line("num-epochs")) {
+      train.iters.reset();
+      train.samples.reset();
+      if (!options.given("lr-decay-iters")) train.decay_iters.reset();
+    }
+    train.finish(parallel);
+  });
   options.rule([this](Problems& problems) { validate_together(problems); });
   options.ignore(ignored_megatron_options()).refuse(refused_megatron_options());
 }

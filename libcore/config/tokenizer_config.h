@@ -12,6 +12,7 @@ namespace megalith {
 struct TokenizerConfig {
   std::string type, vocab, merges, model;
   bool hf_special_tokens = true;
+  bool of_model = false;  // no option: --vocab-size is a model's, which may have more ids than its tokenizer
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
   std::vector<std::string> special_tokens;

@@ -83,10 +83,27 @@ double TrainConfig::warmup_in_samples() const {
   return static_cast<double>(warmup_samples + warmup_iters * global_batch);
 }
 
+void TrainConfig::set_epoch_steps(int64_t steps_of_an_epoch) {
+  if (steps_of_an_epoch < 1)
+    fail(ErrorKind::kUsage, "the training data has fewer samples than --global-batch-size ", global_batch,
+         "; give more text, or a smaller batch, --seq-length or --stride");
+  const int64_t all = *epochs * steps_of_an_epoch;
+  epochs.reset();
+  iters = all;
+  finish();
+  Problems problems;
+  validate(problems);
+  problems.throw_if_any();
+}
+
 namespace {
 /// Megatron: a run is counted in steps or in samples, and then so is all of its schedule.
 void validate_length(const TrainConfig& t, Problems& problems) {
-  if (!t.iters && !t.samples) problems.add("--train-iters is missing (or --train-samples)");
+  if (!t.iters && !t.samples && !t.epochs)
+    problems.add("--train-iters is missing (or --train-samples, or --num-epochs)");
+  if (t.epochs && (t.iters || t.samples))
+    problems.add("--num-epochs ", *t.epochs, " and --train-", t.iters ? "iters " : "samples ",
+                 t.iters ? *t.iters : *t.samples, " contradict each other; give one of them");
   if (t.iters && t.samples && t.global_batch > 0 &&
       *t.iters != steps_of(*t.samples, t.global_batch, t.ramp()))
     problems.add("--train-iters ", *t.iters, " and --train-samples ", *t.samples,
@@ -104,6 +121,7 @@ void validate_schedule(const TrainConfig& t, Problems& problems) {
   if (t.eval_only) return;
   if (t.lr == 0) problems.add("--lr is missing");
   if (t.min_lr > t.lr) problems.add("--min-lr ", t.min_lr, " is greater than --lr ", t.lr);
+  if (t.warmup_init > t.lr) problems.add("--lr-warmup-init ", t.warmup_init, " is greater than --lr ", t.lr);
   const bool twice = t.warmup_fraction && (t.warmup_iters > 0 || t.warmup_samples > 0);
   if (twice)
     problems.add(t.warmup_iters > 0 ? concat("--lr-warmup-iters ", t.warmup_iters)

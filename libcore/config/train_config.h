@@ -17,6 +17,14 @@ inline std::vector<EnumName<LrDecay>> enum_names(LrDecay) {
   return {{"constant", LrDecay::kConstant}, {"linear", LrDecay::kLinear}, {"cosine", LrDecay::kCosine}};
 }
 
+/// Whose log lines a run has beside Megatron's.
+enum class LogStyle { kMegatron, kDdpTutorial, kPaddle };
+inline std::vector<EnumName<LogStyle>> enum_names(LogStyle) {
+  return {{"megatron", LogStyle::kMegatron},
+          {"ddp-tutorial", LogStyle::kDdpTutorial},
+          {"paddle", LogStyle::kPaddle}};
+}
+
 enum class Recompute { kNone, kSelective, kFull };
 inline std::vector<EnumName<Recompute>> enum_names(Recompute) {
   return {{"none", Recompute::kNone}, {"selective", Recompute::kSelective}, {"full", Recompute::kFull}};
@@ -36,17 +44,20 @@ struct TrainConfig {
   int micro_batch = 0;   // samples that one forward pass takes, per rank
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
   std::optional<int> accumulation;        // micro-batches of a step on one rank, in place of global_batch
-  std::optional<int64_t> iters, samples;  // exactly one of them is given; iters is derived
+  std::optional<int64_t> iters, samples;  // one of them or epochs is given; iters is derived
+  std::optional<int64_t> epochs;          // over the training data; set_epoch_steps() makes them iters
   std::vector<std::string> rampup;        // start, increment, samples: see ramp()
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
   std::optional<int64_t> decay_iters;  // derived: iters
   int64_t warmup_iters = 0;
+  double warmup_init = 0;                 // learning rate of the first step of the warm-up
   std::optional<int64_t> decay_samples;   // with samples; derived: samples
   int64_t warmup_samples = 0;             // with samples
   std::optional<double> warmup_fraction;  // of decay_iters or decay_samples
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, adam_eps = 1e-8;
   double clip_grad = 1.0;  // 0: off
+  bool clip_after_warmup = false;
   int64_t seed = 1234;
   int64_t log_interval = 100, eval_interval = 1000, eval_iters = 100;
   std::optional<int64_t> exit_interval, exit_minutes;
@@ -57,6 +68,8 @@ struct TrainConfig {
   double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; no option. 0: not known
   std::string trace;
   int64_t trace_begin = 10, trace_end = 12;  // steps done
+  LogStyle log_style = LogStyle::kMegatron;
+  bool log_straggler = false;
   std::string sample_prompt;
   int sample_tokens = 50;
   bool fp16 = false, bf16 = false;
@@ -85,6 +98,8 @@ struct TrainConfig {
     v("rampup-batch-size", rampup,
       "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
       metavar("START INCREMENT SAMPLES"));
+    v("num-epochs", epochs, "Times through the training data, in place of --train-iters.", at_least(1),
+      alias({"num-train-epochs"}));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
     v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));
@@ -96,6 +111,7 @@ struct TrainConfig {
     v("lr-warmup-samples", warmup_samples, "Samples of linear warm-up, with --train-samples.", at_least(0));
     v("lr-warmup-fraction", warmup_fraction, "Warm-up as a share of --lr-decay-iters or --lr-decay-samples.",
       between(0, 1), alias({"warmup-ratio"}));
+    v("lr-warmup-init", warmup_init, "Learning rate at which the warm-up begins.", at_least(0));
     v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
       at_least(0));
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
@@ -103,10 +119,13 @@ struct TrainConfig {
     v("adam-eps", adam_eps, "Added to the root of the second moment.", positive());
     v("clip-grad", clip_grad, "Greatest norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));
+    v("clip-grad-after-warmup", clip_after_warmup, "Clip the gradient only after the warm-up.");
     v("seed", seed, "Of initial weights, sample order and dropout.", at_least(0));
     v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
-    v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1), alias({"eval-steps"}));
-    v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none.", at_least(0));
+    v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1),
+      alias({"eval-steps", "eval-freq"}));
+    v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none.", at_least(0),
+      alias({"eval-iter"}));
     v("exit-interval", exit_interval, "Stop when the step is a multiple of this.", at_least(1));
     v("exit-duration-in-mins", exit_minutes, "Stop after this many minutes.", at_least(0));
     v("exit-signal-handler", exit_at_signal,
@@ -120,6 +139,12 @@ struct TrainConfig {
     v("log-throughput", log_throughput,
       "Log TFLOP/s of each rank as Megatron does, and the share of what this machine was measured to do "
       "(MFU).");
+    v("log-style", log_style,
+      "Lines of another tool beside Megatron's; ddp-tutorial: of every rank for every batch, and evaluations "
+      "and saves at steps counted from 0; paddle: PaddleNLP's loss and eval_loss.");
+    v("log-straggler", log_straggler,
+      "With each log line, say how long the ranks' own forward and backward passes took, and whose took "
+      "longest.");
     v("tensorboard-dir", tensorboard, "Write TensorBoard event files there.", metavar("DIR"));
     v("log-json", log_json, "Write each step's figures there, one JSON object a line.", metavar("FILE"));
     v("report", report, "Write an HTML page with the loss curve there.", metavar("FILE"));
@@ -174,6 +199,9 @@ struct TrainConfig {
   int64_t batch_at(int64_t consumed) const;
   /// Samples of that many steps from `consumed` on.
   int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
+  /// Of --num-epochs, once the data is known: the steps in all, and of the decay unless it was given. kUsage
+  /// when an epoch has no whole step or the schedule does not fit.
+  void set_epoch_steps(int64_t steps_of_an_epoch);
 };
 
 }  // namespace megalith

@@ -1,7 +1,9 @@
 #include "libcore/launch/rank_table.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -52,6 +54,94 @@ std::vector<Place> places_of(const Json& table, const std::string& path) {
 
 int port_of_job(std::string_view job) {
   return static_cast<int>(kFirstJobPort + xxh64(job) % kJobPorts);
+}
+
+std::vector<int> parse_devices(std::string_view range) {
+  constexpr int64_t kMost = 1 << 20;
+  const auto refuse = [&] {
+    fail(ErrorKind::kUsage, "--device_num ", quote(range),
+         ": wanted \"[0,8)\", devices 0 to 7, or their number");
+  };
+  int64_t first = 0, end = 0;
+  if (const auto count = parse_int(range)) {
+    end = *count;
+  } else {
+    const size_t comma = range.find(',');
+    if (!range.starts_with('[') || !range.ends_with(')') || comma == std::string_view::npos) refuse();
+    const auto from = parse_int(trim(range.substr(1, comma - 1)));
+    const auto to = parse_int(trim(range.substr(comma + 1, range.size() - comma - 2)));
+    if (!from || !to) refuse();
+    first = *from;
+    end = *to;
+  }
+  if (first < 0 || end <= first || end > kMost) refuse();
+  std::vector<int> devices;
+  for (int64_t device = first; device < end; ++device) devices.push_back(static_cast<int>(device));
+  return devices;
+}
+
+namespace {
+
+Json server_entry(const std::string& server, Json devices) {
+  return Json(
+      Json::Object{{"server_id", server}, {"device", std::move(devices)}, {"host_nic_ip", "reserve"}});
+}
+
+std::string table_text(Json servers) {
+  constexpr int kIndent = 4;
+  const std::string count = std::to_string(servers.as_array().size());
+  return Json(Json::Object{{"version", "1.0"},
+                           {"server_count", count},
+                           {"server_list", std::move(servers)},
+                           {"status", "completed"}})
+             .dump(kIndent) +
+         "\n";
+}
+
+/// A checked table's servers.
+Json servers_of(const std::string& path) {
+  read_rank_table(path, 0);
+  return Json::load(path)["server_list"];
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.as_string() : value.dump();
+}
+
+}  // namespace
+
+std::string rank_table_text(const std::vector<int>& devices, const std::string& server) {
+  Json list = Json::array(), servers = Json::array();
+  for (size_t rank = 0; rank < devices.size(); ++rank)
+    list.push_back(Json(Json::Object{{"device_id", std::to_string(devices[rank])},
+                                     {"device_ip", server},
+                                     {"rank_id", std::to_string(rank)}}));
+  servers.push_back(server_entry(server, std::move(list)));
+  return table_text(std::move(servers));
+}
+
+std::string merged_rank_table_text(const std::vector<std::string>& paths) {
+  Json servers = Json::array();
+  std::map<std::string, std::string> seen;  // server, file
+  int rank = 0;
+  for (const std::string& path : paths) {
+    const Json list = servers_of(path);
+    for (const Json& server : list.as_array()) {
+      const std::string& name = server["server_id"].as_string();
+      if (const auto [at, fresh] = seen.emplace(name, path); !fresh)
+        fail(ErrorKind::kUsage, path, ": server_list: server ", quote(name), " stands in ", at->second,
+             " already; a server has one table, of all its devices");
+      Json devices = Json::array();
+      for (const Json& device : server["device"].as_array()) {
+        const Json* const address = device.find("device_ip");
+        devices.push_back(Json(Json::Object{{"device_id", text_of(device["device_id"])},
+                                            {"device_ip", address ? text_of(*address) : name},
+                                            {"rank_id", std::to_string(rank++)}}));
+      }
+      servers.push_back(server_entry(name, std::move(devices)));
+    }
+  }
+  return table_text(std::move(servers));
 }
 
 RankTable read_rank_table(const std::string& path, int rank) {

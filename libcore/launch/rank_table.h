@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace megalith {
 
@@ -17,6 +18,17 @@ struct RankTable {
 /// The table at `path` as `rank` sees it. kUsage when it is not complete, when its ranks are not 0 to n-1
 /// once each, or lack `rank`; kNoInput and kData when it cannot be read.
 RankTable read_rank_table(const std::string& path, int rank);
+
+/// The device numbers that "[0,8)", as hccl_tools.py takes them, or "8" stands for: 0 to 7. kUsage.
+std::vector<int> parse_devices(std::string_view range);
+
+/// The table of one server as hccl_tools.py writes it, one rank a device from 0 on; all numbers are strings.
+/// A device's address is the server's: nothing here uses another.
+std::string rank_table_text(const std::vector<int>& devices, const std::string& server);
+
+/// One table of several: their servers in the order given, ranks counted on. kUsage when a server stands in
+/// two of them, and as read_rank_table(), with the file's name.
+std::string merged_rank_table_text(const std::vector<std::string>& paths);
 
 /// A port for a job, from anything that its ranks have in common; below those that systems give out.
 int port_of_job(std::string_view job);

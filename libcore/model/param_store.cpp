@@ -38,6 +38,12 @@ std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const Sto
   std::vector<BucketRange> ranges;
   size_t end = own.size();
   int64_t elements = 0;
+  int64_t full = options.bucket;
+  if (options.buckets > 0) {
+    int64_t all = 0;
+    for (const Param* param : own) all += aligned(param->local.elements(), ParamStore::kAlign);
+    full = (all + options.buckets - 1) / options.buckets;
+  }
   const auto close = [&](size_t first, bool alone) {
     if (first < end) ranges.push_back({first, end, alone});
     end = first;
@@ -50,7 +56,7 @@ std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const Sto
       continue;
     }
     elements += aligned(own[i]->local.elements(), ParamStore::kAlign);
-    if ((i == 0 || own[i - 1]->unit != own[i]->unit) && elements >= options.bucket) close(i, false);
+    if ((i == 0 || own[i - 1]->unit != own[i]->unit) && elements >= full) close(i, false);
   }
   close(0, false);
   return ranges;

@@ -15,6 +15,7 @@ struct StoreOptions {
   bool grads = true;          // false: inference, every Param::grad stays empty
   int shards = 1;             // equal parts that each bucket can be cut into: the data-parallel ranks
   int64_t bucket = std::numeric_limits<int64_t>::max();  // elements from which on a bucket is full
+  int buckets = 0;         // in place of `bucket`: so many of about one size; 0: see there
   std::string alone = {};  // a parameter of this name, or tied to it, is a bucket of its own
   /// Gradients of one bucket take the memory of those of the second next: they are used up (ZeRO-2) before
   /// the backward pass comes to that one. Buckets with a parameter alone keep their own.

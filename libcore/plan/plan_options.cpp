@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
 #include "libcore/convert/sources/hf_config.h"
+#include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
@@ -200,15 +201,36 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
   if (command.parallel.expert > 1)
     fail(ErrorKind::kUsage, "--expert-model-parallel-size ", command.parallel.expert,
          ": mixtures of experts are not planned");
-  if (given.given("data-parallel-size"))
-    fail(ErrorKind::kUsage, "--data-parallel-size ", command.parallel.data,
-         " follows from the other sizes; give --world-size and those");
   if (given.given("rampup-batch-size"))
     fail(ErrorKind::kUsage,
          "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
-  if (given.given("gradient-accumulation-steps"))
-    fail(ErrorKind::kUsage,
-         "--gradient-accumulation-steps: a plan needs the batch of all ranks; give --global-batch-size");
+}
+
+/// --data-parallel-size says the ranks together with the other sizes, which are then all fixed.
+void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
+  const ParallelConfig& sizes = command.parallel;
+  const int64_t ranks = int64_t{sizes.data} * sizes.model_ranks();
+  if (ranks > ParallelConfig::kMostRanks)
+    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
+         " ranks of a model are more than ", ParallelConfig::kMostRanks);
+  if (world.world && sizes.world > 0 && sizes.world != ranks)
+    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
+         " ranks of a model are ", ranks, ", not --world-size ", sizes.world, "; leave one of them out");
+  command.parallel.world = static_cast<int>(ranks);
+  world.world = true;
+  fixed.tensor = sizes.tensor;
+  fixed.pipeline = sizes.pipeline;
+  fixed.context = sizes.context;
+}
+
+/// The batch that --gradient-accumulation-steps makes, once all sizes are known.
+int64_t accumulated_batch(const PlanCommand& command, const Fixed& fixed) {
+  const int64_t steps = command.train.accumulation.value_or(1);
+  if (!fixed.micro_batch || !fixed.tensor || !fixed.pipeline || command.parallel.world == 0)
+    fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", steps,
+         ": a plan needs the batch of all ranks; give --global-batch-size, or --micro-batch-size, "
+         "--data-parallel-size and the sizes of the model's cut");
+  return steps * *fixed.micro_batch * (command.parallel.world / command.parallel.model_ranks());
 }
 
 Coefficients own_coefficients(const PlanOptions& plan, PlanProblem problem) {
@@ -262,6 +284,8 @@ void PlanCommand::add_to(Options& options) {
   static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
+  options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
+  options.translate(translate_mindformers);
   options.ignore(ignored_megatron_options()).ignore(kLlmacc).refuse(refused_megatron_options());
 }
 
@@ -269,7 +293,13 @@ void PlanCommand::check(Options& options) {
   if (!plan.hf.empty()) {  // the command line's own sizes stay
     options.adopt(to_json(parse_hf_config(Json::load(plan.hf), plan.hf).config), plan.hf, {"Model"});
   }
-  options.check({"Planning", "Model", "Tokenizer"});
+  if (!paddle.model.empty()) {
+    const std::string file = paddle.model + "/config.json";
+    const ModelConfig shape = file_exists(file) ? parse_hf_config(Json::load(file), file).config
+                                                : ModelSource(paddle.model).config();
+    options.adopt(to_json(shape), paddle.model, {"Model"});
+  }
+  options.check({"Planning", "Model", "Tokenizer", "MindFormers"});
 }
 
 void PlanOptions::validate(Problems& problems) const {
@@ -286,8 +316,11 @@ void PlanOptions::validate(Problems& problems) const {
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {
   refuse_unplanned(command, given);
-  const GivenWorld world = take_cluster(command, given);
+  command.train.finish();
+  GivenWorld world = take_cluster(command, given);
   PlanRequest request;
+  request.fixed = fixed_by(command, given);
+  if (given.given("data-parallel-size")) take_data_ranks(command, world, request.fixed);
   PlanProblem& p = request.problem;
   p.model = command.model;
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
@@ -299,10 +332,18 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.software.expandable_segments = command.plan.expandable_segments;
   p.max_global_batch = command.plan.max_global_batch;
   if (p.max_global_batch == 0) p.global_batch = command.train.global_batch;
+  if (command.train.accumulation) {
+    const int64_t batch = accumulated_batch(command, request.fixed);
+    if (p.max_global_batch > 0 || (p.global_batch > 0 && p.global_batch != batch))
+      fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", *command.train.accumulation,
+           " makes a global batch of ", batch,
+           "; leave it out, or --global-batch-size and "
+           "--max-global-batch-size");
+    p.global_batch = batch;
+  }
   if (p.max_global_batch == 0 && p.global_batch == 0)
     fail(ErrorKind::kUsage,
          "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
-  request.fixed = fixed_by(command, given);
   fix_pipeline(command, request);
   return request;
 }

@@ -7,7 +7,9 @@
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/data_config.h"
+#include "libcore/config/mindformers.h"
 #include "libcore/config/model_config.h"
+#include "libcore/config/paddle_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/planning_config.h"
 #include "libcore/config/tokenizer_config.h"
@@ -116,6 +118,8 @@ struct PlanCommand {
   DataConfig data;
   CheckpointConfig checkpoint;
   TokenizerConfig tokenizer;
+  PaddleConfig paddle;
+  MindFormersRun mindformers;
 
   void add_to(Options&);
   void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint

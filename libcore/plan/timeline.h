@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libcore/plan/search.h"
-#include "libcore/train/schedule.h"
+#include "libcore/train/schedules/schedule.h"
 
 namespace megalith {
 

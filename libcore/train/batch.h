@@ -1,22 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "libcore/config/train_config.h"
-#include "libcore/data/samples/gpt_dataset.h"
 #include "libcore/model/stage.h"
 #include "libcore/tensor/arena.h"
+#include "libcore/train/data/data_set.h"
 
 namespace megalith {
-
-/// Writes sample number `index` of a data set (GptDataset::get, BlendedDataset::get); throws when there is
-/// none of that number. Called from several threads at a time.
-using SampleReader = std::function<void(int64_t index, const SampleView&)>;
 
 /// How one optimizer step's samples are dealt out: Megatron's MegatronPretrainingSampler. Samples go in order
 /// of their number, in blocks of micro_batch * data_size, of which each data-parallel rank takes its
@@ -27,7 +22,7 @@ struct BatchShape {
   int microbatches = 0;  // of this rank, in one step, at most
   int data_rank = 0, data_size = 1;
   int context_rank = 0, context_size = 1;  // of the ranks that share each sample
-  std::optional<BatchRamp> ramp = {};  // steps have fewer microbatches at first
+  std::optional<BatchRamp> ramp = {};      // steps have fewer microbatches at first
 
   /// Microbatches of this rank in the step that begins when `consumed` samples are done.
   int microbatches_at(int64_t consumed) const {

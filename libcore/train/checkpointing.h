@@ -8,7 +8,7 @@
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
-#include "libcore/train/lr.h"
+#include "libcore/train/schedules/lr.h"
 #include "libcore/train/trainer.h"
 
 namespace megalith {

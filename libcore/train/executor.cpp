@@ -1,10 +1,12 @@
 #include "libcore/train/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/span_log.h"
 
@@ -37,6 +39,7 @@ Executor::Executor(std::span<const Stage> chunks, const PipelinePlace& place, co
 
 void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const Microbatch> microbatches,
                    View loss, GradBuffer* grads) {
+  stage_seconds_ = 0;
   std::vector<size_t> to_come(chunks_.size(), 0);  // backward passes of each chunk
   for (const Step& step : plan) to_come[static_cast<size_t>(step.chunk)] += step.kind == Step::kBackward;
   Ctx inner = ctx;
@@ -67,8 +70,10 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
   Slot& slot = free_slot(step);
   if (depth(step) > 0)
     receive(ctx, *place_.forward, slot.in, (place_.rank + place_.ranks - 1) % place_.ranks);
+  const auto begin = std::chrono::steady_clock::now();
   const View out = chunks_[static_cast<size_t>(step.chunk)].forward(
       ctx, microbatch, depth(step) > 0 ? slot.in : View{}, slot.tape);
+  stage_seconds_ += seconds_since(begin);
   if (depth(step) < last_depth())
     send(ctx, *place_.forward, out, (place_.rank + 1) % place_.ranks);
   else
@@ -79,8 +84,10 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
 void Executor::backward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
   Slot& slot = slot_of(step);
   if (depth(step) < last_depth()) receive(ctx, *place_.backward, gradient_, (place_.rank + 1) % place_.ranks);
+  const auto begin = std::chrono::steady_clock::now();
   const View out = chunks_[static_cast<size_t>(step.chunk)].backward(
       ctx, microbatch, depth(step) < last_depth() ? gradient_ : View{}, slot.tape);
+  stage_seconds_ += seconds_since(begin);
   if (depth(step) > 0) send(ctx, *place_.backward, out, (place_.rank + place_.ranks - 1) % place_.ranks);
   release(slot);
 }

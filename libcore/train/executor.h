@@ -8,7 +8,7 @@
 #include "libcore/model/stage.h"
 #include "libcore/parallel/communicator.h"
 #include "libcore/train/grad_buffer.h"
-#include "libcore/train/schedule.h"
+#include "libcore/train/schedules/schedule.h"
 
 namespace megalith {
 
@@ -48,6 +48,9 @@ class Executor {
 
   /// Bytes of the stages' inputs, one gradient and messages on their way.
   static size_t link_bytes(const PipelinePlace&, const ExecutorSize&);
+  /// Seconds that this rank's stages took in the last run(), without its waits for other stages; on a GPU of
+  /// the calls alone.
+  double stage_seconds() const { return stage_seconds_; }
   /// Greatest use of any tape so far, in bytes.
   size_t tape_peak() const;
 
@@ -73,6 +76,7 @@ class Executor {
   PipelinePlace place_;
   View gradient_;  // d(result) that came from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
+  double stage_seconds_ = 0;
 };
 
 }  // namespace megalith

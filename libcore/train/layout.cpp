@@ -63,6 +63,7 @@ StoreOptions store_options(const RunShape& run) {
   return {.dtype = model_dtype(run.train),
           .shards = run.parallel.sharded() ? run.parallel.copies() : 1,
           .bucket = run.parallel.bucket_size.value_or(bucket),
+          .buckets = run.parallel.bucket_count.value_or(0),
           .alone = tied_parameter(run),
           .windows = windows};
 }

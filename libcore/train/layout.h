@@ -12,7 +12,7 @@
 #include "libcore/train/batch.h"
 #include "libcore/train/executor.h"
 #include "libcore/train/grad_buffer.h"
-#include "libcore/train/schedule.h"
+#include "libcore/train/schedules/schedule.h"
 
 /// What follows from a run's configuration and a rank's place: the trainer builds a rank from it,
 /// run_memory() counts it. Configurations after finish().

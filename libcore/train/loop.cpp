@@ -24,8 +24,11 @@
 #include "libcore/parallel/thread_comm.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/log/flops.h"
+#include "libcore/train/log/log_style.h"
 #include "libcore/train/log/metrics.h"
 #include "libcore/train/log/report.h"
+#include "libcore/train/log/straggler.h"
+#include "libcore/train/pth_checkpoint.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/start_point.h"
 #include "libcore/train/torch_checkpoint.h"
@@ -140,6 +143,12 @@ class Run {
   void write_trace();
   double mean_loss(const DataSet&, int64_t first_sample) const;
   void evaluate(const std::string& where);
+  int64_t epoch_begin() const;
+  bool is_turn(int64_t interval, bool from_zero) const;
+  bool is_turn_to_evaluate() const {
+    return is_turn(config_.train.eval_interval, style_->counts_from_zero());
+  }
+  bool is_turn_to_save() const;
   void final_evaluations();
   void sample();
   void save();
@@ -168,6 +177,8 @@ class Run {
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;
   std::unique_ptr<TrainLine> line_;
+  std::unique_ptr<StyledLog> style_;
+  StragglerReport stragglers_;
   bool stop_agreed_ = false;
   std::string end_reason_ = "done", stopped_by_;
 };
@@ -248,6 +259,12 @@ void Run::start_log() {
                        .ranks = world_.size(),
                        .throughput = config_.train.log_throughput,
                        .machine_flops = config_.train.machine_flops * world_.size() / ranks_here_});
+  style_ = std::make_unique<StyledLog>(StyledRun{.style = config_.train.log_style,
+                                                 .log_interval = config_.train.log_interval,
+                                                 .global_batch = global_batch(),
+                                                 .epoch_steps = data_.train.epoch / global_batch()},
+                                       world_, trainer_->groups().at);
+  trainer_->keep_own_loss(style_->wants_own_loss());
 }
 
 PretrainResult Run::go() {
@@ -262,7 +279,7 @@ PretrainResult Run::go() {
     while (!ended && state_.iteration < iterations()) {
       step();
       progress.advance_to(state_.iteration - start_, concat("loss ", format_fixed(last_loss_, 3)));
-      if (state_.iteration % config_.train.eval_interval == 0) {
+      if (is_turn_to_evaluate()) {
         evaluate(concat("iteration ", state_.iteration));
         sample();
       }
@@ -302,7 +319,8 @@ void Run::write_trace() {
 
 // Megatron leaves these evaluations out, too.
 void Run::warn_of_missing_evaluations() const {
-  if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && data_.test.size > 0)) return;
+  const bool tested = data_.test.size > 0 || config_.data.reads_texts();
+  if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && tested)) return;
   const char* parts = data_.valid.size > 0  ? "test"
                       : data_.test.size > 0 ? "validation"
                                             : "validation and test";
@@ -312,10 +330,24 @@ void Run::warn_of_missing_evaluations() const {
     warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
 }
 
+// The DDP tutorial counts its steps from 0, and evaluates and saves at the first one.
+bool Run::is_turn(int64_t interval, bool from_zero) const {
+  return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
+}
+
+bool Run::is_turn_to_save() const {
+  const auto interval = config_.checkpoint.save_interval;
+  const bool from_zero = style_->counts_from_zero() || config_.checkpoint.format == CheckpointFormat::kPth;
+  return interval && is_turn(*interval, from_zero);
+}
+
 void Run::step() {
   set_traced();
   const auto start = Clock::now();
   const int64_t samples = config_.train.batch_at(state_.consumed_train);
+  if (config_.train.clip_after_warmup)
+    trainer_->set_clip(
+        static_cast<double>(state_.schedule_samples) < schedule_.warmup ? 0 : config_.train.clip_grad);
   const Trainer::StepResult result =
       trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples),
                      [this] { return wants_to_stop(); });
@@ -337,6 +369,7 @@ void Run::step() {
       .seconds = seconds_since(start),
       .samples = samples,
       .tokens = samples * config_.model.seq_length,
+      .seen_tokens = state_.consumed_train * config_.model.seq_length,
       .flops = model_flops(config_.model, config_.model.padded_vocab(config_.parallel.tensor), samples),
       .peak_memory = peak_memory(),
       .skipped = result.skipped};
@@ -344,9 +377,12 @@ void Run::step() {
   if (!result.skipped) losses_.add_train(state_.iteration, result.loss);
   line_->add(figures);
   run_log_->step(figures);
+  style_->step(figures, trainer_->own_loss());
+  stragglers_.add(trainer_->stage_seconds());
   if (state_.iteration % config_.train.log_interval == 0) {
     log(" [", time_now(), "]", line_->text());
     line_->clear();
+    if (config_.train.log_straggler) log(stragglers_.text(world_));
     run_log_->flush();
   }
   stop_when_lost(result);
@@ -377,18 +413,31 @@ double Run::mean_loss(const DataSet& set, int64_t first_sample) const {
   // An evaluation set that is used up begins anew.
   const SampleReader read = [&](int64_t index, const SampleView& out) { set.read(index % set.size, out); };
   double sum = 0;
-  for (int64_t i = 0; i < config_.train.eval_iters; ++i)
-    sum += trainer_->evaluate(read, first_sample + i * global_batch());
-  return sum / static_cast<double>(config_.train.eval_iters);
+  int64_t batches = config_.train.eval_iters;
+  if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / global_batch(), 1, batches);
+  for (int64_t i = 0; i < batches; ++i) sum += trainer_->evaluate(read, first_sample + i * global_batch());
+  return sum / static_cast<double>(batches);
 }
 
 void Run::evaluate(const std::string& where) {
   if (data_.valid.size == 0 || config_.train.eval_iters == 0) return;
-  const double loss = mean_loss(data_.valid, state_.consumed_valid);
+  const auto start = Clock::now();
+  const double loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state_.consumed_valid);
   state_.consumed_valid += config_.train.eval_iters * global_batch();
   log(evaluation_line(where, loss));
   run_log_->evaluation("valid", state_.iteration, loss);
   losses_.add_valid(state_.iteration, loss);
+  style_->evaluation({.iteration = state_.iteration,
+                      .train_loss = style_->wants_train_loss() ? mean_loss(data_.train, epoch_begin()) : 0,
+                      .valid_loss = loss,
+                      .batches = config_.train.eval_iters,
+                      .seconds = seconds_since(start)});
+}
+
+// The first sample of the epoch that the last step was of.
+int64_t Run::epoch_begin() const {
+  const int64_t epoch = data_.train.epoch;
+  return epoch > 0 && state_.consumed_train > 0 ? (state_.consumed_train - 1) / epoch * epoch : 0;
 }
 
 void Run::final_evaluations() {
@@ -398,7 +447,7 @@ void Run::final_evaluations() {
     log(evaluation_line(concat("iteration ", state_.iteration, " on test set"), loss));
     run_log_->evaluation("test", state_.iteration, loss);
   }
-  if (state_.iteration % config_.train.eval_interval != 0) sample();
+  if (!is_turn_to_evaluate()) sample();
 }
 
 void Run::sample() {
@@ -418,8 +467,10 @@ void Run::save() {
                                 .tokenizer_files = tokenizer_files(config_.tokenizer),
                                 .optimizer = config_.checkpoint.save_optim,
                                 .losses = losses_};
-  const auto write =
-      config_.checkpoint.format == CheckpointFormat::kTorch ? save_torch_checkpoint : save_checkpoint;
+  const CheckpointFormat format = config_.checkpoint.format;
+  const auto write = format == CheckpointFormat::kTorch ? save_torch_checkpoint
+                     : format == CheckpointFormat::kPth ? save_pth_checkpoint
+                                                        : save_checkpoint;
   const std::string path = write(config_.checkpoint.save, state_, *trainer_, extras);
   log("  successfully saved checkpoint from iteration ", padded_iteration(state_.iteration), " to ", path);
   run_log_->saved(state_.iteration, path);
@@ -451,7 +502,7 @@ bool Run::asked_to_end() {
   };
   if (stop_agreed_) stopped_by_ = agreed_reason();
   if (!stopped_by_.empty()) return end(stopped_by_);
-  if (config_.checkpoint.save_interval && state_.iteration % *config_.checkpoint.save_interval == 0) save();
+  if (is_turn_to_save()) save();
   if (stop_agreed_) {
     log("exiting program after ", format_duration(seconds_since(began_)));
     return end("exit-duration-in-mins");

@@ -7,18 +7,9 @@
 #include "libcore/io/stop_signal.h"
 #include "libcore/parallel/communicator.h"
 #include "libcore/text/tokenizer.h"
-#include "libcore/train/batch.h"
+#include "libcore/train/data/data_set.h"
 
 namespace megalith {
-
-/// One split. Empty (size 0): there is none.
-struct DataSet {
-  SampleReader read = {};
-  int64_t size = 0;  // samples
-};
-struct DataSets {
-  DataSet train, valid, test;
-};
 
 struct PretrainResult {
   int64_t iteration = 0;   // steps done, earlier runs' included

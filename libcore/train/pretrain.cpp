@@ -18,6 +18,8 @@
 #include "libcore/launch/rank_world.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/data/text_data.h"
+#include "libcore/train/dry_run.h"
 #include "libcore/train/mock_data.h"
 
 namespace megalith {
@@ -37,6 +39,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.model.vocab_size));
   const int64_t size = tokenizer->vocab_size();
+  if (files.of_model && size <= config.model.vocab_size) return tokenizer;
   if (config.model.vocab_size > 0 && config.model.vocab_size != size && tokenizer->name() != "NullTokenizer")
     fail(ErrorKind::kUsage, "--vocab-size ", config.model.vocab_size, " is not the tokenizer's, ", size,
          "; leave it out");
@@ -66,6 +69,12 @@ void require_known_ids(const TrainingDataset& data, int64_t index, const SampleV
              "); the .bin was changed after it was written: compare it with megalith-data verify");
 }
 
+/// Samples of one time through the data; of a blend, whose parts end at different times, 0.
+int64_t epoch_of(const TrainingDataset& data) {
+  const GptDataset* one = std::get_if<GptDataset>(&data.source());
+  return one ? one->size() / one->index().epochs : 0;
+}
+
 DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_size) {
   if (!data) return {};
   return {.read =
@@ -73,7 +82,19 @@ DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_si
                 data->get(index, out);
                 require_known_ids(*data, index, out, vocab_size);
               },
-          .size = data->size()};
+          .size = data->size(),
+          .epoch = epoch_of(*data)};
+}
+
+/// Training samples of one epoch. kUsage for a blend by weights, which has none.
+int64_t samples_of_an_epoch(const OpenBlend& blend, const PretrainConfig& config, const std::string& split) {
+  if (!blend.blend.weights.empty())
+    fail(ErrorKind::kUsage, "--num-epochs ", *config.train.epochs,
+         " with weights in --data-path: their datasets end at different times; give --train-iters");
+  const TrainingDatasets data = build_datasets(blend, {.split = split,
+                                                       .seq_length = config.model.seq_length,
+                                                       .seed = static_cast<uint32_t>(config.train.seed)});
+  return data[0] ? data[0]->size() : 0;
 }
 
 /// Samples to ask of train, valid and test.
@@ -100,7 +121,7 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
   return blend;
 }
 
-TrainingDatasets open_data(const PretrainConfig& config) {
+TrainingDatasets open_data(PretrainConfig& config) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
                                .seq_length = config.model.seq_length,
@@ -117,11 +138,17 @@ TrainingDatasets open_data(const PretrainConfig& config) {
     std::array<std::optional<OpenBlend>, 3> blends;
     for (size_t part = 0; part < paths.size(); ++part)
       if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config);
+    if (config.train.epochs && blends[0])
+      config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
+                                   config.train.global_batch);
     const DatasetRequest whole = asked();
     for (size_t part = 0; part < paths.size(); ++part)
       if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
   } else {
     const OpenBlend blend = open_checked(config.data.data_path, config);
+    if (config.train.epochs)
+      config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
+                                   config.train.global_batch);
     data = build_datasets(blend, asked());
   }
   log("> finished creating GPT datasets ...");
@@ -134,6 +161,10 @@ PretrainResult with_data(PretrainConfig config, const Run& run) {
   log_world(config.parallel);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
+  if (config.data.reads_texts()) {
+    const TextData texts(config, *tokenizer);
+    return run(config, texts.sets(), tokenizer.get());
+  }
   const int64_t vocab = config.model.vocab_size;
   if (config.data.mock) {
     const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
@@ -194,6 +225,15 @@ PretrainResult pretrain_rank(PretrainConfig config, const StopSignal& stop, cons
 }
 
 }  // namespace
+
+std::string describe_run(PretrainConfig config) {
+  std::string text;
+  with_data(std::move(config), [&](const auto&... run) {
+    text = dry_run_text(run...);
+    return PretrainResult();
+  });
+  return text;
+}
 
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank, const Settle& settle) try {

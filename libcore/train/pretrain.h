@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "libcore/launch/environment.h"
 #include "libcore/train/loop.h"
@@ -25,5 +26,9 @@ using Settle = std::function<PretrainConfig(Communicator* world)>;
 /// step. A rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank = {}, const Settle& settle = {});
+
+/// --dry-run: opens tokenizer and data as a run would, and says what it would do (dry_run_text()), as one
+/// process whatever the number of ranks.
+std::string describe_run(PretrainConfig config);
 
 }  // namespace megalith

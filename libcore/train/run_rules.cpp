@@ -46,10 +46,15 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     if (const std::string why = no_torch_checkpoint(config.model, config.parallel); !why.empty())
       problems.add("--ckpt-format torch: ", why);
   if (config.data.data_path.empty() && !config.data.has_own_paths() && !config.data.mock)
-    problems.add("--data-path is missing");
+    problems.add("--data-path is missing (or --train-data-path)");
+  if (config.data.mock && config.train.epochs)
+    problems.add("--num-epochs ", *config.train.epochs,
+                 " and --mock-data, which has no end; give --train-iters");
   if (config.train.eval_only && config.train.eval_iters == 0)
     problems.add("--eval-only and --eval-iters 0 leave nothing to do; leave one of them out");
   const bool tokenizer = !config.tokenizer.type.empty();
+  if (config.data.reads_texts() && !tokenizer)
+    problems.add("--train-data-path ", config.data.train_path.front(), " needs a tokenizer for its texts");
   if (!tokenizer && config.model.vocab_size == 0)
     problems.add(
         "the vocabulary's size is not known; give a tokenizer (--vocab-file and --merge-file, or "
@@ -89,6 +94,7 @@ std::vector<Difference> sample_order_differences(const PretrainConfig& config, c
   changed.data.data_path = theirs.data.data_path;
   changed.data.split = theirs.data.split;
   changed.data.train_path = theirs.data.train_path;
+  changed.data.stride = theirs.data.stride;
   changed.train.seed = theirs.train.seed;
   changed.model.seq_length = theirs.model.seq_length;
   return differences(changed, config);

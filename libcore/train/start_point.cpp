@@ -10,6 +10,7 @@
 #include "libcore/convert/sources/megatron_source.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
+#include "libcore/train/pth_checkpoint.h"
 
 namespace megalith {
 namespace {
@@ -116,9 +117,12 @@ StartPoint from_others(const std::string& path, const ModelConfig& model) {
 }  // namespace
 
 std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model) {
+  if (config.number) return pth_start(config.save, *config.number);
   if (config.load.empty()) return std::nullopt;
   const Writer writer = writer_of(config.load);
   if (writer == Writer::kUs) return from_ours(config.load);
+  if (writer == Writer::kNobody)
+    if (const auto number = newest_pth(config.load)) return pth_start(config.load, *number);
   if (writer != Writer::kNobody) return from_others(config.load, model);
   refuse_missing_tracker(config.load);
   if (config.exit_on_missing)
@@ -138,6 +142,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   };
   compare("--lr", theirs.max, ours.max);
   compare("--min-lr", theirs.min, ours.min);
+  compare("--lr-warmup-init", theirs.first, ours.first);
   compare("--lr-decay-style", std::string(enum_name(theirs.decay)), std::string(enum_name(ours.decay)));
   compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
   compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);

@@ -11,7 +11,7 @@
 #include "libcore/config/model_config.h"
 #include "libcore/json/json.h"
 #include "libcore/train/checkpointing.h"
-#include "libcore/train/lr.h"
+#include "libcore/train/schedules/lr.h"
 
 namespace megalith {
 

@@ -22,7 +22,8 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
       scratch_(make_arena(backend, "scratch", memory_.scratch)),
       batch_arena_(make_arena(backend, "batch", Batch::bytes(batch_shape(run)))),
       scalar_arena_(make_arena(backend, "scalars", memory_.scalars)),
-      evaluation_plan_(evaluation_plan(run)) {
+      evaluation_plan_(evaluation_plan(run)),
+      max_norm_(run.train.clip_grad) {
   stream_.set_spans(&spans_);
   const Sharding sharding = run.parallel.sharding;
   const TrainConfig& train = run.train;
@@ -101,7 +102,7 @@ void Trainer::update() {
     const StreamSpan span(stream_, "agree on the step");
     grads_->add_squares(stream_, scalar(StepScalar::kSumSquares));
     sum_scalars();
-    run(stream_, DecideStep{.scalars = scalars_, .max_norm = run_.train.clip_grad});
+    run(stream_, DecideStep{.scalars = scalars_, .max_norm = max_norm_});
   }
   {
     const StreamSpan span(stream_, "optimizer");
@@ -116,6 +117,11 @@ Trainer::StepResult Trainer::step(const SampleReader& read, int64_t consumed, do
   const StreamSpan span(stream_, "step");
   make_gradients(read, consumed, learning_rate);
   if (stop && stop()) stream_.fill(scalar(StepScalar::kStop), 1);
+  if (keeps_own_loss_) {
+    stream_.to_host(&own_loss_, scalar(StepScalar::kLoss));
+    stream_.synchronize();
+    own_loss_ *= run_.parallel.data;
+  }
   update();
 
   std::array<double, StepScalar::kCount> host{};

@@ -11,10 +11,10 @@
 #include "libcore/train/executor.h"
 #include "libcore/train/grad_buffer.h"
 #include "libcore/train/layout.h"
-#include "libcore/train/loss_scale.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/optimizer.h"
 #include "libcore/train/run_trace.h"
+#include "libcore/train/schedules/loss_scale.h"
 
 namespace megalith {
 
@@ -50,6 +50,14 @@ class Trainer {
   const Shards& shards() const { return *shards_; }
   /// Of the last step, until the next one begins: as they were summed, before clipping.
   const GradBuffer& grads() const { return *grads_; }
+  /// Greatest norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
+  void set_clip(double max_norm) { max_norm_ = max_norm; }
+  /// Whether own_loss() is known after a step; on a GPU the host waits for it.
+  void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
+  /// Mean loss of this rank's samples in the last step; 0 where its stages are not the last ones.
+  double own_loss() const { return own_loss_; }
+  /// Of the last step or evaluation; see Executor.
+  double stage_seconds() const { return executor_->stage_seconds(); }
   Optimizer& optimizer() { return *optimizer_; }
   LossScale& loss_scale() { return loss_scale_; }
   /// The whole model; only where there is one rank of the tensor and pipeline axes.
@@ -95,7 +103,8 @@ class Trainer {
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
   int planned_ = 0;  // microbatches of training_plan_
-  bool evaluated_ = false;
+  bool evaluated_ = false, keeps_own_loss_ = false;
+  double max_norm_, own_loss_ = 0;
 };
 
 }  // namespace megalith

@@ -176,7 +176,8 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
     EXPECT_EQ(result.code, 64) << options;
     return result.err;
   };
-  EXPECT_NE(refusal("--data-parallel-size 4").find("--data-parallel-size 4"), std::string::npos);
+  EXPECT_NE(refusal("--data-parallel-size 4").find("--data-parallel-size 4 * 1 ranks of a model are 4, not"),
+            std::string::npos);
   EXPECT_NE(refusal("--expert-model-parallel-size 2").find("--expert-model-parallel-size 2"),
             std::string::npos);
   EXPECT_NE(refusal("--gradient-accumulation-steps 2").find("--gradient-accumulation-steps"),

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <regex>
 
 #include <gtest/gtest.h>
 
@@ -58,8 +59,20 @@ TEST_P(EveryApp, StandsInTheOptionsPage) {
   EXPECT_NE(page.find(run("--help-markdown").out), std::string::npos) << "run tools/make_options_docs";
 }
 
+// Another program's own option, in whatever spelling.
+TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
+  const auto error = [](const std::string& arguments) { return test::run_command(arguments).err; };
+  const std::string wrong = error(test::app("pretrain") + " --json_keys text");
+  EXPECT_NE(wrong.find("unknown option \"--json_keys\"; megalith-preprocess and megalith-tokenizer have it"),
+            std::string::npos)
+      << wrong;
+  EXPECT_NE(error(test::app("merge") + " --micro-batch-size 4").find("have it"), std::string::npos);
+  EXPECT_NE(error(test::app("merge") + " --merge-adapter x").find("; megalith-convert has it"),
+            std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(Apps, EveryApp, testing::ValuesIn(app_names()),
-                         [](const auto& app) { return app.param; });
+                         [](const auto& app) { return std::regex_replace(app.param, std::regex("-"), "_"); });
 
 }  // namespace
 }  // namespace megalith

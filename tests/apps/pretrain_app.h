@@ -1,5 +1,6 @@
 #pragma once
 
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,14 @@ class PretrainApp : public testing::Test {
     for (const std::string& line : split(trim(file(name)), '\n'))
       if (Json json = Json::parse(line, name); json["type"].as_string() == type)
         out.push_back(std::move(json));
+    return out;
+  }
+  /// A log's lines with a loss, without the time that they took.
+  static std::string losses(const std::string& log) {
+    std::string out;
+    for (const std::string& line : split(log, '\n'))
+      if (line.find(" loss") != std::string::npos && line.find("iteration") != std::string::npos)
+        out += std::regex_replace(line, std::regex("^ \\[[^\\]]*\\]|elapsed[^|]*\\||tokens/s.*"), "|") + "\n";
     return out;
   }
   const std::string kModel =

@@ -32,15 +32,6 @@ class PretrainRanks : public PretrainApp {
     return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
   }
 
-  /// The lines with a loss, without the time that they took.
-  static std::string losses(const std::string& log) {
-    std::string out;
-    for (const std::string& line : split(log, '\n'))
-      if (line.find(" loss") != std::string::npos && line.find("iteration") != std::string::npos)
-        out += std::regex_replace(line, std::regex("^ \\[[^\\]]*\\]|elapsed[^|]*\\||tokens/s.*"), "|") + "\n";
-    return out;
-  }
-
   /// What the tests of this file have to give.
   std::string one_rank() const {
     const CommandResult result = train("");

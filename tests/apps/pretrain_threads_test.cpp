@@ -29,6 +29,29 @@ class PretrainThreads : public PretrainApp {
   }
 };
 
+// docs/training.md: it shows what would be done, and does nothing.
+TEST_F(PretrainThreads, ShowARunWithoutRunningIt) {
+  const CommandResult result =
+      train("--nproc 4 --pipeline-model-parallel-size 2 --micro-batch-size 1 --save s --dry-run");
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const char* part :
+       {"layout: 4 ranks = tensor 1 x context 1 x data 2 x pipeline 2\n",
+        "  rank 3: tensor 0, pipeline 1, data 1\n", "  tensor 0, pipeline 1: ",
+        "a step of 20: 4 samples of 12 tokens, 2 microbatches of 1 on each data-parallel rank\n",
+        "  pipeline rank 0 | 01..0-.1-\n  pipeline rank 1 | .00-11-\n", "first samples:\n  sample 0: "})
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << result.out;
+  EXPECT_FALSE(fs::exists(dir_ / "s"));
+  EXPECT_EQ(result.out.find("iteration"), std::string::npos) << result.out;
+}
+
+TEST_F(PretrainThreads, SayWhoseStagesTookLongest) {
+  const CommandResult result = train("--nproc 2 --log-straggler");
+  ASSERT_EQ(result.code, 0) << result.err;
+  size_t lines = 0;
+  for (const std::string& line : split(result.out, '\n')) lines += line.starts_with(" > stages took ");
+  EXPECT_EQ(lines, 4u) << result.out;
+}
+
 // docs/training.md, "Many ranks".
 TEST_F(PretrainThreads, TrainAsOneDoes) {
   ASSERT_EQ(train("--log-json one.jsonl").code, 0);

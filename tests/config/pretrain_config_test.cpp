@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
 #include "libcore/config/launch_config.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
@@ -80,16 +81,15 @@ TEST(PretrainConfig, ReadsCodeParrotsCommand) {
 
 TEST(PretrainConfig, ReadsPaddleNlpsSpellings) {
   const PretrainConfig c = given(
-      "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --output_dir out --split 949,50,1 "
+      "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --save out --split 949,50,1 "
       "--max_seq_length 128 "
-      "--per_device_train_batch_size 1 --per_device_eval_batch_size 1 --use_flash_attention 1 "
+      "--per_device_train_batch_size 1 --use_flash_attention 1 "
       "--use_fused_rms_norm 0 --fp16 "
       "--fp16_opt_level O2 --scale_loss 1024 --learning_rate 0.00001 --min_learning_rate 0.000005 "
       "--lr_scheduler_type cosine "
       "--max_steps 10000 --save_steps 5000 --weight_decay 0.01 --warmup_ratio 0.01 --max_grad_norm 1.0 "
-      "--logging_steps 20--dataloader_num_workers 1 --sharding stage1 --eval_steps 1000 --report_to visualdl "
-      "--disable_tqdm true "
-      "--recompute 1 --do_train --do_eval --device gpu --tensor_parallel_degree 2 --pipeline_parallel_degree "
+      "--logging_steps 20--dataloader_num_workers 1 --sharding stage1 --eval_steps 1000 "
+      "--recompute 1 --device gpu --tensor_parallel_degree 2 --pipeline_parallel_degree "
       "2 "
       "--gradient_accumulation_steps 32");
   EXPECT_EQ(c.checkpoint.save, "out");
@@ -134,7 +134,8 @@ TEST(PretrainConfig, SaysEverythingThatIsMissing) {
   EXPECT_EQ(complaint(""),
             "--num-layers is missing\n--hidden-size is missing\n--num-attention-heads is "
             "missing\n--seq-length is missing\n"
-            "--micro-batch-size is missing\n--train-iters is missing (or --train-samples)\n--lr is missing");
+            "--micro-batch-size is missing\n--train-iters is missing (or --train-samples, or "
+            "--num-epochs)\n--lr is missing");
 }
 
 // Megatron's validate_args: ffn_hidden_size = int((4 * hidden_size * 2 / 3) / 64) * 64
@@ -373,6 +374,38 @@ TEST(PretrainConfig, CountsStepsFromSamples) {
   EXPECT_EQ(train.decay_iters, 100);
   EXPECT_EQ(complaint(samples + "--train-iters 7"),
             "--train-iters 7 and --train-samples 1001 contradict each other; give one of them");
+}
+
+TEST(PretrainConfig, CountsStepsFromEpochs) {
+  const std::string epochs =
+      "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr "
+      "1e-3 "
+      "--num-epochs 3 --lr-warmup-iters 10 ";
+  TrainConfig train = given(epochs).train;
+  EXPECT_FALSE(train.iters);
+  train.set_epoch_steps(40);
+  EXPECT_EQ(train.iters, 120);
+  EXPECT_EQ(train.decay_iters, 120);  // the decay spans all epochs
+  TrainConfig short_one = given(epochs).train;
+  EXPECT_THROW(short_one.set_epoch_steps(0), Error);
+  TrainConfig all_warmup = given(epochs).train;
+  EXPECT_THROW(all_warmup.set_epoch_steps(3), Error);  // 9 steps
+  EXPECT_NE(complaint(epochs + "--train-samples 7 --train-iters 7").find("contradict"), std::string::npos);
+}
+
+TEST(PretrainConfig, TakesTheCommandLinesLengthBeforeAFiles) {
+  const test::TempDir dir;
+  write_file(dir / "epochs.yaml", "num-epochs: 3\n");
+  write_file(dir / "iters.yaml", "train-iters: 30\n");
+  const std::string rest =
+      "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr "
+      "1e-3 ";
+  const TrainConfig steps = given(rest + "--train-iters 7 --config " + (dir / "epochs.yaml")).train;
+  EXPECT_EQ(steps.iters, 7);
+  EXPECT_FALSE(steps.epochs);
+  const TrainConfig epochs = given(rest + "--num-epochs 2 --config " + (dir / "iters.yaml")).train;
+  EXPECT_EQ(epochs.epochs, 2);
+  EXPECT_FALSE(epochs.iters || epochs.decay_iters);
 }
 
 TEST(PretrainConfig, IsTheSameFilledByHand) {

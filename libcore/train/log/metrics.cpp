@@ -117,6 +117,7 @@ void RunLog::step(const StepFigures& step) {
   }
   write("train", {{"iteration", step.iteration},
                   {"consumed_samples", step.consumed_samples},
+                  {"tokens", step.seen_tokens},
                   {"loss", step.loss},
                   {"lr", step.learning_rate},
                   {"grad_norm", step.grad_norm},

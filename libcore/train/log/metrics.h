@@ -22,6 +22,7 @@ struct StepFigures {
   double seconds = 0;
   int64_t samples = 0;  // of this step
   int64_t tokens = 0;
+  int64_t seen_tokens = 0;   // of all steps up to this one
   double flops = 0;          // of the model, over all ranks (see model_flops)
   uint64_t peak_memory = 0;  // bytes that this process has held at most
   bool skipped = false;      // no update: loss or gradient was not finite
@@ -81,8 +82,8 @@ struct RunLogOptions {
 /// are asked for.
 ///
 /// JSON lines: {"type": "start", …} with whatever start() is given, then
-///   {"type": "train", "iteration", "consumed_samples", "loss", "lr", "grad_norm", "loss_scale", "ms",
-///   "tokens_per_s", "tflops", "memory_bytes", "batch", "skipped"},
+///   {"type": "train", "iteration", "consumed_samples", "tokens", "loss", "lr", "grad_norm", "loss_scale",
+///   "ms", "tokens_per_s", "tflops", "memory_bytes", "batch", "skipped"},
 ///   {"type": "valid" | "test", "iteration", "loss", "ppl"}, {"type": "sample", "iteration", "prompt",
 ///   "text"},
 ///   {"type": "save", "iteration", "path"}, {"type": "end", "iteration", "reason"}.

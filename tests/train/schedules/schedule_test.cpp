@@ -1,4 +1,4 @@
-#include "libcore/train/schedule.h"
+#include "libcore/train/schedules/schedule.h"
 
 #include <algorithm>
 #include <cstdint>

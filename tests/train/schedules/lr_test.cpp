@@ -1,4 +1,4 @@
-#include "libcore/train/lr.h"
+#include "libcore/train/schedules/lr.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -74,6 +74,16 @@ TEST(LrSchedule, GoesFromAWarmUpAsLongAsTheDecayToTheMinimum) {
   const LrSchedule schedule{.max = 1, .min = 0.25, .decay = LrDecay::kCosine, .warmup = 10, .decay_end = 10};
   EXPECT_EQ(schedule.at(10), 1);
   EXPECT_EQ(schedule.at(11), 0.25);
+}
+
+// The DDP tutorial: initial_lr + step * (peak_lr - initial_lr) / warmup_steps.
+TEST(LrSchedule, WarmsUpFromItsFirstRate) {
+  const LrSchedule schedule{
+      .max = 6e-4, .min = 1e-6, .decay = LrDecay::kCosine, .first = 3e-5, .warmup = 10, .decay_end = 100};
+  EXPECT_DOUBLE_EQ(schedule.at(0), 3e-5);
+  EXPECT_DOUBLE_EQ(schedule.at(1), 3e-5 + 5.7e-5);
+  EXPECT_DOUBLE_EQ(schedule.at(10), 6e-4);
+  EXPECT_EQ(LrSchedule::from_json(schedule.to_json(), "x").first, 3e-5);
 }
 
 }  // namespace

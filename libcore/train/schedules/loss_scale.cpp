@@ -1,4 +1,4 @@
-#include "libcore/train/loss_scale.h"
+#include "libcore/train/schedules/loss_scale.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "libcore/train/lr.h"
+#include "libcore/train/schedules/lr.h"
 
 #include <cmath>
 #include <numbers>
@@ -10,7 +10,7 @@ namespace megalith {
 
 double LrSchedule::at(int64_t samples) const {
   const auto done = static_cast<double>(samples);
-  if (warmup > 0 && done <= warmup) return max * done / warmup;
+  if (warmup > 0 && done <= warmup) return first + (max - first) * done / warmup;
   if (decay == LrDecay::kConstant) return max;
   if (samples > decay_end) return min;
   const double ratio = (done - warmup) / (static_cast<double>(decay_end) - warmup);
@@ -23,6 +23,7 @@ Json LrSchedule::to_json() const {
   return Json(Json::Object{{"max_lr", max},
                            {"min_lr", min},
                            {"lr_decay_style", enum_name(decay)},
+                           {"lr_warmup_init", first},
                            {"lr_warmup_steps", warmup},
                            {"lr_decay_steps", decay_end}});
 }
@@ -32,6 +33,7 @@ LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
                       .min = json["min_lr"].as_double(),
                       .warmup = json["lr_warmup_steps"].as_double(),
                       .decay_end = static_cast<int64_t>(json["lr_decay_steps"].as_double())};
+  if (const Json* first = json.find("lr_warmup_init")) schedule.first = first->as_double();
   const std::string& style = json["lr_decay_style"].as_string();
   for (const auto& [name, value] : enum_names(LrDecay{}))
     if (style == name) {
@@ -45,6 +47,7 @@ LrSchedule make_lr_schedule(const TrainConfig& config) {
   return {.max = config.lr,
           .min = config.min_lr,
           .decay = config.decay,
+          .first = config.warmup_init,
           .warmup = config.warmup_in_samples(),
           .decay_end = config.decay_in_samples()};
 }

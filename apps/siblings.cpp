@@ -1,0 +1,97 @@
+#include "apps/siblings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "megalith-";
+
+/// A file's name as one word of a shell command.
+std::string shell_word(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string read_all(FILE* file) {
+  std::string text;
+  std::array<char, 1 << 14> buffer{};
+  while (file) {
+    const size_t count = std::fread(buffer.data(), 1, buffer.size(), file);
+    if (count == 0) break;
+    text.append(buffer.data(), count);
+  }
+  return text;
+}
+
+/// Whether a completion script offers "--NAME" as a whole word.
+bool offers(const std::string& script, const std::string& name) {
+  const std::string word = "--" + name;
+  for (size_t at = script.find(word); at != std::string::npos; at = script.find(word, at + 1)) {
+    const char behind = at + word.size() < script.size() ? script[at + word.size()] : ' ';
+    if (std::isalnum(static_cast<unsigned char>(behind)) == 0 && behind != '-') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+fs::path own_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) fail(ErrorKind::kIo, "/proc/self/exe: ", error.message());
+  return self.parent_path();
+}
+
+std::vector<std::string> find_apps(const fs::path& folder) {
+  std::vector<std::string> apps;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kPrefix) && ::access(entry.path().c_str(), X_OK) == 0 &&
+        entry.is_regular_file(error))
+      apps.push_back(name.substr(std::strlen(kPrefix)));
+  }
+  std::sort(apps.begin(), apps.end());
+  return apps;
+}
+
+fs::path app_path(const fs::path& folder, const std::string& app) {
+  return folder / (kPrefix + app);
+}
+
+Pipe ask_app(const fs::path& program, const std::string& option) {
+  return {::popen(("exec " + shell_word(program.string()) + " " + option).c_str(), "r"), ::pclose};
+}
+
+std::string who_has(const std::string& option) {
+  std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error || name.empty()) return {};
+  std::vector<std::string> having;
+  for (const std::string& app : find_apps(self.parent_path())) {
+    const fs::path program = app_path(self.parent_path(), app);
+    if (program == self || app == "dispatch") continue;
+    if (offers(read_all(ask_app(program, "--help-bash-completion").get()), name))
+      having.push_back(kPrefix + app);
+  }
+  if (having.empty()) return {};
+  std::string list = having.front();
+  for (size_t i = 1; i < having.size(); ++i) list += (i + 1 < having.size() ? ", " : " and ") + having[i];
+  return "; " + list + (having.size() == 1 ? " has it" : " have it");
+}
+
+}  // namespace megalith

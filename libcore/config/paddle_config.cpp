@@ -1,0 +1,54 @@
+#include "libcore/config/paddle_config.h"
+
+#include <algorithm>
+
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// The names of --report-to, which may also be one word with commas.
+std::vector<std::string> reporters(const PaddleConfig& config) {
+  std::vector<std::string> names;
+  for (const std::string& word : config.report_to)
+    for (const std::string& name : split(word, ',')) names.emplace_back(trim(name));
+  return names;
+}
+
+bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+void PaddleConfig::validate(Problems& problems) const {
+  for (const std::string& name : reporters(*this))
+    if (name == "wandb")
+      problems.add("--report-to wandb is not supported; give tensorboard, and `wandb sync` its folder");
+    else if (!among({"tensorboard", "visualdl", "all", "none"}, name))
+      problems.add("--report-to ", quote(name), ": wanted tensorboard, visualdl, all or none");
+  if (continue_training.value_or(false) && model.empty())
+    problems.add("--continue-training needs --model-name-or-path DIR");
+  if (overwrite && !resume_from.empty())
+    problems.add("--overwrite-output-dir and --resume-from-checkpoint ", resume_from,
+                 " contradict each other; give one of them");
+  if (do_train && !*do_train && !do_eval.value_or(false))
+    problems.add("--do-train false without --do-eval leaves nothing to do");
+  if (data_degree && *data_degree > 1)
+    problems.add("--data-parallel-degree ", *data_degree,
+                 " is not supported: --sharding cuts over all data-parallel ranks; leave it out");
+}
+
+std::string PaddleConfig::tensorboard() const {
+  const std::vector<std::string> names = reporters(*this);
+  const bool wanted = among(names, "tensorboard") || among(names, "visualdl") || among(names, "all");
+  if (!wanted || among(names, "none")) return {};
+  if (!logging_dir.empty()) return logging_dir;
+  return output_dir.empty() ? "runs" : output_dir + "/runs";
+}
+
+bool PaddleConfig::wants_visualdl() const {
+  return among(reporters(*this), "visualdl");
+}
+
+}  // namespace megalith

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/fields.h"
+
+namespace megalith {
+
+/// What PaddleNLP's training scripts (run_pretrain.py, finetune_generation.py) call by names of their own and
+/// have rules of their own for; their other names are aliases of our options. docs/from-paddlenlp.md.
+struct PaddleConfig {
+  std::string model;                      // its shape, its tokenizer and, to continue, its weights
+  std::optional<bool> continue_training;  // unset: no
+  std::string input_dir, output_dir, resume_from, logging_dir;
+  bool overwrite = false;  // begin anew even where output_dir has checkpoints
+  std::optional<bool> do_train, do_eval, do_predict;
+  std::optional<int> eval_batch;
+  std::vector<std::string> report_to;
+  bool disable_tqdm = false;
+  std::optional<int> sharding_degree, data_degree;
+
+  template <class V>
+  void fields(V&& v) {
+    v("model-name-or-path", model,
+      "Take the model's shape from here: a Hugging Face folder, or a checkpoint of Megatron-LM or our own; "
+      "its "
+      "tokenizer too, unless one is given.",
+      metavar("DIR"));
+    v("continue-training", continue_training, "Begin with the weights of --model-name-or-path.");
+    v("input-dir", input_dir,
+      "Folder of one dataset: an indexed one, or PaddleNLP's NAME_ids.npy and NAME_idx.npz.", metavar("DIR"));
+    v("output-dir", output_dir,
+      "As --save; without --overwrite-output-dir a run goes on from its newest checkpoint.", metavar("DIR"));
+    v("overwrite-output-dir", overwrite, "Begin anew where --output-dir has checkpoints.");
+    v("resume-from-checkpoint", resume_from, "As --load.", metavar("DIR"));
+    v("do-train", do_train, "Train; with it, evaluations are made only with --do-eval.");
+    v("do-eval", do_eval,
+      "Evaluate every --eval-interval steps and at the end; without --do-train that alone.");
+    v("do-predict", do_predict, "Evaluate on the test part at the end.", unlisted());
+    v("per-device-eval-batch-size", eval_batch, "Evaluation takes the training's batch.", at_least(1),
+      unlisted());
+    v("report-to", report_to,
+      "tensorboard, visualdl, all: write TensorBoard's files to --logging-dir; none: nothing.",
+      metavar("NAME"));
+    v("logging-dir", logging_dir, "Folder of --report-to.", metavar("DIR"),
+      default_text("runs below --output-dir"));
+    v("disable-tqdm", disable_tqdm, "Draw no progress line.");
+    v("sharding-parallel-degree", sharding_degree,
+      "Ranks that share what --sharding cuts: all of one model's.", unlisted());
+    v("data-parallel-degree", data_degree, "Copies of those: 1.", unlisted());
+  }
+  void validate(Problems&) const;
+
+  /// Folder of TensorBoard's files; empty: none.
+  std::string tensorboard() const;
+  /// Whether VisualDL's logs were asked for, in whose place TensorBoard's are written.
+  bool wants_visualdl() const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,167 @@
+#include "libcore/train/data/paddle_dataset.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/torch/zip_archive.h"
+#include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kIds = "_ids.npy", kLengths = "_idx.npz";
+
+/// A one-dimensional array in numpy's format (numpy.lib.format, versions 1 to 3), little-endian integers.
+struct NpyArray {
+  std::string_view bytes;  // of the elements
+  char kind;               // 'i' or 'u'
+  size_t width;
+
+  size_t size() const { return bytes.size() / width; }
+  int64_t at(size_t i) const {
+    uint64_t raw = 0;
+    std::memcpy(&raw, bytes.data() + i * width, width);
+    const size_t unused = 64 - 8 * width;
+    return kind == 'i' ? static_cast<int64_t>(raw << unused) >> unused : static_cast<int64_t>(raw);
+  }
+};
+
+/// What stands behind 'NAME': in the header, a Python dict, up to `end`.
+std::string_view header_value(std::string_view header, const char* name, std::string_view end) {
+  const size_t at = header.find(concat("'", name, "':"));
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = header.substr(header.find(':', at) + 1);
+  return trim(rest.substr(0, rest.find(end)));
+}
+
+NpyArray parse_npy(std::string_view file, const std::string& where) {
+  const auto refuse = [&](const std::string& what) {
+    fail(ErrorKind::kData, where, ": ", what, "; wanted a row of integers as numpy.save writes it");
+  };
+  constexpr size_t kBefore = 10, kBeforeLong = 12;  // magic, version, length of the header
+  if (file.size() < kBeforeLong || !file.starts_with("\x93NUMPY")) refuse("is no .npy file");
+  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(file[i])); };
+  const bool small = byte(6) == 1;
+  const size_t begin = small ? kBefore : kBeforeLong;
+  const size_t length = byte(8) | byte(9) << 8 | (small ? 0 : byte(kBefore) << 16 | byte(kBefore + 1) << 24);
+  if (length > file.size() - begin) refuse("ends within its header");
+  const std::string_view header = file.substr(begin, length);
+  const std::string_view type = header_value(header, "descr", ",");
+  const std::string_view shape = header_value(header, "shape", ")");
+  if (type.size() != 5 || (type[1] != '<' && type[1] != '|') || (type[2] != 'i' && type[2] != 'u') ||
+      std::string_view("1248").find(type[3]) == std::string_view::npos)
+    refuse(concat("holds elements of type ", type));
+  const size_t comma = shape.find(',');
+  const auto count = shape.empty() ? std::nullopt : parse_int(trim(shape.substr(1, comma - 1)));
+  if (!count || *count < 0 || (comma != std::string_view::npos && !trim(shape.substr(comma + 1)).empty()))
+    refuse(concat("has the shape ", shape, ")"));
+  NpyArray array{
+      .bytes = file.substr(begin + length), .kind = type[2], .width = static_cast<size_t>(type[3] - '0')};
+  if (array.bytes.size() != static_cast<size_t>(*count) * array.width)
+    refuse(concat("has ", array.bytes.size(), " bytes of elements, its header says ", *count, " of ",
+                  array.width));
+  return array;
+}
+
+std::optional<IndexedDType> same_type(const NpyArray& ids) {
+  if (ids.kind == 'u' && ids.width == 2) return IndexedDType::kU16;
+  if (ids.kind == 'i' && ids.width == 4) return IndexedDType::kI32;
+  if (ids.kind == 'i' && ids.width == 8) return IndexedDType::kI64;
+  return std::nullopt;
+}
+
+std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
+  const MappedFile file(path);
+  const ZipArchive archive(file.text(), path);
+  const ZipArchive::Member* const member = archive.find("lens.npy");
+  if (!member) fail(ErrorKind::kData, path, ": has no member \"lens\", the tokens of each document");
+  const NpyArray lens = parse_npy(archive.checked_bytes_of(*member), path + ": lens");
+  std::vector<int32_t> lengths;
+  int64_t sum = 0;
+  for (size_t i = 0; i < lens.size(); ++i) {
+    const int64_t length = lens.at(i);
+    if (length < 0 || length > INT32_MAX)
+      fail(ErrorKind::kData, path, ": lens: document ", i, " has ", length, " tokens");
+    lengths.push_back(static_cast<int32_t>(length));
+    sum += length;
+  }
+  if (sum != static_cast<int64_t>(ids))
+    fail(ErrorKind::kData, path, ": lens adds up to ", sum, " tokens, the ", kIds, " beside it has ", ids,
+         "; the two files do not belong together");
+  return lengths;
+}
+
+/// Whether what was made of the files is still theirs.
+bool is_newer(const std::string& made, const std::string& from) {
+  std::error_code error;
+  const auto theirs = fs::last_write_time(from, error), ours = fs::last_write_time(made, error);
+  return !error && ours >= theirs;
+}
+
+void make_pair(const std::string& stem, const std::string& prefix) {
+  const std::string ids_path = concat(stem, kIds), lengths_path = concat(stem, kLengths);
+  const MappedFile file(ids_path);
+  const NpyArray ids = parse_npy(file.text(), ids_path);
+  const auto type = same_type(ids);
+  if (!type)
+    fail(ErrorKind::kData, ids_path, ": holds ", ids.kind == 'i' ? "signed" : "unsigned", " integers of ",
+         8 * ids.width, " bits; wanted uint16, int32 or int64");
+  const std::vector<int32_t> lengths = lengths_of(lengths_path, ids.size());
+  IndexedDatasetWriter writer(prefix, *type);
+  writer.add_ids({ids.bytes.data(), ids.bytes.size()});
+  writer.end_documents(lengths, std::vector<int32_t>(lengths.size(), 1));
+  writer.finish();
+  log(prefix, ".bin, .idx: made of ", ids_path, " and ", lengths_path, ", ", format_count(writer.documents()),
+      " documents, ", format_count(writer.tokens()), " tokens");
+}
+
+/// Paths of the folder's files that end so, without the end.
+std::vector<std::string> stems(const std::string& folder, std::string_view end) {
+  std::vector<std::string> out;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    if (path.ends_with(end) && path.size() > end.size())
+      out.push_back(path.substr(0, path.size() - end.size()));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+std::string dataset_of_folder(const std::string& folder, const std::string& cache) {
+  if (!fs::is_directory(folder))
+    fail(ErrorKind::kNoInput, "--input-dir ", folder, ": is no folder; wanted one with a dataset");
+  const std::vector<std::string> arrays = stems(folder, kIds);
+  std::vector<std::string> pairs = stems(folder, ".idx");
+  std::erase_if(pairs, [&](const std::string& pair) {  // what was made of the arrays
+    return std::find(arrays.begin(), arrays.end(), pair) != arrays.end();
+  });
+  if (arrays.size() + pairs.size() != 1) {
+    std::vector<std::string> found = pairs;
+    found.insert(found.end(), arrays.begin(), arrays.end());
+    fail(found.empty() ? ErrorKind::kNoInput : ErrorKind::kUsage, "--input-dir ", folder, ": holds ",
+         found.empty() ? "no dataset" : concat(found.size(), " datasets (", join(found, ", "), ")"),
+         "; wanted one, NAME.bin with NAME.idx or NAME", kIds, " with NAME", kLengths,
+         ", or name several with --data-path");
+  }
+  if (!pairs.empty()) return pairs.front();
+  const std::string& stem = arrays.front();
+  const std::string prefix = cache.empty() ? stem : concat(cache, "/", fs::path(stem).filename().string());
+  if (!is_newer(prefix + ".idx", concat(stem, kIds))) make_pair(stem, prefix);
+  return prefix;
+}
+
+}  // namespace megalith

@@ -1,0 +1,104 @@
+#include "libcore/train/data/paddle_run.h"
+
+#include <filesystem>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/train/data/paddle_dataset.h"
+
+namespace megalith {
+namespace {
+
+/// Two names of one thing.
+void refuse_both(const std::string& theirs, const std::string& given, const char* ours,
+                 const Options& options) {
+  if (!given.empty() && options.given(ours))
+    fail(ErrorKind::kUsage, theirs, ' ', given, " and --", ours,
+         " are two names of one thing; give one of them");
+}
+
+void take_tokenizer(const TokenizerFiles& files, TokenizerConfig& config) {
+  config.type = files.type;
+  config.vocab = files.vocab;
+  config.merges = files.merges;
+  config.model = files.model;
+  config.hf_special_tokens = files.hf_special_tokens;
+  config.special_tokens = files.special_tokens;
+}
+
+bool has_tokenizer(const Options& options) {
+  for (const char* name : {"tokenizer-type", "tokenizer-model", "vocab-file", "merge-file"})
+    if (options.given(name)) return true;
+  return false;
+}
+
+void take_model(const std::string& path, PretrainConfig& config, Options& options) {
+  if (!std::filesystem::exists(path))
+    fail(ErrorKind::kNoInput, "--model-name-or-path ", path,
+         ": there is no such folder; nothing is downloaded: give a Hugging Face folder or a checkpoint of "
+         "this "
+         "machine");
+  const ModelSource source(path);
+  Json shape = to_json(source.config());
+  options.adopt(shape, path, {"Model"});
+  config.tokenizer.of_model = true;
+  if (!has_tokenizer(options)) take_tokenizer(source.tokenizer(), config.tokenizer);
+}
+
+/// Where the run's state or its first weights come from: a checkpoint of its own comes before the model.
+void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
+  CheckpointConfig& checkpoint = config.checkpoint;
+  if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
+  if (!paddle.resume_from.empty()) {
+    checkpoint.load = paddle.resume_from;
+    checkpoint.exit_on_missing = true;
+    return;
+  }
+  if (!checkpoint.load.empty()) return;
+  if (!paddle.output_dir.empty() && !paddle.overwrite && latest_checkpoint(paddle.output_dir)) {
+    checkpoint.load = paddle.output_dir;
+    log("going on from ", paddle.output_dir, " (--overwrite-output-dir begins anew)");
+    return;
+  }
+  if (!paddle.continue_training.value_or(false)) {
+    if (!paddle.model.empty())
+      log("starting from random values: of ", paddle.model,
+          " the shape alone is taken (--continue-training takes its weights)");
+    return;
+  }
+  checkpoint.load = paddle.model;
+  checkpoint.exit_on_missing = true;
+  checkpoint.finetune = true;
+}
+
+}  // namespace
+
+void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
+  refuse_both("--output-dir", paddle.output_dir, "save", options);
+  refuse_both("--input-dir", paddle.input_dir, "data-path", options);
+  refuse_both("--resume-from-checkpoint", paddle.resume_from, "load", options);
+  if (!paddle.model.empty()) take_model(paddle.model, config, options);
+  take_start(paddle, config);
+  if (!paddle.input_dir.empty())
+    config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
+  if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
+  if (paddle.do_eval.value_or(false) && !paddle.do_train.value_or(false)) config.train.eval_only = true;
+  if (paddle.sharding_degree && *paddle.sharding_degree > 0)
+    options.rule([degree = *paddle.sharding_degree, &config](Problems& problems) {
+      if (degree != config.parallel.data)
+        problems.add("--sharding-parallel-degree ", degree, ": --sharding cuts over all ",
+                     config.parallel.data, " data-parallel ranks; leave it out");
+    });
+  if (paddle.disable_tqdm) set_quiet(true);
+  if (!paddle.tensorboard().empty() && config.train.tensorboard.empty()) {
+    config.train.tensorboard = paddle.tensorboard();
+    if (paddle.wants_visualdl())
+      log("--report-to visualdl: TensorBoard's files are written in its place, to ",
+          config.train.tensorboard);
+  }
+}
+
+}  // namespace megalith

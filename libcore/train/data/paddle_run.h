@@ -1,0 +1,17 @@
+#pragma once
+
+#include "libcore/config/paddle_config.h"
+#include "libcore/config/pretrain_config.h"
+
+namespace megalith {
+
+/// Puts what PaddleNLP's names say into a run's configuration, between Options::read() and check(): the shape
+/// and the tokenizer of --model-name-or-path, and its weights with --continue-training; --input-dir's
+/// dataset;
+/// --output-dir as --save, and as --load where it has checkpoints and is not to be overwritten; whether there
+/// are evaluations; TensorBoard's folder. `options` has both among its groups, and says what was given by
+/// other names, which come first. kUsage for contradictions, kNoInput for what is not there: nothing is
+/// downloaded.
+void settle_paddle(const PaddleConfig&, PretrainConfig&, Options& options);
+
+}  // namespace megalith

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/config/pretrain_config.h"
+#include "libcore/train/loop.h"
+
+namespace megalith {
+
+/// What --dry-run prints of a run that is complete and checked: the ranks' layout, each model rank's memory,
+/// the pipeline's order as a picture, and the samples of the first step. Nothing is allocated or written.
+std::string dry_run_text(const PretrainConfig&, const DataSets&, const Tokenizer*);
+
+/// The order of a pipeline with every forward one column long and every backward two, a line for each rank:
+///   rank 0 | 0 1 .  0--1--
+/// "." waits. Microbatches are numbered by their last digit, chunks follow as letters ("0a"). At most
+/// `columns` columns are drawn.
+std::string schedule_picture(const ParallelConfig&, const ModelConfig&, int microbatches, int columns = 100);
+
+}  // namespace megalith

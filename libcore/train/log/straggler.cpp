@@ -1,0 +1,31 @@
+#include "libcore/train/log/straggler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "libcore/base/text.h"
+
+namespace megalith {
+
+std::string straggler_text(const std::vector<double>& ms) {
+  std::vector<size_t> order(ms.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] < ms[b]; });
+  const double middle = ms[order[order.size() / 2]], most = ms[order.back()];
+  const auto figure = [](double value) { return format_fixed(value, 1); };
+  return concat(" > stages took ", figure(ms[order.front()]), " ms a step on rank ", order.front(), ", ",
+                figure(middle), " in the middle, ", figure(most), " on rank ", order.back(), " (",
+                format_fixed(middle > 0 ? most / middle : 1, 2), " of the middle)");
+}
+
+std::string StragglerReport::text(Communicator& world) {
+  const double mine = steps_ > 0 ? seconds_ * 1e3 / static_cast<double>(steps_) : 0;
+  seconds_ = 0;
+  steps_ = 0;
+  std::vector<double> ms;
+  for (const std::string& one : world.exchange(format_double(mine)))
+    ms.push_back(parse_double(one).value_or(0));
+  return straggler_text(ms);
+}
+
+}  // namespace megalith

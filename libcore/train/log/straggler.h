@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libcore/parallel/communicator.h"
+
+namespace megalith {
+
+/// Megatron's --log-straggler for its purpose: which rank keeps the others waiting. Of each rank the time
+/// counts that its own stages took, not what it waited for other stages.
+class StragglerReport {
+ public:
+  void add(double seconds) {
+    seconds_ += seconds;
+    ++steps_;
+  }
+  /// One line about the steps since the last one, the same on all ranks, each of which calls it:
+  ///  > stages took 10.1 ms a step on rank 3, 12.0 in the middle, 15.2 on rank 1 (1.27 of the middle)
+  std::string text(Communicator& world);
+
+ private:
+  double seconds_ = 0;
+  int64_t steps_ = 0;
+};
+
+/// The same of given times, rank by rank, in ms a step.
+std::string straggler_text(const std::vector<double>& ms);
+
+}  // namespace megalith

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libcore/train/checkpointing.h"
+#include "libcore/train/start_point.h"
+
+namespace megalith {
+
+/// Checkpoints as the PyTorch DDP tutorial keeps them: ROOT/model_NNNNNN.pth, a dict of the parameters under
+/// our names, and ROOT/optimizer_NNNNNN.pth, what torch.optim.AdamW.state_dict() holds (matrices in the first
+/// group, vectors, which do not decay, in the second) with one key more, "megalith": where the run stood, as
+/// JSON. NNNNNN is the number of the run's last step, counted from 0. torch.load(weights_only=True) reads
+/// both. Saved by way of our own format: the same numbers for every layout.
+
+/// Writes the pair, the optimizer first; called by every rank. Returns the model's path.
+std::string save_pth_checkpoint(const std::string& root, const TrainState&, Trainer&,
+                                const CheckpointExtras&);
+
+/// The number of the newest pair below `root`; nothing when there is none.
+std::optional<int64_t> newest_pth(const std::string& root);
+
+/// The pair of this number, to go on from bit for bit. A model file alone (or one that torch wrote, if it has
+/// our names) is weights alone. kNoInput with the numbers that there are; kData.
+StartPoint pth_start(const std::string& root, int64_t number);
+
+}  // namespace megalith

@@ -1,0 +1,359 @@
+#include "libcore/config/mindformers.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/config/pretrain_config.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+#include "tests/support/log_lines.h"
+
+namespace megalith {
+namespace {
+
+/// What training makes of a run file, and what it logs.
+struct Training {
+  PretrainConfig config;
+  std::string log, error;
+};
+
+Training train_with(const std::string& path, std::vector<std::string> words = {}) {
+  Training out;
+  MindFormersRun run;
+  Options options("pretrain", "Train.");
+  out.config.add_to(options);
+  options.add("MindFormers", run).translate(translate_mindformers);
+  words.insert(words.begin(), {"--config", path});
+  const test::LogLines log;
+  try {
+    options.read(words);
+    options.check();
+  } catch (const Error& error) {
+    out.error = error.what();
+  }
+  out.log = join(log.lines, "\n");
+  return out;
+}
+
+Training train_on(const std::string& text) {
+  const test::TempDir folder;
+  write_file(folder / "run.yaml", text);
+  return train_with(folder / "run.yaml");
+}
+
+/// The least that trains, to which a test adds what it is about.
+std::string small(const std::string& more) {
+  return "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    "
+         "num_heads: 4\n"
+         "    seq_length: 32\n    expand_ratio: 3\nrunner_config:\n  batch_size: 2\nlr_schedule:\n"
+         "  learning_rate: 1.e-3\n  total_steps: 10\n" +
+         more;
+}
+
+// The groups of MindFormers' configs/gpt2/run_gpt2_13b.yaml (r0.8), with other numbers where defaults would
+// hide a mistake.
+constexpr const char* kWhole = R"(seed: 7
+run_mode: 'train'
+output_dir: './output'
+load_checkpoint: ""
+src_strategy_path_or_dir: ''
+auto_trans_ckpt: False
+only_save_strategy: False
+resume_training: False
+context:
+  mode: 0
+  device_target: "Ascend"
+  enable_graph_kernel: False
+  graph_kernel_flags: "--disable_expand_ops=Softmax,Dropout"
+  max_call_depth: 10000
+  max_device_memory: "30GB"
+  save_graphs: False
+  save_graphs_path: "./graph"
+  device_id: 0
+remote_save_url: "none"
+runner_config:
+  epochs: 2
+  batch_size: 2
+  sink_mode: True
+  sink_size: 2
+runner_wrapper:
+  type: MFTrainOneStepCell
+  scale_sense:
+    type: DynamicLossScaleUpdateCell
+    loss_scale_value: 65536
+    scale_factor: 2
+    scale_window: 500
+  use_clip_grad: True
+use_parallel: True
+parallel:
+  parallel_mode: 1
+  gradients_mean: False
+  loss_repeated_mean: True
+  full_batch: True
+  search_mode: "sharding_propagation"
+  enable_parallel_optimizer: True
+  strategy_ckpt_save_file: "./ckpt_strategy.ckpt"
+parallel_config:
+  data_parallel: 4
+  model_parallel: 2
+  pipeline_stage: 4
+  use_seq_parallel: False
+  micro_batch_num: 12
+  vocab_emb_dp: True
+  gradient_aggregation_group: 4
+micro_batch_interleave_num: 2
+moe_config:
+  expert_num: 1
+  capacity_factor: 1.05
+recompute_config:
+  recompute: True
+  select_recompute: False
+  parallel_optimizer_comm_recompute: False
+  mp_comm_recompute: True
+  recompute_slice_activation: False
+auto_tune: True
+filepath_prefix: './autotune'
+autotune_per_step: 10
+profile: False
+profile_start_step: 1
+profile_stop_step: 10
+init_start_profile: True
+profile_communication: True
+profile_memory: True
+trainer:
+  type: CausalLanguageModelingTrainer
+  model_name: 'gpt2_13b'
+do_eval: False
+train_dataset: &train_dataset
+  data_loader:
+    type: MindDataset
+    dataset_dir: "data/corpus"
+    shuffle: True
+  tokenizer:
+    type: GPT2Tokenizer
+    max_length: 2049
+  input_columns: ["input_ids", "attention_mask"]
+  num_parallel_workers: 8
+  drop_remainder: True
+  batch_size: 8
+train_dataset_task:
+  type: CausalLanguageModelDataset
+  dataset_config: *train_dataset
+eval_dataset:
+  data_loader:
+    dataset_dir: ""
+    shuffle: False
+metric:
+  type: PerplexityMetric
+model:
+  model_config:
+    type: GPT2Config
+    seq_length: 2048
+    vocab_size: 50257
+    hidden_size: 5120
+    num_layers: 40
+    num_heads: 40
+    expand_ratio: 4
+    hidden_act: "fast_gelu"
+    hidden_dropout_rate: 0.05
+    attention_dropout_rate: 0.15
+    param_init_type: "float16"
+    layernorm_compute_type: "float32"
+    softmax_compute_type: "float16"
+    compute_dtype: "float16"
+    checkpoint_name_or_path: ""
+    eos_token_id: 50256
+    repetition_penalty: 1
+    max_decode_length: 2048
+    top_k: 5
+    top_p: 1
+    do_sample: True
+    use_past: False
+  arch:
+    type: GPT2LMHeadModel
+lr_schedule:
+  type: polynomial
+  learning_rate: 0.00005
+  lr_end: 0.000001
+  warmup_steps: 20
+  total_steps: 900
+layer_scale: False
+layer_decay: 0.65
+optimizer:
+  type: FusedAdamWeightDecay
+  beta1: 0.8
+  beta2: 0.95
+  eps: 0.00000002
+  weight_decay: 0.2
+lr_scale: False
+lr_scale_factor: 256
+callbacks:
+  - type: MFLossMonitor
+    per_print_times: 3
+  - type: CheckpointMointor
+    prefix: "gpt2-13b"
+    save_checkpoint_steps: 500
+    integrated_save: False
+  - type: ObsMonitor
+eval_callbacks:
+  - type: ObsMonitor
+processor:
+  return_tensors: ms
+  tokenizer:
+    unk_token: '<|endoftext|>'
+    type: GPT2Tokenizer
+  type: GPT2Processor
+)";
+
+TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
+  const Training run = train_on(kWhole);
+  ASSERT_EQ(run.error, "");
+  const PretrainConfig& c = run.config;
+  EXPECT_EQ(c.parallel.data, 4);
+  EXPECT_EQ(c.parallel.tensor, 2);
+  EXPECT_EQ(c.parallel.pipeline, 4);
+  EXPECT_EQ(c.parallel.world, 32);
+  EXPECT_EQ(c.parallel.sharding, Sharding::kOptimizer);
+  EXPECT_EQ(c.parallel.bucket_count, 4);
+  EXPECT_EQ(c.train.micro_batch, 2);
+  EXPECT_EQ(c.train.global_batch, 12 * 2 * 2 * 4);  // micro_batch_num, interleaved, batch_size, data_parallel
+  EXPECT_EQ(c.train.iters, 900);
+  EXPECT_EQ(c.train.recompute, Recompute::kFull);
+  EXPECT_TRUE(c.train.fp16);
+  EXPECT_EQ(c.train.initial_loss_scale, 65536);
+  EXPECT_EQ(c.train.loss_scale_window, 500);
+  EXPECT_EQ(c.train.lr, 5e-5);
+  EXPECT_EQ(c.train.min_lr, 1e-6);
+  EXPECT_EQ(c.train.warmup_iters, 20);
+  EXPECT_EQ(c.train.decay, LrDecay::kLinear);
+  EXPECT_EQ(c.train.beta1, 0.8);
+  EXPECT_EQ(c.train.beta2, 0.95);
+  EXPECT_EQ(c.train.adam_eps, 2e-8);
+  EXPECT_EQ(c.train.weight_decay, 0.2);
+  EXPECT_EQ(c.train.log_interval, 3);
+  EXPECT_EQ(c.train.eval_iters, 0);
+  EXPECT_EQ(c.train.seed, 7);
+  EXPECT_EQ(c.train.device, "cpu");  // several ranks
+  EXPECT_EQ(c.model.layers, 40);
+  EXPECT_EQ(c.model.hidden, 5120);
+  EXPECT_EQ(c.model.heads, 40);
+  EXPECT_EQ(c.model.ffn_hidden, 4 * 5120);
+  EXPECT_EQ(c.model.seq_length, 2048);
+  EXPECT_EQ(c.model.vocab_size, 50257);
+  EXPECT_EQ(c.model.hidden_dropout, 0.05);
+  EXPECT_EQ(c.model.attention_dropout, 0.15);
+  EXPECT_EQ(c.checkpoint.save, "./output");
+  EXPECT_EQ(c.checkpoint.save_interval, 500);
+  EXPECT_EQ(c.checkpoint.load, "");
+  EXPECT_EQ(c.data.data_path, std::vector<std::string>{"data/corpus"});
+  for (const char* named :
+       {"context", "parallel", "parallel_config.vocab_emb_dp", "processor", "metric",
+        "recompute_config.mp_comm_recompute", "eval_dataset", "train_dataset", "callbacks",
+        "model.model_config.top_k", "auto_tune", "layer_decay", "remote_save_url"})
+    EXPECT_NE((run.log + " ").find(std::string(" ") + named + " "), std::string::npos) << named << run.log;
+}
+
+TEST(MindFormers, MayHoldOurOwnOptions) {
+  const Training run = train_on(small("parallel:\n  tensor-model-parallel-size: 2\nsplit: 8,1,1\n"));
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.config.parallel.tensor, 2);
+  EXPECT_EQ(run.config.data.split, "8,1,1");
+  EXPECT_EQ(run.config.model.ffn_hidden, 192);
+}
+
+TEST(MindFormers, NamesWhatItCannotDoWithFileAndLine) {
+  const auto error = [](const std::string& more) { return train_on(small(more)).error; };
+  EXPECT_NE(error("parallel:\n  parallel_mode: 2\n").find("run.yaml:15: parallel.parallel_mode is \"2\""),
+            std::string::npos);
+  EXPECT_NE(error("parallel_config:\n  data_paralel: 2\n").find("unknown option \"data_paralel\""),
+            std::string::npos);
+  EXPECT_NE(error("moe_config:\n  expert_num: 8\n").find("moe_config.expert_num is \"8\""),
+            std::string::npos);
+  EXPECT_NE(error("parallel:\n  parallel_mode: 0\nparallel_config:\n  model_parallel: 2\n")
+                .find("contradicts parallel_mode 0"),
+            std::string::npos);
+  EXPECT_NE(error("parallel_config:\n  micro_batch_num: some\n").find("micro_batch_num is \"some\""),
+            std::string::npos);
+  EXPECT_NE(error("context:\n  device_target: TPU\n").find("wanted CPU, GPU or Ascend"), std::string::npos);
+  EXPECT_NE(error("run_mode: predict\n").find("megalith-generate"), std::string::npos);
+}
+
+TEST(MindFormers, CutsNothingWhereUseParallelIsFalse) {
+  const Training run = train_on(small("use_parallel: False\nparallel_config:\n  data_parallel: 8\n"));
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.config.parallel.world, 1);
+  EXPECT_NE(run.log.find("parallel_config.data_parallel"), std::string::npos) << run.log;
+}
+
+TEST(MindFormers, ShardsUnlessEitherKeySaysNo) {
+  const auto sharding = [](const char* whole, const char* own) {
+    return train_on(small(concat("parallel:\n  enable_parallel_optimizer: ", whole,
+                                 "\nparallel_config:\n  optimizer_shard: ", own, "\n")))
+        .config.parallel.sharding;
+  };
+  EXPECT_EQ(sharding("True", "True"), Sharding::kOptimizer);
+  EXPECT_EQ(sharding("True", "False"), Sharding::kNone);
+  EXPECT_EQ(sharding("False", "True"), Sharding::kNone);
+}
+
+TEST(MindFormers, BeginsWithWeightsOrGoesOn) {
+  const Training begun = train_on(small("load_checkpoint: dir\n"));
+  EXPECT_EQ(begun.config.checkpoint.load, "dir");
+  EXPECT_TRUE(begun.config.checkpoint.finetune);
+  EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // never from random values in silence
+  EXPECT_FALSE(train_on(small("load_checkpoint: dir\nresume_training: True\n")).config.checkpoint.finetune);
+}
+
+// LlamaConfig's own defaults; the widths are Hugging Face's of the same models.
+TEST(MindFormers, KnowsLlama) {
+  const auto llama = [](const std::string& more) {
+    return train_on(
+               "model:\n  model_config:\n    type: LlamaConfig\n    num_layers: 32\n    num_heads: 32\n"
+               "    seq_length: 2048\n" +
+               more +
+               "runner_config:\n  batch_size: 1\nlr_schedule:\n  learning_rate: 1.e-4\n  total_steps: 9\n")
+        .config.model;
+  };
+  const ModelConfig seven = llama("    hidden_size: 4096\n    multiple_of: 256\n    rms_norm_eps: 1.e-6\n");
+  EXPECT_EQ(seven.ffn_hidden, 11008);
+  EXPECT_EQ(seven.norm, Normalization::kRmsNorm);
+  EXPECT_EQ(seven.position, PositionEmbedding::kRope);
+  EXPECT_TRUE(seven.swiglu && seven.untied_head && !seven.linear_bias);
+  EXPECT_EQ(seven.norm_epsilon, 1e-6);
+  EXPECT_EQ(seven.hidden_dropout, 0);
+  const ModelConfig seventy =
+      llama("    hidden_size: 8192\n    multiple_of: 4096\n    ffn_dim_multiplier: 1.3\n    n_kv_heads: 8\n");
+  EXPECT_EQ(seventy.ffn_hidden, 28672);
+  EXPECT_EQ(seventy.kv_heads(), 8);
+}
+
+// Parameters as the models' names say them, counted here by the textbook's formula.
+TEST(MindFormers, PresetsAreOfTheirSizes) {
+  const struct {
+    const char* file;
+    double billions;
+    int ranks;
+    int64_t batch;
+  } presets[] = {{"gpt2/run_gpt2_124m.yaml", 0.124, 8, 64},
+                 {"gpt2/run_gpt2_1.3b.yaml", 1.3, 8, 128},
+                 {"gpt2/run_gpt2_13b.yaml", 13, 32, 96},
+                 {"gpt2/run_gpt2_52b.yaml", 52, 128, 256},
+                 {"llama/run_llama_7b.yaml", 6.7, 8, 128}};
+  for (const auto& preset : presets) {
+    const Training run = train_with(std::string(MEGALITH_SOURCE_DIR "/share/mindformers/") + preset.file,
+                                    {"--train-iters", "10000"});  // before its epochs
+    EXPECT_EQ(run.error, "") << preset.file;
+    EXPECT_EQ(run.config.train.iters, 10000);
+    const ModelConfig& m = run.config.model;
+    const double matrices = 2.0 * (m.swiglu ? 1.5 : 1) * m.ffn_hidden * m.hidden + 4.0 * m.hidden * m.hidden;
+    const double tables = (m.untied_head ? 2.0 : 1.0) * static_cast<double>(m.vocab_size) * m.hidden;
+    EXPECT_NEAR((m.layers * matrices + tables) / 1e9 / preset.billions, 1, 0.03) << preset.file;
+    EXPECT_EQ(run.config.parallel.world, preset.ranks) << preset.file;
+    EXPECT_EQ(run.config.train.global_batch, preset.batch) << preset.file;
+  }
+}
+
+}  // namespace
+}  // namespace megalith

@@ -1,0 +1,166 @@
+// --ckpt-format pth: torch reads the pair, and a run goes on from it as from our own format.
+#include "libcore/train/pth_checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/torch/torch_file.h"
+#include "libcore/io/file.h"
+#include "libcore/train/loop.h"
+#include "tests/support/files.h"
+#include "tests/support/log_lines.h"
+#include "tests/train/tiny_run.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PthCheckpoint : public testing::Test {
+ protected:
+  PretrainConfig config() const {
+    PretrainConfig c = tiny_config();
+    c.checkpoint.save = dir_ / "pth";
+    c.checkpoint.format = CheckpointFormat::kPth;
+    return c;
+  }
+  /// The values of all tensors of a checkpoint of ours, one after another.
+  static std::vector<float> values(const std::string& root) {
+    const CheckpointReader reader(root);
+    std::vector<float> all;
+    for (const StoredTensor& tensor : reader.tensors()) {
+      std::vector<float> one(static_cast<size_t>(tensor.shape().elements()));
+      reader.read(Box::whole(tensor.name, tensor.shape()), View{one.data(), DType::kF32, tensor.shape()});
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+  /// Ten steps into .pth files by so many ranks, then ten more from there into our format.
+  void expect_resumed_bit_for_bit(PretrainConfig plain, int ranks) {
+    plain.checkpoint.save = dir_ / concat("whole", ranks, plain.train.bf16);
+    train(plain, tiny_data(), nullptr);
+    PretrainConfig first = plain;
+    first.checkpoint.save = dir_ / concat("pth", ranks, plain.train.bf16);
+    first.checkpoint.format = CheckpointFormat::kPth;
+    first.train.exit_interval = 10;
+    train(first, tiny_data(), nullptr);
+    EXPECT_TRUE(file_exists(first.checkpoint.save + "/model_000009.pth"));
+    EXPECT_FALSE(fs::exists(first.checkpoint.save + "/.pth"));
+    PretrainConfig rest = plain;
+    rest.checkpoint.load = first.checkpoint.save;
+    rest.checkpoint.save = dir_ / concat("rest", ranks, plain.train.bf16);
+    EXPECT_EQ(train(rest, tiny_data(), nullptr).iteration, 20);
+    EXPECT_EQ(values(rest.checkpoint.save), values(plain.checkpoint.save));
+  }
+  TempDir dir_;
+  LogLines log_;
+};
+
+TEST_F(PthCheckpoint, ResumesBitForBit) {
+  expect_resumed_bit_for_bit(tiny_config(), 1);
+  PretrainConfig half = tiny_config();
+  half.train.bf16 = true;
+  expect_resumed_bit_for_bit(half, 1);
+}
+
+TEST_F(PthCheckpoint, IsOneFileWhateverTheLayout) {
+  PretrainConfig four = tiny_config();
+  four.parallel = {};
+  four.parallel.tensor = four.parallel.pipeline = 2;
+  four.parallel.nproc = 4;
+  four.finish();
+  expect_resumed_bit_for_bit(four, 4);
+}
+
+TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
+  PretrainConfig c = config();
+  c.checkpoint.save_interval = 8;
+  train(c, tiny_data(), nullptr);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(dir_ / "pth")) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".pth")) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(join(names, " "),
+            "model_000000.pth model_000008.pth model_000016.pth model_000019.pth "
+            "optimizer_000000.pth optimizer_000008.pth optimizer_000016.pth optimizer_000019.pth");
+  c.checkpoint.number = 8;  // --checkpoint 8: nine steps are done
+  c.train.iters = 9;
+  c.train.decay_iters = 20;
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 9);
+  EXPECT_EQ(newest_pth(dir_ / "pth"), 19);
+}
+
+// What torch.optim.AdamW(...).state_dict() looks like.
+TEST_F(PthCheckpoint, HoldsAdamWsState) {
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  const TorchFile file = open_torch(dir_ / "pth/optimizer_000001.pth");
+  const PickleRef root = file.tree.root();
+  const auto state = file.tree.find_ref(root, "state"), groups = file.tree.find_ref(root, "param_groups");
+  ASSERT_TRUE(state && groups);
+  const TorchFile model = open_torch(dir_ / "pth/model_000001.pth");
+  EXPECT_EQ(file.tensors.size(), 2 * model.tensors.size());  // exp_avg and exp_avg_sq of each
+  for (const TorchLeaf& leaf : leaves_of(model.tree, model.tree.root(), "model"))
+    EXPECT_TRUE(leaf.name.starts_with("decoder.") || leaf.name.starts_with("embedding.")) << leaf.name;
+}
+
+TEST_F(PthCheckpoint, IsReadByTorch) {
+  const std::string python = std::string(MEGALITH_SOURCE_DIR) + "/.venv/bin/python";
+  if (run_command(python + " -c 'import torch'").code != 0) GTEST_SKIP() << "there is no torch";
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  write_file(dir_ / "check.py", R"(
+import torch
+model = torch.load("pth/model_000001.pth", weights_only=True)
+state = torch.load("pth/optimizer_000001.pth", weights_only=True)
+matrices = [torch.nn.Parameter(t) for n, t in model.items() if t.dim() > 1]
+vectors = [torch.nn.Parameter(t) for n, t in model.items() if t.dim() == 1]
+optimizer = torch.optim.AdamW([{"params": matrices}, {"params": vectors}])
+state.pop("megalith")
+optimizer.load_state_dict(state)
+for p in matrices + vectors:
+    assert optimizer.state[p]["exp_avg"].shape == p.shape and optimizer.state[p]["step"] == 2
+    p.grad = torch.ones_like(p)
+optimizer.step()
+print(len(model), optimizer.param_groups[0]["weight_decay"], optimizer.param_groups[1]["weight_decay"])
+)");
+  const CommandResult result = run_command("cd " + dir_.path().string() + " && " + python + " check.py");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.out.ends_with(" 0.01 0.0\n")) << result.out;
+}
+
+TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
+  const auto refusal = [&](int64_t number) {
+    try {
+      pth_start(dir_ / "pth", number);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal(3).find("holds no model_NNNNNN.pth"), std::string::npos) << refusal(3);
+  PretrainConfig c = config();
+  c.train.iters = 2;
+  train(c, tiny_data(), nullptr);
+  EXPECT_NE(refusal(3).find("model_000003.pth: is not there; there are 1"), std::string::npos) << refusal(3);
+  const std::string path = dir_ / "pth/optimizer_000001.pth";
+  const std::string bytes = read_file(path);
+  write_file(path, bytes.substr(0, bytes.size() / 2));
+  EXPECT_NE(refusal(1).find("optimizer_000001.pth"), std::string::npos) << refusal(1);
+  fs::remove(path);
+  EXPECT_FALSE(pth_start(dir_ / "pth", 1).state);  // weights alone
+}
+
+}  // namespace
+}  // namespace megalith::test
