@@ -81,8 +81,8 @@ std::string layout_text(const PretrainConfig& config) {
   constexpr int kShownRanks = 64;
   for (int rank = 0; rank < std::min(p.world, kShownRanks); ++rank) {
     const Coord at = topology.coord(rank);
-    out +=
-        concat("  rank ", rank, ": tensor ", at.tensor, ", pipeline ", at.pipeline, ", data ", at.data, "\n");
+    out += concat("  rank ", rank, ": tensor ", at.tensor, ", pipeline ", at.pipeline, ", data ", at.data,
+                  p.context > 1 ? concat(", context ", at.context) : std::string(), "\n");
   }
   if (p.world > kShownRanks) out += concat("  ... and ", p.world - kShownRanks, " more\n");
   return out;
