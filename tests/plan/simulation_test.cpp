@@ -55,9 +55,9 @@ TEST(Simulation, OfAPipelineTakesItsBubble) {
   EXPECT_NEAR(interleaved.seconds / interleaved.work, 13.5 / 12, 0.03);
 }
 
-// Messages of [128, 1, 256] fp32, by hand: both stages' first forward passes cost nothing, so that message i + 1
-// comes back when i + 2 have passed, one way or the other: the fourth after five. Then the table that is tied
-// over both ends is summed.
+// Messages of [128, 1, 256] fp32, by hand: both stages' first forward passes cost nothing, so that message i
+// + 1 comes back when i + 2 have passed, one way or the other: the fourth after five. Then the table that is
+// tied over both ends is summed.
 TEST(Simulation, OfASlowPipelineIsItsMessages) {
   const PlanProblem p = devices(2, kFast, 1e6);
   const SimulatedStep step = simulated(p, {.pipeline = 2}, 4);
