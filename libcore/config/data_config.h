@@ -11,7 +11,7 @@ namespace megalith {
 struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
   std::string split = "969, 30, 1";    // weights of train, valid, test
-  std::string cache;                   // folder for what a scan of the ids found; empty: none
+  std::string cache;  // folder for the order of samples and what a scan of the ids found; empty: none
   // Represented so that they can be refused by name.
   std::string dataloader = "single";
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false, mock_data = false;
@@ -20,7 +20,8 @@ struct DataConfig {
   void fields(V&& v) {
     v("data-path", data_path, "Datasets: PREFIX, or WEIGHT PREFIX pairs to blend.", metavar("PREFIX"));
     v("split", split, "Weights of the train, valid and test parts.", metavar("A,B,C"));
-    v("data-cache-path", cache, "Folder that keeps the result of a scan of the token ids between runs.",
+    v("data-cache-path", cache,
+      "Folder that keeps the order of samples, and what a scan of the token ids found, between runs.",
       metavar("DIR"));
     v("dataloader-type", dataloader, "Only Megatron's order of samples, single, is supported.",
       one_of({"single"}), unlisted());
