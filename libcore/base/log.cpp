@@ -26,6 +26,7 @@ LogState& state() {
 }
 
 thread_local bool muted = false;
+thread_local LogSink muted_sink;
 
 void clear_drawn_line(LogState& s) {
   if (!std::exchange(s.line_drawn, false)) return;
@@ -44,8 +45,15 @@ void mute_this_thread(bool mute) {
   muted = mute;
 }
 
+void set_muted_sink(LogSink sink) {
+  muted_sink = std::move(sink);
+}
+
 void log_line(const std::string& line) {
-  if (muted) return;
+  if (muted) {
+    if (muted_sink) muted_sink(line);
+    return;
+  }
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.sink) {

@@ -17,6 +17,8 @@ void log_line(const std::string& line);
 
 /// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all.
 void mute_this_thread(bool muted);
+/// Where the calling thread's lines go while it is muted, instead of being dropped; empty: nowhere.
+void set_muted_sink(LogSink sink);
 
 /// One line to the log.
 template <class... Parts>
