@@ -32,14 +32,19 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
-/// The rank's lines go to workerlog.N of `folder`, those of rank 0 to stderr, too.
-void keep_log(const std::string& folder, int rank) {
+/// A rank's lines to workerlog.N of `folder`, which is made.
+LogSink worker_log(const std::string& folder, int rank) {
   make_directories(folder);
   const std::string path = concat(folder, "/workerlog.", rank);
   const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
   if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
-  set_log_sink([file, rank](const std::string& line) {
-    *file << line << std::endl;
+  return [file](const std::string& line) { *file << line << std::endl; };
+}
+
+/// This process's lines go there, those of rank 0 to stderr, too.
+void keep_log(const std::string& folder, int rank) {
+  set_log_sink([sink = worker_log(folder, rank), rank](const std::string& line) {
+    sink(line);
     if (rank == 0) std::cerr << line << std::endl;
   });
 }
@@ -80,7 +85,11 @@ int run_training(int argc, char** argv) {
   if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
   const bool saves = !config.checkpoint.save.empty();
-  if (!plan.rank) return exit_code_of(pretrain(std::move(config), stop), saves);
+  if (!plan.rank) {
+    ThreadLog threads;
+    if (launch.log_dir) threads = [&](int thread) { return worker_log(*launch.log_dir, thread); };
+    return exit_code_of(pretrain(std::move(config), stop, {}, threads), saves);
+  }
   const LaunchedRank launched{.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
   return exit_code_of(pretrain(std::move(config), stop, launched), saves);
 }

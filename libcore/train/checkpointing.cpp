@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/slice.h"
 #include "libcore/io/file.h"
+#include "libcore/ops/backend.h"
 
 namespace megalith {
 namespace {
@@ -79,12 +80,11 @@ bool writes(const Param& param, const Coord& at) {
   return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
 }
 
-void put_optimizer(CheckpointWriter& writer, Trainer& trainer) {
-  const Optimizer& optimizer = trainer.optimizer();
-  const Coord& at = trainer.groups().at;
-  if (!trainer.shape().parallel.sharded() && trainer.groups().data->rank() > 0) return;
+void put_optimizer(CheckpointWriter& writer, const RankState& state) {
+  const Optimizer& optimizer = *state.optimizer;
+  if (!state.shape.parallel.sharded() && copy_number(state.shape, state.at) > 0) return;
   for (const OwnedPart& part : optimizer.parts()) {
-    if (!writes(*part.param, at)) continue;
+    if (!writes(*part.param, state.at)) continue;
     for (const StateBlock& block : state_blocks(part))
       for (const Moment& moment : moments_of(optimizer))
         writer.put(moment_box(block, moment), moment_view(optimizer, part, block, moment));
@@ -133,23 +133,28 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config
   return files;
 }
 
-std::string save_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
-                            const CheckpointExtras& extras) {
-  CheckpointWriter writer(root, state.iteration);
-  const Groups& groups = trainer.groups();
-  if (groups.data->rank() == 0)
-    put_params(writer, trainer.params(), tensor_split(trainer.shape(), groups.at));
-  if (extras.optimizer) put_optimizer(writer, trainer);
+void put_state(CheckpointWriter& writer, const RankState& state) {
+  if (copy_number(state.shape, state.at) == 0)
+    put_params(writer, state.params, tensor_split(state.shape, state.at));
+  if (state.optimizer) put_optimizer(writer, state);
+}
+
+std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState& state,
+                                                Trainer& trainer, const CheckpointExtras& extras) {
+  const bool on_host = trainer.stream().backend().name() == std::string_view("cpu");
+  auto writer = std::make_unique<CheckpointWriter>(
+      root, state.iteration, on_host ? std::nullopt : std::optional<Stream>(trainer.stream()));
+  const Optimizer* const optimizer = extras.optimizer ? &trainer.optimizer() : nullptr;
+  put_state(*writer, {trainer.params(), optimizer, trainer.shape(), trainer.groups().at});
   Json json = state.to_json();
   json.set("scheduler", schedule_json(extras.schedule));
-  if (extras.optimizer) json.set("optimizer_steps", trainer.optimizer().steps());
-  writer.put_json(kStateFile, json);
-  writer.put_json(kArgsFile, extras.args);
-  writer.put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
+  if (optimizer) json.set("optimizer_steps", optimizer->steps());
+  writer->put_json(kStateFile, json);
+  writer->put_json(kArgsFile, extras.args);
+  writer->put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
   for (const auto& [name, contents] : extras.tokenizer_files)
-    writer.put_text(concat(kTokenizerFolder, "/", name), contents);
-  writer.commit(groups.world, trainer.stream());
-  return concat(root, "/", iteration_folder(state.iteration));
+    writer->put_text(concat(kTokenizerFolder, "/", name), contents);
+  return writer;
 }
 
 void load_optimizer(const CheckpointReader& reader, Trainer& trainer) {

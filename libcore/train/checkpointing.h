@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "libcore/checkpoint/loss_history.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/writer.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
 #include "libcore/train/lr.h"
@@ -40,8 +42,18 @@ struct CheckpointExtras {
 /// tokenizer.json and what lies beside it, or the model's own name. kNoInput.
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 
-/// Writes ROOT/iter_NNNNNNN and then the tracker, atomically. Returns the folder's path.
-std::string save_checkpoint(const std::string& root, const TrainState&, Trainer&, const CheckpointExtras&);
+/// What a rank has of a run's parameters and of its optimizer's state.
+struct RankState {
+  const ParamTable& params;
+  const Optimizer* optimizer;  // null: it is not saved
+  const RunShape& shape;
+  const Coord& at;
+};
+/// Puts what this rank writes of them: of what several ranks hold alike, one of them writes.
+void put_state(CheckpointWriter&, const RankState&);
+/// The checkpoint of a run's state: what its rank writes of it.
+std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
+                                                const CheckpointExtras&);
 
 /// Reads the optimizer's moments, masters and step count. kData when the checkpoint has none.
 void load_optimizer(const CheckpointReader&, Trainer&);

@@ -1,6 +1,10 @@
 #include "libcore/train/pretrain.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <utility>
@@ -14,6 +18,7 @@
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/launch/rank_world.h"
+#include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
 
@@ -73,14 +78,20 @@ DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_si
           .size = data->size()};
 }
 
-/// Throws Stopped when a stop is asked for: tokens that nobody counted yet may be many.
-TrainingDatasets open_data(const PretrainConfig& config) {
+/// How this process opens the data, of several that open the same.
+struct OpenRules {
+  WorkCheck check;                // throws to end long work
+  std::string index_folder = {};  // where the order of samples is kept; empty: in memory only
+  bool scans = true;              // looks at every token id; one rank of each machine does
+};
+
+TrainingDatasets open_data(const PretrainConfig& config, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const TrainConfig& train = config.train;
   const OpenBlend blend = open_blend(config.data.data_path);
   for (const IndexedDataset& data : blend.datasets) {
-    check_token_ids(data, config.model.vocab_size, config.data.cache);
-    stop_if_asked();
+    if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
+    rules.check();
   }
   const auto [train_samples, valid_samples, test_samples] =
       requested_samples({.train_iters = *train.iters,
@@ -95,32 +106,78 @@ TrainingDatasets open_data(const PretrainConfig& config) {
   TrainingDatasets data = build_datasets(blend, {.split = config.data.split,
                                                  .seq_length = config.model.seq_length,
                                                  .seed = static_cast<uint32_t>(train.seed),
-                                                 .samples = {train_samples, valid_samples, test_samples}});
+                                                 .samples = {train_samples, valid_samples, test_samples},
+                                                 .index_folder = rules.index_folder});
   log("> finished creating GPT datasets ...");
   return data;
 }
 
-/// Tokenizer and data of a run, opened; then `run` trains with them.
-template <class Run>
-PretrainResult with_data(PretrainConfig config, const Run& run) {
-  log_world(config.parallel);
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
-  log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
-  const TrainingDatasets data = open_data(config);
-  const int64_t vocab = config.model.vocab_size;
-  return run(config,
-             DataSets{.train = data_set_of(data[0], vocab),
-                      .valid = data_set_of(data[1], vocab),
-                      .test = data_set_of(data[2], vocab)},
-             tokenizer.get());
+/// What a process reads before it trains.
+struct Opened {
+  PretrainConfig config;  // with the vocabulary's size
+  std::unique_ptr<Tokenizer> tokenizer = nullptr;
+  TrainingDatasets data = {};
+
+  void open(const OpenRules& rules) {
+    log_world(config.parallel);
+    tokenizer = open_tokenizer(config);
+    log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
+    data = open_data(config, rules);
+  }
+  DataSets sets() const {
+    const int64_t vocab = config.model.vocab_size;
+    return {.train = data_set_of(data[0], vocab),
+            .valid = data_set_of(data[1], vocab),
+            .test = data_set_of(data[2], vocab)};
+  }
+};
+
+/// The datasets of all splits, which are the same ones.
+std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
+  std::vector<const GptDataset*> all;
+  for (const auto& split : data) {
+    if (!split) continue;
+    if (const auto* one = std::get_if<GptDataset>(&split->source())) return {one};
+    for (const GptDataset& one : std::get<BlendedDataset>(split->source()).datasets()) all.push_back(&one);
+    return all;
+  }
+  return all;
 }
 
-/// What all ranks have to be given alike: not where a rank writes, nor how many cores its machine has.
+/// What ranks that read the same files agree on.
+std::string describe(const Opened& run) {
+  std::string text;
+  for (const GptDataset* one : datasets_of(run.data))
+    text += concat(text.empty() ? "" : " + ", one->data().tokens(), " tokens in ", one->data().sequences(),
+                   " sequences");
+  for (size_t split = 0; split < run.data.size(); ++split)
+    if (run.data[split]) text += concat(", ", run.data[split]->size(), " samples to ", kSplitNames[split]);
+  return text + (run.tokenizer ? ", tokenizer " + run.tokenizer->hash() : std::string());
+}
+
+/// Paths may differ between machines, what they lead to may not.
+void require_same_data(Communicator& world, const Opened& run) {
+  const std::vector<std::string> all = world.exchange(describe(run));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front(),
+           " and rank ", rank, " to ", all[rank], "; give every machine the same files");
+}
+
+/// What all ranks have to be given alike: not where a rank reads and writes, which machines may call
+/// otherwise, nor how many cores its machine has.
 Json agreed_options(const PretrainConfig& config) {
   PretrainConfig shared = config;
   shared.train.threads = 0;
   shared.train.tensorboard = shared.train.log_json = shared.train.report = "";
   shared.data.cache = "";
+  shared.data.data_path.clear();
+  for (const double weight : parse_blend(config.data.data_path).weights)
+    shared.data.data_path.push_back(concat(weight));
+  const auto given = [](std::string& path) { path = path.empty() ? "" : "given"; };
+  for (std::string* path : {&shared.checkpoint.save, &shared.checkpoint.load, &shared.tokenizer.vocab,
+                            &shared.tokenizer.merges, &shared.tokenizer.model})
+    given(*path);
   return to_json(shared);
 }
 
@@ -135,6 +192,53 @@ void log_ranks(const RankWorld& ranks, const Topology& topology, const std::stri
   }
 }
 
+/// One rank of each machine makes the order of samples, and the others map its files: where --data-cache-path
+/// says, else in a folder that this rank makes and removes.
+class SharedIndexes {
+ public:
+  SharedIndexes(const RankWorld& ranks, int rank, const std::string& cache) : folder_(cache) {
+    const std::string& machine = ranks.places[static_cast<size_t>(rank)].machine;
+    size_t first = 0;
+    while (ranks.places[first].machine != machine) ++first;
+    makes_ = static_cast<int>(first) == rank;
+    removes_ = makes_ && cache.empty() && ranks_beside(ranks.places, rank) > 1;
+    if (removes_) {
+      folder_ = (std::filesystem::temp_directory_path() / "megalith-indexes-XXXXXX").string();
+      if (!::mkdtemp(folder_.data()))
+        fail(ErrorKind::kIo, folder_, ": cannot create: ", std::strerror(errno));
+    }
+    folder_ = ranks.comm->exchange(folder_)[first];
+  }
+  ~SharedIndexes() {
+    std::error_code ignored;
+    if (removes_) std::filesystem::remove_all(folder_, ignored);
+  }
+  SharedIndexes(const SharedIndexes&) = delete;
+  SharedIndexes& operator=(const SharedIndexes&) = delete;
+
+  bool makes() const { return makes_; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  bool makes_ = false, removes_ = false;
+};
+
+/// However long it takes; the makers first, then those who map what they made.
+void open_together(Opened& run, const RankWorld& ranks, int rank) {
+  const SharedIndexes indexes(ranks, rank, run.config.data.cache);
+  for (const bool makers : {true, false})
+    do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
+      const auto check_all = [&] {
+        check();
+        stop_if_asked();
+      };
+      if (indexes.makes() == makers)
+        run.open({.check = check_all, .index_folder = indexes.folder(), .scans = makers});
+    });
+  require_same_data(*ranks.comm, run);
+}
+
 PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& stop, const Launch& launch) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
                                             .options = agreed_options(config),
@@ -142,12 +246,12 @@ PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& sto
                                             .wait = config.parallel.peer_timeout()});
   log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
   try {
-    return with_data(config, [&](const auto&... run) {
-      return train(run..., stop,
-                   ProcessRank{.world = *ranks.comm,
-                               .ranks_here = ranks_beside(ranks.places, launch.rank),
-                               .cpu_share = cpu_share(ranks.places, launch.rank)});
-    });
+    Opened run{config};
+    open_together(run, ranks, launch.rank);
+    return train(run.config, run.sets(), run.tokenizer.get(), stop,
+                 ProcessRank{.world = *ranks.comm,
+                             .ranks_here = ranks_beside(ranks.places, launch.rank),
+                             .cpu_share = cpu_share(ranks.places, launch.rank)});
   } catch (const Stopped& stopped) {
     ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
     throw;
@@ -160,9 +264,12 @@ PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& sto
 }  // namespace
 
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank) try {
-  if (!rank || rank->launch.world == 1)
-    return with_data(std::move(config), [&](const auto&... run) { return train(run..., stop); });
+                        const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log) try {
+  if (!rank || rank->launch.world == 1) {
+    Opened run{std::move(config)};
+    run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
+    return train(run.config, run.sets(), run.tokenizer.get(), stop, thread_log);
+  }
   mute_this_thread(!rank->logs);
   try {
     return pretrain_rank(config, stop, rank->launch);

@@ -17,7 +17,8 @@ struct LaunchedRank {
 /// the data, trains. `config` is complete but for the vocabulary's size, which comes from the tokenizer. A
 /// stop that is asked for before the first step ends one rank alone between two data sets, or else after that
 /// step. A rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
+/// `thread_log` is for ranks that are threads of this process.
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank = {});
+                        const std::optional<LaunchedRank>& rank = {}, const ThreadLog& thread_log = {});
 
 }  // namespace megalith
