@@ -22,9 +22,13 @@ class PretrainRanks : public PretrainApp {
   /// Two ranks under a launcher's environment. Their stderr is in err.0 and err.1; the result is the worse
   /// code.
   int start(const std::string& environment, const std::string& options) const {
+    return start_model(kModel, environment, options);
+  }
+  int start_model(const std::string& model, const std::string& environment,
+                  const std::string& options) const {
     std::string script = "cd " + dir_.path().string() + "\n";
     for (const char* rank : {"0", "1"})
-      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + kModel + options,
+      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + model + options,
                                    std::regex("%r"), rank) +
                 " 2> err." + rank + " & p" + rank + "=$!\n";
     return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;

@@ -113,6 +113,31 @@ TEST_F(PretrainRanks, NameTheRankAndTheOptionThatDiffer) {
     EXPECT_NE(file(log).find("--seed is 0 on rank 0 and 1 on rank 1"), std::string::npos) << file(log);
 }
 
+// Machines may call a file otherwise; what it holds may not differ.
+TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
+  for (const char* name : {"r0", "r1"})
+    for (const char* ending : {".bin", ".idx"})
+      std::filesystem::copy(dir_ / concat("c", ending), dir_ / concat(name, ending));
+  const auto run_with = [&](const std::string& options) {
+    const std::string model = std::regex_replace(kModel, std::regex("--data-path c "), "--data-path r%r ");
+    return start_model(
+        model, "RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+        options);
+  };
+  EXPECT_EQ(run_with("--log-json figures.%r --data-cache-path cache%r"), 0) << file("err.0") << file("err.1");
+  EXPECT_EQ(losses(file("err.0")), one_rank());
+  IndexedDatasetWriter other(dir_ / "r1", optimal_dtype(61));
+  for (int document = 0; document < 30; ++document)
+    other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});
+  other.finish();
+  EXPECT_EQ(run_with(""), 65);
+  EXPECT_NE(
+      file("err.1").find("--data-path and the tokenizer's files lead rank 0 to 2780 tokens in 40 sequences"),
+      std::string::npos)
+      << file("err.1");
+  EXPECT_NE(file("err.1").find("rank 1 to 3000 tokens in 30 sequences"), std::string::npos) << file("err.1");
+}
+
 TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
   const std::string port = std::to_string(free_port());
   const std::string options =
