@@ -130,7 +130,7 @@ std::vector<ModelRank> memory_of_model(const RunShape& run) {
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline) {
       const Coord at{.tensor = tensor, .pipeline = pipeline};
       ranks.push_back({at, run_memory(run, at)});
-      if (run.parallel.copies() == 1) continue;
+      if (run.parallel.copies() == 1 || run.save_copy == RunShape::SaveCopy::kNone) continue;
       Coord other = at;
       (run.parallel.context > 1 ? other.context : other.data) = 1;
       PlacedState state(run, other);
