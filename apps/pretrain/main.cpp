@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,7 +43,16 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
-/// The rank's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
+/// A rank's lines to workerlog.N of `folder`, which is made.
+LogSink worker_log(const std::string& folder, int rank) {
+  make_directories(folder);
+  const std::string path = concat(folder, "/workerlog.", rank);
+  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
+  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
+  return [file](const std::string& line) { *file << line << std::endl; };
+}
+
+/// This process's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
 void keep_log(const std::string& folder, int rank) {
   make_directories(folder);
   add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
@@ -121,8 +132,7 @@ int run_training(int argc, char** argv) {
   config.add_to(options);
   Planner planner(options, config, {argv + (argc > 0 ? 1 : 0), argv + argc});
   options.add("Processes", launch).add("Planning", planner.target());
-  options.add("Processes", launch).add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
-  options.add("Running", running);
+  options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).add("Running", running);
   options.translate(translate_mindformers);
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
@@ -169,7 +179,10 @@ int run_training(int argc, char** argv) {
       planner.wanted() ? [&](Communicator* world) { return planner.settle(world, ranks); } : Settle();
   std::optional<LaunchedRank> launched;
   if (plan.rank) launched = {.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
-  return exit_code_of(pretrain(config, stop, launched, settle), saves);
+  ThreadLog thread_log;
+  if (!plan.rank && launch.log_dir)
+    thread_log = [&](int thread) { return worker_log(*launch.log_dir, thread); };
+  return exit_code_of(pretrain(config, stop, launched, settle, thread_log), saves);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ LogState& state() {
 }
 
 thread_local bool muted = false;
+thread_local LogSink muted_sink;
 
 void clear_drawn_line(LogState& s) {
   if (!std::exchange(s.line_drawn, false)) return;
@@ -77,6 +78,10 @@ bool mute_this_thread(bool mute) {
   return std::exchange(muted, mute);
 }
 
+void set_muted_sink(LogSink sink) {
+  muted_sink = std::move(sink);
+}
+
 void set_log_console(LogConsole console) {
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
@@ -101,7 +106,10 @@ std::string time_now() {
 }
 
 void log_line(const std::string& line, LogKind kind) {
-  if (muted) return;
+  if (muted) {
+    if (muted_sink) muted_sink(line);
+    return;
+  }
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.sink) {

@@ -36,6 +36,8 @@ std::string time_now();
 /// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all. Returns
 /// what it was.
 bool mute_this_thread(bool muted);
+/// Where the calling thread's lines go while it is muted, instead of being dropped; empty: nowhere.
+void set_muted_sink(LogSink sink);
 
 /// One line to the log.
 template <class... Parts>

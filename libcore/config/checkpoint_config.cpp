@@ -4,6 +4,13 @@ namespace megalith {
 
 void CheckpointConfig::validate(Problems& problems) const {
   if (save_interval && save.empty()) problems.add("--save-interval ", *save_interval, " needs --save DIR");
+  if (keep_last && save.empty()) problems.add("--keep-last ", *keep_last, " needs --save DIR");
+  if (async_save.value_or(false) && !is_ours(format))
+    problems.add("--async-save: --ckpt-format ", enum_name(format),
+                 " is written while training waits; leave one of them out");
+  if (keep_last && format == CheckpointFormat::kPth)
+    problems.add("--keep-last ", *keep_last,
+                 ": files of --ckpt-format pth are all kept; leave one of them out");
   if (override_scheduler && use_checkpoint_scheduler)
     problems.add(
         "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other; give "

@@ -23,10 +23,17 @@ inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
           {"pth", CheckpointFormat::kPth}};
 }
 
+/// Whether the ranks write their parts of it themselves; the others are made of ours by the first rank.
+inline bool is_ours(CheckpointFormat format) {
+  return format == CheckpointFormat::kMegalith || format == CheckpointFormat::kTorchDist;
+}
+
 /// Where the state of a run goes and comes from. Names are Megatron's.
 struct CheckpointConfig {
   std::string save, load;
   std::optional<int64_t> save_interval;  // unset: only at the end
+  std::optional<int> keep_last;          // checkpoints of --save; unset: all
+  std::optional<bool> async_save;        // unset: where memory holds the copy
   bool finetune = false;                 // load the parameters only and begin at step 0
   bool load_optim = true, load_rng = true, save_optim = true;
   bool override_scheduler = false;  // the command line's schedule, not the checkpoint's
@@ -51,6 +58,12 @@ struct CheckpointConfig {
       at_least(0), metavar("N"));
     v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1),
       alias({"save-steps", "save-freq"}), default_text("only at the end"));
+    v("keep-last", keep_last,
+      "Checkpoints to keep in --save: older ones are removed once a new one is complete.", at_least(1),
+      alias({"save-total-limit"}), default_text("all"));
+    v("async-save", async_save,
+      "Copy the state and write it while training goes on; --no-async-save waits for the disk.",
+      default_text("where the machine's memory holds the copy"));
     v("finetune", finetune, "Load the parameters only, and begin at step 0.");
     v("load-optim", load_optim, "Load the optimizer's state.");
     v("load-rng", load_rng, "Go on with the checkpoint's random numbers.");

@@ -16,7 +16,7 @@ struct DataConfig {
   std::optional<int64_t> stride;     // of the windows into texts; derived: the sequence's length
   bool mock = false;                 // in place of both: numbers that count up
   std::string split = "969, 30, 1";  // weights of train, valid, test
-  std::string cache;                 // folder for what a scan of the ids found; empty: none
+  std::string cache;  // folder for the order of samples and what a scan of the ids found; empty: none
   // Represented so that they can be refused by name.
   std::string dataloader = "single";
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
@@ -36,7 +36,8 @@ struct DataConfig {
       at_least(1), default_text("seq-length"));
     v("mock-data", mock, "Train on numbers that count up instead of a dataset, to try a run.");
     v("split", split, "Weights of the train, valid and test parts.", metavar("A,B,C"));
-    v("data-cache-path", cache, "Folder that keeps the result of a scan of the token ids between runs.",
+    v("data-cache-path", cache,
+      "Folder that keeps the order of samples, and what a scan of the token ids found, between runs.",
       metavar("DIR"));
     v("dataloader-type", dataloader, "Only Megatron's order of samples, single, is supported.",
       one_of({"single"}), unlisted());

@@ -116,7 +116,6 @@ constexpr IgnoredOption kIgnored[] = {
     {"adlr-autoresume-interval", kOne},
     {"app-tag-run-name", kOne},
     {"app-tag-run-version", kOne},
-    {"async-save", kNone},
     {"auto-detect-ckpt-format", kNone},
     {"calc-ft-timeouts", kNone},
     {"ckpt-assume-constant-structure", kNone},

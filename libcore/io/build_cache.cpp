@@ -43,8 +43,7 @@ std::string cache_folder() {
   return home.empty() ? "" : home + "/.cache/megalith";
 }
 
-CachedFile::CachedFile(std::string_view kind, int form, uint64_t source) {
-  const std::string folder = cache_folder();
+CachedFile::CachedFile(const std::string& folder, std::string_view kind, int form, uint64_t source) {
   if (folder.empty()) return;
   const auto path_of = [&](int any) { return concat(folder, "/", kind, "-", any, "-", hex64(source)); };
   path_ = path_of(form);

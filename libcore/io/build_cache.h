@@ -23,7 +23,10 @@ class CachedFile {
  public:
   /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is a hash of what they are made
   /// from.
-  CachedFile(std::string_view kind, int form, uint64_t source);
+  CachedFile(std::string_view kind, int form, uint64_t source)
+      : CachedFile(cache_folder(), kind, form, source) {}
+  /// The same in a folder of the caller's; empty: there is none.
+  CachedFile(const std::string& folder, std::string_view kind, int form, uint64_t source);
 
   /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
   /// changed, only replaced.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -34,6 +35,13 @@ class IoThread {
   void wait(Lock& lock, const Ready& ready) {
     changed_.wait(lock, [&] { return error_ || ready(); });
     if (error_) std::rethrow_exception(error_);
+  }
+  /// The same for so long at most; whether it is ready.
+  template <class Ready>
+  bool wait_for(Lock& lock, std::chrono::milliseconds most, const Ready& ready) {
+    const bool in_time = changed_.wait_for(lock, most, [&] { return error_ || ready(); });
+    if (error_) std::rethrow_exception(error_);
+    return in_time;
   }
   void wait_for_jobs();  // all that were given; not with the lock
   void changed() { changed_.notify_all(); }

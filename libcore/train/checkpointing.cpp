@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/native/joint_save.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/slice.h"
 #include "libcore/io/file.h"
+#include "libcore/ops/backend.h"
+#include "libcore/parallel/together.h"
 
 namespace megalith {
 namespace {
@@ -79,12 +83,11 @@ bool writes(const Param& param, const Coord& at) {
   return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
 }
 
-void put_optimizer(CheckpointWriter& writer, Trainer& trainer) {
-  const Optimizer& optimizer = trainer.optimizer();
-  const Coord& at = trainer.groups().at;
-  if (!trainer.shape().parallel.sharded() && trainer.groups().data->rank() > 0) return;
+void put_optimizer(CheckpointWriter& writer, const RankState& state) {
+  const Optimizer& optimizer = *state.optimizer;
+  if (!state.shape.parallel.sharded() && copy_number(state.shape, state.at) > 0) return;
   for (const OwnedPart& part : optimizer.parts()) {
-    if (!writes(*part.param, at)) continue;
+    if (!writes(*part.param, state.at)) continue;
     for (const StateBlock& block : state_blocks(part))
       for (const Moment& moment : moments_of(optimizer))
         writer.put(moment_box(block, moment), moment_view(optimizer, part, block, moment));
@@ -125,24 +128,42 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config
   return files;
 }
 
-std::string save_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
-                            const CheckpointExtras& extras) {
-  CheckpointWriter writer(root, state.iteration);
-  const Groups& groups = trainer.groups();
-  if (groups.data->rank() == 0)
-    put_params(writer, trainer.params(), tensor_split(trainer.shape(), groups.at));
-  if (extras.optimizer) put_optimizer(writer, trainer);
+void put_state(CheckpointWriter& writer, const RankState& state) {
+  if (copy_number(state.shape, state.at) == 0)
+    put_params(writer, state.params, tensor_split(state.shape, state.at));
+  if (state.optimizer) put_optimizer(writer, state);
+}
+
+std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState& state,
+                                                Trainer& trainer, const CheckpointExtras& extras) {
+  const bool on_host = trainer.stream().backend().name() == std::string_view("cpu");
+  auto writer = std::make_unique<CheckpointWriter>(
+      root, state.iteration, on_host ? std::nullopt : std::optional<Stream>(trainer.stream()));
+  const Optimizer* const optimizer = extras.optimizer ? &trainer.optimizer() : nullptr;
+  put_state(*writer, {trainer.params(), optimizer, trainer.shape(), trainer.groups().at});
   Json json = state.to_json();
   json.set("scheduler", extras.schedule.to_json());
-  if (extras.optimizer) json.set("optimizer_steps", trainer.optimizer().steps());
+  if (optimizer) json.set("optimizer_steps", optimizer->steps());
   if (trainer.loss_scale().dynamic()) json.set("loss_scale", trainer.loss_scale().to_json());
-  writer.put_json(kStateFile, json);
-  writer.put_json(kArgsFile, extras.args);
-  writer.put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
+  writer->put_json(kStateFile, json);
+  writer->put_json(kArgsFile, extras.args);
+  writer->put_text(kLossesFile, extras.losses.to_json().dump() + "\n");
   for (const auto& [name, contents] : extras.tokenizer_files)
-    writer.put_text(concat(kTokenizerFolder, "/", name), contents);
-  writer.commit(groups.world, trainer.stream());
-  return concat(root, "/", iteration_folder(state.iteration));
+    writer->put_text(concat(kTokenizerFolder, "/", name), contents);
+  return writer;
+}
+
+void save_through_ours(const std::string& folder, const TrainState& state, Trainer& trainer,
+                       const CheckpointExtras& extras, const MakeOther& make) {
+  Communicator& world = trainer.groups().world;
+  const auto timeout = trainer.shape().parallel.peer_timeout();
+  JointSave(world, timeout).save(checkpoint_of(folder, state, trainer, extras));
+  do_together(world, timeout, [&](const auto&) {
+    if (world.rank() != 0) return;
+    make(concat(folder, "/", iteration_folder(state.iteration)));
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  });
 }
 
 void load_optimizer(const TensorFile& file, int64_t steps, Trainer& trainer) {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "libcore/checkpoint/loss_history.h"
+#include "libcore/checkpoint/native/writer.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
@@ -39,8 +42,25 @@ struct CheckpointExtras {
 /// tokenizer.json and what lies beside it, or the model's own name. kNoInput.
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig&);
 
-/// Writes ROOT/iter_NNNNNNN and then the tracker, atomically. Returns the folder's path.
-std::string save_checkpoint(const std::string& root, const TrainState&, Trainer&, const CheckpointExtras&);
+/// What a rank has of a run's parameters and of its optimizer's state.
+struct RankState {
+  const ParamTable& params;
+  const Optimizer* optimizer;  // null: it is not saved
+  const RunShape& shape;
+  const Coord& at;
+};
+/// Puts what this rank writes of them: of what several ranks hold alike, one of them writes.
+void put_state(CheckpointWriter&, const RankState&);
+/// The checkpoint of a run's state: what its rank writes of it.
+std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
+                                                const CheckpointExtras&);
+
+/// A checkpoint in another format: all ranks write one of ours below `folder`, the first makes the other of
+/// it with `make`, and `folder` goes. Every rank calls it, and none goes on before it is there, however long
+/// that takes.
+using MakeOther = std::function<void(const std::string& ours)>;
+void save_through_ours(const std::string& folder, const TrainState&, Trainer&, const CheckpointExtras&,
+                       const MakeOther& make);
 
 /// Reads the optimizer's moments and masters, "optim.m.NAME" and so on, of a run that did so many steps.
 /// kData when they are not there.

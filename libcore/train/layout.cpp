@@ -32,6 +32,10 @@ TensorSplit tensor_split(const RunShape& run, const Coord& at) {
   return {.rank = at.tensor, .size = run.parallel.tensor, .sequence = run.parallel.sequence};
 }
 
+int copy_number(const RunShape& run, const Coord& at) {
+  return at.data * run.parallel.context + at.context;
+}
+
 int pipeline_chunks(const RunShape& run) {
   return StageTable(run.model.layers, run.parallel).chunks();
 }

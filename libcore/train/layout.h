@@ -23,12 +23,16 @@ struct RunShape {
   ModelConfig model;
   ParallelConfig parallel;
   TrainConfig train;
+  /// What a save has a copy of in host memory, so that training goes on meanwhile.
+  enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
 };
 
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);
 BatchShape batch_shape(const RunShape&, const Coord& at = {});
 TensorSplit tensor_split(const RunShape&, const Coord&);
+/// Which of ParallelConfig::copies() of the same parameters the rank holds: its place in the data group.
+int copy_number(const RunShape&, const Coord&);
 int pipeline_chunks(const RunShape&);
 
 /// The layers of one of a rank's chunks.

@@ -15,6 +15,8 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/params_io.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/retention.h"
 #include "libcore/generate/generate.h"
 #include "libcore/io/file.h"
 #include "libcore/io/lock_file.h"
@@ -22,16 +24,16 @@
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/parallel/thread_comm.h"
+#include "libcore/parallel/together.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/log/flops.h"
 #include "libcore/train/log/log_style.h"
 #include "libcore/train/log/metrics.h"
 #include "libcore/train/log/report.h"
 #include "libcore/train/log/straggler.h"
-#include "libcore/train/pth_checkpoint.h"
 #include "libcore/train/run_rules.h"
+#include "libcore/train/saver.h"
 #include "libcore/train/start_point.h"
-#include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
 namespace {
@@ -46,40 +48,16 @@ std::string padded_iteration(int64_t iteration) {
   return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
 }
 
-/// Bytes of the run's ranks on this machine. Of several machines the first one is looked at, as if all ranks
-/// on it were like rank 0.
-size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
-  if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
-  size_t sum = 0;
-  for (const ModelRank& rank : ranks) sum += rank.memory.total();
-  return sum * static_cast<size_t>(run.parallel.copies());
-}
-
-/// A device of its own refuses by itself what it has no memory for.
-void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const Backend& backend,
-                    int ranks_here) {
-  const std::string first = ranks.front().memory.text();
-  const size_t all = bytes_here(run, ranks, ranks_here);
-  const auto bytes = [](size_t n) { return format_bytes(static_cast<double>(n)); };
-  if (run.parallel.world == 1)
-    log("memory known before the run: ", first);
-  else
-    log("memory known before the run: rank 0: ", first, "; all ", ranks_here, " ranks",
-        ranks_here < run.parallel.world ? " of this machine: " : ": ", bytes(all));
-  const auto available = backend.name() == std::string_view("cpu") ? available_memory() : std::nullopt;
-  if (available && all > *available)
-    fail(ErrorKind::kUsage, "the run needs ", bytes(all), " of memory (",
-         run.parallel.world == 1 ? first : concat(ranks_here, " ranks, the first one ", first),
-         "), this machine has ", bytes(*available),
-         " left; lower --micro-batch-size, give --recompute-granularity full --recompute-method uniform, or "
-         "take a smaller model");
-}
-
-/// As Megatron logs it, for each rank of the model.
-void log_parameters(const std::vector<ModelRank>& ranks) {
-  for (const auto& [at, memory] : ranks)
-    log(" > number of parameters on (tensor, pipeline) model parallel rank (", at.tensor, ", ", at.pipeline,
-        "): ", memory.parameters);
+/// The folder of the checkpoint that --load names, if there is one yet: the one that the first rank sees, for
+/// another run may just be writing there.
+CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
+  if (config.load.empty() || config.number) return config;
+  std::string name;
+  if (world.rank() == 0)
+    if (const auto folder = latest_checkpoint(config.load)) name = std::filesystem::path(*folder).filename();
+  name = world.exchange(name).front();
+  if (!name.empty()) config.load += "/" + name;
+  return config;
 }
 
 /// Where the figures are kept: the report is drawn from them, so with one they must be somewhere.
@@ -98,30 +76,29 @@ class Run {
         world_(in.world),
         ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
         backend_(make_backend(in.config.train.device)) {
-    const std::optional<StartPoint> start = find_start(config_.checkpoint, config_.model);
+    const std::optional<StartPoint> start =
+        find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model);
     if (start && !start->args.is_null()) take_args(*start);
-    if (!config_.checkpoint.save.empty() && leads()) {
-      make_directories(config_.checkpoint.save);  // or fail now, not at the first save
-      lock_.emplace(config_.checkpoint.save);
-      if (config_.checkpoint.format == CheckpointFormat::kTorchDist)
+    if (!config_.checkpoint.save.empty()) {
+      make_shared_folder(world_, config_.checkpoint.save);
+      if (leads()) lock_.emplace(config_.checkpoint.save);
+      if (leads() && config_.checkpoint.format == CheckpointFormat::kTorchDist)
         log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
             "too");
     }
-    const RunShape shape{config_.model, config_.parallel, config_.train};
     if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
       fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
-    if (leads()) {
-      const std::vector<ModelRank> ranks = memory_of_model(shape);
-      require_memory(shape, ranks, *backend_, ranks_here_);
-      log_parameters(ranks);
-    }
+    const RunShape shape = agreed_shape();
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
-    if (start)
-      load(*start);
-    else
-      trainer_->initialize();
+    do_together(world_, config_.parallel.peer_timeout(), [&](const auto&) {
+      if (start)
+        load(*start);
+      else
+        trainer_->initialize();
+    });
     check_data();
+    make_saver();
   }
 
   PretrainResult go();
@@ -131,6 +108,8 @@ class Run {
   int64_t global_batch() const { return config_.train.global_batch; }
   bool resumes(const StartPoint& start) const { return !config_.checkpoint.finetune && start.state; }
 
+  RunShape agreed_shape() const;
+  void make_saver();
   void take_args(const StartPoint&);
   void load(const StartPoint&);
   void load_optimizer_state(const StartPoint&);
@@ -164,6 +143,8 @@ class Run {
   Communicator& world_;
   int ranks_here_;                // of it, on this machine
   std::optional<LockFile> lock_;  // of --save, the first rank's
+  std::string base_;  // the checkpoint of another --load, which the same command will look for again; or none
+  std::optional<CheckpointUse> base_use_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
   LrSchedule schedule_;
@@ -179,9 +160,44 @@ class Run {
   std::unique_ptr<TrainLine> line_;
   std::unique_ptr<StyledLog> style_;
   StragglerReport stragglers_;
+  std::unique_ptr<Saver> saver_;  // null: there is no --save
   bool stop_agreed_ = false;
   std::string end_reason_ = "done", stopped_by_;
 };
+
+/// The first rank looks at the memory of its machine for all.
+RunShape Run::agreed_shape() const {
+  RunShape shape{config_.model, config_.parallel, config_.train};
+  if (leads()) {
+    // A device of its own refuses by itself what it has no memory for.
+    const bool on_host = backend_->name() == std::string_view("cpu");
+    const MachineMemory machine{on_host ? available_memory() : std::nullopt, ranks_here_};
+    shape.save_copy = chosen_save_copy(config_.checkpoint, shape, machine);
+    const std::vector<ModelRank> ranks = memory_of_model(shape);
+    require_memory(shape, ranks, machine);
+    log_parameters(ranks);
+  }
+  const std::string chosen = world_.exchange(std::to_string(static_cast<int>(shape.save_copy))).front();
+  shape.save_copy = static_cast<RunShape::SaveCopy>(*parse_int(chosen));
+  return shape;
+}
+
+void Run::make_saver() {
+  const CheckpointConfig& config = config_.checkpoint;
+  if (config.save.empty()) return;
+  SaverOptions options{.root = config.save,
+                       .format = config.format,
+                       .keep_last = config.keep_last,
+                       .peer_timeout = config_.parallel.peer_timeout()};
+  if (!base_.empty()) options.used.push_back(base_);
+  options.complete = [this](int64_t iteration, const std::string& path) {
+    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ", path);
+    run_log_->saved(iteration, path);
+    run_log_->flush();
+    saved_ = iteration;
+  };
+  saver_ = std::make_unique<Saver>(*trainer_, std::move(options));
+}
 
 void Run::take_args(const StartPoint& start) {
   require_same_model(config_.model, start.args, start.path);
@@ -198,6 +214,8 @@ void Run::take_args(const StartPoint& start) {
 
 void Run::load(const StartPoint& start) {
   log(" loading checkpoint from ", start.path);
+  if (config_.checkpoint.load != config_.checkpoint.save && std::filesystem::is_directory(start.path))
+    base_use_.emplace(base_ = start.path);
   // A run of another precision goes on from the masters, too; for one of the same they are the same values.
   load_params(*start.tensors, trainer_->params(), trainer_->stream(),
               resumes(start) ? ParamSource::kMasters : ParamSource::kValues);
@@ -283,12 +301,14 @@ PretrainResult Run::go() {
         evaluate(concat("iteration ", state_.iteration));
         sample();
       }
+      if (saver_) saver_->advance();
       ended = asked_to_end();
     }
     if (!ended) {
-      if (saved_ != state_.iteration && state_.iteration > start_) save();
+      if (state_.iteration > start_) save();
       final_evaluations();
     }
+    if (saver_) saver_->finish();
   }
   if (state_.iteration > start_) trainer_->check_memory();
   write_trace();
@@ -400,6 +420,7 @@ void Run::stop_when_lost(const Trainer::StepResult& result) {
   warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
        state_.consumed_train - 1);
   if (++skips_in_a_row_ < kMostSkipsInARow) return;
+  if (saver_) saver_->finish();  // an earlier state, which is to go on from
   run_log_->end(state_.iteration, "not finite");
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMostSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
@@ -459,23 +480,15 @@ void Run::sample() {
   run_log_->sample(state_.iteration, config_.train.sample_prompt, text);
 }
 
+/// Unless it was begun already.
 void Run::save() {
-  if (config_.checkpoint.save.empty()) return;
+  if (!saver_ || saver_->begun() == state_.iteration) return;
   log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
-  const CheckpointExtras extras{.args = to_json(config_),
-                                .schedule = schedule_,
-                                .tokenizer_files = tokenizer_files(config_.tokenizer),
-                                .optimizer = config_.checkpoint.save_optim,
-                                .losses = losses_};
-  const CheckpointFormat format = config_.checkpoint.format;
-  const auto write = format == CheckpointFormat::kTorch ? save_torch_checkpoint
-                     : format == CheckpointFormat::kPth ? save_pth_checkpoint
-                                                        : save_checkpoint;
-  const std::string path = write(config_.checkpoint.save, state_, *trainer_, extras);
-  log("  successfully saved checkpoint from iteration ", padded_iteration(state_.iteration), " to ", path);
-  run_log_->saved(state_.iteration, path);
-  run_log_->flush();
-  saved_ = state_.iteration;
+  saver_->start(state_, {.args = to_json(config_),
+                         .schedule = schedule_,
+                         .tokenizer_files = tokenizer_files(config_.tokenizer),
+                         .optimizer = config_.checkpoint.save_optim,
+                         .losses = losses_});
 }
 
 // Asked within a step, so that the ranks agree with the loss; the clock is the first rank's.
@@ -496,7 +509,7 @@ std::string Run::agreed_reason() const {
 bool Run::asked_to_end() {
   const TrainConfig& train = config_.train;
   const auto end = [&](std::string reason) {
-    if (saved_ != state_.iteration) save();
+    save();
     end_reason_ = std::move(reason);
     return true;
   };
@@ -534,7 +547,7 @@ PretrainResult train_rank(const RankInput& input) {
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const StopSignal& stop) {
+                     const StopSignal& stop, const ThreadLog& thread_log) {
   // The ranks of this process share its cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   use_threads(threads, config.parallel.world);
@@ -547,6 +560,7 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
   run_thread_ranks(config.parallel.world, {.timeout = config.parallel.peer_timeout()},
                    [&](Communicator& world) {
                      mute_this_thread(world.rank() > 0);
+                     if (thread_log && world.rank() > 0) set_muted_sink(thread_log(world.rank()));
                      const PretrainResult mine = run(world);
                      if (world.rank() == 0) result = mine;
                    });

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "libcore/base/log.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/parallel/communicator.h"
@@ -35,10 +37,13 @@ struct RankInput {
 /// kData when loss or gradient stay not finite.
 PretrainResult train_rank(const RankInput&);
 
+/// Where the lines of a rank other than 0 go; empty: nowhere.
+using ThreadLog = std::function<LogSink(int rank)>;
+
 /// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process, each
 /// with its share of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
-                     const StopSignal& stop = StopSignal());
+                     const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {});
 
 /// One rank of a run whose other ranks are processes, too.
 struct ProcessRank {

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/ops/backend.h"
+#include "libcore/train/checkpointing.h"
 #include "libcore/train/optimizer.h"
 #include "libcore/train/shards.h"
 
@@ -70,18 +72,38 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
   memory.backward += cost.backward;
 }
 
-void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
-  const std::unique_ptr<Backend> dry = make_dry_backend();
-  Stream stream(*dry);
+/// A rank's parameters and state as they are placed, without memory.
+struct PlacedState {
+  PlacedState(const RunShape& run, const Coord& at)
+      : backend(make_dry_backend()),
+        stream(*backend),
+        stages(make_stages(run, at, params)),
+        store(params, stream, store_options(run)),
+        shards(store, run.parallel.sharding, copy_number(run, at), run.parallel.copies()) {}
+  std::unique_ptr<Backend> backend;
+  Stream stream;
   ParamTable params;
-  const std::vector<Stage> stages = make_stages(run, at, params);
-  const ParamStore store(params, stream, store_options(run));
-  const int place = at.data * run.parallel.context + at.context;
-  const Shards shards(store, run.parallel.sharding, place, run.parallel.copies());
-  memory.weights = store.value_bytes();
-  memory.grads = store.grad_bytes() + GradBuffer::bytes(shards, run.parallel.sharding);
-  memory.optimizer = Optimizer::state_bytes(shards.elements(), store.values().dtype);
-  memory.parameters = store.parameters();
+  std::vector<Stage> stages;
+  ParamStore store;
+  Shards shards;
+};
+
+size_t save_copy_bytes(const RunShape& run, const Coord& at, PlacedState& state) {
+  if (run.save_copy == RunShape::SaveCopy::kNone) return 0;
+  const Optimizer optimizer(state.params, state.store, state.shards, state.stream, {});
+  const bool all = run.save_copy == RunShape::SaveCopy::kAll;
+  CheckpointWriter writer({}, 0);  // only notes what it would write
+  put_state(writer, {state.params, all ? &optimizer : nullptr, run, at});
+  return writer.bytes();
+}
+
+void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
+  PlacedState state(run, at);
+  memory.weights = state.store.value_bytes();
+  memory.grads = state.store.grad_bytes() + GradBuffer::bytes(state.shards, run.parallel.sharding);
+  memory.optimizer = Optimizer::state_bytes(state.shards.elements(), state.store.values().dtype);
+  memory.parameters = state.store.parameters();
+  memory.save_copy = save_copy_bytes(run, at, state);
 }
 
 }  // namespace
@@ -109,8 +131,70 @@ std::vector<ModelRank> memory_of_model(const RunShape& run) {
     for (int pipeline = 0; pipeline < run.parallel.pipeline; ++pipeline) {
       const Coord at{.tensor = tensor, .pipeline = pipeline};
       ranks.push_back({at, run_memory(run, at)});
+      if (run.parallel.copies() == 1 || run.save_copy == RunShape::SaveCopy::kNone) continue;
+      Coord other = at;
+      (run.parallel.context > 1 ? other.context : other.data) = 1;
+      PlacedState state(run, other);
+      ranks.back().others_save_copy = save_copy_bytes(run, other, state);
     }
   return ranks;
+}
+
+namespace {
+
+size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
+  size_t sum = 0;
+  const auto others = static_cast<size_t>(run.parallel.copies() - 1);
+  for (const ModelRank& rank : ranks)
+    sum +=
+        rank.memory.total() + others * (rank.memory.total() - rank.memory.save_copy + rank.others_save_copy);
+  return sum;
+}
+
+/// Bytes of the run's ranks on this machine. Of several machines the first one is looked at, as if all ranks
+/// on it were like rank 0.
+size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
+  if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
+  return bytes_of_run(run, ranks);
+}
+
+}  // namespace
+
+void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, const MachineMemory& machine) {
+  const auto [available, ranks_here] = machine;
+  const std::string first = ranks.front().memory.text();
+  const size_t all = bytes_here(run, ranks, ranks_here);
+  const auto bytes = [](size_t n) { return format_bytes(static_cast<double>(n)); };
+  if (run.parallel.world == 1)
+    log("memory known before the run: ", first);
+  else
+    log("memory known before the run: rank 0: ", first, "; all ", ranks_here, " ranks",
+        ranks_here < run.parallel.world ? " of this machine: " : ": ", bytes(all));
+  if (available && all > *available)
+    fail(ErrorKind::kUsage, "the run needs ", bytes(all), " of memory (",
+         run.parallel.world == 1 ? first : concat(ranks_here, " ranks, the first one ", first),
+         "), this machine has ", bytes(*available),
+         " left; lower --micro-batch-size, give --recompute-granularity full --recompute-method uniform, ",
+         run.save_copy == RunShape::SaveCopy::kNone ? "" : "give --no-async-save, ",
+         "or take a smaller model");
+}
+
+void log_parameters(const std::vector<ModelRank>& ranks) {
+  for (const ModelRank& rank : ranks)
+    log(" > number of parameters on (tensor, pipeline) model parallel rank (", rank.at.tensor, ", ",
+        rank.at.pipeline, "): ", rank.memory.parameters);
+}
+
+RunShape::SaveCopy chosen_save_copy(const CheckpointConfig& config, RunShape run,
+                                    const MachineMemory& machine) {
+  const auto& [available, ranks_here] = machine;
+  if (config.save.empty() || !is_ours(config.format) || !config.async_save.value_or(true))
+    return RunShape::SaveCopy::kNone;
+  run.save_copy = config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
+  if (config.async_save || !available || bytes_here(run, memory_of_model(run), ranks_here) <= *available)
+    return run.save_copy;
+  log("saves wait for the disk: this machine's memory does not hold a copy of what they write");
+  return RunShape::SaveCopy::kNone;
 }
 
 std::string RunMemory::text() const {
@@ -118,7 +202,9 @@ std::string RunMemory::text() const {
   return concat("weights ", bytes(weights), ", gradients ", bytes(grads), ", optimizer ", bytes(optimizer),
                 ", activations ", executor.tapes, " x ", bytes(executor.tape),
                 links > 0 ? concat(", pipeline links ", bytes(links)) : std::string(), ", scratch ",
-                bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host), ": ", bytes(total()));
+                bytes(scratch), ", batch ", bytes(batch), ", samples ", bytes(host),
+                save_copy > 0 ? concat(", a save's copy ", bytes(save_copy)) : std::string(), ": ",
+                bytes(total()));
 }
 
 }  // namespace megalith

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/config/checkpoint_config.h"
 #include "libcore/model/measure.h"
 #include "libcore/train/executor.h"
 #include "libcore/train/layout.h"
@@ -26,12 +27,13 @@ struct RunMemory {
   size_t batch = 0;             // one step's tokens
   size_t host = 0;         // of the host's memory: this step's and the next one's samples as they are read
   size_t scalars = 0;      // StepScalar
+  size_t save_copy = 0;    // of the host's memory: of what this rank saves, see RunShape::save_copy
   int64_t parameters = 0;  // on this rank, tied ones once
   Cost forward, backward;  // of one microbatch, all chunks of this rank
 
   size_t activations() const { return executor.tape * static_cast<size_t>(executor.tapes); }
   size_t total() const {
-    return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars;
+    return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars + save_copy;
   }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;
@@ -39,15 +41,30 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be planned so.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// That of every rank that holds other parameters; those of the data and context axes are alike.
+/// That of every rank that holds other parameters; those of the data and context axes are alike but for what
+/// they save.
 struct ModelRank {
   Coord at;
   RunMemory memory;
+  size_t others_save_copy = 0;  // RunMemory::save_copy of each copy but the first
 };
 std::vector<ModelRank> memory_of_model(const RunShape&);
 
 /// Bytes that this process may still take on this machine: what the system has available, and less if a
 /// control group (a container) sets a limit. Nothing when the system does not say.
 std::optional<size_t> available_memory();
+
+/// The machine of the first rank.
+struct MachineMemory {
+  std::optional<size_t> available;  // bytes; nothing: not known
+  int ranks_here;                   // of the run, on it
+};
+/// Logs what the run takes; kUsage when the machine has less.
+void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
+/// Logs the parameters of each rank of the model, as Megatron does.
+void log_parameters(const std::vector<ModelRank>&);
+/// What a save copies: nothing without --async-save, or, unless that is given, where the machine's memory
+/// does not hold the copy.
+RunShape::SaveCopy chosen_save_copy(const CheckpointConfig&, RunShape, const MachineMemory&);
 
 }  // namespace megalith

@@ -1,7 +1,11 @@
 #include "libcore/train/pretrain.h"
 
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +20,7 @@
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/launch/rank_world.h"
+#include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/data/text_data.h"
@@ -111,21 +116,30 @@ std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
   return samples;
 }
 
-/// Throws Stopped when a stop is asked for: tokens that nobody counted yet may be many.
-OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config) {
+/// How this process opens the data, of several that open the same.
+struct OpenRules {
+  WorkCheck check;                // throws to end long work
+  std::string index_folder = {};  // where the order of samples is kept; empty: in memory only
+  bool scans = true;              // looks at every token id; one rank of each machine does
+};
+
+/// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
+OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
+                       const OpenRules& rules) {
   OpenBlend blend = open_blend(data_path);
   for (const IndexedDataset& data : blend.datasets) {
-    check_token_ids(data, config.model.vocab_size, config.data.cache);
-    stop_if_asked();
+    if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
+    rules.check();
   }
   return blend;
 }
 
-TrainingDatasets open_data(PretrainConfig& config) {
+TrainingDatasets open_data(PretrainConfig& config, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
                                .seq_length = config.model.seq_length,
-                               .seed = static_cast<uint32_t>(config.train.seed)};
+                               .seed = static_cast<uint32_t>(config.train.seed),
+                               .index_folder = rules.index_folder};
   const auto asked = [&] {
     DatasetRequest with_samples = request;
     const std::array<int64_t, 3> samples = wanted_samples(config.train);
@@ -137,7 +151,7 @@ TrainingDatasets open_data(PretrainConfig& config) {
     const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
     std::array<std::optional<OpenBlend>, 3> blends;
     for (size_t part = 0; part < paths.size(); ++part)
-      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config);
+      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, rules);
     if (config.train.epochs && blends[0])
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
@@ -145,7 +159,7 @@ TrainingDatasets open_data(PretrainConfig& config) {
     for (size_t part = 0; part < paths.size(); ++part)
       if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
   } else {
-    const OpenBlend blend = open_checked(config.data.data_path, config);
+    const OpenBlend blend = open_checked(config.data.data_path, config, rules);
     if (config.train.epochs)
       config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
                                    config.train.global_batch);
@@ -155,37 +169,92 @@ TrainingDatasets open_data(PretrainConfig& config) {
   return data;
 }
 
-/// Tokenizer and data of a run, opened; then `run` trains with them.
-template <class Run>
-PretrainResult with_data(PretrainConfig config, const Run& run) {
-  log_world(config.parallel);
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
-  log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
-  if (config.data.reads_texts()) {
-    const TextData texts(config, *tokenizer);
-    return run(config, texts.sets(), tokenizer.get());
+/// What a process reads before it trains. It must stay where it is: the sets refer to it.
+class Opened {
+ public:
+  explicit Opened(PretrainConfig given) : config(std::move(given)) {}
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  void open(const OpenRules& rules) {
+    log_world(config.parallel);
+    tokenizer = open_tokenizer(config);
+    log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
+    const int64_t vocab = config.model.vocab_size;
+    if (config.data.reads_texts()) {
+      texts_ = std::make_unique<TextData>(config, *tokenizer);
+      sets = texts_->sets();
+    } else if (config.data.mock) {
+      const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
+      sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train));
+    } else {
+      data = open_data(config, rules);
+      sets = {.train = data_set_of(data[0], vocab),
+              .valid = data_set_of(data[1], vocab),
+              .test = data_set_of(data[2], vocab)};
+    }
   }
-  const int64_t vocab = config.model.vocab_size;
-  if (config.data.mock) {
-    const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
-    return run(config,
-               mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train)),
-               tokenizer.get());
+
+  PretrainConfig config;  // with the vocabulary's size
+  std::unique_ptr<Tokenizer> tokenizer;
+  TrainingDatasets data;  // of --data-path and its like
+  DataSets sets;
+
+ private:
+  std::unique_ptr<TextData> texts_;
+};
+
+/// The datasets of all splits, which are the same ones.
+std::vector<const GptDataset*> datasets_of(const TrainingDatasets& data) {
+  std::vector<const GptDataset*> all;
+  for (const auto& split : data) {
+    if (!split) continue;
+    if (const auto* one = std::get_if<GptDataset>(&split->source())) return {one};
+    for (const GptDataset& one : std::get<BlendedDataset>(split->source()).datasets()) all.push_back(&one);
+    return all;
   }
-  const TrainingDatasets data = open_data(config);
-  return run(config,
-             DataSets{.train = data_set_of(data[0], vocab),
-                      .valid = data_set_of(data[1], vocab),
-                      .test = data_set_of(data[2], vocab)},
-             tokenizer.get());
+  return all;
 }
 
-/// What all ranks have to be given alike: not where a rank writes, nor how many cores its machine has.
+/// What ranks that read the same files agree on.
+std::string describe(const Opened& run) {
+  std::string text;
+  for (const GptDataset* one : datasets_of(run.data))
+    text += concat(text.empty() ? "" : " + ", one->data().tokens(), " tokens in ", one->data().sequences(),
+                   " sequences");
+  const DataSet* const sets[] = {&run.sets.train, &run.sets.valid, &run.sets.test};
+  for (size_t split = 0; split < std::size(sets); ++split)
+    if (sets[split]->size > 0)
+      text += concat(text.empty() ? "" : ", ", sets[split]->size, " samples to ", kSplitNames[split]);
+  return text + (run.tokenizer ? ", tokenizer " + run.tokenizer->hash() : std::string());
+}
+
+/// Paths may differ between machines, what they lead to may not.
+void require_same_data(Communicator& world, const Opened& run) {
+  const std::vector<std::string> all = world.exchange(describe(run));
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      fail(ErrorKind::kData, "--data-path and the tokenizer's files lead rank 0 to ", all.front(),
+           " and rank ", rank, " to ", all[rank], "; give every machine the same files");
+}
+
+/// What all ranks have to be given alike: not where a rank reads and writes, which machines may call
+/// otherwise, nor how many cores its machine has.
 Json agreed_options(const PretrainConfig& config) {
   PretrainConfig shared = config;
   shared.train.threads = 0;
   shared.train.tensorboard = shared.train.log_json = shared.train.report = shared.train.log_file = "";
   shared.data.cache = "";
+  for (std::vector<std::string>* paths :
+       {&shared.data.data_path, &shared.data.train_path, &shared.data.valid_path, &shared.data.test_path}) {
+    const std::vector<double> weights = parse_blend(*paths).weights;
+    paths->clear();
+    for (const double weight : weights) paths->push_back(concat(weight));
+  }
+  const auto given = [](std::string& path) { path = path.empty() ? "" : "given"; };
+  for (std::string* path : {&shared.checkpoint.save, &shared.checkpoint.load, &shared.tokenizer.vocab,
+                            &shared.tokenizer.merges, &shared.tokenizer.model})
+    given(*path);
   return to_json(shared);
 }
 
@@ -200,6 +269,53 @@ void log_ranks(const RankWorld& ranks, const Topology& topology, const std::stri
   }
 }
 
+/// One rank of each machine makes the order of samples, and the others map its files: where --data-cache-path
+/// says, else in a folder that this rank makes and removes.
+class SharedIndexes {
+ public:
+  SharedIndexes(const RankWorld& ranks, int rank, const std::string& cache) : folder_(cache) {
+    const std::string& machine = ranks.places[static_cast<size_t>(rank)].machine;
+    size_t first = 0;
+    while (ranks.places[first].machine != machine) ++first;
+    makes_ = static_cast<int>(first) == rank;
+    removes_ = makes_ && cache.empty() && ranks_beside(ranks.places, rank) > 1;
+    if (removes_) {
+      folder_ = (std::filesystem::temp_directory_path() / "megalith-indexes-XXXXXX").string();
+      if (!::mkdtemp(folder_.data()))
+        fail(ErrorKind::kIo, folder_, ": cannot create: ", std::strerror(errno));
+    }
+    folder_ = ranks.comm->exchange(folder_)[first];
+  }
+  ~SharedIndexes() {
+    std::error_code ignored;
+    if (removes_) std::filesystem::remove_all(folder_, ignored);
+  }
+  SharedIndexes(const SharedIndexes&) = delete;
+  SharedIndexes& operator=(const SharedIndexes&) = delete;
+
+  bool makes() const { return makes_; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  bool makes_ = false, removes_ = false;
+};
+
+/// However long it takes; the makers first, then those who map what they made.
+void open_together(Opened& run, const RankWorld& ranks, int rank) {
+  const SharedIndexes indexes(ranks, rank, run.config.data.cache);
+  for (const bool makers : {true, false})
+    do_together(*ranks.comm, run.config.parallel.peer_timeout(), [&](const WorkCheck& check) {
+      const auto check_all = [&] {
+        check();
+        stop_if_asked();
+      };
+      if (indexes.makes() == makers)
+        run.open({.check = check_all, .index_folder = indexes.folder(), .scans = makers});
+    });
+  require_same_data(*ranks.comm, run);
+}
+
 PretrainResult pretrain_rank(PretrainConfig config, const StopSignal& stop, const Launch& launch,
                              const Settle& settle) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
@@ -209,12 +325,12 @@ PretrainResult pretrain_rank(PretrainConfig config, const StopSignal& stop, cons
   try {
     if (settle) config = settle(ranks.comm.get());
     log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
-    return with_data(config, [&](const auto&... run) {
-      return train(run..., stop,
-                   ProcessRank{.world = *ranks.comm,
-                               .ranks_here = ranks_beside(ranks.places, launch.rank),
-                               .cpu_share = cpu_share(ranks.places, launch.rank)});
-    });
+    Opened run(std::move(config));
+    open_together(run, ranks, launch.rank);
+    return train(run.config, run.sets, run.tokenizer.get(), stop,
+                 ProcessRank{.world = *ranks.comm,
+                             .ranks_here = ranks_beside(ranks.places, launch.rank),
+                             .cpu_share = cpu_share(ranks.places, launch.rank)});
   } catch (const Stopped& stopped) {
     ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
     throw;
@@ -227,19 +343,19 @@ PretrainResult pretrain_rank(PretrainConfig config, const StopSignal& stop, cons
 }  // namespace
 
 std::string describe_run(PretrainConfig config) {
-  std::string text;
-  with_data(std::move(config), [&](const auto&... run) {
-    text = dry_run_text(run...);
-    return PretrainResult();
-  });
-  return text;
+  Opened run(std::move(config));
+  run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
+  return dry_run_text(run.config, run.sets, run.tokenizer.get());
 }
 
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank, const Settle& settle) try {
-  if (settle && (!rank || rank->launch.world == 1)) config = settle(nullptr);
-  if (!rank || rank->launch.world == 1)
-    return with_data(std::move(config), [&](const auto&... run) { return train(run..., stop); });
+                        const std::optional<LaunchedRank>& rank, const Settle& settle,
+                        const ThreadLog& thread_log) try {
+  if (!rank || rank->launch.world == 1) {
+    Opened run(settle ? settle(nullptr) : std::move(config));
+    run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
+    return train(run.config, run.sets, run.tokenizer.get(), stop, thread_log);
+  }
   mute_this_thread(!rank->logs);
   try {
     return pretrain_rank(std::move(config), stop, rank->launch, settle);

@@ -24,8 +24,10 @@ using Settle = std::function<PretrainConfig(Communicator* world)>;
 /// `settle` completes it. A
 /// stop that is asked for before the first step ends one rank alone between two data sets, or else after that
 /// step. A rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
+/// `thread_log` is for ranks that are threads of this process.
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank = {}, const Settle& settle = {});
+                        const std::optional<LaunchedRank>& rank = {}, const Settle& settle = {},
+                        const ThreadLog& thread_log = {});
 
 /// --dry-run: opens tokenizer and data as a run would, and says what it would do (dry_run_text()), as one
 /// process whatever the number of ranks.

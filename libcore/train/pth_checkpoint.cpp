@@ -243,18 +243,12 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
 
 std::string save_pth_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
                                 const CheckpointExtras& extras) {
-  const std::string ours = (fs::path(root) / ".pth").string();
-  const std::string written = save_checkpoint(ours, state, trainer, extras);
-  Communicator& world = trainer.groups().world;
   const std::string model = pth_path(root, "model", state.iteration - 1);
-  if (world.rank() == 0) {
-    const CheckpointReader source(written);
+  save_through_ours(root + "/.pth", state, trainer, extras, [&](const std::string& ours) {
+    const CheckpointReader source(ours);
     write_optimizer(pth_path(root, "optimizer", state.iteration - 1), source, trainer);
     write_model(model, source);
-    std::error_code ignored;
-    fs::remove_all(ours, ignored);
-  }
-  world.exchange("");  // nobody goes on before it is there
+  });
   return model;
 }
 

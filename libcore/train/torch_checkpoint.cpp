@@ -1,8 +1,5 @@
 #include "libcore/train/torch_checkpoint.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/model_source.h"
@@ -10,8 +7,6 @@
 
 namespace megalith {
 namespace {
-
-namespace fs = std::filesystem;
 
 MegatronLayout layout_of(const ParallelConfig& parallel) {
   return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
@@ -61,18 +56,12 @@ std::string no_torch_checkpoint(const ModelConfig& model, const ParallelConfig& 
 
 std::string save_torch_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
                                   const CheckpointExtras& extras) {
-  const std::string ours = (fs::path(root) / ".torch").string();
-  Communicator& world = trainer.groups().world;
-  const std::string written = save_checkpoint(ours, state, trainer, extras);
   std::string path = concat(root, "/", iteration_folder(state.iteration));
-  if (world.rank() == 0) {
-    const ModelSource source(written);
+  save_through_ours(root + "/.torch", state, trainer, extras, [&](const std::string& ours) {
+    const ModelSource source(ours);
     export_megatron_run({.source = source, .tokenizer_folder = source.tokenizer_folder()}, root,
                         layout_of(trainer.shape().parallel), run_of(state, trainer, extras));
-    std::error_code ignored;
-    fs::remove_all(ours, ignored);
-  }
-  world.exchange("");  // nobody goes on before it is there
+  });
   return path;
 }
 

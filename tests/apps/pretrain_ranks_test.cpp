@@ -1,4 +1,6 @@
 // Ranks that are processes, as each launcher starts them.
+#include "tests/apps/pretrain_ranks.h"
+
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -8,43 +10,9 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/gloo_comm.h"
-#include "tests/apps/pretrain_app.h"
-#include "tests/support/processes.h"
 
 namespace megalith::test {
 namespace {
-
-/// In environments and options %r becomes the rank: "RANK=%r WORLD_SIZE=2".
-class PretrainRanks : public PretrainApp {
- protected:
-  void SetUp() override {
-    if (!has_process_comm()) GTEST_SKIP() << "built without Gloo (package libgloo-dev)";
-  }
-
-  /// Two ranks under a launcher's environment. Their output is in log.0 and log.1; the result is the worse
-  /// code.
-  int start(const std::string& environment, const std::string& options) const {
-    std::string script = "cd " + dir_.path().string() + "\n";
-    for (const char* rank : {"0", "1"})
-      script += std::regex_replace("env " + environment + " " + app("pretrain") + " " + kModel + options,
-                                   std::regex("%r"), rank) +
-                " > log." + rank + " 2>&1 & p" + rank + "=$!\n";
-    return run_command(script + "wait $p0; a=$?; wait $p1; b=$?; [ $a -gt $b ] && exit $a; exit $b").code;
-  }
-
-  /// What the tests of this file have to give.
-  std::string one_rank() const {
-    const CommandResult result = train("");
-    EXPECT_EQ(result.code, 0) << result.all();
-    EXPECT_GE(split(losses(result.all()), '\n').size(), 8U) << result.all();
-    return losses(result.all());
-  }
-  void expect_one_rank(const std::string& environment) const {
-    EXPECT_EQ(start(environment, ""), 0) << file("log.0") << file("log.1");
-    EXPECT_EQ(losses(file("log.0")), one_rank()) << file("log.0");
-    EXPECT_EQ(file("log.1"), "");  // one rank speaks for all
-  }
-};
 
 TEST_F(PretrainRanks, OfAPlainEnvironmentGiveOneRanksLosses) {
   expect_one_rank("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()));
@@ -143,6 +111,31 @@ TEST_F(PretrainRanks, NameTheRankAndTheOptionThatDiffer) {
             64);
   for (const char* log : {"log.0", "log.1"})
     EXPECT_NE(file(log).find("--seed is 0 on rank 0 and 1 on rank 1"), std::string::npos) << file(log);
+}
+
+// Machines may call a file otherwise; what it holds may not differ.
+TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
+  for (const char* name : {"r0", "r1"})
+    for (const char* ending : {".bin", ".idx"})
+      std::filesystem::copy(dir_ / concat("c", ending), dir_ / concat(name, ending));
+  const auto run_with = [&](const std::string& options) {
+    const std::string model = std::regex_replace(kModel, std::regex("--data-path c "), "--data-path r%r ");
+    return start_model(
+        model, "RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
+        options);
+  };
+  EXPECT_EQ(run_with("--log-json figures.%r --data-cache-path cache%r"), 0) << file("log.0") << file("log.1");
+  EXPECT_EQ(losses(file("log.0")), one_rank());
+  IndexedDatasetWriter other(dir_ / "r1", optimal_dtype(61));
+  for (int document = 0; document < 30; ++document)
+    other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});
+  other.finish();
+  EXPECT_EQ(run_with(""), 65);
+  EXPECT_NE(
+      file("log.1").find("--data-path and the tokenizer's files lead rank 0 to 2780 tokens in 40 sequences"),
+      std::string::npos)
+      << file("log.1");
+  EXPECT_NE(file("log.1").find("rank 1 to 3000 tokens in 30 sequences"), std::string::npos) << file("log.1");
 }
 
 TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {

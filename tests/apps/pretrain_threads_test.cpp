@@ -75,6 +75,22 @@ TEST_F(PretrainThreads, TrainAsOneDoes) {
   EXPECT_EQ(count, 1U) << eight.all();
 }
 
+// As the processes of a launcher do.
+TEST_F(PretrainThreads, KeepALogEach) {
+  const CommandResult result = train("--nproc 2 --log-dir logs");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto losses_of = [](const std::string& log) {
+    std::string out;
+    for (const std::string& line : split(log, '\n'))
+      if (const size_t at = line.find("lm loss"); at != std::string::npos)
+        out += line.substr(at, line.find("tokens/s") - at) + '\n';
+    return out;
+  };
+  EXPECT_EQ(split(trim(losses_of(result.err)), '\n').size(), 8U) << result.err;
+  EXPECT_EQ(losses_of(file("logs/workerlog.0")), losses_of(result.err));
+  EXPECT_EQ(losses_of(file("logs/workerlog.1")), losses_of(result.err));
+}
+
 TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {
   const std::string options =
       "--nproc 2 --pipeline-model-parallel-size 2 --train-iters 100000 --save s --load s --log-json s.jsonl "

@@ -14,7 +14,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/thread_comm.h"
-#include "tests/parallel/processes.h"
+#include "tests/support/rank_processes.h"
 #include "tests/parallel/tensors.h"
 
 namespace megalith {

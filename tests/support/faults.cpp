@@ -20,16 +20,17 @@
 #include "libcore/base/error.h"
 
 namespace megalith::test {
-namespace {
 
 // Shared with the parent, which reads it after the child has died. Threads of the child call at once.
-struct Shared {
-  std::atomic<int> calls;
-  std::atomic<bool> fired;
-  std::atomic<const char*> call;  // the last one that the fault hit, a literal
+struct FaultWatch::Shared {
+  std::atomic<int> calls{0};
+  std::atomic<bool> fired{false};
+  std::atomic<const char*> call{""};  // the last one that the fault hit, a literal
 };
 
-Shared* shared = nullptr;  // in a child with a fault
+namespace {
+
+FaultWatch::Shared* shared = nullptr;  // in a child with a fault
 Fault fault;
 std::vector<FileCall>* call_log = nullptr;                            // in run_logged()
 std::map<int, std::pair<std::string, size_t>>* open_files = nullptr;  // path and place of each descriptor
@@ -56,6 +57,15 @@ bool fails(const char* call) {
   if (fault.mode == Fault::kKill) raise(SIGKILL);
   errno = fault.error;
   return true;
+}
+
+/// A file or folder, not a socket or pipe; errno stays.
+bool is_on_disk(int fd) {
+  const int before = errno;
+  struct stat info {};
+  const bool file = fd > 2 && ::fstat(fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
+  errno = before;
+  return file;
 }
 
 bool is_nameless(int flags) {
@@ -100,13 +110,37 @@ Function* real(const char* name) {
 
 }  // namespace
 
-FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) {
+FaultWatch::FaultWatch() {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* result = new (memory) Shared{};
+  shared_ = new (memory) Shared;
+}
+FaultWatch::~FaultWatch() {
+  munmap(shared_, sizeof(Shared));
+}
+
+void FaultWatch::arm(const Fault& wanted) {
+  fault = wanted;
+  shared = shared_;
+}
+void FaultWatch::disarm() {
+  shared = nullptr;
+}
+
+int FaultWatch::calls() const {
+  return shared_->calls;
+}
+bool FaultWatch::fired() const {
+  return shared_->fired;
+}
+std::string FaultWatch::call() const {
+  return shared_->call.load();
+}
+
+FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) {
+  FaultWatch watch;
   const pid_t child = fork();
   if (child == 0) {
-    fault = wanted;
-    shared = result;
+    watch.arm(wanted);
     int code = 0;
     try {
       body();
@@ -115,18 +149,16 @@ FaultRun run_with_fault(const Fault& wanted, const std::function<void()>& body) 
     } catch (const std::exception&) {
       code = 99;  // not one of ours: the app would say "internal"
     }
-    shared = nullptr;
+    FaultWatch::disarm();
     _exit(code);
   }
   int status = 0;
   waitpid(child, &status, 0);
-  const FaultRun run{.calls = result->calls,
-                     .fired = result->fired,
-                     .call = result->fired ? result->call.load() : "",
-                     .killed = WIFSIGNALED(status),
-                     .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0};
-  munmap(memory, sizeof(Shared));
-  return run;
+  return {.calls = watch.calls(),
+          .fired = watch.fired(),
+          .call = watch.call(),
+          .killed = WIFSIGNALED(status),
+          .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0};
 }
 
 std::vector<FileCall> run_logged(const std::function<void()>& body) {
@@ -179,7 +211,7 @@ int open64(const char* path, int flags, ...) {
 
 ssize_t write(int fd, const void* data, size_t bytes) {
   auto* next = real<ssize_t(int, const void*, size_t)>("write");
-  if (fd > 2 && hit("write")) {
+  if (is_on_disk(fd) && hit("write")) {
     if (fault.mode == Fault::kFail) {
       errno = fault.error;
       return -1;
@@ -251,7 +283,7 @@ int fsync(int fd) {
 }
 
 int close(int fd) {
-  const bool failing = fd > 2 && fails("close");
+  const bool failing = is_on_disk(fd) && fails("close");
   const int error = errno;
   const int rc = real<int(int)>("close")(fd);  // Linux closes the descriptor in any case
   if (failing) errno = error;

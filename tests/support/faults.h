@@ -7,7 +7,7 @@
 namespace megalith::test {
 
 /// What happens to one of the calls that change the file system (open for writing, write, fsync, close,
-/// rename, mkdir, unlink, …).
+/// rename, mkdir, unlink, …; those on sockets and pipes are none).
 struct Fault {
   enum Mode {
     kNone,
@@ -26,6 +26,28 @@ struct FaultRun {
   std::string call;    // to which function
   bool killed = false;
   int exit_code = 0;  // an Error's code; 0: `body` returned
+};
+
+/// The fault of one process, which its parent makes before it forks and reads afterwards.
+class FaultWatch {
+ public:
+  FaultWatch();
+  ~FaultWatch();
+  FaultWatch(const FaultWatch&) = delete;
+  FaultWatch& operator=(const FaultWatch&) = delete;
+
+  /// In the child: calls are counted, and the fault happens, from here on.
+  void arm(const Fault& fault);
+  static void disarm();
+
+  int calls() const;         // made while it was armed
+  bool fired() const;        // the fault happened
+  std::string call() const;  // to which function
+
+  struct Shared;
+
+ private:
+  Shared* shared_;  // in memory that both have
 };
 
 /// Runs `body` in a child process with the fault. The functions of the C library are replaced in the test

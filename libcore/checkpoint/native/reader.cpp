@@ -46,6 +46,7 @@ struct CheckpointReader::DataFile {
 
 CheckpointReader::CheckpointReader(const std::string& path)
     : folder_(checkpoint_folder(path)),
+      use_(folder_),
       index_(parse_index(read_file(folder_ + "/" + kIndexFile), folder_ + "/" + kIndexFile)) {
   for (const IndexedTensor& tensor : index_.tensors) {
     StoredTensor stored{.name = tensor.name,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/retention.h"
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/io/file.h"
 
@@ -47,6 +48,7 @@ class CheckpointReader final : public TensorFile {
   void check_piece(const IndexedTensor& tensor, const Piece& piece) const;
 
   std::string folder_;
+  CheckpointUse use_;  // nobody removes it meanwhile
   Index index_;
   std::vector<StoredTensor> tensors_;   // beside index_.tensors
   mutable std::deque<DataFile> files_;  // all opened at the beginning; references stay valid

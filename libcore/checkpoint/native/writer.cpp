@@ -43,16 +43,17 @@ void make_root(const std::string& root) {
 void remove_leftovers(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
+    const bool folder = name.starts_with(".iter_") || name.starts_with(".release");
+    const bool tracker = name.starts_with(concat('.', kTrackerFile, kTemporaryEnd, '-'));
     std::error_code ignored;
-    if ((name.starts_with(".iter_") || name.starts_with(".release")) && name.ends_with(kTemporaryEnd))
-      fs::remove_all(entry.path(), ignored);
+    if ((folder && name.ends_with(kTemporaryEnd)) || tracker) fs::remove_all(entry.path(), ignored);
   }
 }
 
 // Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time; from a device through host
 // memory.
 template <class Take>
-void each_part(ConstView value, Stream* stream, const Take& take) {
+void each_part(ConstView value, std::optional<Stream> stream, const Take& take) {
   const int64_t elements = value.elements(),
                 step = kStagingBytes / static_cast<int64_t>(size_of(value.dtype));
   std::vector<std::byte> staging(stream ? std::min<size_t>(kStagingBytes, value.bytes()) : 0);
@@ -62,47 +63,6 @@ void each_part(ConstView value, Stream* stream, const Take& take) {
     take(stream ? staging.data() : part.data, part.bytes());
   }
 }
-
-/// The ranks of one commit: work is done by one or by all, and fails on all when it fails on one.
-class CommitRanks {
- public:
-  CommitRanks(Communicator* comm, Stream* stream) : comm_(comm), stream_(stream) {}
-  int rank() const { return comm_ ? comm_->rank() : 0; }
-  int size() const { return comm_ ? comm_->size() : 1; }
-
-  template <class Work>
-  void all(const Work& work) {
-    std::optional<Error> error;
-    try {
-      work();
-    } catch (const Error& e) {
-      error = e;
-    } catch (const fs::filesystem_error& e) {
-      error = Error(ErrorKind::kIo, e.what());
-    }
-    const bool failed = agree(error.has_value());
-    if (error) throw Error(*error);
-    if (failed)
-      fail(ErrorKind::kIo, "another rank could not write its part of the checkpoint; see its message");
-  }
-  template <class Work>
-  void first(const Work& work) {
-    all([&] {
-      if (rank() == 0) work();
-    });
-  }
-
- private:
-  bool agree(bool failed) {
-    if (size() == 1) return failed;
-    float flag = failed ? 1 : 0;
-    comm_->all_reduce(*stream_, View{&flag, DType::kF32, {1}}, Reduce::kMax);
-    stream_->synchronize();
-    return flag > 0;
-  }
-  Communicator* comm_;
-  Stream* stream_;
-};
 
 using Tensors = std::map<std::string, IndexedTensor>;
 
@@ -126,8 +86,12 @@ std::vector<IndexedTensor> in_order(const Tensors& tensors) {
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::string root, int64_t iteration)
-    : root_(std::move(root)), iteration_(iteration) {}
+CheckpointWriter::CheckpointWriter(std::string root, int64_t iteration, std::optional<Stream> stream)
+    : root_(std::move(root)), iteration_(iteration), stream_(std::move(stream)) {}
+
+std::string CheckpointWriter::folder() const {
+  return concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);
+}
 
 void CheckpointWriter::put(const Box& box, ConstView value) {
   if (value.elements() > 0) blocks_.push_back({box, value});
@@ -141,12 +105,27 @@ void CheckpointWriter::put_json(const std::string& name, const Json& value) {
   put_text(name, value.dump(1) + "\n");
 }
 
-void CheckpointWriter::commit(Communicator& comm, Stream& stream) {
-  commit_with({&comm, &stream},
-              [&](const std::string& folder) { return write_blocks(folder, comm.rank(), &stream); });
+size_t CheckpointWriter::bytes() const {
+  size_t sum = 0;
+  for (const Block& block : blocks_) sum += block.value.bytes();
+  return sum;
 }
+
+void CheckpointWriter::take_copy(std::span<std::byte> memory, Stream& stream) {
+  if (memory.size() < bytes())
+    fail(ErrorKind::kInternal, root_, ": ", memory.size(), " bytes for a copy of ", bytes());
+  size_t at = 0;
+  for (Block& block : blocks_) {
+    std::byte* const copy = memory.data() + at;
+    stream.to_host(copy, block.value);
+    at += block.value.bytes();
+    block.value.data = copy;
+  }
+  stream_.reset();
+}
+
 void CheckpointWriter::commit() {
-  commit_with({}, [&](const std::string& folder) { return write_blocks(folder, 0, nullptr); });
+  commit_with([this](const std::string&) { return write_blocks(0, {}); }, {});
 }
 void CheckpointWriter::commit(const WriteTensors& write, const Look& look) {
   const auto write_and_sync = [&](const std::string& folder) {
@@ -154,33 +133,42 @@ void CheckpointWriter::commit(const WriteTensors& write, const Look& look) {
     sync_file(folder + "/" + data_file(0));
     return tensors;
   };
-  commit_with({}, write_and_sync, look);
+  commit_with(write_and_sync, look);
 }
 
-void CheckpointWriter::commit_with(const Ranks& ranks, const WriteTensors& write, const Look& look) {
-  CommitRanks group(ranks.comm, ranks.stream);
-  const std::string folder = concat(root_, "/.", iteration_folder(iteration_), kTemporaryEnd);
-  Index own{.iteration = iteration_, .tensors = {}, .files = {}};
+void CheckpointWriter::commit_with(const WriteTensors& write, const Look& look) {
   try {
-    group.first([&] {
-      make_root(root_);
-      remove_leftovers(root_);
-      make_directories(folder);
-    });
-    group.all([&] {
-      own.tensors = write(folder);
-      if (group.rank() > 0) write_file(folder + "/" + part_name(group.rank()), dump_index(own));
-    });
-    group.first([&] { publish(folder, group.size(), std::move(own), look); });
-  } catch (const Error&) {
-    std::error_code ignored;
-    if (group.rank() == 0) fs::remove_all(folder, ignored);
+    begin();
+    own_ = write(folder());
+    publish(1, look);
+  } catch (const fs::filesystem_error& error) {
+    discard();
+    fail(ErrorKind::kIo, error.what());
+  } catch (...) {
+    discard();
     throw;
   }
 }
 
-std::vector<IndexedTensor> CheckpointWriter::write_blocks(const std::string& folder, int rank,
-                                                          Stream* stream) const {
+void CheckpointWriter::begin() {
+  make_root(root_);
+  remove_leftovers(root_);
+  make_directories(folder());
+}
+
+void CheckpointWriter::write(int rank, const Check& check) {
+  own_ = write_blocks(rank, check);
+  if (rank == 0) return;
+  const Index index{.iteration = iteration_, .tensors = std::move(own_), .files = {}};
+  write_file(folder() + "/" + part_name(rank), dump_index(index));
+}
+
+void CheckpointWriter::discard() noexcept {
+  std::error_code ignored;
+  fs::remove_all(folder(), ignored);
+}
+
+std::vector<IndexedTensor> CheckpointWriter::write_blocks(int rank, const Check& check) const {
   if (blocks_.empty()) return {};
   std::map<std::string, const Block*> by_name;
   std::vector<TensorSpec> specs;
@@ -192,13 +180,14 @@ std::vector<IndexedTensor> CheckpointWriter::write_blocks(const std::string& fol
            " is put twice, or does not lie in its tensor");
     specs.push_back({name, block.value.dtype, extent});
   }
-  SafetensorsWriter file(folder + "/" + data_file(rank), specs);
+  SafetensorsWriter file(folder() + "/" + data_file(rank), specs);
   Tensors tensors;
   for (size_t i = 0; i < file.order().size(); ++i) {
     const TensorSpec& spec = file.order()[i];
     const auto& [box, value] = *by_name.at(spec.name);
     Xxh64 hash;
-    each_part(value, stream, [&](const void* data, size_t bytes) {
+    each_part(value, stream_, [&](const void* data, size_t bytes) {
+      if (check) check();
       hash.update(data, bytes);
       file.write(spec.name, data, bytes);
     });
@@ -214,9 +203,10 @@ std::vector<IndexedTensor> CheckpointWriter::write_blocks(const std::string& fol
   return in_order(tensors);
 }
 
-void CheckpointWriter::publish(const std::string& folder, int ranks, Index own, const Look& look) const {
+void CheckpointWriter::publish(int ranks, const Look& look) {
   Tensors tensors;
-  add_pieces(tensors, std::move(own));
+  add_pieces(tensors, {.iteration = iteration_, .tensors = std::move(own_), .files = {}});
+  const std::string folder = this->folder();
   for (int rank = 1; rank < ranks; ++rank) {
     const std::string part = folder + "/" + part_name(rank);
     add_pieces(tensors, parse_index_part(read_file(part), part));

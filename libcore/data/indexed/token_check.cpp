@@ -71,14 +71,15 @@ std::string cache_path(const IndexedDataset& data, const std::string& folder) {
   return concat(folder, "/", sha256_hex(key).substr(0, 32), "-token-range.json");
 }
 
-TokenRange scanned_or_cached(const IndexedDataset& data, const std::string& cache_folder) {
-  if (cache_folder.empty()) return scan_tokens(data);
+TokenRange scanned_or_cached(const IndexedDataset& data, const std::string& cache_folder,
+                             const WorkCheck& check) {
+  if (cache_folder.empty()) return scan_tokens(data, check);
   const std::string path = cache_path(data, cache_folder);
   if (file_exists(path)) {
     const Json json = Json::load(path);
     return {json["least"].as_int(), json["greatest"].as_int()};
   }
-  const TokenRange range = scan_tokens(data);
+  const TokenRange range = scan_tokens(data, check);
   Json json = Json::object();
   json.set("dataset", data.prefix());
   json.set("least", range.least);
@@ -110,7 +111,7 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
 
 }  // namespace
 
-TokenRange scan_tokens(const IndexedDataset& data) {
+TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check) {
   const int64_t pieces = (data.tokens() + kPiece - 1) / kPiece;
   const auto workers = static_cast<size_t>(
       std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(pieces, 1)));
@@ -119,6 +120,7 @@ TokenRange scan_tokens(const IndexedDataset& data) {
   Progress progress("checking token ids of " + data.prefix(), data.tokens(), "tokens");
   const auto work = [&](size_t worker) {
     for (int64_t piece = next++; piece < pieces; piece = next++) {
+      if (check) check();
       const int64_t end = std::min((piece + 1) * kPiece, data.tokens());
       ranges[worker] = joined(ranges[worker], range_of(data, piece * kPiece, end));
       if (worker == 0) progress.advance_to(end);
@@ -130,9 +132,10 @@ TokenRange scan_tokens(const IndexedDataset& data) {
   return all;
 }
 
-void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder) {
+void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder,
+                     const WorkCheck& check) {
   const auto in_sidecar = range_in_sidecar(data);
-  const TokenRange range = in_sidecar ? *in_sidecar : scanned_or_cached(data, cache_folder);
+  const TokenRange range = in_sidecar ? *in_sidecar : scanned_or_cached(data, cache_folder, check);
   if (range.least < 0 || range.greatest >= vocab_size) refuse(data, vocab_size);
 }
 

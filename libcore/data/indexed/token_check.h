@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "libcore/data/indexed/indexed_dataset.h"
@@ -13,13 +14,17 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
+/// Called now and then by work that takes long, from any thread; throws to end it. May be empty.
+using WorkCheck = std::function<void()>;
+
 /// Reads every token, on all cores, with progress.
-TokenRange scan_tokens(const IndexedDataset& data);
+TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check = {});
 
 /// Refuses a dataset with an id outside [0, vocab_size), naming the first document that holds one: kData. The
 /// range of ids is the sidecar's where it describes this dataset, else scanned. With a `cache_folder`
 /// (created) the result of a scan is kept there and taken from there while the files' sizes and times are the
 /// same.
-void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder = {});
+void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder = {},
+                     const WorkCheck& check = {});
 
 }  // namespace megalith

@@ -34,7 +34,7 @@ struct SplitPart {
                               .extra_token = request.extra_token,
                               .drop_last = split != 1 || !request.keep_last_partial_valid,
                               .name = kSplitNames[split]},
-                      request.pad);
+                      request.pad, request.index_folder);
   }
 };
 

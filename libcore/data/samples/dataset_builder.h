@@ -20,7 +20,8 @@ struct DatasetRequest {
   std::array<std::optional<int64_t>, 3> samples = {};  // train, valid, test; nothing: one epoch
   bool extra_token = true;
   bool keep_last_partial_valid = false;
-  int64_t pad = -1;  // see GptDataset; resolve it with usable_pad()
+  int64_t pad = -1;               // see GptDataset; resolve it with usable_pad()
+  std::string index_folder = {};  // see GptDataset
 };
 
 /// The pad id where it can be told from text: -1 when it is also the end of a document.

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/random.h"
+#include "libcore/data/samples/gpt_index_file.h"
 
 namespace megalith {
 namespace {
@@ -93,15 +94,15 @@ int64_t count_pieces(const Plan& plan, const GptSpec& spec) {
 /// Rows of build_sample_idx (helpers.cpp). A piece ends `extra` ids before its last one, so that consecutive
 /// pieces share them.
 template <class T>
-std::vector<T> sample_index(const IndexedDataset& data, const std::vector<int32_t>& documents, int64_t pieces,
-                            int64_t length, int64_t extra) {
+SharedArray<T> sample_index(const IndexedDataset& data, const SharedArray<int32_t>& documents, int64_t pieces,
+                            const GptSpec& spec, int64_t extra) {
   std::vector<T> rows;
   rows.reserve(2 * static_cast<size_t>(pieces + 1));
   int64_t at = 0, offset = 0;
   rows.insert(rows.end(), {T{0}, T{0}});
   const auto last = static_cast<int64_t>(documents.size()) - 1;
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    int64_t remaining = length + extra;
+    int64_t remaining = spec.seq_length + extra;
     while (remaining != 0) {
       const int64_t size = data.sequence_length(documents[static_cast<size_t>(at)]);
       const int64_t rest = size - offset;
@@ -119,7 +120,7 @@ std::vector<T> sample_index(const IndexedDataset& data, const std::vector<int32_
     }
     rows.insert(rows.end(), {static_cast<T>(at), static_cast<T>(offset)});
   }
-  return rows;
+  return SharedArray(std::move(rows));
 }
 
 template <class T>
@@ -149,21 +150,21 @@ GptIndex build_gpt_index(const IndexedDataset& data, const GptSpec& spec) {
   GptIndex index;
   index.epochs = plan.epochs;
   index.last_epoch_apart = plan.apart >= 0;
-  index.documents = document_index(spec.range, plan, random);
+  index.documents = SharedArray(document_index(spec.range, plan, random));
   const int64_t pieces = count_pieces(plan, spec);
   if (wide_sample_index(static_cast<int64_t>(index.documents.size()), data.longest_sequence()))
-    index.samples = sample_index<int64_t>(data, index.documents, pieces, spec.seq_length, plan.extra);
+    index.samples = sample_index<int64_t>(data, index.documents, pieces, spec, plan.extra);
   else
-    index.samples = sample_index<int32_t>(data, index.documents, pieces, spec.seq_length, plan.extra);
+    index.samples = sample_index<int32_t>(data, index.documents, pieces, spec, plan.extra);
   if (index.begin_of(pieces).second < 0)
     fail(ErrorKind::kData, place(data, spec),
          ": the order of its sequences ends with an empty one, where the partial last sample cannot end "
          "(Megatron "
          "refuses this too); drop the last partial sample, or preprocess without empty sequences");
   if (wide_shuffle_index(pieces))
-    index.shuffle = shuffle_index<int64_t>(plan.apart, pieces, random);
+    index.shuffle = SharedArray(shuffle_index<int64_t>(plan.apart, pieces, random));
   else
-    index.shuffle = shuffle_index<uint32_t>(plan.apart, pieces, random);
+    index.shuffle = SharedArray(shuffle_index<uint32_t>(plan.apart, pieces, random));
   return index;
 }
 
@@ -181,8 +182,12 @@ std::pair<int64_t, int64_t> GptIndex::begin_of(int64_t piece) const {
   return std::visit([&](const auto& v) { return std::pair<int64_t, int64_t>(v[at], v[at + 1]); }, samples);
 }
 
-GptDataset::GptDataset(IndexedDataset data, GptSpec spec, int64_t pad)
-    : data_(std::move(data)), spec_(std::move(spec)), pad_(pad), index_(build_gpt_index(data_, spec_)) {}
+GptDataset::GptDataset(IndexedDataset data, GptSpec spec, int64_t pad, const std::string& index_folder)
+    : data_(std::move(data)),
+      spec_(std::move(spec)),
+      pad_(pad),
+      index_(index_folder.empty() ? build_gpt_index(data_, spec_)
+                                  : kept_gpt_index(data_, spec_, index_folder)) {}
 
 /// Returns how many sequences the ids are from.
 template <class Id>

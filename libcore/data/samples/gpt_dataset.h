@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "libcore/base/shared_array.h"
 #include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/data/samples/split.h"
 
@@ -28,10 +29,10 @@ struct GptSpec {
 /// order"). Sequences are laid end to end in the order `documents` (Megatron's name; its entries are sequence
 /// numbers), the row of ids is cut every L, and the pieces are shuffled.
 struct GptIndex {
-  std::vector<int32_t> documents;  // sequence numbers, every epoch's
+  SharedArray<int32_t> documents;  // sequence numbers, every epoch's
   // [n + 1, 2] pairs (place in `documents`, offset in that sequence): where each piece begins
-  std::variant<std::vector<int32_t>, std::vector<int64_t>> samples;
-  std::variant<std::vector<uint32_t>, std::vector<int64_t>> shuffle;  // [n] piece of each sample
+  std::variant<SharedArray<int32_t>, SharedArray<int64_t>> samples;
+  std::variant<SharedArray<uint32_t>, SharedArray<int64_t>> shuffle;  // [n] piece of each sample
   int64_t epochs = 1;
   bool last_epoch_apart = false;  // the last epoch was shuffled by itself
 
@@ -55,12 +56,13 @@ struct SampleView {
   std::span<float> loss_mask;  // 1, or 0 where the label is padding
 };
 
-/// Samples of one dataset in Megatron's order. Copies share the mapped file, not the index.
+/// Samples of one dataset in Megatron's order. Copies share the mapped file and the index.
 class GptDataset {
  public:
   /// `pad`: the id that fills a partial sample, and that takes no part in the loss wherever it is a label;
-  /// -1: none, then only the filling is left out.
-  GptDataset(IndexedDataset data, GptSpec spec, int64_t pad = -1);
+  /// -1: none, then only the filling is left out. With an `index_folder` (gpt_index_file.h) the index is
+  /// taken from there, or built and kept there.
+  GptDataset(IndexedDataset data, GptSpec spec, int64_t pad = -1, const std::string& index_folder = {});
 
   int64_t size() const { return index_.size(); }
   const GptIndex& index() const { return index_; }

@@ -35,10 +35,10 @@ constexpr const char* numpy_name() {
   return "<i8";
 }
 
-template <class T>
-std::string hash_of(const std::vector<T>& values) {
+template <class Values>
+std::string hash_of(const Values& values) {
   Sha256 hash;
-  hash.update(values.data(), values.size() * sizeof(T));
+  hash.update(values.data(), values.size() * sizeof(*values.data()));
   return hash.hex();
 }
 
@@ -58,9 +58,9 @@ class Printer {
   }
 
  private:
-  template <class T>
-  void print_index(const std::string& name, const char* kind, const std::vector<T>& values,
-                   size_t columns = 1) {
+  template <class Values>
+  void print_index(const std::string& name, const char* kind, const Values& values, size_t columns = 1) {
+    using T = std::remove_cvref_t<decltype(values[0])>;
     out_ << "index " << name << ' ' << kind << ' ' << numpy_name<T>() << ' ' << values.size() / columns;
     if (columns > 1) out_ << 'x' << columns;
     out_ << ' ' << hash_of(values) << '\n';

@@ -108,9 +108,14 @@ auto* at(const V& view, int64_t element) {
   return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
 }
 
-/// memcpy, but nothing may be copied from nowhere.
+/// memcpy, by all threads where it is worth waking them; nothing may be copied from nowhere.
 void copy_bytes(void* to, const void* from, size_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, bytes);
+  constexpr int64_t kCopied = int64_t{1} << 20;
+  if (bytes == 0) return;
+  for_each_piece(static_cast<int64_t>(bytes), kCopied, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
 }
 
 class CpuBackend final : public Backend {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/checkpoint/native/joint_save.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
@@ -23,6 +24,8 @@ namespace {
 
 using test::TempDir;
 namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPeerTimeout(30);
 
 // Runs `body(rank, comm, stream)` on threads; the messages of those that threw.
 std::vector<std::string> run_ranks(int ranks, const std::function<void(int, Communicator&, Stream&)>& body) {
@@ -95,10 +98,10 @@ void save_cut(const std::string& root, int ranks) {
     Model model(split, stream);
     for (Param& param : model.table.all())
       visit_elements(param, [](float& value, float wanted) { value = wanted; });
-    CheckpointWriter writer(root, 5);
-    put_params(writer, model.table, split);
-    writer.put_json(kStateFile, Json::object());
-    writer.commit(comm, stream);
+    auto writer = std::make_unique<CheckpointWriter>(root, 5, stream);
+    put_params(*writer, model.table, split);
+    writer->put_json(kStateFile, Json::object());
+    JointSave(comm, kPeerTimeout).save(std::move(writer));
   });
   for (const std::string& message : messages) EXPECT_EQ(message, "");
 }
@@ -147,12 +150,12 @@ TEST(Ranks, LeaveNoTraceOfTheLayoutInTheIndexButThePieces) {
 TEST(Ranks, AllStopWhenOneCannotWriteAndTheOldCheckpointStays) {
   const TempDir dir;
   save_cut(dir / "save", 3);
-  const auto messages = run_ranks(3, [&](int rank, Communicator& comm, Stream& stream) {
-    CheckpointWriter writer(dir / "save", 6);
+  const auto messages = run_ranks(3, [&](int rank, Communicator& comm, Stream&) {
+    auto writer = std::make_unique<CheckpointWriter>(dir / "save", 6);
     const float value = 1;
     for (int times = 0; times < (rank == 1 ? 2 : 1); ++times)
-      writer.put({"x", {3}, {rank}}, {&value, DType::kF32, {1}});
-    writer.commit(comm, stream);
+      writer->put({"x", {3}, {rank}}, {&value, DType::kF32, {1}});
+    JointSave(comm, kPeerTimeout).save(std::move(writer));
   });
   EXPECT_NE(messages[1].find("is put twice"), std::string::npos) << messages[1];
   EXPECT_NE(messages[0].find("another rank could not write"), std::string::npos);
@@ -164,11 +167,11 @@ TEST(Ranks, AllStopWhenOneCannotWriteAndTheOldCheckpointStays) {
 
 TEST(Ranks, AHoleBetweenThePiecesOfRanksIsNoticed) {
   const TempDir dir;
-  const auto messages = run_ranks(2, [&](int rank, Communicator& comm, Stream& stream) {
+  const auto messages = run_ranks(2, [&](int rank, Communicator& comm, Stream&) {
     const float value = 1;
-    CheckpointWriter writer(dir / "save", 6);
-    writer.put({"x", {3}, {2 * rank}}, {&value, DType::kF32, {1}});
-    writer.commit(comm, stream);
+    auto writer = std::make_unique<CheckpointWriter>(dir / "save", 6);
+    writer->put({"x", {3}, {2 * rank}}, {&value, DType::kF32, {1}});
+    JointSave(comm, kPeerTimeout).save(std::move(writer));
   });
   EXPECT_NE(messages[0].find("cover 2 of 3"), std::string::npos) << messages[0];
   EXPECT_NE(messages[1], "");

@@ -1,4 +1,4 @@
-#include "tests/parallel/processes.h"
+#include "tests/support/rank_processes.h"
 
 #include <array>
 #include <atomic>

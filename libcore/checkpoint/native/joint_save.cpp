@@ -1,0 +1,179 @@
+#include "libcore/checkpoint/native/joint_save.h"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kRound(1000);
+constexpr std::chrono::seconds kBetweenLines(60);  // of the log, while a disk is waited for
+
+// What a rank tells the others about its step; anything else is what went wrong.
+constexpr const char* kRuns = "runs";
+constexpr const char* kDone = "done";
+constexpr std::string_view kFailed = "failed: ";
+
+/// What `step` throws, as one of ours.
+template <class Step>
+std::optional<Error> error_of(const Step& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return Error(ErrorKind::kIo, error.what());
+  } catch (const std::exception& error) {
+    return Error(ErrorKind::kInternal, error.what());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+JointSave::JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout)
+    : ranks_(ranks), round_(std::min(kRound, peer_timeout / 4)) {}
+
+JointSave::~JointSave() {
+  if (phase_ == Phase::kNone) return;
+  if (ranks_.size() == 1) {
+    if (const auto error = error_of([this] { finish(); })) warn(error->what());
+    return;
+  }
+  given_up_ = true;
+  const Phase phase = phase_;
+  if (phase == Phase::kPublish) wait_for_step(std::chrono::hours(24));  // it is short, and then complete
+  thread_.reset();                                                      // waits for what runs
+  if (phase != Phase::kPublish && ranks_.rank() == 0) job_->discard();
+}
+
+void JointSave::start(std::unique_ptr<CheckpointJob> job) {
+  finish();
+  job_ = std::move(job);
+  enter(Phase::kBegin);
+  while (phase_ == Phase::kBegin) wait_once();
+}
+
+void JointSave::save(std::unique_ptr<CheckpointJob> job) {
+  if (ranks_.size() > 1) {
+    start(std::move(job));
+    return finish();
+  }
+  finish();
+  const auto error = error_of([&] {
+    job->begin();
+    job->write(0, {});
+    job->publish(1);
+  });
+  if (!error) return;
+  job->discard();
+  throw Error(*error);
+}
+
+void JointSave::finish() {
+  while (under_way()) wait_once();
+}
+
+/// This rank's step, until its next sign of life is due.
+void JointSave::wait_once() {
+  wait_for_step(round_);
+  advance();
+}
+
+void JointSave::wait_for_step(std::chrono::milliseconds most) {
+  if (!thread_) return;
+  IoThread::Lock lock = thread_->lock();
+  thread_->wait_for(lock, most, [this] { return step_done_; });
+}
+
+/// The first rank begins and publishes, all write.
+void JointSave::enter(Phase phase) {
+  phase_ = phase;
+  began_ = told_ = steady_clock::now();
+  if (phase == Phase::kNone) return job_.reset();
+  if (ranks_.rank() > 0 && phase != Phase::kWrite) return;
+  if (!thread_) thread_.emplace();
+  {
+    const IoThread::Lock lock = thread_->lock();
+    step_done_ = false;
+  }
+  thread_->give({.work = [this] { run_step(); }, .done = [this] { step_done_ = true; }});
+}
+
+/// By the thread. `phase_` and `job_` stay as they are until it is done.
+void JointSave::run_step() {
+  auto error = error_of([this] {
+    if (phase_ == Phase::kBegin) job_->begin();
+    if (phase_ == Phase::kPublish) job_->publish(ranks_.size());
+    if (phase_ != Phase::kWrite) return;
+    job_->write(ranks_.rank(), [this] {
+      if (given_up_) fail(ErrorKind::kComm, "given up");
+    });
+  });
+  const IoThread::Lock lock = thread_->lock();
+  error_ = std::move(error);
+}
+
+std::string JointSave::own_report() {
+  if (!thread_) return kDone;
+  const IoThread::Lock lock = thread_->lock();
+  if (!step_done_) return kRuns;
+  return error_ ? concat(kFailed, error_->what()) : kDone;
+}
+
+bool JointSave::advance() {
+  if (phase_ == Phase::kNone) return false;
+  const std::vector<std::string> reports = ranks_.exchange(own_report());
+  std::vector<int> busy;
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    if (reports[rank].starts_with(kFailed)) fail_all(reports);
+    if (reports[rank] == kRuns) busy.push_back(static_cast<int>(rank));
+  }
+  if (busy.empty()) {
+    const Phase ended = phase_;
+    enter(ended == Phase::kBegin ? Phase::kWrite : ended == Phase::kWrite ? Phase::kPublish : Phase::kNone);
+    return ended == Phase::kPublish;
+  }
+  if (const auto now = steady_clock::now(); now - told_ > kBetweenLines) {
+    told_ = now;
+    std::vector<std::string> names;
+    for (const int rank : busy) names.push_back(std::to_string(rank));
+    log("the checkpoint is still being written by ", names.size() == 1 ? "rank " : "ranks ",
+        join(names, ", "), ", for ", format_duration(seconds_since(began_)));
+  }
+  return false;
+}
+
+/// Ends the save on all ranks, and with it this rank's part of it.
+void JointSave::fail_all(const std::vector<std::string>& reports) {
+  std::optional<Error> own;
+  if (thread_) {
+    const IoThread::Lock lock = thread_->lock();
+    if (step_done_) own = error_;
+  }
+  given_up_ = true;
+  thread_.reset();
+  // Nobody ends, and takes its connections with it, before all know why; and nobody writes any more.
+  (void)error_of([this] { ranks_.exchange({}); });
+  if (ranks_.rank() == 0) job_->discard();
+  enter(Phase::kNone);
+  step_done_ = true;
+  error_.reset();
+  given_up_ = false;
+  if (own) throw Error(*own);
+  for (size_t rank = 0; rank < reports.size(); ++rank)
+    if (reports[rank].starts_with(kFailed))
+      fail(ErrorKind::kIo, "another rank could not write its part of the checkpoint: rank ", rank, ": ",
+           std::string_view(reports[rank]).substr(kFailed.size()));
+  fail(ErrorKind::kInternal, "a save failed on no rank");
+}
+
+}  // namespace megalith

@@ -1,0 +1,114 @@
+#include "libcore/checkpoint/native/retention.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/checkpoint/native/reader.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+int open_folder(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/// Iterations of the folders, not links, of checkpoints below `root`, ascending.
+std::vector<int64_t> saved_iterations(const std::string& root) {
+  std::vector<int64_t> found;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("iter_") || entry.is_symlink() || !entry.is_directory()) continue;
+    const auto iteration = parse_int(std::string_view(name).substr(5));
+    if (iteration && *iteration >= 0 && name == iteration_folder(*iteration)) found.push_back(*iteration);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool same_folder(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+/// A folder that is locked for nobody else to begin to use it.
+class Lock {
+ public:
+  explicit Lock(const std::string& folder) : fd_(open_folder(folder)) {
+    if (fd_ < 0) fail(ErrorKind::kIo, folder, ": cannot open: ", std::strerror(errno));
+    used_ = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  }
+  ~Lock() { ::close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  bool is_used() const { return used_; }
+
+ private:
+  int fd_;
+  bool used_ = false;
+};
+
+/// False when somebody uses it.
+bool remove_checkpoint(const std::string& root, const std::string& name) {
+  const std::string path = concat(root, "/", name), hidden = concat(root, "/.", name, ".removed.tmp");
+  const Lock lock(path);
+  if (lock.is_used()) return false;
+  std::error_code error;
+  fs::remove_all(hidden, error);
+  fs::rename(path, hidden, error);
+  if (!error) sync_directory(root);  // the name goes before what it stands for
+  if (!error) fs::remove_all(hidden, error);
+  if (error) fail(ErrorKind::kIo, path, ": cannot remove: ", error.message());
+  return true;
+}
+
+}  // namespace
+
+CheckpointUse::CheckpointUse(const std::string& folder) : fd_(open_folder(folder)) {
+  if (fd_ < 0 || ::flock(fd_, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(fd_);
+  fail(ErrorKind::kComm, folder, ": is just being removed by the run that wrote it (--keep-last); try again");
+}
+
+CheckpointUse::~CheckpointUse() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::vector<int64_t> remove_old_checkpoints(const std::string& root, int64_t newest, int keep,
+                                            const std::vector<std::string>& used) {
+  std::vector<int64_t> removed, old = saved_iterations(root);
+  std::erase_if(old, [&](int64_t iteration) { return iteration >= newest; });
+  const auto kept = std::min(old.size(), static_cast<size_t>(std::max(keep - 1, 0)));
+  old.resize(old.size() - kept);
+  const std::string latest = latest_checkpoint(root).value_or(std::string());
+  for (const int64_t iteration : old) {
+    const std::string name = iteration_folder(iteration), path = concat(root, "/", name);
+    if (same_folder(path, latest) ||
+        std::any_of(used.begin(), used.end(), [&](const std::string& u) { return same_folder(path, u); }))
+      continue;
+    try {
+      if (remove_checkpoint(root, name))
+        removed.push_back(iteration);
+      else
+        log("  kept ", path, ", which another process uses");
+    } catch (const Error& error) {
+      warn(error.what());
+    }
+  }
+  return removed;
+}
+
+}  // namespace megalith

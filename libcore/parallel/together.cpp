@@ -1,0 +1,94 @@
+#include "libcore/parallel/together.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "libcore/threads/beside.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::chrono::milliseconds kRound(1000);
+constexpr const char* kWorks = "works";
+constexpr const char* kDone = "done";
+
+/// What this rank tells the others while it works.
+class SignsOfLife {
+ public:
+  SignsOfLife(Communicator& ranks, std::chrono::milliseconds peer_timeout)
+      : ranks_(ranks),
+        round_(std::min(kRound, peer_timeout / 4)),
+        thread_([this] { give(); }, Beside::Alone::kFail) {}
+
+  /// Throws when another rank failed.
+  void check() const {
+    if (lost_) std::rethrow_exception(error_);
+  }
+  /// Waits until all have done their work.
+  void finish() {
+    end(kDone);
+    check();
+  }
+  /// This rank says nothing more.
+  void give_up() { end({}); }
+
+ private:
+  void end(std::string state) {
+    {
+      const std::lock_guard lock(mutex_);
+      state_ = std::move(state);
+      changed_.notify_all();
+    }
+    thread_.wait();
+  }
+
+  void give() {
+    try {
+      while (true) {
+        const std::string mine = next();
+        if (mine.empty()) return;
+        const std::vector<std::string> all = ranks_.exchange(mine);
+        if (std::all_of(all.begin(), all.end(), [](const std::string& state) { return state == kDone; }))
+          return;
+      }
+    } catch (...) {
+      error_ = std::current_exception();
+      lost_ = true;
+    }
+  }
+  std::string next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, round_, [this] { return state_ != kWorks; });
+    return state_;
+  }
+
+  Communicator& ranks_;
+  const std::chrono::milliseconds round_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string state_ = kWorks;
+  std::exception_ptr error_;  // before lost_
+  std::atomic<bool> lost_{false};
+  Beside thread_;
+};
+
+}  // namespace
+
+void do_together(Communicator& ranks, std::chrono::milliseconds peer_timeout, const TogetherWork& work) {
+  if (ranks.size() == 1) return work([] {});
+  SignsOfLife signs(ranks, peer_timeout);
+  try {
+    work([&signs] { signs.check(); });
+  } catch (...) {
+    signs.give_up();
+    throw;
+  }
+  signs.finish();
+}
+
+}  // namespace megalith

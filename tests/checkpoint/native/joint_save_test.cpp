@@ -1,0 +1,213 @@
+#include "libcore/checkpoint/native/joint_save.h"
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/parallel/thread_comm.h"
+
+namespace megalith {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What the jobs of all ranks did, in order: "write 1" begins, "wrote 1" has ended.
+class Diary {
+ public:
+  void note(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(line);
+  }
+  std::vector<std::string> lines() const {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+  size_t place(const std::string& line) const {
+    const std::vector<std::string> all = lines();
+    const auto at = std::find(all.begin(), all.end(), line);
+    EXPECT_NE(at, all.end()) << line;
+    return static_cast<size_t>(at - all.begin());
+  }
+  bool has(const std::string& line) const {
+    const std::vector<std::string> all = lines();
+    return std::find(all.begin(), all.end(), line) != all.end();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+/// Calls `during` in the middle of its writing.
+class NotedJob final : public CheckpointJob {
+ public:
+  using During = std::function<void(int rank, const Check& check)>;
+  NotedJob(Diary& diary, During during) : diary_(diary), during_(std::move(during)) {}
+  void begin() override { diary_.note("begin"); }
+  void write(int rank, const Check& check) override {
+    diary_.note(concat("write ", rank));
+    if (during_) during_(rank, check);
+    diary_.note(concat("wrote ", rank));
+  }
+  void publish(int ranks) override { diary_.note(concat("publish ", ranks)); }
+  void discard() noexcept override { diary_.note("discard"); }
+
+ private:
+  Diary& diary_;
+  During during_;
+};
+
+constexpr milliseconds kTimeout(1000);  // a peer that is silent for so long counts as gone
+
+/// The body on each of the ranks, which are threads; what each of them threw.
+std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& body) {
+  std::vector<std::string> messages(static_cast<size_t>(ranks));
+  const auto each = [&](Communicator& comm) {
+    try {
+      body(comm);
+    } catch (const Error& error) {
+      messages[static_cast<size_t>(comm.rank())] = concat(exit_code(error.kind()), ' ', error.what());
+    }
+  };
+  try {
+    run_thread_ranks(ranks, {.timeout = kTimeout}, each);
+  } catch (const Error&) {  // what stopped the run; each rank's own words are kept
+  }
+  return messages;
+}
+void expect_none(const std::vector<std::string>& messages) {
+  for (const std::string& message : messages) EXPECT_EQ(message, "");
+}
+
+TEST(JointSave, NamesNothingThatAnotherRankHasNotWritten) {
+  Diary diary;
+  std::atomic<bool> release{false};
+  expect_none(run(3, [&](Communicator& comm) {
+    JointSave save(comm, kTimeout);
+    save.start(std::make_unique<NotedJob>(diary, [&](int rank, const auto&) {
+      while (rank == 1 && !release) std::this_thread::sleep_for(milliseconds(1));
+    }));
+    // Others have written long ago, and training goes on.
+    for (int step = 0; step < 200; ++step) {
+      EXPECT_FALSE(save.advance());
+      EXPECT_TRUE(save.under_way());
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    EXPECT_TRUE(diary.has("wrote 0") && diary.has("wrote 2"));
+    EXPECT_FALSE(diary.has("publish 3"));
+    comm.exchange({});
+    release = true;
+    save.finish();
+    EXPECT_FALSE(save.under_way());
+    EXPECT_TRUE(diary.has("publish 3"));
+  }));
+  EXPECT_EQ(diary.place("begin"), 0U);
+  EXPECT_EQ(diary.place("publish 3"), 7U);
+  EXPECT_EQ(diary.lines().size(), 8U);
+}
+
+TEST(JointSave, OneIsUnderWayAtATime) {
+  Diary diary;
+  expect_none(run(2, [&](Communicator& comm) {
+    JointSave save(comm, kTimeout);
+    for (int i = 0; i < 3; ++i) save.start(std::make_unique<NotedJob>(diary, nullptr));
+    save.finish();
+  }));
+  const std::vector<std::string> lines = diary.lines();
+  ASSERT_EQ(lines.size(), 18U);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lines[6 * i], "begin");
+    EXPECT_EQ(lines[6 * i + 5], "publish 2");
+  }
+}
+
+// A disk that takes three times as long as a rank may be silent.
+TEST(JointSave, ASlowDiskIsNoHang) {
+  Diary diary;
+  expect_none(run(2, [&](Communicator& comm) {
+    JointSave(comm, kTimeout).save(std::make_unique<NotedJob>(diary, [](int rank, const auto&) {
+      if (rank == 1) std::this_thread::sleep_for(3 * kTimeout);
+    }));
+  }));
+  EXPECT_TRUE(diary.has("publish 2"));
+}
+
+TEST(JointSave, AFailureOfOneIsToldToAllAndEndsTheirWriting) {
+  for (const int failing : {0, 1, 2}) {
+    Diary diary;
+    const auto messages = run(3, [&](Communicator& comm) {
+      JointSave save(comm, kTimeout);
+      save.start(std::make_unique<NotedJob>(diary, [&](int rank, const auto& check) {
+        if (rank == failing) fail(ErrorKind::kIo, "disk ", rank, " is full");
+        for (;;) {  // a disk of which no end is to be seen
+          std::this_thread::sleep_for(milliseconds(1));
+          check();
+        }
+      }));
+      save.finish();
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string full = concat("disk ", failing, " is full");
+      EXPECT_EQ(messages[static_cast<size_t>(rank)],
+                rank == failing ? "74 " + full
+                                : concat("74 another rank could not write its part of the checkpoint: rank ",
+                                         failing, ": ", full));
+    }
+    EXPECT_EQ(diary.lines().back(), "discard");
+    EXPECT_FALSE(diary.has("publish 3"));
+  }
+}
+
+TEST(JointSave, TheNextOneWorksAfterAFailure) {
+  Diary diary;
+  expect_none(run(2, [&](Communicator& comm) {
+    JointSave save(comm, kTimeout);
+    EXPECT_THROW(save.save(std::make_unique<NotedJob>(
+                     diary, [](int rank, const auto&) { fail(ErrorKind::kIo, "disk ", rank); })),
+                 Error);
+    EXPECT_FALSE(save.under_way());
+    save.save(std::make_unique<NotedJob>(diary, nullptr));
+  }));
+  EXPECT_TRUE(diary.has("publish 2"));
+}
+
+// The checkpoint of a run that fails while it is written.
+TEST(JointSave, OneRankAloneFinishesWhatItBegan) {
+  Diary diary;
+  run(1, [&](Communicator& comm) {
+    JointSave save(comm, kTimeout);
+    save.start(std::make_unique<NotedJob>(
+        diary, [](int, const auto&) { std::this_thread::sleep_for(milliseconds(50)); }));
+    fail(ErrorKind::kData, "something else");
+  });
+  EXPECT_EQ(diary.lines().back(), "publish 1");
+}
+
+TEST(JointSave, ARankThatFailsOtherwiseLeavesNothingUnderWay) {
+  Diary diary;
+  const auto messages = run(2, [&](Communicator& comm) {
+    JointSave save(comm, kTimeout);
+    save.start(std::make_unique<NotedJob>(diary, [](int, const auto& check) {
+      for (;;) check();
+    }));
+    if (comm.rank() == 1) {
+      comm.abort("something else");
+      fail(ErrorKind::kData, "something else");
+    }
+    save.finish();
+  });
+  EXPECT_NE(messages[0].find("something else"), std::string::npos) << messages[0];
+  EXPECT_TRUE(diary.has("discard"));
+  EXPECT_FALSE(diary.has("publish 2"));
+}
+
+}  // namespace
+}  // namespace megalith
