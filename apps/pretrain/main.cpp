@@ -74,6 +74,7 @@ int run_training(int argc, char** argv) {
   config.parallel.processes = plan.world();
   if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
   options.check();
+  check_files(config);
   if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc}, stop);
   const int rank = plan.rank ? plan.rank->rank : 0;
   if (launch.log_dir) keep_log(*launch.log_dir, rank);

@@ -5,8 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include <unistd.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -19,6 +17,7 @@
 #include "libcore/convert/targets/megatron.h"
 #include "libcore/io/file.h"
 #include "libcore/io/lock_file.h"
+#include "libcore/io/run_files.h"
 #include "libcore/io/stop_signal.h"
 
 namespace megalith {
@@ -76,18 +75,30 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
+/// Throws kUsage when what will be written is, or holds, what is read.
+void check_files(const ConvertConfig& config, const std::string& output) {
+  RunFiles files;
+  files.reads("PATH", config.path());
+  files.reads("--merge-adapter", config.adapter);
+  files.reads("--tokenizer", config.tokenizer);
+  files.reads("--tokenizer-model", config.tokenizer_model);
+  files.reads("--vocab-file", config.vocab_file);
+  files.reads("--merge-file", config.merge_file);
+  if (config.to == "gguf")
+    files.writes("--output", gguf_path(output).string());
+  else
+    files.replaces_folder("--output", output);
+  files.check();
+}
+
 std::string finish(const ConvertConfig& config, const Target& target) {
   if (config.dry_run) return text_of(target.plan(), config);
   const std::string output = config.output.empty() ? default_output(config) : config.output;
   make_directories(parent_or_here((fs::path(output) / "").parent_path()));
   const StopSignal stop;
   const LockFile lock(output);
-  try {
-    target.write(output);
-  } catch (...) {
-    ::rmdir(output.c_str());  // if nothing is in it: a checkpoint's folder is made before what it holds
-    throw;
-  }
+  check_files(config, output);
+  target.write(output);
   log("wrote ", output);
   return {};
 }

@@ -9,6 +9,7 @@
 #include "libcore/config/config_file.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/file.h"
+#include "libcore/io/run_files.h"
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/run_log.h"
@@ -304,9 +305,28 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   return request;
 }
 
+namespace {
+
+/// Throws kUsage when an output is an input, the other output, or no file.
+void check_files(const PlanCommand& command) {
+  const PlanOptions& plan = command.plan;
+  RunFiles files;
+  files.reads("--gpu-file", plan.gpu_files);
+  files.reads("--hf", plan.hf);
+  files.reads("--coefficients", plan.coefficients);
+  files.reads("--verify-log", plan.verify_log);
+  files.reads("--anchor", plan.anchor);
+  files.writes("--html", plan.html, OutputKind::kStream);
+  files.writes("--trace", command.train.trace, OutputKind::kStream);
+  files.check();
+}
+
+}  // namespace
+
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
+  check_files(command);
   const Coefficients own = own_coefficients(plan, problem);
   problem.coefficients = &own;
   if (!plan.verify_log.empty()) {
@@ -333,10 +353,12 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   if (plan.explain) report.inverse = inverse_questions(problem, request.fixed);
   report.goal = goal_of(command, problem);
   if (report.goal) report.scaling = scaling(problem, request.fixed, *report.goal);
-  if (!plan.html.empty()) write_file(plan.html, plan_html(report));
+  if (!plan.html.empty()) write_file(plan.html, plan_html(report), OutputKind::kStream);
   if (!command.train.trace.empty() && found)
-    write_file(command.train.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
-                                                               result.plans.front().candidate.microbatches)));
+    write_file(command.train.trace,
+               chrome_trace(
+                   play_pipeline(problem, result.plans.front(), result.plans.front().candidate.microbatches)),
+               OutputKind::kStream);
   if (found && plan.emit != JobKind::kNone)
     return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
   if (plan.json) return {plan_json(report), found};

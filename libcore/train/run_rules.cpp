@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
+#include "libcore/io/run_files.h"
+#include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
 namespace {
@@ -53,6 +55,17 @@ void check_run(const PretrainConfig& config, Problems& problems) {
                  "; leave it out, and sample from a checkpoint with megalith-generate");
   if (valid_utf8_prefix(prompt) != prompt.size())
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
+}
+
+void check_files(const PretrainConfig& config) {
+  RunFiles files;
+  for (const std::string& prefix : config.data.data_path) files.reads_dataset("--data-path", prefix);
+  reads_tokenizer(files, config.tokenizer);
+  files.reads("--load", config.checkpoint.load);
+  files.reads("--save", config.checkpoint.save);
+  files.writes("--log-json", config.train.log_json, OutputKind::kStream);
+  files.writes("--report", config.train.report, OutputKind::kStream);
+  files.check();
 }
 
 void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {
