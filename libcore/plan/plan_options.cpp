@@ -10,6 +10,7 @@
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/file.h"
 #include "libcore/io/run_files.h"
+#include "libcore/json/small_json.h"
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/run_log.h"
@@ -265,7 +266,7 @@ void PlanCommand::add_to(Options& options) {
 
 void PlanCommand::check(Options& options) {
   if (!plan.hf.empty()) {  // the command line's own sizes stay
-    options.adopt(to_json(parse_hf_config(Json::load(plan.hf), plan.hf).config), plan.hf, {"Model"});
+    options.adopt(to_json(parse_hf_config(load_small(plan.hf), plan.hf).config), plan.hf, {"Model"});
   }
   options.check({"Planning", "Model", "Tokenizer"});
 }
@@ -316,6 +317,7 @@ void check_files(const PlanCommand& command) {
   files.reads("--coefficients", plan.coefficients);
   files.reads("--verify-log", plan.verify_log);
   files.reads("--anchor", plan.anchor);
+  files.reads("--calibrate", plan.calibrations);
   files.writes("--html", plan.html, OutputKind::kStream);
   files.writes("--trace", command.train.trace, OutputKind::kStream);
   files.check();

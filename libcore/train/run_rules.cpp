@@ -63,7 +63,9 @@ void check_files(const PretrainConfig& config) {
   reads_tokenizer(files, config.tokenizer);
   files.reads("--load", config.checkpoint.load);
   files.reads("--save", config.checkpoint.save);
-  files.writes("--log-json", config.train.log_json, OutputKind::kStream);
+  // A report is drawn from the figures, which must then be kept.
+  files.writes("--log-json", config.train.log_json,
+               config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);
   files.check();
 }

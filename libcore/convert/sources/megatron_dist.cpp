@@ -12,6 +12,7 @@
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"
 #include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
 
 // A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
 // which bytes of which .distcp file each one stands, as a small file of torch.save of its own.
@@ -289,7 +290,7 @@ class DistReader {
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;
-  const Json json = Json::load(path);
+  const Json json = load_small(path);
   const Json* backend = json.find("sharded_backend");
   const Json* version = json.find("sharded_backend_version");
   if (!backend || !backend->is_string() || backend->as_string() != "torch_dist")

@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
 
 namespace megalith {
 namespace {
@@ -156,7 +157,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
 }
 
 void ModelSource::open_hugging_face(const std::string& path, const SourceOptions& options) {
-  const HfModel model = parse_hf_config(Json::load(path + "/config.json"), path + "/config.json");
+  const HfModel model = parse_hf_config(load_small(path + "/config.json"), path + "/config.json");
   path_ = path;
   config_ = model.config;
   tokenizer_ = tokenizer_in(path);

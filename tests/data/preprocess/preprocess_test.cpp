@@ -623,7 +623,7 @@ TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
   config_.resume = true;
   Problems problems;
   config_.validate(problems);
-  EXPECT_EQ(problems.list().size(), 6U);
+  EXPECT_EQ(problems.list().size(), 5U);
 }
 
 }  // namespace
