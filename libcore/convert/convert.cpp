@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include <unistd.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
@@ -98,7 +100,12 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   const StopSignal stop;
   const LockFile lock(output);
   check_files(config, output);
-  target.write(output);
+  try {
+    target.write(output);
+  } catch (...) {
+    ::rmdir(output.c_str());  // if nothing is in it: the folder of a model.gguf is made before the file
+    throw;
+  }
   log("wrote ", output);
   return {};
 }

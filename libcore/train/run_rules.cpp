@@ -67,6 +67,7 @@ void check_files(const PretrainConfig& config) {
   files.writes("--log-json", config.train.log_json,
                config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);
+  files.writes("--trace", config.train.trace, OutputKind::kStream);
   files.check();
 }
 

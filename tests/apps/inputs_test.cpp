@@ -46,7 +46,7 @@ TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
   write_file(dir_ / "corpus/a.jsonl", "{\"text\": \"1 2 3\"}\n");
   write_file(dir_ / "corpus/deep/b.jsonl", "{\"text\": \"4 5\"}\n");
   ASSERT_EQ(run("cd corpus; ln -s ../corpus deep/circle; ln -s deep again; ln -s a.jsonl z.jsonl; "
-                "ln a.jsonl hard.jsonl; ln -s loop loop; ln -s ../corpus ../link")
+                "ln a.jsonl hard.jsonl; ln -s loop loop; ln -s corpus ../link")
                 .code,
             0);
   for (const char* const inputs : {"corpus", "corpus/", "link", "corpus link corpus/deep", "corpus corpus"}) {
@@ -126,8 +126,7 @@ TEST_F(Inputs, WithNamesThatLeadNowhereAreNoInternalErrors) {
           std::string("megalith-merge --output-prefix out --input ") + path,
           std::string("megalith-generate --prompt a --model ") + path,
           std::string("megalith-tokenizer encode --input lines.jsonl --tokenizer-model ") + path,
-          std::string("megalith-tokenizer train --output out --vocab-size 260 --input ") + path,
-          kTrain + "--train-iters 1 --load " + path}) {
+          std::string("megalith-tokenizer train --output out --vocab-size 260 --input ") + path}) {
       const CommandResult refused = run(command);
       EXPECT_TRUE(refused.code == 66 || refused.code == 65 || refused.code == 64 || refused.code == 74)
           << command << ": " << refused.code << refused.err;
