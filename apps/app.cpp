@@ -2,30 +2,42 @@
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "apps/siblings.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/standard_streams.h"
+#include "libcore/io/mapped_ranges.h"
 
 namespace megalith {
 namespace {
 
 /// What the process needs before anything is opened or written.
-void prepare_process() {
+void prepare_process(const char* name) {
   open_standard_descriptors();
   // A write to a pipe without a reader, or beyond `ulimit -f`, fails: with a message, an exit code, and
   // without what is half written left behind.
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
+  report_cut_files(name);
   check_cout();
+}
+
+/// Of a failed look at a path: whether the name leads nowhere, or the system failed.
+ErrorKind kind_of(const std::error_code& reason) {
+  for (const std::errc nowhere : {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
+                                  std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long})
+    if (reason == nowhere) return ErrorKind::kNoInput;
+  return ErrorKind::kIo;
 }
 
 }  // namespace
 
 int run_app(const char* name, const std::function<int()>& body) {
   try {
-    prepare_process();
+    prepare_process(name);
     const int code = body();
     finish_stdout();
     return code;
@@ -37,6 +49,10 @@ int run_app(const char* name, const std::function<int()>& body) {
   } catch (const std::bad_alloc&) {
     tell(name, ": error: out of memory");
     return exit_code(ErrorKind::kInternal);
+  } catch (const std::filesystem::filesystem_error& error) {
+    const ErrorKind kind = kind_of(error.code());
+    log(name, ": error: ", error.path1().string(), ": ", error.code().message());
+    return exit_code(kind);
   } catch (const std::exception& error) {
     tell(name, ": error: internal: ", error.what());
     return exit_code(ErrorKind::kInternal);

@@ -152,6 +152,7 @@ int run_training(int argc, char** argv) {
   config.parallel.processes = plan.world();
   if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
   if (!planner.wanted()) options.check();
+  check_files(config);
   if (running.dry) {
     if (planner.wanted())
       fail(ErrorKind::kUsage,

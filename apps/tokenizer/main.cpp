@@ -12,6 +12,7 @@
 #include "libcore/config/thread_limit.h"
 #include "libcore/io/file.h"
 #include "libcore/io/lock_file.h"
+#include "libcore/io/run_files.h"
 #include "libcore/text/bpe/train/bpe_trainer.h"
 #include "libcore/text/bpe/train/training_corpus.h"
 #include "libcore/text/formats/tokenizer_files.h"
@@ -70,6 +71,10 @@ struct TokenizerAppConfig {
 
 void train(const TokenizerAppConfig& config) {
   make_directories(parent_or_here((std::filesystem::path(config.output) / "").parent_path()));
+  RunFiles files;
+  files.reads("--input", config.input);
+  files.replaces_folder("--output", config.output);
+  files.check();
   const LockFile lock(config.output);
   TrainingCorpus corpus{
       .files = config.input, .json_keys = {}, .workers = static_cast<size_t>(config.workers)};

@@ -38,12 +38,20 @@ bool has_vbmi2(Isa isa) {
   return isa >= Isa::kAvx512 && CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512_VBMI2) &&
          CPU_FEATURE_ACTIVE(VPCLMULQDQ);
 }
+
+bool has_sha(Isa isa) {
+  return isa >= Isa::kAvx2 && CPU_FEATURE_ACTIVE(SHA);
+}
 #else
 Isa best_isa() {
   return Isa::kGeneric;
 }
 
 bool has_vbmi2(Isa) {
+  return false;
+}
+
+bool has_sha(Isa) {
   return false;
 }
 #endif

@@ -20,6 +20,7 @@
 #include "libcore/convert/targets/megatron.h"
 #include "libcore/io/file.h"
 #include "libcore/io/lock_file.h"
+#include "libcore/io/run_files.h"
 #include "libcore/io/stop_signal.h"
 
 namespace megalith {
@@ -125,6 +126,22 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
   return {};
 }
 
+/// Throws kUsage when what will be written is, or holds, what is read.
+void check_files(const ConvertConfig& config, const std::string& output) {
+  RunFiles files;
+  files.reads("PATH", config.path());
+  files.reads("--merge-adapter", config.adapter);
+  files.reads("--tokenizer", config.tokenizer);
+  files.reads("--tokenizer-model", config.tokenizer_model);
+  files.reads("--vocab-file", config.vocab_file);
+  files.reads("--merge-file", config.merge_file);
+  if (config.to == "gguf")
+    files.writes("--output", gguf_path(output).string());
+  else
+    files.replaces_folder("--output", output);
+  files.check();
+}
+
 std::string finish(const ConvertConfig& config, const Target& target) {
   if (config.dry_run) return text_of(target.plan(), config);
   if (is_in_place(config)) return finish_in_place(config, target);
@@ -132,10 +149,11 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   make_directories(parent_or_here((fs::path(output) / "").parent_path()));
   const StopSignal stop;
   const LockFile lock(output);
+  check_files(config, output);
   try {
     target.write(output);
   } catch (...) {
-    ::rmdir(output.c_str());  // if nothing is in it: a checkpoint's folder is made before what it holds
+    ::rmdir(output.c_str());  // if nothing is in it: the folder of a model.gguf is made before the file
     throw;
   }
   log("wrote ", output);

@@ -4,13 +4,14 @@
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
+#include "libcore/json/small_json.h"
 
 namespace megalith {
 namespace {
 
 /// The folder's file as JSON; null when it has none.
 Json load_if_there(const std::string& path) {
-  return file_exists(path) ? Json::load(path) : Json();
+  return file_exists(path) ? load_small(path) : Json();
 }
 
 std::vector<int32_t> ids_in(const Json* value, const ModelSource& source, const std::string& where) {

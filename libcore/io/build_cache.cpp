@@ -1,9 +1,16 @@
 #include "libcore/io/build_cache.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libcore/base/error.h"
@@ -13,6 +20,8 @@
 namespace megalith {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kMagic = "MGTCACHE";
 
 struct alignas(64) Header {  // so that what follows is aligned like this in memory
@@ -20,12 +29,49 @@ struct alignas(64) Header {  // so that what follows is aligned like this in mem
   uint64_t bytes;  // behind the header
   uint64_t hash;   // XXH64 of them
   std::array<uint64_t, 5> zeros;
+  std::array<char, 64> source;
 };
 
-Header header_of(std::string_view contents) {
-  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents), .zeros = {}};
+Header header_of(std::string_view contents, std::string_view source) {
+  Header header{.magic = {}, .bytes = contents.size(), .hash = xxh64(contents), .zeros = {}, .source = {}};
   std::memcpy(header.magic.data(), kMagic.data(), kMagic.size());
+  std::memcpy(header.source.data(), source.data(), std::min(source.size(), header.source.size()));
   return header;
+}
+
+/// Whether what lstat() found is this user's or root's, and nobody else may write it. (Of links, which all
+/// may "write", nobody asks: real paths are looked at.)
+bool is_closed(const struct stat& file) {
+  return (file.st_uid == ::geteuid() || file.st_uid == 0) && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// Of a folder, and of those above it, the first in which others may replace what is there; empty: none, or
+/// there is no such folder.
+std::string open_folder(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return {};
+  bool above = false;
+  for (fs::path folder = real;; folder = folder.parent_path(), above = true) {
+    struct stat found {};
+    if (::lstat(folder.c_str(), &found) != 0) return {};
+    const bool sticky = above && (found.st_mode & S_ISVTX) != 0;
+    if (!is_closed(found) && !sticky) return folder.string();
+    if (folder == folder.parent_path()) return {};
+  }
+}
+
+bool is_our_file(const std::string& path) {
+  struct stat found {};
+  return ::lstat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && is_closed(found);
+}
+
+/// For this user alone, whatever the umask says.
+void make_own_folders(const fs::path& folder) {
+  if (fs::exists(folder)) return;
+  make_own_folders(parent_or_here(folder));
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    fail(ErrorKind::kIo, folder.string(), ": cannot create folder: ", std::strerror(errno));
 }
 
 std::string from_environment(const char* name) {
@@ -37,15 +83,16 @@ std::string from_environment(const char* name) {
 
 std::string cache_folder() {
   if (const std::string folder = from_environment("MEGALITH_CACHE_DIR"); !folder.empty()) return folder;
-  if (const std::string folder = from_environment("XDG_CACHE_HOME"); !folder.empty())
+  if (const std::string folder = from_environment("XDG_CACHE_HOME"); folder.starts_with('/'))
     return folder + "/megalith";
   const std::string home = from_environment("HOME");
-  return home.empty() ? "" : home + "/.cache/megalith";
+  return home.starts_with('/') ? home + "/.cache/megalith" : "";
 }
 
-CachedFile::CachedFile(const std::string& folder, std::string_view kind, int form, uint64_t source) {
+CachedFile::CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
+    : source_(std::move(source)) {
   if (folder.empty()) return;
-  const auto path_of = [&](int any) { return concat(folder, "/", kind, "-", any, "-", hex64(source)); };
+  const auto path_of = [&](int any) { return concat(folder, "/", kind, "-", any, "-", source_); };
   path_ = path_of(form);
   for (int older = 1; older < form; ++older) older_.push_back(path_of(older));
 }
@@ -54,11 +101,20 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
   if (path_.empty()) return nullptr;
   try {
     if (!file_exists(path_)) return nullptr;
+    if (const std::string folder = open_folder(parent_or_here(path_).string()); !folder.empty()) {
+      warn(path_, ": is not used: others may write in ", folder, "; chmod go-w ", folder,
+           ", or name another folder in MEGALITH_CACHE_DIR");
+      return nullptr;
+    }
+    if (!is_our_file(path_)) {
+      warn(path_, ": is not used: it is a link, or not only of this user; remove it");
+      return nullptr;
+    }
     MappedFile file(path_, MappedPages::kAll);
     Header found{}, right{};
     if (file.size() >= sizeof found) {
       std::memcpy(&found, file.data(), sizeof found);
-      right = header_of(file.text().substr(sizeof found));
+      right = header_of(file.text().substr(sizeof found), source_);
       if (std::memcmp(&found, &right, sizeof found) == 0)
         return std::make_shared<const Contents>(std::move(file), sizeof found);
     }
@@ -72,14 +128,17 @@ std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
 void CachedFile::store(std::string_view contents) const {
   if (path_.empty()) return;
   try {
-    make_directories(std::filesystem::path(path_).parent_path());
-    const Header header = header_of(contents);
+    const fs::path folder = parent_or_here(path_);
+    make_own_folders(folder);
+    if (!open_folder(folder.string()).empty()) return;
+    const Header header = header_of(contents, source_);
     AtomicFile file(path_);
+    if (::chmod(file.open_path().c_str(), S_IRUSR | S_IWUSR) != 0) return;
     file.write(&header, sizeof header);
     file.write(contents);
     file.commit();
     for (const std::string& path : older_) ::unlink(path.c_str());  // mostly not there
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // A cache need not be kept.
   }
 }

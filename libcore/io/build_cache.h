@@ -12,21 +12,23 @@
 namespace megalith {
 
 /// The folder for what can be made again at any time: $MEGALITH_CACHE_DIR, else $XDG_CACHE_HOME/megalith,
-/// else
-/// ~/.cache/megalith; empty when none of them is set.
+/// else ~/.cache/megalith; empty when none of them is set. $XDG_CACHE_HOME and $HOME count only when they
+/// begin at the root (XDG Base Directory Specification: relative paths are to be ignored).
 std::string cache_folder();
 
 /// One file of that folder, made of other files and used instead of them in later runs. Its name says what it
 /// was made of, so it is never out of date: changed files have another one. A folder that cannot be read or
-/// written is as good as an empty one. Processes may read and write the same one at once.
+/// written is as good as an empty one, and so is one in which others than this user and root may put files:
+/// it and its files must belong to one of these two and be closed to the writing of others, as the folders
+/// above it (but those with the sticky bit). Processes may read and write the same one at once.
 class CachedFile {
  public:
-  /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is a hash of what they are made
-  /// from.
-  CachedFile(std::string_view kind, int form, uint64_t source)
-      : CachedFile(cache_folder(), kind, form, source) {}
+  /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is the SHA-256 of what they are
+  /// made from, in 64 digits.
+  CachedFile(std::string_view kind, int form, std::string source)
+      : CachedFile(cache_folder(), kind, form, std::move(source)) {}
   /// The same in a folder of the caller's; empty: there is none.
-  CachedFile(const std::string& folder, std::string_view kind, int form, uint64_t source);
+  CachedFile(const std::string& folder, std::string_view kind, int form, std::string source);
 
   /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
   /// changed, only replaced.
@@ -47,7 +49,7 @@ class CachedFile {
   const std::string& path() const { return path_; }  // empty: there is no folder
 
  private:
-  std::string path_;
+  std::string source_, path_;
   std::vector<std::string> older_;  // paths
 };
 

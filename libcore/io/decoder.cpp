@@ -1,6 +1,7 @@
 #include "libcore/io/decoder.h"
 
 #include <array>
+#include <utility>
 
 #include "libcore/base/plugin.h"
 
@@ -30,6 +31,14 @@ std::unique_ptr<Decoder> make_decoder(std::string_view head) {
         plugin.function<Decoder*(Compression)>("megalith_decoder")(magic.compression));
   }
   return nullptr;
+}
+
+std::string_view compression_of(std::string_view path) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kEnds = {
+      {{".gz", "gzip"}, {".zst", "zstd"}, {".bz2", "bzip2"}, {".xz", "xz"}}};
+  for (const auto& [end, format] : kEnds)
+    if (path.ends_with(end)) return format;
+  return {};
 }
 
 bool magic_undecided(std::string_view head) {

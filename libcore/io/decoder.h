@@ -33,6 +33,9 @@ enum class Compression : uint8_t { kGzip, kZstd, kBzip2, kXz };
 /// the libraries of the formats when it is first needed (base/plugin.h): kDevice when they are missing.
 std::unique_ptr<Decoder> make_decoder(std::string_view head);
 
+/// What a file of this name holds by its end (.gz, .zst, .bz2, .xz): "gzip"; empty: no such end.
+std::string_view compression_of(std::string_view path);
+
 /// Whether more bytes are needed to know how the data is compressed.
 bool magic_undecided(std::string_view head);
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,51 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_errno(const char* doing, const std::string& path) {
   const int reason = errno;
-  const bool absent = reason == ENOENT || reason == ENOTDIR;
+  const bool absent = reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
+}
+
+/// The descriptor and size of a file; what is none is not waited for.
+std::pair<int, uint64_t> open_regular(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) fail_errno("open", path);
+  struct stat info {};
+  const bool ok = ::fstat(fd, &info) == 0;
+  if (ok && S_ISREG(info.st_mode)) return {fd, static_cast<uint64_t>(info.st_size)};
+  const int reason = errno;
+  ::close(fd);
+  errno = reason;
+  if (!ok) fail_errno("inspect", path);
+  fail(ErrorKind::kNoInput, path, ": is not a regular file");
+}
+
+/// All that can be read from `fd`, which is closed.
+std::string read_and_close(int fd, const std::string& path, uint64_t most) {
+  std::string out;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    const bool too_much = n > 0 && out.size() + static_cast<size_t>(n) > most;
+    if (n <= 0 || too_much) {
+      const int reason = errno;
+      ::close(fd);
+      if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(reason));
+      if (too_much)
+        fail(ErrorKind::kData, path, ": has more than ", most >> 20, " MiB; wanted a file of its kind");
+      return out;
+    }
+    out.append(buffer, static_cast<size_t>(n));
+  }
+}
+
+/// Opens a device or FIFO to write to, -1 when there is none of this name (or one must not be written to).
+int open_stream(const std::string& path, OutputKind kind) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return -1;
+  if (const std::string what = kind_that_is_not(kind, info.st_mode); !what.empty())
+    fail(ErrorKind::kIo, path, ": is ", what, ", which would be replaced; give another name");
+  return open_to_append(path);
 }
 
 std::string temporary_name(const std::string& path) {
@@ -74,16 +118,8 @@ fs::path parent_or_here(const fs::path& path) {
 }
 
 MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(path)) {
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail_errno("open", path_);
-  struct stat info {};
-  const bool ok = ::fstat(fd, &info) == 0;
-  if (!ok || !S_ISREG(info.st_mode)) {
-    ::close(fd);
-    if (!ok) fail_errno("inspect", path_);
-    fail(ErrorKind::kNoInput, path_, ": is not a regular file");
-  }
-  size_ = static_cast<size_t>(info.st_size);
+  const auto [fd, bytes] = open_regular(path_);
+  size_ = static_cast<size_t>(bytes);
   void* map = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   const int reason = errno;
   ::close(fd);
@@ -93,21 +129,25 @@ MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(pa
   if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
   if (map && pages == MappedPages::kAll) ::madvise(map, size_, MADV_POPULATE_READ);
   data_ = static_cast<const std::byte*>(map);
+  range_ = MappedRange(map, size_, path_);
 }
 
 MappedFile::~MappedFile() {
+  range_ = {};
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      range_(std::move(other.range_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(range_, other.range_);
   return *this;
 }
 
@@ -119,18 +159,7 @@ void MappedFile::forget(size_t offset, size_t bytes) const {
 
 ReadableFile::ReadableFile(std::string path, PendingFiles* writing)
     : path_(std::move(path)), writing_(writing) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) fail_errno("open", path_);
-  struct stat info {};
-  const bool ok = ::fstat(fd_, &info) == 0;
-  if (!ok || !S_ISREG(info.st_mode)) {
-    const int reason = errno;
-    ::close(fd_);
-    errno = reason;
-    if (!ok) fail_errno("inspect", path_);
-    fail(ErrorKind::kNoInput, path_, ": is not a regular file");
-  }
-  size_ = static_cast<uint64_t>(info.st_size);
+  std::tie(fd_, size_) = open_regular(path_);
   if (writing_ && (number_ = writing_->find(fd_)) == PendingFiles::kNone) writing_ = nullptr;
 }
 
@@ -160,7 +189,9 @@ void ReadableFile::stream(const std::function<void(std::span<const std::byte>)>&
   }
 }
 
-AtomicFile::Begun AtomicFile::begin(std::string path) {
+AtomicFile::Begun AtomicFile::begin(std::string path, OutputKind kind) {
+  if (const int fd = open_stream(path, kind); fd >= 0)
+    return {.path = path, .temporary = path, .fd = fd, .stream = true};
   Begun file{.temporary = temporary_name(path), .fd = open_nameless(parent_or_here(path))};
   file.nameless = file.fd >= 0;
   if (!file.nameless) file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -170,6 +201,7 @@ AtomicFile::Begun AtomicFile::begin(std::string path) {
 }
 
 AtomicFile::Begun AtomicFile::go_on(std::string path, uint64_t size) {
+  open_stream(path, OutputKind::kFile);  // refuses it
   Begun file{.temporary = partial_name(path), .kept = true, .size = size};
   if (takes_back(path, size) && ::rename(path.c_str(), file.temporary.c_str()) != 0)
     fail_write("rename", path);
@@ -190,7 +222,7 @@ AtomicFile::AtomicFile(Begun file)
     : FileWriter(file.fd, std::move(file.path), file.size),
       temporary_(std::move(file.temporary)),
       nameless_(file.nameless),
-      kept_(file.kept) {}
+      kept_(file.kept || file.stream) {}
 
 bool AtomicFile::takes_back(const std::string& path, uint64_t kept) {
   return kept > 0 && !file_exists(partial_name(path)) && file_exists(path) && file_size(path) == kept;
@@ -212,7 +244,8 @@ void AtomicFile::publish() {
     fail_write("name", temporary_);
   nameless_ = false;
   if (!close()) fail_write("close", path());
-  if (::rename(temporary_.c_str(), path().c_str()) != 0) fail_write("rename into place", path());
+  if (temporary_ != path() && ::rename(temporary_.c_str(), path().c_str()) != 0)
+    fail_write("rename into place", path());
   published_ = true;
 }
 
@@ -241,26 +274,39 @@ void AtomicDirectory::commit() {
 }
 
 std::string read_file(const std::string& path) {
+  constexpr uint64_t kMost = uint64_t{1} << 30, kMostOfStream = uint64_t{1} << 28;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_errno("open", path);
-  std::string out;
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t n = ::read(fd, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      const int reason = errno;
-      ::close(fd);
-      errno = reason;
-      if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(reason));
-      return out;
-    }
-    out.append(buffer, static_cast<size_t>(n));
-  }
+  struct stat info {};
+  const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  return read_and_close(fd, path, is_file ? kMost : kMostOfStream);
 }
 
-void write_file(const std::string& path, std::string_view contents) {
-  AtomicFile file(path);
+std::string read_own_file(const std::string& path) {
+  return read_and_close(open_regular(path).first, path, uint64_t{1} << 30);
+}
+
+std::string kind_that_is_not(OutputKind kind, uint32_t mode) {
+  const bool stream = kind == OutputKind::kStream;
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISBLK(mode)) return "a disk";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode)) return stream ? "" : "a device";
+  if (S_ISFIFO(mode)) return stream ? "" : "a FIFO";
+  return "";
+}
+
+int open_to_append(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
+  const int fd = ::open(path.c_str(), kFlags | O_CREAT | O_NONBLOCK, 0666);
+  if (fd < 0 && errno == ENXIO) fail(ErrorKind::kIo, path, ": nobody reads from it");
+  if (fd < 0) fail_write("open for appending", path);
+  if (const int flags = ::fcntl(fd, F_GETFL); flags >= 0) ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+  return fd;
+}
+
+void write_file(const std::string& path, std::string_view contents, OutputKind kind) {
+  AtomicFile file(path, kind);
   file.write(contents);
   file.commit();
 }

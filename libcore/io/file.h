@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libcore/io/file_writer.h"
+#include "libcore/io/mapped_ranges.h"
 
 namespace megalith {
 
@@ -20,6 +21,18 @@ class PendingFiles;
 /// ones for who looks at a few bytes here and there of a file of gigabytes. kAll: at once, for who reads a
 /// small file from its beginning to its end.
 enum class MappedPages { kLarge, kSmall, kAll };
+
+/// What an output may replace or write to.
+enum class OutputKind {
+  kFile,    // a file, or nothing yet
+  kStream,  // also a device or a FIFO, which is written to and stays
+};
+/// What the thing of this mode (of stat()) is, "a socket", when such an output must not replace it; empty: it
+/// may.
+std::string kind_that_is_not(OutputKind kind, uint32_t mode);
+/// Opens what is there for writing at its end, or makes a file. Never waits for a FIFO's reader: without one
+/// it fails. kIo.
+int open_to_append(const std::string& path);
 
 /// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput
 /// when it is not there (or is a directory), kIo when it cannot be read.
@@ -44,6 +57,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  MappedRange range_;
 };
 
 /// A file read at any place by calls, not by mapping: memory is the caller's buffer, and a file that is cut
@@ -77,10 +91,12 @@ class ReadableFile {
 /// A file that appears under its name only when complete: written beside it without a name (under a temporary
 /// one where the file system knows no other way), then synced and renamed in commit(). Destroyed without
 /// commit(): nothing is left. How it is written is FileWriter's. Throws kIo with the path and the system's
-/// reason.
+/// reason, also where something that is no file has that name. A device or FIFO is written to at once, when
+/// it is asked for.
 class AtomicFile final : public FileWriter {
  public:
-  explicit AtomicFile(std::string path) : AtomicFile(begin(std::move(path))) {}
+  explicit AtomicFile(std::string path, OutputKind kind = OutputKind::kFile)
+      : AtomicFile(begin(std::move(path), kind)) {}
   /// Written under the name partial_name(path), which is left when the object is destroyed without commit():
   /// so that a later object goes on after its first `kept` bytes (also when commit() has given it its own
   /// name already). kData when there are fewer; kIo also when another process writes it.
@@ -102,9 +118,10 @@ class AtomicFile final : public FileWriter {
     int fd = -1;
     bool nameless = false;  // until it is published
     bool kept = false;      // the temporary file outlives the object
+    bool stream = false;    // no file: it has its name already
     uint64_t size = 0;
   };
-  static Begun begin(std::string path);
+  static Begun begin(std::string path, OutputKind kind);
   static Begun go_on(std::string path, uint64_t size);
   explicit AtomicFile(Begun file);
 
@@ -132,8 +149,13 @@ class AtomicDirectory {
   bool committed_ = false;
 };
 
-std::string read_file(const std::string& path);                       // kNoInput, kIo
-void write_file(const std::string& path, std::string_view contents);  // atomic
+/// The text of a file that the user named, which may be a pipe too. kNoInput, kIo; kData for more than a GiB
+/// (of what is no file: 256 MiB).
+std::string read_file(const std::string& path);
+/// The text of a file that a run of ours wrote: what is none is refused, and nobody waits for it.
+std::string read_own_file(const std::string& path);
+void write_file(const std::string& path, std::string_view contents,
+                OutputKind kind = OutputKind::kFile);  // atomic
 /// The folder of `path`, "." where it names none.
 std::filesystem::path parent_or_here(const std::filesystem::path& path);
 bool file_exists(const std::string& path);

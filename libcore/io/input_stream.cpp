@@ -39,7 +39,8 @@ InputStream::InputStream(std::string path, const Interrupt* interrupt)
     : path_(std::move(path)), interrupt_(interrupt), raw_(new char[kRawBytes]) {
   descriptor_ = path_ == "-" ? ::dup(STDIN_FILENO) : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) {
-    const bool absent = errno == ENOENT || errno == ENOTDIR || errno == EACCES;
+    const bool absent =
+        errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ENAMETOOLONG;
     fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path_, ": cannot open: ", std::strerror(errno));
   }
   try {
@@ -67,6 +68,9 @@ void InputStream::sniff() {
     raw_end_ += n;
   }
   decoder_ = make_decoder({raw_.get(), raw_end_});
+  if (const std::string_view format = compression_of(path_); !decoder_ && !format.empty())
+    fail(ErrorKind::kData, path_, ": is named as ", format, ", but its content is not ", format,
+         raw_end_ == 0 ? " (it is empty)" : "", "; restore the file, or give it its own name");
   if (regular_) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);  // only a hint
 }
 

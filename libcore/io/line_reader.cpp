@@ -178,8 +178,20 @@ void LineReader::at_end_of_input(LineChunk& chunk) {
   if (chunk.bytes() > (chunk.lines() ? chunk.ends_.back() : 0)) chunk.ends_.push_back(chunk.bytes());
 }
 
+/// Whether the line or element that is being read is longer than anybody wants it, whatever stands before
+/// and behind it (a mark, a line's end).
+bool LineReader::enough_of_line(const LineChunk& chunk) const {
+  const size_t begin = chunk.lines() > 0 ? chunk.ends_.back() : 0;
+  return limits_.longest > 0 && chunk.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
+}
+
 void LineReader::take_lines(LineChunk& chunk, const Grow& grow) {
   if (chunk.bytes() == 0) chunk.first_ = place_;
+  if (enough_of_line(chunk) && !carriage_return_) {
+    const char* const begin = window_.data();
+    take(static_cast<size_t>(find_line_end(begin, begin + window_.size()) - begin));
+    if (window_.empty()) return;
+  }
   const size_t taken = scan_window(chunk);
   append(chunk, take(taken), grow);
 }
@@ -241,7 +253,7 @@ void LineReader::take_element(LineChunk& chunk, const Grow& grow) {
   const size_t taken = scan_element();
   const bool ended = taken < window_.size();
   const std::string_view bytes = take(taken);
-  append(chunk, bytes, grow);
+  if (!enough_of_line(chunk)) append(chunk, bytes, grow);
   place_.advance(bytes);
   if (!ended) return;
   chunk.ends_.push_back(chunk.bytes());

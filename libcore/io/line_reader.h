@@ -70,12 +70,14 @@ class LineChunk {
 struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
+  size_t longest = 0;  // bytes of a line or element that are kept, about; 0: all
 };
 
 /// Cuts an input into chunks of whole lines as Python's text files do: \n, \r\n and a lone \r end a line, a
 /// last line needs no end. An input whose first character is "[" is one JSON array, whose elements take the
-/// place of lines; what stands behind it is lines again. The bytes themselves are not checked. Memory: one
-/// chunk and a window of 256 KiB. Throws kData for an array without an end.
+/// place of lines; what stands behind it is lines again. The bytes themselves are not checked. Of a line that
+/// is longer than the limit more than the limit is kept, and then its end. Memory: one chunk and a window of
+/// 256 KiB. Throws kData for an array without an end.
 class LineReader {
  public:
   /// Begins at `from`, which an earlier reader of the same input gave.
@@ -99,6 +101,7 @@ class LineReader {
   void look_for_array();
   size_t scan_window(LineChunk& chunk);
   bool full(const LineChunk& chunk, size_t bytes) const;
+  bool enough_of_line(const LineChunk& chunk) const;
   void take_lines(LineChunk& chunk, const Grow& grow);
   void take_from_array(LineChunk& chunk, const Grow& grow);
   void take_element(LineChunk& chunk, const Grow& grow);

@@ -46,6 +46,33 @@ std::string user_name(uid_t id) {
   return concat("the user ", id);
 }
 
+/// Whether `name` is ".OUTPUT.tmp-NUMBER-NUMBER", or that of a file of a dataset OUTPUT.
+bool is_leftover(std::string_view name, const std::string& output) {
+  if (!name.starts_with("." + output)) return false;
+  name.remove_prefix(1 + output.size());
+  for (const std::string_view end : {".bin", ".idx", ".json"})
+    if (name.starts_with(end)) {
+      name.remove_prefix(end.size());
+      break;
+    }
+  constexpr std::string_view kMark = ".tmp-";
+  if (!name.starts_with(kMark)) return false;
+  const std::vector<std::string> numbers = split(name.substr(kMark.size()), '-');
+  return numbers.size() == 2 && parse_int(numbers[0]) && parse_int(numbers[1]);
+}
+
+/// For the only writer of `output`.
+void remove_leftovers(const fs::path& output) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
+  for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    if (is_leftover(entry->path().filename().string(), output.filename().string()))
+      found.push_back(entry->path());
+  for (const fs::path& path : found) fs::remove_all(path, error);  // if it cannot be, it stays
+}
+
 }  // namespace
 
 LockFile::LockFile(const std::string& path) {
@@ -54,6 +81,7 @@ LockFile::LockFile(const std::string& path) {
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
   write_owner();
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) remove_leftovers(output);  // held already, where there are locks
 }
 
 /// One that another user left behind may often be read only, which is enough to lock it (but on NFS).

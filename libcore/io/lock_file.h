@@ -7,7 +7,8 @@ namespace megalith {
 /// Keeps other processes from writing the same output. The lock is the kernel's (flock), so a killed process
 /// holds none; the file that carries it, .NAME.lock beside `path`, is removed at the end, and one that was
 /// left behind is taken over, another user's too where it may be read. Where the file system knows no locks,
-/// there is none. Two paths of one folder, links followed, have one lock.
+/// there is none. Two paths of one folder, links followed, have one lock. Who has it removes what killed
+/// writers of this output left under the temporary names of AtomicFile and AtomicDirectory.
 class LockFile {
  public:
   /// Takes the lock of the output `path`. kComm, which says to try again, when another process has it, whose

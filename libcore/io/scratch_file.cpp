@@ -46,28 +46,43 @@ void ScratchFile::append(const void* data, size_t bytes) {
   }
 }
 
-ScratchFile::ScratchFile(std::string path, uint64_t kept)
-    : folder_(std::move(path)), written_(kept / kBlock * kBlock) {
+ScratchFile::ScratchFile(std::string path, const KeptBytes& kept)
+    : folder_(std::move(path)), written_(kept.bytes / kBlock * kBlock), hash_(std::in_place) {
   descriptor_ = ::open(folder_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor_ < 0) fail(ErrorKind::kIo, folder_, ": cannot open: ", std::strerror(errno));
   try {
-    buffer_.resize(static_cast<size_t>(kept - written_));
-    read_at(written_, buffer_);
+    take_kept(kept);
   } catch (...) {
     ::close(descriptor_);
     throw;
   }
 }
 
-void ScratchFile::save() {
+void ScratchFile::take_kept(const KeptBytes& kept) {
+  buffer_.resize(written_ > 0 ? kBlock : 0);
+  for (uint64_t at = 0; at < written_; at += kBlock) {
+    read_at(at, buffer_);
+    hash_->update(buffer_.data(), kBlock);
+  }
+  buffer_.resize(static_cast<size_t>(kept.bytes - written_));
+  read_at(written_, buffer_);
+  Xxh64 all = *hash_;
+  all.update(buffer_.data(), buffer_.size());
+  check_kept(folder_, kept, all);
+}
+
+KeptBytes ScratchFile::save() {
   write_buffer();
-  if (::fsync(descriptor_) != 0 && errno != EINVAL)
-    fail(ErrorKind::kIo, folder_, ": cannot sync: ", std::strerror(errno));
+  sync_to_disk(descriptor_, folder_);
+  Xxh64 all = *hash_;
+  all.update(buffer_.data(), buffer_.size());
+  return {size(), all.digest()};
 }
 
 void ScratchFile::flush() {
   if (descriptor_ < 0) descriptor_ = open_nameless(folder_);
   write_buffer();
+  if (hash_) hash_->update(buffer_.data(), buffer_.size());
   written_ += buffer_.size();
   buffer_.clear();
 }

@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "libcore/io/kept_bytes.h"
 
 namespace megalith {
 
@@ -14,21 +17,23 @@ namespace megalith {
 class ScratchFile {
  public:
   explicit ScratchFile(std::string folder) : folder_(std::move(folder)) {}
-  /// In the file `path`, which is left, so that a later object goes on behind the first `kept` bytes that it
-  /// holds. kData when there are fewer.
-  ScratchFile(std::string path, uint64_t kept);
+  /// In the file `path`, which is left, so that a later object goes on behind the first bytes that it holds.
+  /// kData when there are fewer, or other ones.
+  ScratchFile(std::string path, const KeptBytes& kept);
   ~ScratchFile();
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
 
   void append(const void* data, size_t bytes);
-  /// All bytes are in the file and survive a power failure. Only for a file with a name.
-  void save();
+  /// All bytes are in the file and survive a power failure; what a later object goes on behind. Only for a
+  /// file with a name.
+  KeptBytes save();
   uint64_t size() const { return written_ + buffer_.size(); }
   /// All bytes in order, in blocks; each but the last holds a multiple of 64 bytes and at most a MiB.
   void read(const std::function<void(std::span<const std::byte>)>& take) const;
 
  private:
+  void take_kept(const KeptBytes& kept);
   void flush();
   void write_buffer() const;
   void read_at(uint64_t place, std::span<std::byte> out) const;
@@ -36,7 +41,8 @@ class ScratchFile {
   std::string folder_;             // or the file's path
   std::vector<std::byte> buffer_;  // the newest bytes
   int descriptor_ = -1;
-  uint64_t written_ = 0;  // bytes in the file
+  uint64_t written_ = 0;       // bytes in the file
+  std::optional<Xxh64> hash_;  // of them, when the file has a name
 };
 
 }  // namespace megalith

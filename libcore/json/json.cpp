@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "libcore/json/json_names.h"
 
 namespace megalith {
 namespace {
@@ -36,6 +37,7 @@ Json value_from(simdjson::dom::element element, std::string_view name) {
       return std::string(std::string_view(element));
     case element_type::ARRAY: {
       Json::Array out;
+      out.reserve(simdjson::dom::array(element).size());
       for (simdjson::dom::element item : simdjson::dom::array(element)) out.push_back(value_from(item, name));
       return out;
     }
@@ -47,6 +49,7 @@ Json value_from(simdjson::dom::element element, std::string_view name) {
 
 Json::Object object_from(simdjson::dom::object object, std::string_view name) {
   Json::Object out;
+  out.reserve(object.size());
   std::unordered_set<std::string_view> seen;
   for (auto [key, value] : object) {
     if (!seen.insert(key).second)
@@ -150,9 +153,9 @@ std::string with_long_integers_as_doubles(std::string_view text) {
 }
 
 template <class T, class V>
-auto& get_as(V& value, const char* wanted) {
+auto& get_as(V& value, const Json& json, const char* wanted) {
   auto* held = std::get_if<T>(&value);
-  if (!held) fail(ErrorKind::kData, "JSON value is not ", wanted);
+  if (!held) fail(ErrorKind::kData, JsonNames::of(json), " is not ", wanted);
   return *held;
 }
 
@@ -182,29 +185,29 @@ Json Json::load(const std::string& path) {
 }
 
 bool Json::as_bool() const {
-  return get_as<bool>(value_, "true or false");
+  return get_as<bool>(value_, *this, "true or false");
 }
 int64_t Json::as_int() const {
-  return get_as<int64_t>(value_, "an integer");
+  return get_as<int64_t>(value_, *this, "an integer");
 }
 double Json::as_double() const {
   if (is_int()) return static_cast<double>(as_int());
-  return get_as<double>(value_, "a number");
+  return get_as<double>(value_, *this, "a number");
 }
 const std::string& Json::as_string() const {
-  return get_as<std::string>(value_, "a string");
+  return get_as<std::string>(value_, *this, "a string");
 }
 const Json::Array& Json::as_array() const {
-  return get_as<Array>(value_, "an array");
+  return get_as<Array>(value_, *this, "an array");
 }
 const Json::Object& Json::as_object() const {
-  return get_as<Object>(value_, "an object");
+  return get_as<Object>(value_, *this, "an object");
 }
 Json::Array& Json::as_array() {
-  return get_as<Array>(value_, "an array");
+  return get_as<Array>(value_, *this, "an array");
 }
 Json::Object& Json::as_object() {
-  return get_as<Object>(value_, "an object");
+  return get_as<Object>(value_, *this, "an object");
 }
 
 const Json* Json::find(std::string_view key) const {
@@ -217,7 +220,9 @@ const Json* Json::find(std::string_view key) const {
 
 const Json& Json::operator[](std::string_view key) const {
   const Json* value = find(key);
-  if (!value) fail(ErrorKind::kData, "JSON object has no key ", quote(key));
+  if (!value)
+    fail(ErrorKind::kData, JsonNames::of(*this), is_object() ? "" : " is not an object, and", " has no key ",
+         quote(key));
   return *value;
 }
 

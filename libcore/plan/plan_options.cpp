@@ -10,6 +10,8 @@
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
+#include "libcore/io/run_files.h"
+#include "libcore/json/small_json.h"
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/run_log.h"
@@ -291,7 +293,7 @@ void PlanCommand::add_to(Options& options) {
 
 void PlanCommand::check(Options& options) {
   if (!plan.hf.empty()) {  // the command line's own sizes stay
-    options.adopt(to_json(parse_hf_config(Json::load(plan.hf), plan.hf).config), plan.hf, {"Model"});
+    options.adopt(to_json(parse_hf_config(load_small(plan.hf), plan.hf).config), plan.hf, {"Model"});
   }
   if (!paddle.model.empty()) {
     const std::string file = paddle.model + "/config.json";
@@ -348,9 +350,29 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   return request;
 }
 
+namespace {
+
+/// Throws kUsage when an output is an input, the other output, or no file.
+void check_files(const PlanCommand& command) {
+  const PlanOptions& plan = command.plan;
+  RunFiles files;
+  files.reads("--gpu-file", plan.gpu_files);
+  files.reads("--hf", plan.hf);
+  files.reads("--coefficients", plan.coefficients);
+  files.reads("--verify-log", plan.verify_log);
+  files.reads("--anchor", plan.anchor);
+  files.reads("--calibrate", plan.calibrations);
+  files.writes("--html", plan.html, OutputKind::kStream);
+  files.writes("--trace", command.train.trace, OutputKind::kStream);
+  files.check();
+}
+
+}  // namespace
+
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
+  check_files(command);
   const Coefficients own = own_coefficients(plan, problem);
   problem.coefficients = &own;
   if (!plan.verify_log.empty()) {
@@ -377,10 +399,12 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   if (plan.explain) report.inverse = inverse_questions(problem, request.fixed);
   report.goal = goal_of(command, problem);
   if (report.goal) report.scaling = scaling(problem, request.fixed, *report.goal);
-  if (!plan.html.empty()) write_file(plan.html, plan_html(report));
+  if (!plan.html.empty()) write_file(plan.html, plan_html(report), OutputKind::kStream);
   if (!command.train.trace.empty() && found)
-    write_file(command.train.trace, chrome_trace(play_pipeline(problem, result.plans.front(),
-                                                               result.plans.front().candidate.microbatches)));
+    write_file(command.train.trace,
+               chrome_trace(
+                   play_pipeline(problem, result.plans.front(), result.plans.front().candidate.microbatches)),
+               OutputKind::kStream);
   if (found && plan.emit != JobKind::kNone)
     return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
   if (plan.json) return {plan_json(report), found};

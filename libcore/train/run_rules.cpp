@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
+#include "libcore/io/run_files.h"
+#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
@@ -67,6 +69,26 @@ void check_run(const PretrainConfig& config, Problems& problems) {
                  "; leave it out, and sample from a checkpoint with megalith-generate");
   if (valid_utf8_prefix(prompt) != prompt.size())
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
+}
+
+void check_files(const PretrainConfig& config) {
+  RunFiles files;
+  const DataConfig& data = config.data;
+  for (const auto& [option, paths] :
+       {std::pair{"--data-path", &data.data_path}, std::pair{"--train-data-path", &data.train_path},
+        std::pair{"--valid-data-path", &data.valid_path}, std::pair{"--test-data-path", &data.test_path}})
+    for (const std::string& prefix : *paths)
+      data.reads_texts() ? files.reads(option, prefix) : files.reads_dataset(option, prefix);
+  reads_tokenizer(files, config.tokenizer);
+  files.reads("--load", config.checkpoint.load);
+  files.reads("--save", config.checkpoint.save);
+  // A report is drawn from the figures, which must then be kept.
+  files.writes("--log-json", config.train.log_json,
+               config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
+  files.writes("--report", config.train.report, OutputKind::kStream);
+  files.writes("--trace", config.train.trace, OutputKind::kStream);
+  files.writes("--log-file", config.train.log_file, OutputKind::kStream);
+  files.check();
 }
 
 void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {

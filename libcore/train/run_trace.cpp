@@ -56,7 +56,8 @@ Json to_json(const TraceEvent& event) {
 void write_run_trace(const std::string& path, Communicator& world, const std::string& rank_name,
                      std::span<const TraceLane> lanes) {
   const std::vector<std::string> all = world.exchange(events_of(world.rank(), rank_name, lanes));
-  if (world.rank() == 0) write_file(path, concat("{\"traceEvents\":[\n", join(all, ",\n"), "\n]}\n"));
+  if (world.rank() == 0)
+    write_file(path, concat("{\"traceEvents\":[\n", join(all, ",\n"), "\n]}\n"), OutputKind::kStream);
 }
 
 }  // namespace megalith

@@ -86,7 +86,7 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
     const CommandResult both =
         run("megalith-convert model --to megalith --output out & first=$!\n"
             "megalith-convert model --to megalith --output out; second=$?; wait $first; echo $? $second");
-    // The loser comes while the winner writes (75), or after it (64: holds checkpoints already).
+    // The loser comes while the winner writes (75), or after it (64: there is one).
     EXPECT_TRUE(both.out == "0 75\n" || both.out == "75 0\n" || both.out == "0 64\n" || both.out == "64 0\n")
         << both.out << both.err;
     EXPECT_TRUE(read_file(dir_ / "out/release/data_00000.safetensors") == whole);

@@ -368,7 +368,7 @@ TEST(Convert, ReplacesOnlyEarlierExports) {
             std::string::npos);
   export_checkpoint({.source = source}, dir / "ours");
   EXPECT_NE(message_of([&] { export_checkpoint({.source = source}, dir / "ours"); }, ErrorKind::kUsage)
-                .find("holds checkpoints already"),
+                .find("exists already"),
             std::string::npos);
 }
 

@@ -86,7 +86,7 @@ TEST_F(ConvertCrash, ACheckpointIsWholeOrNotThere) {
   at_every_call(
       {.mode = Fault::kKill}, [&] { fs::remove_all(out_); }, [&] { export_checkpoint(conversion_, out_); },
       [&](const FaultRun&) {
-        if (latest_checkpoint(out_)) CheckpointReader(out_).verify();
+        if (fs::exists(out_)) CheckpointReader(out_).verify();
       });
 }
 

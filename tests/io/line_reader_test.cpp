@@ -50,6 +50,29 @@ TEST(LineReader, EndsLinesAsPythonsTextFiles) {
   EXPECT_EQ(read_lines("a\r").lines, Lines{"a"});
 }
 
+// Of a longer line a little more than the limit, and its end: those around it are as they are without one.
+TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
+  constexpr size_t kLimit = 1000, kLong = 3'000'000, kMost = size_t{1} << 19;
+  for (const std::string end : {"\n", "\r\n", "\r", ""}) {
+    const Read read = read_lines("a" + end + std::string(kLong, 'x') + end + "b" + end, {.longest = kLimit});
+    if (end.empty()) continue;
+    ASSERT_EQ(read.lines.size(), 3U);
+    EXPECT_EQ(read.lines[0], "a");
+    EXPECT_EQ(read.lines[2], "b");
+    EXPECT_GT(read.lines[1].size(), kLimit);
+    EXPECT_LT(read.lines[1].size(), kMost);
+    EXPECT_TRUE(read.raw[1].ends_with("x" + end));
+  }
+  const std::string element = "\"" + std::string(kLong, ']') + "\"";
+  const Read array = read_lines("[1," + element + ",\n2]", {.longest = kLimit});
+  ASSERT_EQ(array.lines.size(), 3U);
+  EXPECT_EQ(array.lines[2], "2");
+  EXPECT_GT(array.lines[1].size(), kLimit);
+  EXPECT_LT(array.lines[1].size(), kMost);
+  EXPECT_EQ(read_lines(std::string(kLimit, 'x') + "\n", {.longest = kLimit}).lines[0].size(), kLimit);
+  EXPECT_LT(read_lines(std::string(kLong, 'x'), {.longest = kLimit}).lines[0].size(), kMost);
+}
+
 TEST(LineChunk, LendsItsMemory) {
   const test::TempDir dir;
   write_file(dir / "in", std::string(300000, 'a') + "\nb\nc\n");

@@ -48,6 +48,26 @@ TEST(LockFile, TakesOverOneThatWasLeftBehind) {
   EXPECT_TRUE(can_lock(dir / "out"));
 }
 
+TEST(LockFile, RemovesWhatKilledWritersLeft) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  for (const char* const stale :
+       {".out.tmp-12-0", ".out.bin.tmp-12-3", ".out.idx.tmp-1-0", ".out.json.tmp-7-1"})
+    write_file(dir / stale, "");
+  fs::create_directories(dir / ".out.tmp-99-0/deep");
+  const std::vector<std::string> others = {".out2.tmp-12-0", ".out.tmp-",         ".out.tmp-x-0",
+                                           ".out.tmp-1-0-0", ".out.gguf.tmp-1-0", "out.tmp-12-0",
+                                           ".other.tmp-1-0"};
+  for (const std::string& other : others) write_file(dir / other, "");
+  fs::create_directory(dir / "out");
+  {
+    const LockFile lock(dir / "out/");
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}),
+              static_cast<std::ptrdiff_t>(others.size()) + 2);  // out and its lock
+  }
+  for (const std::string& other : others) EXPECT_TRUE(file_exists(dir / other)) << other;
+}
+
 /// This process from now on is a user who may not do everything, in a folder that all may write.
 void become_somebody(const std::string& folder) {
   ::chmod(folder.c_str(), 0777);

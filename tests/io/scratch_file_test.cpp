@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/file.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -72,18 +73,28 @@ TEST(ScratchFile, GoesOnBehindWhatWasSaved) {
         file.append(&expected.back(), sizeof(uint32_t));
       }
     };
+    KeptBytes saved;
     {
-      ScratchFile file(dir / "kept", 0);
+      ScratchFile file(dir / "kept", {});
       add(file, kept);
-      file.save();
+      saved = file.save();
       add(file, 270'000);  // and then killed
     }
     expected.resize(kept);
-    ScratchFile file(dir / "kept", 4U * kept);
+    EXPECT_EQ(saved.bytes, 4U * kept);
+    ScratchFile file(dir / "kept", saved);
     EXPECT_EQ(read_back(file), expected);
     add(file, 270'001);
     EXPECT_EQ(read_back(file), expected);
-    EXPECT_THROW(ScratchFile(dir / "kept", 8'000'000), Error);
+    EXPECT_THROW(ScratchFile(dir / "kept", {8'000'000, saved.hash}), Error);
+    if (kept == 0) continue;
+    std::string bytes = read_file(dir / "kept");
+    for (const size_t at : {size_t{0}, size_t{2} * kept, size_t{4} * kept - 1}) {
+      bytes[at] = static_cast<char>(bytes[at] ^ 1);
+      write_file(dir / "kept", bytes);
+      EXPECT_THROW(ScratchFile(dir / "kept", saved), Error) << at;
+      bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    }
   }
 }
 

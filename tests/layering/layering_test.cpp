@@ -105,7 +105,7 @@ std::string test_of(const std::string& source) {
 
 // Variants of one function for an instruction set are tested where the function is.
 std::string without_isa(const std::string& source) {
-  static const std::regex kIsa("_(avx2|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
+  static const std::regex kIsa("_(avx2|sha|avx512|avx512vbmi2|avx512bf16)(?=\\.cpp$)");
   return std::regex_replace(source, kIsa, "");
 }
 
@@ -145,7 +145,7 @@ TEST(Layering, ThirdPartyHeadersStayInTheirRoom) {
       {std::regex("^simdjson.*"), "libcore/json/.*"},
       {std::regex(
            "^[a-z]+intrin\\.h"),  // of x86: one file for each instruction set, and what two of them share
-       "libcore/(.*_(avx2|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
+       "libcore/(.*_(avx2|sha|avx512|avx512vbmi2|avx512bf16)(_inl)?\\.(cpp|h)|text/pretokenize/"
        "block_scan_inl\\.h|"
        "base/bytes16\\.h|ops/cpu/kernels\\.inc|ops/cpu/team\\.cpp)"},
       {std::regex("^(zlib|zstd|bzlib|lzma).*"), "libcore/io/plugin_decoder.cpp"},

@@ -230,7 +230,7 @@ std::string_view name_of(GgufType type) {
   return "";
 }
 
-void quantize_q8_0(const float* values, int64_t n, std::byte* out) {
+bool quantize_q8_0(const float* values, int64_t n, std::byte* out) {
   for (int64_t block = 0; block < n / kQ8Block; ++block, values += kQ8Block, out += kQ8BlockBytes) {
     float greatest = 0;
     bool finite = true;
@@ -238,14 +238,14 @@ void quantize_q8_0(const float* values, int64_t n, std::byte* out) {
       greatest = std::max(greatest, std::fabs(values[i]));
       finite &= std::isfinite(values[i]);
     }
-    if (!finite)
-      fail(ErrorKind::kData, "a weight is not finite; the model is damaged, or its training diverged");
+    if (!finite) return false;
     const float scale = greatest / 127, inverse = scale == 0 ? 0 : 1 / scale;
     convert_elements(out, DType::kF16, &scale, DType::kF32, 1);
     auto* quantized = reinterpret_cast<int8_t*>(out + sizeof(uint16_t));
     for (int64_t i = 0; i < kQ8Block; ++i)
       quantized[i] = static_cast<int8_t>(std::round(values[i] * inverse));
   }
+  return true;
 }
 
 void GgufMetadata::begin(std::string_view key, uint32_t type) {

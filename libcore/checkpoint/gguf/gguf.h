@@ -22,9 +22,9 @@ uint64_t gguf_bytes(GgufType type, int64_t elements);
 std::string_view name_of(GgufType type);  // "Q8_0"
 
 /// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = greatest magnitude /
-/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. kData for one that is not
-/// finite.
-void quantize_q8_0(const float* values, int64_t n, std::byte* out);
+/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. False, and
+/// nothing of use, when one is not finite.
+bool quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
 /// Metadata in the order in which it was added.
 class GgufMetadata {

@@ -28,7 +28,7 @@ std::string checkpoint_folder(const std::string& path) {
 std::optional<std::string> latest_checkpoint(const std::string& root) {
   const std::string tracker = root + "/" + kTrackerFile;
   if (root.empty() || !file_exists(tracker)) return {};
-  const std::string contents = read_file(tracker);
+  const std::string contents = read_own_file(tracker);
   const std::string_view word = trim(contents);
   const auto iteration = parse_int(word);
   if (word != "release" && (!iteration || *iteration < 0))
@@ -47,7 +47,7 @@ struct CheckpointReader::DataFile {
 CheckpointReader::CheckpointReader(const std::string& path)
     : folder_(checkpoint_folder(path)),
       use_(folder_),
-      index_(parse_index(read_file(folder_ + "/" + kIndexFile), folder_ + "/" + kIndexFile)) {
+      index_(parse_index(read_own_file(folder_ + "/" + kIndexFile), folder_ + "/" + kIndexFile)) {
   for (const IndexedTensor& tensor : index_.tensors) {
     StoredTensor stored{.name = tensor.name,
                         .dtype_name = std::string(name_of(tensor.dtype)),
@@ -120,7 +120,7 @@ std::string CheckpointReader::text(const std::string& name) const {
   const auto it = std::find_if(index_.files.begin(), index_.files.end(),
                                [&](const IndexedFile& f) { return f.name == name; });
   if (it == index_.files.end()) fail(ErrorKind::kData, folder_, ": the checkpoint has no ", name);
-  std::string contents = read_file(folder_ + "/" + name);
+  std::string contents = read_own_file(folder_ + "/" + name);
   if (contents.size() != it->bytes || xxh64(contents) != it->checksum)
     fail(ErrorKind::kData, folder_, "/", name,
          ": does not match its checksum; the file is damaged or was changed");

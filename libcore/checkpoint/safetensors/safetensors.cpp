@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-constexpr uint64_t kGreatestHeader = 100'000'000;  // the library's limit
+/// The library allows 100 MB, which take 1.4 GB to parse. This is for 250,000 tensors in one file.
+constexpr uint64_t kGreatestHeader = uint64_t{32} << 20;
 constexpr size_t kLengthBytes = 8;
 
 struct KnownType {

@@ -160,18 +160,18 @@ bool Unpickler::step_text(unsigned char op) {
     case kBinUnicode:
     case kBinString: {
       const auto n = number<uint32_t>();
-      push(Kind::kText, take(n));
+      push_text(take(n));
       return true;
     }
     case kShortBinUnicode:
     case kShortBinString: {
       const auto n = number<uint8_t>();
-      push(Kind::kText, take(n));
+      push_text(take(n));
       return true;
     }
     case kBinUnicode8: {
       const auto n = number<uint64_t>();
-      push(Kind::kText, take(n));
+      push_text(take(n));
       return true;
     }
     case kBinBytes: {
@@ -194,7 +194,7 @@ bool Unpickler::step_text(unsigned char op) {
       push_quoted();
       return true;
     case kUnicodeText:
-      push(Kind::kText, line());
+      push_text(line());
       return true;
     default:
       return false;
@@ -394,7 +394,7 @@ void Unpickler::push_quoted() {
   const std::string_view text = line();
   if (text.size() < 2 || text.front() != text.back() || (text.front() != '\'' && text.front() != '"'))
     refuse("STRING is not quoted");
-  push(Kind::kText, text.substr(1, text.size() - 2));
+  push_text(text.substr(1, text.size() - 2));
 }
 
 void Unpickler::add_to(PickleRef target, Kind kind, const Items& items) {

@@ -24,9 +24,24 @@ constexpr std::array kStorages = {Storage{"FloatStorage", {"F32", 4, DType::kF32
                                   Storage{"BoolStorage", {"BOOL", 1}},
                                   Storage{"UntypedStorage", {"U8", 1, DType::kU8}}};
 
-constexpr std::array<std::string_view, 14> kDTypes = {"float32", "float",    "float64", "double", "float16",
-                                                      "half",    "bfloat16", "int64",   "long",   "int32",
-                                                      "int16",   "int8",     "uint8",   "bool"};
+// Names of dtypes, and of the storages whose type they are.
+struct NamedType {
+  std::string_view name, storage;
+};
+constexpr std::array kDTypes = {
+    NamedType{"float32", "FloatStorage"},     NamedType{"float", "FloatStorage"},
+    NamedType{"float64", "DoubleStorage"},    NamedType{"double", "DoubleStorage"},
+    NamedType{"float16", "HalfStorage"},      NamedType{"half", "HalfStorage"},
+    NamedType{"bfloat16", "BFloat16Storage"}, NamedType{"int64", "LongStorage"},
+    NamedType{"long", "LongStorage"},         NamedType{"int32", "IntStorage"},
+    NamedType{"int16", "ShortStorage"},       NamedType{"int8", "CharStorage"},
+    NamedType{"uint8", "ByteStorage"},        NamedType{"bool", "BoolStorage"}};
+
+const TorchType* storage_type(std::string_view name) {
+  for (const Storage& storage : kStorages)
+    if (storage.name == name) return &storage.type;
+  return nullptr;
+}
 
 struct Named {
   std::string_view module, name;
@@ -102,11 +117,10 @@ std::optional<PickleClass> pickle_class(std::string_view module, std::string_vie
   if (is_trainers_class(module, name)) return PickleClass{full, kRecord};
   for (const Named& known : kNamed)
     if (known.module == module && known.name == name) return PickleClass{full, known.role};
-  if (module == "torch" && std::find(kDTypes.begin(), kDTypes.end(), name) != kDTypes.end())
-    return PickleClass{full, kDType};
+  for (const NamedType& type : kDTypes)
+    if (module == "torch" && type.name == name) return PickleClass{full, kDType, storage_type(type.storage)};
   if (module == "torch" || module == "torch.storage")
-    for (const Storage& storage : kStorages)
-      if (storage.name == name) return PickleClass{full, kStorage, &storage.type};
+    if (const TorchType* const type = storage_type(name)) return PickleClass{full, kStorage, type};
   return {};
 }
 

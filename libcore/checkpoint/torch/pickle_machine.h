@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/checkpoint/torch/pickle.h"
 
 namespace megalith {
@@ -25,6 +26,7 @@ class Unpickler {
     if (stack_.size() != 1 || !marks_.empty()) refuse("STOP leaves ", stack_.size(), " values, wanted 1");
     tree_.root_ = stack_.back();
     check_nesting();
+    check_keys();
     return std::move(tree_);
   }
   size_t used() const { return at_; }
@@ -75,6 +77,10 @@ class Unpickler {
     return static_cast<PickleRef>(tree_.values_.size() - 1);
   }
   void push(Kind kind, decltype(PickleValue::held) held) { stack_.push_back(make(kind, std::move(held))); }
+  void push_text(std::string_view text) {
+    if (valid_utf8_prefix(text) != text.size()) refuse("a text that is not valid UTF-8");
+    push(Kind::kText, text);
+  }
   void push_whole(Kind kind, int64_t whole) { push(kind, whole); }
 
   // The stack. What stands below the last mark is out of reach.
@@ -136,6 +142,9 @@ class Unpickler {
   void check_state(PickleRef state);
   void load_storage();
   void check_nesting();
+  void check_keys();
+  void check_key(PickleRef ref);
+  void check_encoded(const PickleClass& function, const Items& arguments);
 
   std::string_view bytes_;
   const std::string& where_;

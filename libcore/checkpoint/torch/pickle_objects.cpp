@@ -1,5 +1,6 @@
 // What the opcodes REDUCE, NEWOBJ, BUILD and BINPERSID make, and the limits of what a pickle may hold.
 #include <algorithm>
+#include <unordered_set>
 
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/torch/pickle_machine.h"
@@ -83,6 +84,7 @@ void Unpickler::reduce() {
 void Unpickler::construct(PickleRef cls, PickleRef arguments) {
   const PickleClass& found = class_of(cls);
   const Items& given = tuple(arguments, "the arguments of a call");
+  check_encoded(found, given);
   if (found.role == PickleRole::kOrderedDict) return stack_.push_back(dict_from_pairs(given));
   if (found.role == PickleRole::kDefaultDict) return push(Kind::kDict, Items{});
   if (found.role == PickleRole::kNamespace && !given.empty())
@@ -193,6 +195,42 @@ void Unpickler::load_storage() {
   if (elements < 0) refuse("a storage of ", elements, " elements");
   tree_.storages_.push_back({value(id[2]).text(), cls.type, static_cast<uint64_t>(elements)});
   push_whole(Kind::kStorage, static_cast<int64_t>(tree_.storages_.size() - 1));
+}
+
+// Python's dicts take the last of equal keys, and no key that cannot be hashed. (Keys that are objects are
+// compared by nobody here but by those that read them.)
+void Unpickler::check_keys() {
+  for (const PickleValue& dict : tree_.values_) {
+    if (dict.kind != Kind::kDict) continue;
+    std::unordered_set<std::string_view> texts;
+    std::unordered_set<int64_t> numbers;
+    for (size_t i = 0; i < dict.items().size(); i += 2) {
+      const PickleValue& key = value(dict.items()[i]);
+      if (key.kind == Kind::kText && !texts.insert(key.text()).second)
+        refuse("a dict has the key ", quote(key.text()), " twice");
+      if ((key.kind == Kind::kInt || key.kind == Kind::kBool) && !numbers.insert(key.whole()).second)
+        refuse("a dict has the key ", key.whole(), " twice");
+      check_key(dict.items()[i]);
+    }
+  }
+}
+
+void Unpickler::check_key(PickleRef ref) {
+  const PickleValue& key = value(ref);
+  const bool space = key.kind == Kind::kRecord && class_of(key.items()[0]).role == PickleRole::kNamespace;
+  if (key.kind == Kind::kList || key.kind == Kind::kDict || space)
+    refuse("a key of a dict is a list, dict or namespace, which Python cannot hash");
+  if (key.kind != Kind::kTuple) return;
+  spend(key.items().size());
+  for (const PickleRef item : key.items()) check_key(item);
+}
+
+// How protocol 2 writes bytes: as the text whose characters have these numbers.
+void Unpickler::check_encoded(const PickleClass& function, const Items& arguments) {
+  if (function.name != "_codecs.encode") return;
+  if (arguments.size() != 2 || value(arguments[0]).kind != Kind::kText ||
+      value(arguments[1]).kind != Kind::kText || value(arguments[1]).text() != "latin1")
+    refuse("_codecs.encode of anything but a text to \"latin1\", as pickle writes bytes");
 }
 
 // Depth first, without recursion; each value is entered once however often it is shared.

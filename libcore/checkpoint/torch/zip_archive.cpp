@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <unordered_map>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -47,6 +49,13 @@ std::string_view extra_field(std::string_view extra, uint16_t kind) {
   return {};
 }
 
+// Of a name that may have 65,535 bytes.
+std::string shown(std::string_view name) {
+  constexpr size_t kMost = 100;
+  if (name.size() <= kMost) return quote(name);
+  return concat(quote(name.substr(0, kMost)), "… (", name.size(), " bytes)");
+}
+
 }  // namespace
 
 struct ZipArchive::Directory {
@@ -79,7 +88,21 @@ ZipArchive::ZipArchive(std::string_view bytes, std::string where) : bytes_(bytes
             [](const Member& a, const Member& b) { return a.name < b.name; });
   for (size_t i = 1; i < members_.size(); ++i)
     if (members_[i].name == members_[i - 1].name)
-      refuse("the zip archive holds ", quote(members_[i].name), " twice");
+      refuse("the zip archive holds ", shown(members_[i].name), " twice");
+  check_cases();
+}
+
+// Where names are told apart by their letters' case, and where they are not, one file would be another.
+void ZipArchive::check_cases() const {
+  std::unordered_map<std::string, std::string_view> names;
+  for (const Member& member : members_) {
+    std::string lower(member.name);
+    for (char& c : lower)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (const auto [at, is_new] = names.emplace(std::move(lower), member.name); !is_new)
+      refuse("the zip archive holds ", shown(at->second), " and ", shown(member.name),
+             ", which differ by case only");
+  }
 }
 
 ZipArchive::Directory ZipArchive::directory() const {
@@ -90,6 +113,9 @@ ZipArchive::Directory ZipArchive::directory() const {
       continue;
     if (at >= kLocator64Bytes && has_signature(bytes_, at - kLocator64Bytes, kLocator64))
       return zip64_directory(at - kLocator64Bytes);
+    if (number_at<uint32_t>(bytes_, at + 4) != 0 ||
+        number_at<uint16_t>(bytes_, at + 8) != number_at<uint16_t>(bytes_, at + 10))
+      refuse_disks();
     const uint64_t begin = number_at<uint32_t>(bytes_, at + 16), n = number_at<uint32_t>(bytes_, at + 12);
     if (begin + n != at)
       refuse("its zip directory should end at byte ", at, ", but is said to stand at bytes ", begin, " to ",
@@ -99,10 +125,17 @@ ZipArchive::Directory ZipArchive::directory() const {
   refuse("the zip archive has no end record; the file was probably cut");
 }
 
+void ZipArchive::refuse_disks() const {
+  refuse("its zip directory is said to stand on several disks; wanted one file");
+}
+
 ZipArchive::Directory ZipArchive::zip64_directory(size_t locator) const {
   const auto at = number_at<uint64_t>(bytes_, locator + 8);
   if (!has_room(bytes_, at, kEnd64Bytes) || !has_signature(bytes_, at, kEnd64) || at + kEnd64Bytes > locator)
     refuse("its zip64 end record should stand at byte ", at, ", but does not");
+  if (number_at<uint32_t>(bytes_, locator + 4) != 0 || number_at<uint64_t>(bytes_, at + 16) != 0 ||
+      number_at<uint64_t>(bytes_, at + 24) != number_at<uint64_t>(bytes_, at + 32))
+    refuse_disks();
   const auto begin = number_at<uint64_t>(bytes_, at + 48), n = number_at<uint64_t>(bytes_, at + 40);
   if (begin > at || n != at - begin)
     refuse("its zip directory should end at byte ", at, ", but is said to be ", n, " bytes from byte ",
@@ -117,6 +150,7 @@ ZipArchive::Entry ZipArchive::entry_at(size_t& at, size_t end) const {
                comment = number_at<uint16_t>(bytes_, at + 32);
   const size_t whole = kCentralBytes + name + extra + comment;
   if (whole > end - at) refuse("the zip directory's entry at byte ", at, " runs past its end");
+  if (number_at<uint16_t>(bytes_, at + 34) != 0) refuse_disks();
   Entry entry{.name = bytes_.substr(at + kCentralBytes, name),
               .flags = number_at<uint16_t>(bytes_, at + 8),
               .method = number_at<uint16_t>(bytes_, at + 10),
@@ -128,7 +162,7 @@ ZipArchive::Entry ZipArchive::entry_at(size_t& at, size_t end) const {
   for (uint64_t* value :
        {&entry.size, &entry.stored, &entry.local}) {  // in this order, where they do not fit
     if (*value != kIn64) continue;
-    if (wide.size() < 8) refuse("zip member ", quote(entry.name), " lacks its zip64 sizes");
+    if (wide.size() < 8) refuse("zip member ", shown(entry.name), " lacks its zip64 sizes");
     *value = number_at<uint64_t>(wide, 0);
     wide.remove_prefix(8);
   }
@@ -140,37 +174,37 @@ void ZipArchive::check_name(std::string_view name) const {
   bool plain = !name.empty() && name.find_first_of(std::string_view("\\\0", 2)) == std::string_view::npos;
   for (const std::string& part : split(name, '/'))
     plain = plain && !part.empty() && part != "." && part != "..";
-  if (!plain) refuse("zip member ", quote(name), " has a name that leads out of its folder");
+  if (!plain) refuse("zip member ", shown(name), " has a name that leads out of its folder");
 }
 
 ZipArchive::Member ZipArchive::member_of(const Entry& entry, size_t directory) const {
   check_name(entry.name);
   if (entry.method != 0)
-    refuse("zip member ", quote(entry.name), " is compressed (method ", entry.method,
+    refuse("zip member ", shown(entry.name), " is compressed (method ", entry.method,
            "), which torch never does");
   if (entry.stored != entry.size)
-    refuse("zip member ", quote(entry.name), " has ", entry.size, " bytes, but is said to take ",
+    refuse("zip member ", shown(entry.name), " has ", entry.size, " bytes, but is said to take ",
            entry.stored);
-  if ((entry.flags & kEncrypted) != 0) refuse("zip member ", quote(entry.name), " is encrypted");
+  if ((entry.flags & kEncrypted) != 0) refuse("zip member ", shown(entry.name), " is encrypted");
   const std::string_view front = bytes_.substr(0, directory);
   if (!has_room(front, entry.local, kLocalBytes) || !has_signature(front, entry.local, kLocal))
-    refuse("zip member ", quote(entry.name), " should begin at byte ", entry.local, ", but does not");
+    refuse("zip member ", shown(entry.name), " should begin at byte ", entry.local, ", but does not");
   const size_t name = number_at<uint16_t>(front, entry.local + 26),
                extra = number_at<uint16_t>(front, entry.local + 28);
   const uint64_t begin = entry.local + kLocalBytes + name + extra;
   if (!has_room(front, begin, entry.size))
-    refuse("zip member ", quote(entry.name), " of ", entry.size, " bytes at byte ", begin,
+    refuse("zip member ", shown(entry.name), " of ", entry.size, " bytes at byte ", begin,
            " runs into the directory at byte ", directory);
   if (front.substr(entry.local + kLocalBytes, name) != entry.name)
-    refuse("zip member ", quote(entry.name), " calls itself ",
-           quote(front.substr(entry.local + kLocalBytes, name)));
+    refuse("zip member ", shown(entry.name), " calls itself ",
+           shown(front.substr(entry.local + kLocalBytes, name)));
   if ((number_at<uint16_t>(front, entry.local + 6) & kDescriptorFlag) == 0) {
     const auto crc = number_at<uint32_t>(front, entry.local + 14),
                stored = number_at<uint32_t>(front, entry.local + 18),
                size = number_at<uint32_t>(front, entry.local + 22);
     if (crc != entry.crc || (size != kIn64 && size != entry.size) ||
         (stored != kIn64 && stored != entry.stored))
-      refuse("zip member ", quote(entry.name), " and the directory disagree about its size or its CRC");
+      refuse("zip member ", shown(entry.name), " and the directory disagree about its size or its CRC");
   }
   return {entry.name, begin, begin + entry.size, entry.crc};
 }
@@ -181,7 +215,7 @@ void ZipArchive::check_overlaps() {
   });
   for (size_t i = 1; i < members_.size(); ++i)
     if (members_[i].begin < members_[i - 1].end || members_[i].begin == members_[i - 1].begin)
-      refuse("zip members ", quote(members_[i - 1].name), " and ", quote(members_[i].name), " overlap");
+      refuse("zip members ", shown(members_[i - 1].name), " and ", shown(members_[i].name), " overlap");
 }
 
 const ZipArchive::Member* ZipArchive::find(std::string_view name) const {
@@ -193,7 +227,7 @@ const ZipArchive::Member* ZipArchive::find(std::string_view name) const {
 std::string_view ZipArchive::checked_bytes_of(const Member& member) const {
   const std::string_view bytes = bytes_of(member);
   if (crc32(0, bytes.data(), bytes.size()) != member.crc)
-    refuse("zip member ", quote(member.name), " does not match its CRC; the file is damaged");
+    refuse("zip member ", shown(member.name), " does not match its CRC; the file is damaged");
   return bytes;
 }
 

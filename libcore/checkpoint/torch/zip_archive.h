@@ -9,9 +9,9 @@ namespace megalith {
 
 /// The members of a zip archive that stores them uncompressed, as torch writes it. Opening believes the
 /// central directory only and holds everything else against it: each member's local header, plain relative
-/// names, none twice, ranges within the archive that do not overlap. Zip64 and data descriptors are
-/// understood. Not the members' bytes: their CRC is the reader's to check. `where` begins every message
-/// (kData).
+/// names, none twice (nor with other capitals), one disk, ranges within the archive that do not overlap.
+/// Zip64 and data descriptors are understood. Not the members' bytes: their CRC is the reader's to check.
+/// `where` begins every message (kData).
 class ZipArchive {
  public:
   struct Member {
@@ -44,6 +44,8 @@ class ZipArchive {
   void check_name(std::string_view name) const;
   Member member_of(const Entry& entry, size_t directory) const;
   void check_overlaps();
+  void check_cases() const;
+  [[noreturn]] void refuse_disks() const;
 
   std::string_view bytes_;
   std::string where_;

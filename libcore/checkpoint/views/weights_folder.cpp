@@ -11,6 +11,7 @@
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_names.h"
 
 namespace megalith {
 namespace {
@@ -31,6 +32,7 @@ using WeightMap = std::map<std::string, std::string>;
 
 WeightMap weight_map(const std::string& index) {
   const Json json = Json::load(index);
+  const JsonNames names(json, index);
   const Json* map = json.find("weight_map");
   if (!map || !map->is_object()) fail(ErrorKind::kData, index, ": has no object \"weight_map\"");
   WeightMap out;

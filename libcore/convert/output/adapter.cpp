@@ -15,6 +15,7 @@
 #include "libcore/checkpoint/views/rows.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
 
 namespace megalith {
 namespace {
@@ -101,7 +102,7 @@ bool is_adapter(const std::string& path) {
   return fs::is_directory(path) && file_exists(path + "/" + kConfig);
 }
 
-Adapter::Adapter(const std::string& folder) : folder_(folder), config_(Json::load(folder + "/" + kConfig)) {
+Adapter::Adapter(const std::string& folder) : folder_(folder), config_(load_small(folder + "/" + kConfig)) {
   const Settings settings(config_, folder + "/" + kConfig);
   kind_ = settings.text("peft_type");
   if (kind_ != kLora && kind_ != kPrefix)

@@ -1,8 +1,10 @@
 #include "libcore/convert/output/check.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "libcore/base/error.h"
 #include "libcore/base/process.h"
@@ -293,12 +295,7 @@ CheckedSide checked_side(const ModelView& view, const CheckRun& run) {
   CheckedSide side{.path = view.file->path(),
                    .logits = logits_of(view, tokens, run),
                    .tokens = static_cast<int64_t>(tokens.size())};
-  for (const float logit : side.logits)
-    if (!std::isfinite(logit))
-      fail(
-          ErrorKind::kData, side.path,
-          ": the model computes numbers that are not finite; its weights are damaged, or too large for their "
-          "type");
+  side.finite = std::all_of(side.logits.begin(), side.logits.end(), [](float x) { return std::isfinite(x); });
   side.seconds = seconds_since(start);
   return side;
 }
@@ -308,10 +305,46 @@ Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
     fail(ErrorKind::kInternal, "the models give ", a.logits.size(), " and ", b.logits.size(), " logits");
   Comparison out{.tokens = a.tokens, .seconds = a.seconds + b.seconds, .peak_bytes = peak_memory()};
   for (size_t i = 0; i < a.logits.size(); ++i) {
+    const bool known = std::isfinite(a.logits[i]), other = std::isfinite(b.logits[i]);
+    if (known != other) out.greatest = std::numeric_limits<double>::infinity();
+    if (!known || !other) continue;
     out.greatest = std::max(out.greatest, std::abs(double{a.logits[i]} - b.logits[i]));
     out.greatest_logit = std::max(out.greatest_logit, std::abs(double{a.logits[i]}));
   }
   return out;
+}
+
+namespace {
+
+bool is_plain_float(const StoredTensor& tensor) {
+  constexpr std::array kFloats = {DType::kF32, DType::kBf16, DType::kF16, DType::kF64};
+  return tensor.dtype && std::find(kFloats.begin(), kFloats.end(), *tensor.dtype) != kFloats.end();
+}
+
+}  // namespace
+
+std::string first_not_finite(const TensorFile& file) {
+  constexpr int64_t kAtOnce = int64_t{1} << 20;
+  std::vector<float> values;
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (!is_plain_float(tensor)) continue;
+    const Shape shape = tensor.shape();
+    const int64_t rows = shape[0], width = rows > 0 ? shape.elements() / rows : 0;
+    const int64_t step = std::max<int64_t>(1, kAtOnce / std::max<int64_t>(width, 1));
+    for (int64_t row = 0; row < rows; row += step) {
+      Box box = Box::whole(tensor.name, shape);
+      box.offset[0] = row;
+      Shape part = shape;
+      part[0] = std::min(step, rows - row);
+      values.resize(static_cast<size_t>(part.elements()));
+      file.read(box, {values.data(), DType::kF32, part});
+      const auto bad = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+      if (bad != values.end())
+        return concat("tensor ", quote(tensor.name), " holds ", *bad, " at element ",
+                      row * width + (bad - values.begin()));
+    }
+  }
+  return {};
 }
 
 std::string text_of(const Comparison& c) {

@@ -25,9 +25,9 @@ struct CheckedSide {
   std::vector<float> logits;  // empty: stopped
   int64_t tokens = 0;
   double seconds = 0;
+  bool finite = true;  // all logits are
 };
-/// Runs the model on a few tokens, the same for every model of its vocabulary. kData when a logit is not
-/// finite.
+/// Runs the model on a few tokens, the same for every model of its vocabulary.
 CheckedSide checked_side(const ModelView& view, const CheckRun& run = {});
 /// When nothing else is left to do.
 constexpr int kCheckThreads = 2;
@@ -40,8 +40,12 @@ struct Comparison {
   double seconds = 0;         // of both sides together
   uint64_t peak_bytes = 0;    // of the whole process
 };
+/// Logits that are not finite on both sides are the same; on one side alone they differ infinitely.
 Comparison compare_sides(const CheckedSide& a, const CheckedSide& b);
 std::string text_of(const Comparison& comparison);
+/// The first tensor of a model that holds a number that is not finite, with a place in it; empty: none.
+/// Reads all of it.
+std::string first_not_finite(const TensorFile& file);
 
 /// Beyond this share of the greatest logit two models that hold the same numbers are not the same: sums in
 /// another order differ by 1e-6, a wrong row or angle by more than a tenth.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"
@@ -116,7 +117,9 @@ void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t b
     return read_recipe(source, tensor.recipe, begin, end, {out, plain_type(tensor.storage), shape});
   std::vector<float> plain(static_cast<size_t>(shape.elements()));
   read_recipe(source, tensor.recipe, begin, end, {plain.data(), DType::kF32, shape});
-  quantize_q8_0(plain.data(), shape.elements(), out);
+  if (!quantize_q8_0(plain.data(), shape.elements(), out))
+    fail(ErrorKind::kData, source.path(), ": tensor ", quote(tensor.name), " in rows ", begin, " to ",
+         end - 1, " holds numbers that are not finite, which q8_0 cannot hold; give another --dtype");
 }
 
 // A tensor of a plan: its file, and its place there.

@@ -25,6 +25,12 @@ void OutputCheck::compare(const ModelView& written, bool rounded) {
 
 void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
   source_run_->wait();
+  if (!source_side_.finite) {
+    const std::string which = first_not_finite(*conversion_.view().file);
+    warn(conversion_.source.path(), ": the model computes numbers that are not finite; ",
+         which.empty() ? "its weights are too large for their type" : which,
+         ": it is damaged, or its training diverged");
+  }
   const Comparison found = compare_sides(source_side_, written);
   log(text_of(found));
   if (!rounded && found.greatest > kSameModel * found.greatest_logit)

@@ -5,6 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/settings.h"
+#include "libcore/json/json_names.h"
 
 namespace megalith {
 namespace {
@@ -271,6 +272,7 @@ Json::Object rope_members(const ModelConfig& c) {
 }  // namespace
 
 HfModel parse_hf_config(const Json& json, const std::string& where) {
+  const JsonNames names(json, where);
   const Settings s(json, where);
   const std::string type = s.text("model_type", "");
   HfModel model{};

@@ -12,6 +12,7 @@
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_parts.h"
 #include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
 
 // A distributed checkpoint (torch_dist): .metadata, a pickle, says for each tensor which chunks it has and in
 // which bytes of which .distcp file each one stands, as a small file of torch.save of its own.
@@ -53,7 +54,15 @@ struct Entry {
   std::string key;
   Extents size;
   std::vector<Chunk> chunks;
+  std::string_view type = {};  // "F32"
 };
+
+bool has_product(const Extents& extents) {
+  int64_t product = 1;
+  return std::none_of(extents.begin(), extents.end(), [&](int64_t extent) {
+    return __builtin_mul_overflow(product, std::max<int64_t>(extent, 1), &product);
+  });
+}
 
 /// Reads .metadata.
 class Metadata {
@@ -113,8 +122,23 @@ class Metadata {
     for (const PickleRef item : tuple.items()) out.push_back(whole(item, name));
     return out;
   }
+  /// The state of TensorProperties: (dtype, layout, …).
+  std::string_view type_of(PickleRef properties, const std::string& key) const {
+    const PickleValue& record = tree_[properties];
+    const PickleValue* state =
+        record.kind == Kind::kRecord && record.items().size() > 2 ? &tree_[record.items().back()] : nullptr;
+    const PickleValue* type = state && state->kind == Kind::kTuple && !state->items().empty()
+                                  ? &tree_[state->items()[0]]
+                                  : tree_.find(properties, "dtype");
+    const TorchType* known = nullptr;
+    if (type && type->kind == Kind::kClass) known = tree_.classes()[static_cast<size_t>(type->whole())].type;
+    if (!known) refuse("does not say of which type ", quote(key), " is");
+    return known->name;
+  }
   void read_chunks(Entry& entry, PickleRef object) const {
     entry.size = extents(object, "size");
+    if (!has_product(entry.size)) refuse("the extents of ", quote(entry.key), " multiply to more than 2^63");
+    entry.type = type_of(member(object, "properties"), entry.key);
     const PickleValue& chunks = tree_[member(object, "chunks")];
     if (chunks.kind != Kind::kList) refuse("the chunks of ", quote(entry.key), " are no list");
     for (const PickleRef chunk : chunks.items()) {
@@ -134,10 +158,11 @@ class Metadata {
       if (const PickleValue* transform = tree_.find(info, "transform_descriptors");
           transform && transform->kind != Kind::kNone)
         refuse("a chunk of ", quote(key), " is transformed (compressed), which is not supported");
-      storage_[{std::move(key), extents(members[i], "offset")}] = {
-          std::string(text(member(info, "relative_path"), "the file of a chunk")),
-          static_cast<uint64_t>(whole(member(info, "offset"), "offset")),
-          static_cast<uint64_t>(whole(member(info, "length"), "length"))};
+      const Stored stored{std::string(text(member(info, "relative_path"), "the file of a chunk")),
+                          static_cast<uint64_t>(whole(member(info, "offset"), "offset")),
+                          static_cast<uint64_t>(whole(member(info, "length"), "length"))};
+      if (!storage_.emplace(std::pair(key, extents(members[i], "offset")), stored).second)
+        refuse("says twice where a chunk of ", quote(key), " stands");
     }
   }
 
@@ -151,7 +176,8 @@ class ChunkFiles {
  public:
   ChunkFiles(std::string folder, CrcCheck crc) : folder_(std::move(folder)), crc_(crc) {}
 
-  TorchTensor open(const std::string& key, const Stored& at, const Extents& sizes) {
+  TorchTensor open(const Entry& entry, const Stored& at, const Extents& sizes) {
+    const std::string& key = entry.key;
     const auto& bytes = file(at.file);
     const uint64_t size = bytes->file.size();
     if (at.offset > size || at.length > size - at.offset)
@@ -159,7 +185,8 @@ class ChunkFiles {
            " stands at bytes ", at.offset, " to ", at.offset + at.length, "; it was probably cut");
     const TorchFile chunk = open_torch(bytes, at.offset, at.offset + at.length);
     const PickleRef root = chunk.tree.root();
-    if (chunk.tree[root].kind != Kind::kTensor || chunk.tensor(root).extents != sizes)
+    if (chunk.tree[root].kind != Kind::kTensor || chunk.tensor(root).extents != sizes ||
+        chunk.tensor(root).type->name != entry.type)
       fail(ErrorKind::kData, bytes->file.path(), ": the chunk of ", quote(key), " at byte ", at.offset,
            " is not the tensor that .metadata describes");
     return chunk.tensor(root);
@@ -234,8 +261,7 @@ class DistReader {
       fail(ErrorKind::kData, folder_, ": ", quote(entry.key), " stacks ",
            entry.size.empty() ? 0 : entry.size[0], " layers, but its args say num_layers ", config.layers);
     for (const Chunk& chunk : entry.chunks) {
-      JoinedPart part{.from =
-                          files_.open(entry.key, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
+      JoinedPart part{.from = files_.open(entry, metadata_.stored(entry.key, chunk.offsets), chunk.sizes)};
       const size_t axis = name.stacked ? 1 : 0;  // of the rows
       part.ours.row = chunk.offsets.size() > axis ? chunk.offsets[axis] : 0;
       part.ours.rows = chunk.sizes.size() > axis ? chunk.sizes[axis] : 1;
@@ -264,7 +290,7 @@ class DistReader {
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;
-  const Json json = Json::load(path);
+  const Json json = load_small(path);
   const Json* backend = json.find("sharded_backend");
   const Json* version = json.find("sharded_backend_version");
   if (!backend || !backend->is_string() || backend->as_string() != "torch_dist")

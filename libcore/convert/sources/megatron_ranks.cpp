@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_maps/megatron_names.h"
+#include "libcore/config/fields.h"
 #include "libcore/convert/sources/megatron_args.h"
 #include "libcore/convert/sources/megatron_optimizer.h"
 #include "libcore/convert/sources/megatron_parts.h"
@@ -155,6 +156,29 @@ void check_sizes(const Json& args, const Grid& grid) {
   check("pipeline_model_parallel_size", grid.pipeline, "pipeline");
 }
 
+// What ranks say of the model and its moment is the same for all; of themselves (their number, paths, times)
+// they say different things.
+void check_same_state(const MegatronState& first, const MegatronState& own, const RankFile& rank,
+                      const Grid& grid) {
+  const auto differ = [&](std::string_view what) {
+    refuse(rank.path, concat("disagrees with ", grid.files.front().path, " about ", what,
+                             "; the files are of different checkpoints"));
+  };
+  if (own.iteration != first.iteration) differ("the iteration");
+  if (own.version != first.version) differ("checkpoint_version");
+  if (own.args.as_object().empty() != first.args.as_object().empty()) differ("whether there are args");
+  if (own.args.as_object().empty()) return;
+  check_sizes(own.args, grid);
+  for (const char* flag : {"rotary_interleaved", "apply_layernorm_1p"})
+    if (args_flag(own.args, flag) != args_flag(first.args, flag)) differ(flag);
+  const auto differences =
+      megalith::differences(megatron_config(first.args, grid.files.front().path + ": args"),
+                            megatron_config(own.args, rank.path + ": args"));
+  if (!differences.empty())
+    differ(concat("--", differences.front().name, ": ", differences.front().theirs, " there, ",
+                  differences.front().ours, " here"));
+}
+
 Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   Contents contents;
   for (const RankFile& rank : grid.files) {
@@ -162,6 +186,8 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
     if (&rank == &grid.files.front()) {
       contents.state = megatron_state(file.tree);
       check_sizes(contents.state.args, grid);
+    } else {
+      check_same_state(contents.state, megatron_state(file.tree), rank, grid);
     }
     const auto chunks = chunks_of(file);
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
@@ -190,6 +216,18 @@ struct Held {
 };
 using HeldByName = std::map<std::string, std::vector<std::vector<Held>>>;
 
+// The first stage alone holds the positions, the last alone the last norm: else folders were exchanged.
+void check_ends(const Share& share, bool first, bool last) {
+  for (const auto& [name, tensor] : share.tensors) {
+    const bool norm = name.starts_with("decoder.final_layernorm.");
+    if ((norm && !last) || (name == kPositionsName && !first))
+      refuse(share.path, concat("holds ", quote(name), ", which belongs to the ", norm ? "last" : "first",
+                                " stage; its folder has another stage's name"));
+  }
+  if (first && !share.tensors.contains(kEmbeddingName))
+    refuse(share.path, concat("lacks ", quote(kEmbeddingName), ", which the first stage has"));
+}
+
 // A stage's layer 0 is the model's layer `base`. Chunk c of all stages comes before chunk c + 1.
 HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& layers) {
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
@@ -199,6 +237,7 @@ HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& 
   int base = 0;
   const auto tensor_size = static_cast<size_t>(grid.tensor);
   for (size_t i = 0; i < shares.size(); i += tensor_size) {
+    check_ends(shares[i], i == 0, i + tensor_size >= shares.size());
     std::map<std::string, std::vector<Held>> stage;
     for (size_t t = i; t < i + tensor_size && t < shares.size(); ++t) {
       if (shares[t].layers != shares[i].layers)
@@ -246,6 +285,12 @@ ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& gri
   return c;
 }
 
+std::string shape_text(const std::vector<int64_t>& extents) {
+  std::vector<std::string> numbers;
+  for (const int64_t extent : extents) numbers.push_back(std::to_string(extent));
+  return concat("[", join(numbers, ", "), "]");
+}
+
 JoinedPart whole_of(const TorchTensor& tensor) {
   JoinedPart part{.from = tensor};
   part.ours.rows = tensor.extents.empty() ? 1 : tensor.extents[0];
@@ -289,6 +334,10 @@ class Joiner {
     const TensorCut cut = cut_of(name, config_.swiglu);
     int64_t at = 0;
     for (const Held& rank : ranks) {
+      if (rank.tensor.extents != ranks.front().tensor.extents)
+        refuse(rank.path, concat("holds ", shape_text(rank.tensor.extents), " of ", quote(name), ", but ",
+                                 ranks.front().path, " holds ", shape_text(ranks.front().tensor.extents),
+                                 "; ranks hold equal parts"));
       JoinedPart part = whole_of(rank.tensor);
       switch (cut) {
         case TensorCut::kWhole:

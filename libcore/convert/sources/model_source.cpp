@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
 
 namespace megalith {
 namespace {
@@ -82,6 +83,21 @@ std::string tokenizer_near(const std::string& path) {
   return tokenizer_in(folder).type.empty() ? tokenizer_beside(path) : folder;
 }
 
+// Those that stand there are the checkpoint's own, with its checksums; which files there are decides how they
+// are read.
+void check_tokenizer_files(const CheckpointReader& reader, const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = concat(kTokenizerFolder, "/", entry.path().filename().string());
+    if (!is_tokenizer_file(entry.path().filename().string())) continue;
+    if (!reader.has_file(name))
+      fail(ErrorKind::kData, entry.path().string(),
+           ": the checkpoint was saved without this file; remove it");
+    reader.text(name);
+  }
+  for (const IndexedFile& file : reader.index().files)
+    if (file.name.starts_with(concat(kTokenizerFolder, "/"))) reader.text(file.name);
+}
+
 // Its ids and one more, the end of a document, are the vocabulary.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
@@ -138,7 +154,10 @@ void ModelSource::open_checkpoint(const std::string& path) {
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
-  if (tokenizer_.type.empty()) tokenizer_folder_.clear();
+  if (tokenizer_.type.empty())
+    tokenizer_folder_.clear();
+  else
+    check_tokenizer_files(*reader, tokenizer_folder_);
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
   iteration_ = reader->iteration();
@@ -146,7 +165,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
 }
 
 void ModelSource::open_hugging_face(const std::string& path, const SourceOptions& options) {
-  const HfModel model = parse_hf_config(Json::load(path + "/config.json"), path + "/config.json");
+  const HfModel model = parse_hf_config(load_small(path + "/config.json"), path + "/config.json");
   path_ = path;
   config_ = model.config;
   tokenizer_ = tokenizer_in(path);

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_names.h"
 #include "libcore/text/formats/tokenizer_writer.h"
 
 namespace megalith {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "vocab.json",
@@ -113,6 +117,32 @@ TrainedBpe from_tokenizer_json(const std::map<std::string, std::string>& files) 
   return bpe;
 }
 
+bool is_added(const Json& tokenizer, const std::string& token) {
+  const Json* added = tokenizer.find("added_tokens");
+  if (!added || !added->is_array()) return false;
+  return std::any_of(added->as_array().begin(), added->as_array().end(),
+                     [&](const Json& one) { return one["content"].as_string() == token; });
+}
+
+// How merges.txt differs from the model of a tokenizer.json; empty: it does not.
+std::string merges_differ(const std::string& text, const Json& model) {
+  const Json* const list = model.find("merges");
+  if (!list || !list->is_array()) return "there are merges";
+  size_t count = 0;
+  for (const std::string& line : split(text, '\n')) {
+    const std::string_view merge =
+        line.ends_with('\r') ? std::string_view(line).substr(0, line.size() - 1) : line;
+    if (merge.empty() || merge.starts_with("#version")) continue;
+    if (count == list->as_array().size()) return concat("has more than ", count, " merges");
+    const Json& other = list->as_array()[count++];
+    const bool same = other.is_array() && other.as_array().size() == 2
+                          ? merge == other.as_array()[0].as_string() + " " + other.as_array()[1].as_string()
+                          : other.is_string() && merge == other.as_string();
+    if (!same) return concat("merge ", count, " is ", quote(merge));
+  }
+  return count == list->as_array().size() ? "" : concat("has ", count, " merges");
+}
+
 // All five files of a byte-level BPE, as this library writes them.
 std::map<std::string, std::string> written_files(const TrainedBpe& bpe, const ModelConfig& config) {
   auto files = tokenizer_texts(bpe);
@@ -161,6 +191,47 @@ void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   file->second = out.dump(2) + "\n";
 }
 
+// These files are copied to where the model goes, perhaps to be published: one may not be a link to a file of
+// somewhere else. (In Hugging Face's cache they are links to ../../blobs.)
+void check_link(const std::string& folder, const std::string& path) {
+  if (!fs::is_symlink(path)) return;
+  const fs::path home = fs::canonical(folder), target = fs::canonical(path);
+  const fs::path blobs = home.parent_path().parent_path() / "blobs";
+  if (target.parent_path() != home && target.parent_path() != blobs)
+    fail(ErrorKind::kData, path, ": is a link to ", target.string(),
+         ", outside of the model; put a copy of that file there");
+}
+
+// vocab.json and merges.txt beside a tokenizer.json say the same as it does, for some programs read the ones,
+// some the other. Tokens may be missing from vocab.json that were added later.
+void check_agreement(const std::map<std::string, std::string>& files, const std::string& folder) {
+  const auto main = files.find("tokenizer.json");
+  if (main == files.end() || !(files.contains("vocab.json") || files.contains("merges.txt"))) return;
+  const Json json = Json::parse(main->second, folder + "/tokenizer.json");
+  const JsonNames names(json, folder + "/tokenizer.json");
+  const auto differ = [&](const char* name, const std::string& how) {
+    fail(ErrorKind::kData, folder, "/", name, ": ", how,
+         ", other than tokenizer.json; remove it, or give the files of one tokenizer");
+  };
+  if (const auto vocab = files.find("vocab.json"); vocab != files.end()) {
+    const Json listed = Json::parse(vocab->second, folder + "/vocab.json");
+    const JsonNames vocab_names(listed, folder + "/vocab.json");
+    const Ids all = ids_of({*main});
+    Ids theirs, model;
+    add_members(theirs, listed);
+    add_members(model, json["model"]["vocab"]);
+    for (const auto& [token, id] : theirs)
+      if (const auto it = all.find(token); it == all.end() || it->second != id)
+        differ("vocab.json", concat("token ", quote(token), " has id ", id));
+    for (const auto& [token, id] : model)
+      if (!theirs.contains(token) && !is_added(json, token))
+        differ("vocab.json", concat("has no token ", quote(token)));
+  }
+  if (const auto merges = files.find("merges.txt"); merges != files.end())
+    if (const std::string how = merges_differ(merges->second, json["model"]); !how.empty())
+      differ("merges.txt", how);
+}
+
 }  // namespace
 
 TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type) {
@@ -189,8 +260,15 @@ bool is_tokenizer_file(std::string_view name) {
 
 std::map<std::string, std::string> tokenizer_files_of(const std::string& folder) {
   std::map<std::string, std::string> files;
-  for (const char* name : kTokenizerFiles)
-    if (has(folder, name)) files[name] = read_file(folder + "/" + name);
+  for (const char* name : kTokenizerFiles) {
+    if (!has(folder, name)) continue;
+    const std::string path = folder + "/" + name;
+    check_link(folder, path);
+    files[name] = read_file(path);
+    if (path.ends_with(".json") && !Json::parse(files[name], path).is_object())
+      fail(ErrorKind::kData, path, ": is no JSON object; it is no tokenizer's file");
+  }
+  check_agreement(files, folder);
   return files;
 }
 

@@ -175,12 +175,12 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
   return metadata;
 }
 
-fs::path file_of(const std::string& output) {
+}  // namespace
+
+fs::path gguf_path(const std::string& output) {
   if (output.ends_with(".gguf")) return output;
   return fs::path(output) / "model.gguf";
 }
-
-}  // namespace
 
 OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type) {
   const ModelConfig& config = conversion.source.config();
@@ -193,7 +193,7 @@ OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type) 
 }
 
 void export_gguf(const Conversion& conversion, const std::string& output, std::optional<Storage> type) {
-  const fs::path path = file_of(output);
+  const fs::path path = gguf_path(output);
   const ModelConfig& config = conversion.source.config();
   if (config.activation() == Activation::kGeluExact)
     warn(

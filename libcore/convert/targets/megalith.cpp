@@ -1,18 +1,16 @@
 #include "libcore/convert/targets/megalith.h"
 
-#include <filesystem>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/writer.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/hash/xxh64.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 
@@ -60,11 +58,15 @@ std::vector<IndexedTensor> write_data(const Conversion& conversion, const std::s
   return tensors;
 }
 
-void write_checkpoint(const Conversion& conversion, const std::string& root) {
+}  // namespace
+
+void export_checkpoint(const Conversion& conversion, const std::string& output) {
+  refuse_used(output);
   const ModelSource& source = conversion.source;
   const std::string& tokenizer_folder = conversion.tokenizer_folder;
   OutputCheck check(conversion);
-  CheckpointWriter writer(root, kRelease);
+  AtomicDirectory root(output);
+  CheckpointWriter writer(root.path().string(), kRelease);
   Json args = to_json(source.config());
   if (!tokenizer_folder.empty()) {
     for (const auto& [name, contents] : tokenizer_files_of(tokenizer_folder))
@@ -83,20 +85,7 @@ void write_checkpoint(const Conversion& conversion, const std::string& root) {
                   const ModelSource written(folder);
                   check.compare(written.view(), conversion.rounds());
                 });
-}
-
-}  // namespace
-
-void export_checkpoint(const Conversion& conversion, const std::string& root) {
-  if (latest_checkpoint(root))
-    fail(ErrorKind::kUsage, "--output ", root, " holds checkpoints already; give a new folder");
-  try {
-    write_checkpoint(conversion, root);
-  } catch (...) {  // training leaves what it began to its next save; here there is none
-    std::error_code ignored;
-    std::filesystem::remove_all(concat(root, "/.", iteration_folder(kRelease), ".tmp"), ignored);
-    throw;
-  }
+  root.commit();
 }
 
 }  // namespace megalith

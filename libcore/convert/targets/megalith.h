@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-/// Writes the weights as ROOT/release with its tracker, for megalith-pretrain --load. kUsage when the folder
-/// holds checkpoints already. Holds one copy of the largest tensor.
+/// Writes the weights as OUTPUT/release with its tracker, for megalith-pretrain --load; the folder appears
+/// whole. kUsage when there is one already that is not empty. Holds one copy of the largest tensor.
 OutputPlan plan_checkpoint(const Conversion& conversion);
-void export_checkpoint(const Conversion& conversion, const std::string& root);
+void export_checkpoint(const Conversion& conversion, const std::string& output);
 
 }  // namespace megalith

@@ -15,9 +15,10 @@ namespace megalith {
 struct DatasetPair;
 struct Sidecar;
 
-/// How much an interrupted writer had written; see IndexedDatasetWriter.
+/// What an interrupted writer had written; see IndexedDatasetWriter.
 struct WriterMark {
   int64_t sequences = 0, documents = 0, tokens = 0;
+  uint64_t bin_hash = 0, lengths_hash = 0, documents_hash = 0;  // XXH64 of its three files
 };
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
@@ -29,7 +30,7 @@ class IndexedDatasetWriter {
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype);
   /// A writer that can be interrupted: what it writes waits in PREFIX.{bin,lengths,documents}.partial, which
   /// stay when it is destroyed before finish(). Goes on at `from`, which save() of an earlier one gave (all
-  /// zero: at the beginning). kData when the files hold less.
+  /// zero: at the beginning). kData when the files hold less, or something else.
   IndexedDatasetWriter(std::string prefix, IndexedDType dtype, const WriterMark& from);
   ~IndexedDatasetWriter();
   IndexedDatasetWriter(const IndexedDatasetWriter&) = delete;

@@ -14,26 +14,17 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
+#include "libcore/io/kept_bytes.h"
 #include "libcore/io/scratch_file.h"
 
 namespace megalith {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 16;  // bytes
 constexpr uint64_t kLargeIndex = uint64_t{4} << 20;
 constexpr size_t kPointers = 4096;  // of the .idx, made at a time: 32 KiB
 
 /// A file of the pair and the hash of what was written to it.
 struct HashedFile {
-  /// Takes in what an earlier writer wrote.
-  void hash_kept(uint64_t kept) {
-    std::vector<char> block(kPiece);
-    for (uint64_t at = 0; at < kept; at += block.size()) {
-      block.resize(static_cast<size_t>(std::min<uint64_t>(kPiece, kept - at)));
-      file.read_back(at, block.data(), block.size());
-      hash.update(block.data(), block.size());
-    }
-  }
   void write(const void* data, size_t bytes) {
     file.write(data, bytes);
     hash.update(data, bytes);
@@ -94,14 +85,16 @@ struct IndexedDatasetWriter::State {
       : files(std::move(name), static_cast<uint64_t>(from.tokens) * size_of(type)),
         prefix(files.prefix),
         dtype(type),
-        lengths(partial_lengths(prefix), sizeof(int32_t) * static_cast<uint64_t>(from.sequences)),
+        lengths(partial_lengths(prefix),
+                {sizeof(int32_t) * static_cast<uint64_t>(from.sequences), from.lengths_hash}),
         boundaries(partial_documents(prefix),
-                   from.documents == 0 ? 0 : sizeof(int64_t) * static_cast<uint64_t>(from.documents + 1)),
+                   {from.documents == 0 ? 0 : sizeof(int64_t) * static_cast<uint64_t>(from.documents + 1),
+                    from.documents_hash}),
         sequences(from.sequences),
         documents(from.documents),
         tokens(from.tokens) {
     if (documents == 0) boundaries.append(&sequences, sizeof sequences);
-    bin.hash_kept(bytes_of(tokens));
+    bin.hash = hash_kept(files.bin, {bytes_of(tokens), from.bin_hash});
     stream_to_disk();
   }
 
@@ -186,9 +179,12 @@ WriterMark IndexedDatasetWriter::save() {
   State& s = *state_;
   if (s.open_bytes != 0) fail(ErrorKind::kInternal, s.prefix, ": a dataset was saved inside a document");
   s.bin.file.sync();
-  s.lengths.save();
-  s.boundaries.save();
-  return {.sequences = s.sequences, .documents = s.documents, .tokens = s.tokens};
+  return {.sequences = s.sequences,
+          .documents = s.documents,
+          .tokens = s.tokens,
+          .bin_hash = s.bin.hash.digest(),
+          .lengths_hash = s.lengths.save().hash,
+          .documents_hash = s.boundaries.save().hash};
 }
 
 void IndexedDatasetWriter::remove_partial_files() {

@@ -1,6 +1,8 @@
 #include "libcore/data/indexed/sidecar.h"
 
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -8,31 +10,30 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
+#include "libcore/json/json_names.h"
+#include "libcore/json/sealed_json.h"
 
 namespace megalith {
 namespace {
 
 constexpr std::string_view kFormat = "megalith-dataset";
-constexpr std::string_view kChecksum = ",\n  \"checksum\": \"";  // the last member; of all text before it
 // Every sidecar begins with this text, so that a corpus of many GiB is told apart without reading it.
 constexpr std::string_view kBeginning = "{\n  \"format\": \"megalith-dataset\"";
 
 /// One of an earlier version has none.
 void check_sum(const std::string& path, std::string_view text) {
-  const size_t at = text.rfind(kChecksum);
-  if (at == std::string_view::npos) return;
-  if (const std::string found = hex64(xxh64(text.substr(0, at)));
-      !text.substr(at + kChecksum.size()).starts_with(found))
-    fail(ErrorKind::kData, path, ": its checksum is ", found, ", wanted ",
-         text.substr(at + kChecksum.size(), found.size()),
-         ": it was changed after it was written; remove the file to go on without it");
+  if (seal_of(text) == Seal::kBroken)
+    fail(ErrorKind::kData, path,
+         ": its checksum is not that of its text: it was changed after it was written; remove the file to go "
+         "on without it");
 }
 
 }  // namespace
 
 bool is_sidecar(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
   std::ifstream file(path, std::ios::binary);
   std::string head(kBeginning.size(), '\0');
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
@@ -46,9 +47,10 @@ std::string sidecar_path(const std::string& prefix) {
 std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   const std::string path = sidecar_path(prefix);
   if (!is_sidecar(path)) return std::nullopt;
-  const std::string text = read_file(path);
+  const std::string text = read_own_file(path);
   check_sum(path, text);
   const Json json = Json::parse(text, path);
+  const JsonNames names(json, path);
   if (const int64_t version = json["version"].as_int(); version != 1)
     fail(ErrorKind::kData, path, ": version ", version,
          ", only version 1 is known; remove the file to go on without it");
@@ -99,9 +101,7 @@ std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sideca
   json.set("bin_parts", std::move(parts));
   json.set("options", s.options);
   auto file = std::make_unique<AtomicFile>(path);
-  std::string text = json.dump(2);
-  text.resize(text.size() - std::string_view("\n}").size());
-  file->write(concat(text, kChecksum, hex64(xxh64(text)), "\"\n}\n"));
+  file->write(sealed(json));
   return file;
 }
 

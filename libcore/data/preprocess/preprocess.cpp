@@ -44,7 +44,8 @@ struct Run {
 
   LineLimits line_limits(size_t bytes) const {
     return {.bytes = bytes,
-            .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerChunk};
+            .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerChunk,
+            .longest = static_cast<size_t>(config.max_document_bytes)};
   }
   void stop_if_asked() const {
     if (stop && stop->asked()) throw PreprocessStopped{};
@@ -155,6 +156,18 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
   return tools;
 }
 
+/// Throws kUsage when an output is an input, or no file.
+void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
+                 const std::vector<InputFile>& inputs) {
+  RunFiles files;
+  for (const InputFile& input : inputs) files.reads("--input", input.path);
+  reads_tokenizer(files, tokenizer);
+  for (const std::string& key : config.json_keys)
+    files.writes_dataset("--output-prefix", config.prefix_of(key));
+  files.writes("--rejects", config.rejects, config.resume ? OutputKind::kFile : OutputKind::kStream);
+  files.check();
+}
+
 /// What the tokenizer will have to encode, about.
 uint64_t text_size(const std::vector<InputFile>& files) {
   constexpr uint64_t kDecompressed = 4;  // times as large
@@ -177,6 +190,10 @@ void prepare_quietly(const Tokenizer& tokenizer) {
 
 }  // namespace
 
+std::string PreprocessConfig::prefix_of(const std::string& key) const {
+  return output_prefix + "_" + key + (split_sentences ? "_sentence" : "_document");
+}
+
 void PreprocessConfig::finish() {
   if (workers == 0) workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
@@ -184,8 +201,6 @@ void PreprocessConfig::finish() {
 void PreprocessConfig::validate(Problems& problems) const {
   require_possible_threads(workers, "workers", problems);
   if (!rejects.empty() && on_error == OnError::kStrict) problems.add("--rejects needs --on-error skip");
-  if (!rejects.empty() && std::count(inputs.begin(), inputs.end(), rejects) > 0)
-    problems.add("--rejects ", quote(rejects), " is also an input; it would be replaced");
   std::set<std::string> seen;
   for (const std::string& key : json_keys) {
     if (!seen.insert(key).second) problems.add("--json-keys names ", quote(key), " twice");
@@ -211,6 +226,7 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
+  check_files(config, files, inputs);
   log("> building ", files.type, " tokenizer ...");
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
   tokenizer->expect(text_size(inputs));

@@ -69,8 +69,10 @@ struct PreprocessConfig {
     v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
     v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
     v("rejects", rejects, "Write the skipped lines there, as they are.", metavar("FILE"));
-    v("max-document-bytes", max_document_bytes, "A longer line is a bad line.", at_least(0),
-      default_text("any length"));
+    v("max-document-bytes", max_document_bytes,
+      "A longer line is a bad line, of which little more than this is read into memory (and kept by "
+      "--rejects).",
+      at_least(0), default_text("any length"));
     v("min-chars", min_chars, "Leave out documents whose texts have fewer characters together.", at_least(0));
     v("dedup", dedup,
       "exact: leave out a document whose texts an earlier one had (16 to 24 bytes of memory each).");
@@ -88,6 +90,8 @@ struct PreprocessConfig {
   }
   void finish();
   void validate(Problems&) const;
+  /// Of the dataset that a key makes, without .bin and .idx.
+  std::string prefix_of(const std::string& key) const;
 };
 
 /// What a run did. Counts of lines are over all inputs.

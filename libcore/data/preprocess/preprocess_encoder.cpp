@@ -94,7 +94,7 @@ void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
         {.line = i,
          .byte = chunk.lines.skipped(i) + limit,
          .fault = DocumentFault::kTooLong,
-         .detail = concat("the line has ", line.size(), " bytes, --max-document-bytes allows ", limit)});
+         .detail = concat("the line has more bytes than --max-document-bytes allows, ", limit)});
     return;
   }
   std::string raw = keep_raw(chunk, i);

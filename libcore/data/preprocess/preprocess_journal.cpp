@@ -5,13 +5,21 @@
 #include "libcore/base/text.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/file.h"
+#include "libcore/json/json_names.h"
+#include "libcore/json/sealed_json.h"
 
 namespace megalith {
 
 PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json identity)
     : path_(output_prefix + ".resume.json"), lock_(path_), identity_(std::move(identity)) {
   if (!file_exists(path_)) return;
-  const Json journal = Json::load(path_);
+  const std::string text = read_own_file(path_);
+  if (seal_of(text) != Seal::kWhole)
+    fail(ErrorKind::kData, "--resume: ", path_,
+         ": its checksum is not that of its text: it was changed after it was written, or an earlier version "
+         "wrote it; remove that file to begin anew");
+  const Json journal = Json::parse(text, path_);
+  const JsonNames names(journal, path_);
   const Json& theirs = journal["run"];
   for (const auto& [name, ours] : identity_.as_object()) {
     const Json* other = theirs.find(name);
@@ -28,7 +36,7 @@ void PreprocessJournal::write(Json state) {
   journal.set("run", identity_);
   journal.set("state", std::move(state));
   AtomicFile file(path_, 0);  // under one name, so that a killed run leaves no second one
-  file.write(journal.dump(1) + "\n");
+  file.write(sealed(journal));
   file.commit();
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -52,7 +53,7 @@ Json options_json(const PreprocessConfig& config, const TextTools& tools) {
 Json identity_of(const PreprocessConfig& config, const std::vector<InputFile>& files,
                  const TextTools& tools) {
   Json run = Json::object();
-  run.set("version", 1);
+  run.set("version", 2);
   Json inputs = Json::array();
   for (const InputFile& file : files) {
     if (file.pipe)
@@ -79,6 +80,10 @@ std::string hashes_path(const PreprocessConfig& config) {
   return AtomicFile::partial_name(config.output_prefix + ".hashes");
 }
 
+uint64_t saved_hash(const Json& hex) {
+  return std::strtoull(hex.as_string().c_str(), nullptr, 16);
+}
+
 }  // namespace
 
 /// One key's output.
@@ -87,7 +92,7 @@ class DocumentOutput::Key {
   /// `from`: of a run that can be interrupted, what an earlier one has done.
   Key(const PreprocessConfig& config, const std::string& key, const TextTools& tools, const Json* from)
       : key_(key),
-        prefix_(config.output_prefix + "_" + key + (tools.splitter ? "_sentence" : "_document")),
+        prefix_(config.prefix_of(key)),
         tools_(tools),
         sidecar_{.tokenizer = tools.tokenizer.name(),
                  .tokenizer_hash = tools.tokenizer_hash,
@@ -127,6 +132,9 @@ class DocumentOutput::Key {
     json.set("sequences", mark.sequences);
     json.set("tokens", mark.tokens);
     json.set("max_id", max_id_);
+    json.set("bin_xxh64", hex64(mark.bin_hash));
+    json.set("lengths_xxh64", hex64(mark.lengths_hash));
+    json.set("documents_xxh64", hex64(mark.documents_hash));
     return json;
   }
 
@@ -142,7 +150,10 @@ class DocumentOutput::Key {
     if (from)
       mark = {.sequences = (*from)["sequences"].as_int(),
               .documents = (*from)["documents"].as_int(),
-              .tokens = (*from)["tokens"].as_int()};
+              .tokens = (*from)["tokens"].as_int(),
+              .bin_hash = saved_hash((*from)["bin_xxh64"]),
+              .lengths_hash = saved_hash((*from)["lengths_xxh64"]),
+              .documents_hash = saved_hash((*from)["documents_xxh64"])};
     return IndexedDatasetWriter(prefix_, dtype, mark);
   }
 
@@ -179,24 +190,43 @@ class DocumentOutput::Key {
 
 DocumentOutput::DocumentOutput(const PreprocessConfig& config, const TextTools& tools,
                                std::vector<InputFile> files)
-    : config_(config), files_(std::move(files)), progress_("preprocess", total_size(files_), "B") {
+    : config_(config),
+      files_(std::move(files)),
+      texts_(files_.size()),
+      progress_("preprocess", total_size(files_), "B") {
   if (config.resume) {
     make_directories(parent_or_here(config.output_prefix));
     journal_.emplace(config.output_prefix, identity_of(config, files_, tools));
   }
   const Json* const state = journal_ && journal_->state() ? &*journal_->state() : nullptr;
-  for (const std::string& key : config.json_keys)
-    keys_.push_back(std::make_unique<Key>(config, key, tools, state ? &(*state)["keys"][key] : nullptr));
-  const auto kept = [&](const char* name) {
-    return state ? static_cast<uint64_t>((*state)[name].as_int()) : uint64_t{0};
-  };
-  if (!config.rejects.empty() && config.resume)
-    rejects_.emplace(config.rejects, kept("rejects_bytes"));
-  else if (!config.rejects.empty())
-    rejects_.emplace(config.rejects);
-  if (config.dedup == Dedup::kExact && config.resume)
-    saved_hashes_.emplace(hashes_path(config), kept("hashes") * sizeof(ContentHash));
+  try {
+    open_outputs(tools, state);
+  } catch (const Error& error) {
+    if (state && error.kind() == ErrorKind::kData)
+      fail(ErrorKind::kData, "--resume: ", error.what(), "; remove ", journal_->path(), " to begin anew");
+    throw;
+  }
   if (state) go_on_from(*state);
+}
+
+/// Those of an interrupted run must hold what its state says that they hold.
+void DocumentOutput::open_outputs(const TextTools& tools, const Json* state) {
+  for (const std::string& key : config_.json_keys)
+    keys_.push_back(std::make_unique<Key>(config_, key, tools, state ? &(*state)["keys"][key] : nullptr));
+  const auto kept = [&](const char* count, uint64_t bytes_each, const char* hash) {
+    return state ? KeptBytes{static_cast<uint64_t>((*state)[count].as_int()) * bytes_each,
+                             saved_hash((*state)[hash])}
+                 : KeptBytes{};
+  };
+  if (!config_.rejects.empty() && config_.resume) {
+    const KeptBytes rejects = kept("rejects_bytes", 1, "rejects_xxh64");
+    rejects_.emplace(config_.rejects, rejects.bytes);
+    rejects_hash_ = hash_kept(*rejects_, rejects);
+  } else if (!config_.rejects.empty()) {
+    rejects_.emplace(config_.rejects, OutputKind::kStream);
+  }
+  if (config_.dedup == Dedup::kExact && config_.resume)
+    saved_hashes_.emplace(hashes_path(config_), kept("hashes", sizeof(ContentHash), "hashes_xxh64"));
 }
 
 DocumentOutput::~DocumentOutput() = default;
@@ -218,6 +248,8 @@ void DocumentOutput::go_on_from(const Json& state) {
               .duplicates = number("duplicates"),
               .bytes = place("bytes"),
               .longest_line = place("longest_line")};
+  const Json::Array& texts = state["texts"].as_array();
+  for (size_t i = 0; i < std::min(texts_.size(), texts.size()); ++i) texts_[i] = texts[i].as_int();
   const Json::Array& faults = state["faults"].as_array();
   for (size_t reason = 0; reason < std::min(kDocumentFaults, faults.size()); ++reason) {
     summary_.faults[reason] = faults[reason]["count"].as_int();
@@ -265,7 +297,11 @@ Json DocumentOutput::state() const {
     faults.push_back(std::move(fault));
   }
   state.set("faults", std::move(faults));
+  Json texts = Json::array();
+  for (const int64_t count : texts_) texts.push_back(count);
+  state.set("texts", std::move(texts));
   state.set("rejects_bytes", rejects_ ? rejects_->size() : 0);
+  state.set("rejects_xxh64", hex64(rejects_hash_.digest()));
   state.set("hashes", contents_.size());
   return state;
 }
@@ -278,7 +314,7 @@ void DocumentOutput::save() {
   for (const auto& key : keys_) keys.set(key->key(), key->save());
   now.set("keys", std::move(keys));
   if (rejects_) rejects_->sync();
-  if (saved_hashes_) saved_hashes_->save();
+  now.set("hashes_xxh64", hex64(saved_hashes_ ? saved_hashes_->save().hash : 0));
   journal_->write(std::move(now));
   saved_ = std::chrono::steady_clock::now();
 }
@@ -295,6 +331,7 @@ void DocumentOutput::take(DocumentChunk& chunk) {
   summary_.bytes += chunk.bytes;
   summary_.longest_line = std::max<uint64_t>(summary_.longest_line, chunk.longest_line);
   for (const BadLine& bad : chunk.bad) take_bad_line(chunk, bad);
+  texts_[mark_.input] += static_cast<int64_t>(chunk.keys[0].sequences.size() + chunk.short_documents);
   add_documents(chunk);
   summary_.lines += static_cast<int64_t>(chunk.lines.lines());
   summary_.blank_lines += static_cast<int64_t>(chunk.blank_lines);
@@ -373,6 +410,10 @@ void DocumentOutput::take_bad_line(const DocumentChunk& chunk, const BadLine& ba
 /// blanks.
 void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
   char last = '\0';
+  const auto write = [&](std::string_view part) {
+    rejects_->write(part);
+    rejects_hash_.update(part.data(), part.size());
+  };
   const auto keep = [&](std::string_view part) {
     std::string line;
     if (chunk.lines.from_array()) {
@@ -381,7 +422,7 @@ void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
           line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
       part = line;
     }
-    rejects_->write(part);
+    write(part);
     if (!part.empty()) last = part.back();
   };
   const bool is_long = bad.line + 1 == chunk.lines.lines() && chunk.long_line != nullptr;
@@ -391,7 +432,7 @@ void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
     });
   else
     keep(bad.raw.empty() ? chunk.lines.raw_line(bad.line) : bad.raw);
-  if (last != '\n' && last != '\r') rejects_->write("\n");
+  if (last != '\n' && last != '\r') write("\n");
 }
 
 double DocumentOutput::seconds() const {
@@ -437,6 +478,14 @@ void DocumentOutput::log_summary() const {
         format_bytes(static_cast<double>(contents_.bytes())), " for ",
         format_count(static_cast<int64_t>(contents_.size())), " hashes");
   if (summary_.documents == 0) warn("the input holds no document; the dataset is empty");
+  std::vector<std::string> without;
+  for (size_t i = 0; i < files_.size(); ++i)
+    if (texts_[i] == 0 && files_[i].size > 0) without.push_back(files_[i].path);
+  const size_t count = without.size();
+  without.resize(std::min(count, kLinesNamed));
+  if (count > 0)
+    warn(count, " of ", files_.size(), " inputs are not empty and hold no document: ", join(without, ", "),
+         count > kLinesNamed ? ", …" : "");
   const double elapsed = std::max(seconds(), 1e-9);
   log("Speed: ", format_fixed(elapsed, 2), " s, ",
       format_fixed(static_cast<double>(summary_.bytes - bytes_before_) / elapsed / 1e6, 1), " MB/s, ",

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -44,19 +45,47 @@ bool is_corpus_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".jsonl");
 }
 
-/// The corpus files below a folder, in byte order of their paths; sidecars of datasets are none.
-std::vector<std::string> files_below(const std::string& folder) {
-  std::vector<std::string> paths;
+/// Device and inode of what was found in folders already.
+using RealFiles = std::set<std::pair<dev_t, ino_t>>;
+
+bool is_new(const fs::path& path, RealFiles& seen) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
+}
+
+/// Links are followed, but no folder or file is taken a second time: they may lead in circles, or to one
+/// folder by two ways. `any`: some was found, whether for the first time or not.
+void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::string>& paths, bool& any) {
   std::error_code reason;
-  auto entry =
-      fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink, reason);
-  for (; !reason && entry != fs::recursive_directory_iterator(); entry.increment(reason)) {
-    const std::string path = entry->path().string();
-    if (is_corpus_name(entry->path().filename().string()) && entry->is_regular_file() && !is_sidecar(path))
-      paths.push_back(path);
+  std::vector<fs::path> entries;
+  for (auto entry = fs::directory_iterator(folder, reason); !reason && entry != fs::directory_iterator();
+       entry.increment(reason))
+    entries.push_back(entry->path());
+  if (reason) fail(ErrorKind::kNoInput, folder.string(), ": cannot read the folder: ", reason.message());
+  std::sort(entries.begin(), entries.end());
+  for (const fs::path& path : entries) {
+    if (fs::is_directory(path, reason)) {
+      if (is_new(path, seen)) add_files_below(path, seen, paths, any);
+      continue;
+    }
+    if (!is_corpus_name(path.filename().string()) || !fs::is_regular_file(path, reason) ||
+        is_sidecar(path.string()))
+      continue;
+    any = true;
+    if (is_new(path, seen))
+      paths.push_back(path.string());
+    else
+      log("Passing over ", path.string(), ": it was found by another name already");
   }
-  if (reason) fail(ErrorKind::kNoInput, folder, ": cannot read the folder: ", reason.message());
-  if (paths.empty())
+}
+
+/// The corpus files below a folder that no other one had, in byte order of their paths; sidecars of datasets
+/// are none.
+std::vector<std::string> files_below(const std::string& folder, RealFiles& seen) {
+  std::vector<std::string> paths;
+  bool any = false;
+  add_files_below(folder, seen, paths, any);
+  if (!any)
     fail(ErrorKind::kNoInput, folder,
          ": no .json or .jsonl file is in this folder (nor one compressed to .gz, .zst, .bz2 or .xz)");
   std::sort(paths.begin(), paths.end());
@@ -94,13 +123,14 @@ std::string shown_input(const std::string& path) {
 
 std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
   std::vector<InputFile> files;
+  RealFiles seen;  // files that are named one by one are taken as often as they are named
   for (const std::string& input : inputs) {
     for (const std::string& path : expand(input)) {
       if (!fs::is_directory(path)) {
         files.push_back(look_at(path));
         continue;
       }
-      for (const std::string& file : files_below(path)) files.push_back(look_at(file));
+      for (const std::string& file : files_below(path, seen)) files.push_back(look_at(file));
     }
   }
   return files;

@@ -17,6 +17,7 @@
 #include "libcore/data/preprocess/content_set.h"
 #include "libcore/data/preprocess/preprocess.h"
 #include "libcore/io/file.h"
+#include "libcore/io/kept_bytes.h"
 #include "libcore/io/line_reader.h"
 #include "libcore/io/lock_file.h"
 #include "libcore/io/scratch_file.h"
@@ -190,11 +191,12 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config,
 class PreprocessJournal {
  public:
   /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
-  /// with what differs; kIo when that run is not over.
+  /// with what differs; kData when the file was changed; kIo when that run is not over.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   const std::optional<Json>& state() const { return state_; }
   void write(Json state);
   void remove() const;
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
@@ -229,6 +231,7 @@ class DocumentOutput {
   void reject(const DocumentChunk& chunk, const BadLine& bad);
   void show_progress(uint64_t consumed);
   void save_if_due();
+  void open_outputs(const TextTools& tools, const Json* state);
   void go_on_from(const Json& state);
   Json state() const;
   void log_rate(int64_t documents) const;
@@ -240,9 +243,11 @@ class DocumentOutput {
 
   const PreprocessConfig& config_;
   std::vector<InputFile> files_;
+  std::vector<int64_t> texts_;  // of each file: its documents, with those that were left out as wished
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
   std::optional<AtomicFile> rejects_;
+  Xxh64 rejects_hash_;
   ContentSet contents_;
   std::optional<ScratchFile> saved_hashes_;  // of contents_, when the run can be interrupted
   PreprocessSummary summary_;

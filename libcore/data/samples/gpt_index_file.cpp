@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "libcore/base/error.h"
-#include "libcore/hash/xxh64.h"
+#include "libcore/hash/sha256.h"
 #include "libcore/io/build_cache.h"
 
 namespace megalith {
@@ -30,7 +30,7 @@ struct alignas(kAlign) Header {
 };
 
 /// All that an index depends on but the bytes themselves.
-uint64_t source_of(const IndexedDataset& data, const GptSpec& spec) {
+std::string source_of(const IndexedDataset& data, const GptSpec& spec) {
   std::string key = std::filesystem::absolute(data.prefix()).string();
   for (const char* ending : {".bin", ".idx"}) {
     struct stat info {};
@@ -40,7 +40,7 @@ uint64_t source_of(const IndexedDataset& data, const GptSpec& spec) {
   }
   key += concat('|', spec.range.begin, '-', spec.range.end, '|', spec.samples.value_or(-1), '|',
                 spec.seq_length, '|', spec.seed, '|', spec.extra_token, spec.drop_last);
-  return xxh64(key);
+  return sha256_hex(key);
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #include "libcore/text/formats/hf_json.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "libcore/base/error.h"
@@ -19,6 +20,20 @@ namespace {
 constexpr const char* kEndOfText = "<|endoftext|>";
 constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, SentencePiece's blank
 
+/// All that tokenizers 0.22 writes.
+constexpr std::array kMembers = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                 "pre_tokenizer", "post_processor", "decoder", "model"};
+constexpr std::array kModelMembers = {"type",
+                                      "dropout",
+                                      "unk_token",
+                                      "continuing_subword_prefix",
+                                      "end_of_word_suffix",
+                                      "fuse_unk",
+                                      "byte_fallback",
+                                      "ignore_merges",
+                                      "vocab",
+                                      "merges"};
+
 /// "eos_token" of tokenizer_config.json beside the file, else the usual text.
 std::string end_of_text(const std::string& tokenizer_json) {
   const auto path = std::filesystem::path(tokenizer_json).parent_path() / "tokenizer_config.json";
@@ -30,6 +45,7 @@ std::string end_of_text(const std::string& tokenizer_json) {
 }
 
 void check_model(const HfPlace& model) {
+  model.only(kModelMembers);
   // Files of tokenizers before 0.5 have no "type".
   if (const auto type = model.find("type"); type && type->text() != "BPE") type->refuse("\"BPE\"");
   if (const auto dropout = model.find("dropout"))
@@ -243,6 +259,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   const Json json = Json::load(source.path);
   const HfPlace root(json, source.path);
   if (!json.is_object()) root.refuse("an object");
+  root.only(kMembers);
   root.at("pre_tokenizer");
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);

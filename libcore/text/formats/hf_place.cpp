@@ -1,5 +1,7 @@
 #include "libcore/text/formats/hf_place.h"
 
+#include <algorithm>
+
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 
@@ -55,6 +57,14 @@ bool HfPlace::flag(const char* key, bool absent) const {
 std::string HfPlace::text(const char* key, const char* absent) const {
   const auto value = find(key);
   return value ? value->text() : absent;
+}
+
+void HfPlace::only(std::span<const char* const> known) const {
+  if (!json().is_object()) refuse("an object");
+  for (const auto& [key, value] : json().as_object())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      fail(ErrorKind::kData, file(), ": ", path_.empty() ? "the file" : path_, " has a member ", quote(key),
+           ", which is not known; wanted ", join(std::vector<std::string>(known.begin(), known.end()), ", "));
 }
 
 std::string HfPlace::type() const {

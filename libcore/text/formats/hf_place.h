@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class HfPlace {
   /// The member `key`: `absent` when it is not there.
   bool flag(const char* key, bool absent) const;
   std::string text(const char* key, const char* absent) const;
+  /// Refuses an object with another member than these: one that is misspelt would else change ids in silence.
+  void only(std::span<const char* const> known) const;
   /// "type"; empty when it is no object or has none.
   std::string type() const;
 

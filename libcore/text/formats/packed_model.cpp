@@ -7,14 +7,14 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/huge_pages.h"
-#include "libcore/hash/xxh64.h"
+#include "libcore/hash/sha256.h"
 #include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
 
 /// Of what is kept: goes up whenever the form of the files, or the hash or another value in them, changes.
-constexpr int kPackedVersion = 5;
+constexpr int kPackedVersion = 6;
 
 struct PackedAdded {
   uint32_t bytes;  // of its text
@@ -189,7 +189,7 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
                                     std::span<const std::string> settings) {
   constexpr uint64_t kWorthKeeping = uint64_t{1} << 18;
   uint64_t bytes = 0;
-  Xxh64 hash;
+  Sha256 hash;
   const auto add_size = [&](uint64_t size) { hash.update(&size, sizeof size); };
   for (const std::string& path : files) {
     if (file_exists(path) && !std::filesystem::is_regular_file(path)) return std::nullopt;
@@ -203,7 +203,7 @@ std::optional<CachedFile> kept_file(std::string_view kind, std::span<const std::
     hash.update(setting.data(), setting.size());
   }
   if (bytes < kWorthKeeping) return std::nullopt;
-  return std::optional<CachedFile>(std::in_place, kind, kPackedVersion, hash.digest());
+  return std::optional<CachedFile>(std::in_place, kind, kPackedVersion, hash.hex());
 }
 
 std::unique_ptr<ByteLevelTokenizer> kept_tokenizer(const std::optional<CachedFile>& kept,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/io/run_files.h"
 #include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
@@ -16,6 +17,13 @@ inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t voc
           .tiktoken_pattern = config.tiktoken_pattern,
           .tiktoken_special_tokens = config.tiktoken_special_tokens,
           .special_tokens = config.special_tokens};
+}
+
+/// The files that make_tokenizer() will read.
+inline void reads_tokenizer(RunFiles& files, const TokenizerConfig& config) {
+  files.reads("--vocab-file", config.vocab);
+  files.reads("--merge-file", config.merges);
+  files.reads("--tokenizer-model", config.model);
 }
 
 }  // namespace megalith

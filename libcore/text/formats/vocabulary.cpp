@@ -86,9 +86,15 @@ int32_t AddedTokenList::add(AddedToken token, bool normalized) {
   if (!known) vocabulary_.add(token.text, next_);
   token.id = known.value_or(static_cast<int32_t>(next_));
   next_ = std::max(next_, int64_t{token.id} + 1);
-  for (auto* group : {&model_.raw_added, &model_.normalized_added})
-    std::erase_if(*group, [&](const AddedToken& other) { return other.id == token.id; });
-  (normalized ? model_.normalized_added : model_.raw_added).push_back(token);
+  if (const auto old = listed_.find(token.id); old != listed_.end()) {
+    const auto [group, at] = old->second;  // their order means nothing
+    listed_[group->back().id].at = at;
+    std::swap((*group)[at], group->back());
+    group->pop_back();
+  }
+  auto& group = normalized ? model_.normalized_added : model_.raw_added;
+  listed_[token.id] = {&group, group.size()};
+  group.push_back(token);
   return token.id;
 }
 

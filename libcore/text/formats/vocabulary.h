@@ -64,6 +64,11 @@ class AddedTokenList {
   Vocabulary& vocabulary_;
   ByteLevelModel& model_;
   int64_t next_;
+  struct Listed {
+    std::vector<AddedToken>* group;
+    size_t at;
+  };
+  std::unordered_map<int32_t, Listed> listed_;  // by id
 };
 
 }  // namespace megalith

@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -74,7 +75,7 @@ std::string evaluation_line(std::string_view where, double loss) {
 }
 
 JsonLines::JsonLines(std::string path)
-    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "ab"), &std::fclose) {
+    : path_(std::move(path)), file_(::fdopen(open_to_append(path_), "ab"), &std::fclose) {
   if (!file_) fail(ErrorKind::kIo, path_, ": cannot open for appending: ", std::strerror(errno));
 }
 

@@ -153,7 +153,7 @@ void write_report(const std::string& metrics_path, const std::string& html_path)
   html += section("Gradient norm", {{"gradient norm", "#a855f7", &run.grad_norm, false}});
   html += section("Tokens per second", {{"tokens/s", "#64748b", &run.speed, false}});
   html += facts(run) + samples(run) + options(run) + "</body></html>\n";
-  write_file(html_path, html);
+  write_file(html_path, html, OutputKind::kStream);
 }
 
 }  // namespace megalith

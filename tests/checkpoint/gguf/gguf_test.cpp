@@ -113,10 +113,10 @@ TEST(Gguf, DoesNotQuantizeWhatIsNotFinite) {
   std::vector<std::byte> out(kQ8BlockBytes);
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     values[7] = bad;
-    EXPECT_THROW(quantize_q8_0(values.data(), 32, out.data()), Error);
+    EXPECT_FALSE(quantize_q8_0(values.data(), 32, out.data()));
   }
   values.assign(32, 0);
-  quantize_q8_0(values.data(), 32, out.data());
+  EXPECT_TRUE(quantize_q8_0(values.data(), 32, out.data()));
   EXPECT_EQ(out, std::vector<std::byte>(kQ8BlockBytes));
 }
 

@@ -112,8 +112,37 @@ TEST_F(TorchFileTest, RefusesArchivesThatAreNotSound) {
                  "TorchScript");
   expect_refusal(changed([](auto& m) { m[2].bytes.resize(40); }), "storage \"0\" has 40 bytes");
   std::string count = zip_of(members);
-  count[count.size() - 12] = 5;  // entries
+  count[count.size() - 12] = count[count.size() - 14] = 5;  // entries, of all disks and of this one
   expect_refusal(count, "the zip directory has no entry");
+}
+
+// The end record's numbers of disks, and each entry's.
+TEST_F(TorchFileTest, RefusesArchivesOfSeveralDisks) {
+  for (const bool zip64 : {false, true}) {
+    const std::string good = zip_of(torch_members(with_tensor(kSquare)), zip64);
+    EXPECT_EQ(refusal(good), "nothing");
+    const size_t end = good.rfind("PK\x05\x06"), entry = good.find("PK\x01\x02");
+    std::vector<size_t> places = {entry + 34};
+    if (zip64)
+      for (const size_t at : {56 - 40 + size_t{0}, size_t{20}, size_t{24}})
+        places.push_back(good.rfind("PK\x06\x06") + at);
+    else
+      for (const size_t at : {4, 6, 8}) places.push_back(end + at);
+    for (const size_t place : places) {
+      std::string bad = good;
+      ++bad[place];
+      expect_refusal(bad, "several disks");
+    }
+  }
+}
+
+TEST_F(TorchFileTest, RefusesNamesThatDifferByCaseAlone) {
+  auto members = torch_members(with_tensor(kSquare));
+  members.push_back({.name = members[2].name, .bytes = "x"});
+  for (char& c : members.back().name) c = static_cast<char>(std::toupper(c));
+  expect_refusal(zip_of(members), "differ by case only");
+  members.back().name = std::string(60'000, 'n') + "/../x";
+  EXPECT_LT(refusal(zip_of(members)).size(), 1000U);
 }
 
 // Cut anywhere, or with any one byte changed, a file gives its values or a complaint: never others' bytes.
@@ -214,6 +243,28 @@ TEST_F(TorchFileTest, RefusesPicklesThatAreNotSound) {
       "\x80\x02NK\x01"
       "a.",
       "no list");
+}
+
+// Python would take one of the two, or refuse, or make other bytes.
+TEST_F(TorchFileTest, RefusesPicklesThatContradictThemselves) {
+  const auto dict = [](const std::string& items) { return "\x80\x02}(" + items + "u."; };
+  expect_pickle_refusal(dict(text("a") + "N" + text("b") + "N" + text("a") + "K\x01"), "the key \"a\" twice");
+  expect_pickle_refusal(dict(whole(7) + "N" + whole(7) + "N"), "the key 7 twice");
+  for (const std::string& key : {std::string("]"), std::string("}"), "]" + std::string("\x85"),
+                                 "]\x85" + std::string("\x85"), global("argparse", "Namespace") + ")\x81"})
+    expect_pickle_refusal(dict(key + "N"), "cannot hash");
+  for (const std::string& bad : {std::string("\xff"), std::string("a\xc3"), std::string("\xed\xa0\x80")}) {
+    expect_pickle_refusal("\x80\x02" + text(bad) + ".", "not valid UTF-8");
+    expect_pickle_refusal("\x80\x02U" + u8(static_cast<int>(bad.size())) + bad + ".", "not valid UTF-8");
+    expect_pickle_refusal(dict(text(bad) + "N"), "not valid UTF-8");
+  }
+  const auto encoded = [](const std::string& arguments) {
+    return "\x80\x02" + global("_codecs", "encode") + arguments + "R.";
+  };
+  for (const char* const codec : {"utf-8", "utf-7", "zip", "rot13", "unicode_escape", ""})
+    expect_pickle_refusal(encoded(tuple({text("abc"), text(codec)})), "\"latin1\"");
+  expect_pickle_refusal(encoded(tuple({text("abc")})), "\"latin1\"");
+  expect_pickle_refusal(encoded(tuple({text("abc"), text("latin1")})), "no tensor");  // all else is well
 }
 
 // Files whose size says little about what a careless reader would do with them.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
@@ -92,13 +94,40 @@ TEST_P(CheckTest, FindsOneWrongRow) {
   }
 }
 
-TEST(Check, RefusesNumbersThatAreNotFinite) {
+TEST(Check, TellsModelsWithNumbersThatAreNotFiniteFromOthers) {
   const ModelSource source(convert_golden("llama"));
   auto values = values_of(source.tensors());
   values["decoder.final_layernorm.weight"].second[3] = std::numeric_limits<float>::infinity();
   const MemoryTensors broken(values);
   const ModelView right = our_view(source.tensors(), source.config());
-  EXPECT_THROW(compare(right, our_view(broken, source.config())), Error);
+  const ModelView infinite = our_view(broken, source.config());
+  EXPECT_EQ(compare(right, infinite).greatest, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(compare(infinite, right).greatest, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(compare(infinite, infinite).greatest, 0);
+  EXPECT_EQ(first_not_finite(broken), "tensor \"decoder.final_layernorm.weight\" holds inf at element 3");
+  EXPECT_EQ(first_not_finite(source.tensors()), "");
+}
+
+// They are converted as they are, with a warning that names the input and the tensor.
+TEST(Check, LetsWeightsThatAreNotFinitePass) {
+  const TempDir dir;
+  std::filesystem::copy(convert_golden("gpt2"), dir / "model");
+  std::string bytes = read_file(dir / "model/model.safetensors");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(bytes.data() + bytes.size() - sizeof nan, &nan, sizeof nan);
+  write_file(dir / "model/model.safetensors", bytes);
+  const ModelSource source(dir / "model");
+  const std::string bad = first_not_finite(source.tensors());
+  EXPECT_NE(bad.find("holds nan at element"), std::string::npos) << bad;
+  const LogLines log;
+  const Conversion conversion{.source = source, .check = true};
+  export_hf(conversion, dir / "out");
+  const auto tells = [&](const std::string& line) {
+    return line.find(dir / "model") != std::string::npos && line.find("not finite") != std::string::npos &&
+           line.find(bad) != std::string::npos;
+  };
+  EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(), tells), 1);
+  EXPECT_TRUE(read_file(dir / "out/model.safetensors").ends_with(bytes.substr(bytes.size() - 64)));
 }
 
 // A wrong output never appears.

@@ -209,6 +209,35 @@ TEST(Megatron, RefusesCopiesThatDiffer) {
   EXPECT_TRUE(says(tied.refused(true), "do not match their CRC"));
 }
 
+// A pickle's small numbers are an opcode, K, and a byte.
+TEST(Megatron, RefusesRanksWhoseArgsDisagree) {
+  for (const char* const key : {"num_attention_heads", "num_layers", "hidden_size", "max_position_embeddings",
+                                "tensor_model_parallel_size"}) {
+    const Spoiled a("v0");
+    const std::string path = a / "mp_rank_01/model_optim_rng.pt";
+    std::string bytes = read_file(path);
+    const size_t at = bytes.find(key);
+    ASSERT_NE(at, std::string::npos) << key;
+    const size_t number = bytes.find('K', at + std::strlen(key));
+    bytes[number + 1] = static_cast<char>(2 * bytes[number + 1]);
+    write_file(path, bytes);
+    EXPECT_FALSE(a.refused().empty()) << key;
+    EXPECT_TRUE(says(a.refused(), "mp_rank_01/model_optim_rng.pt: disagrees with") ||
+                says(a.refused(), "its args say"))
+        << a.refused();
+  }
+}
+
+TEST(Megatron, RefusesStagesWhoseFoldersWereExchanged) {
+  const Spoiled a("v2_pp");
+  fs::rename(a / "mp_rank_00_000", a / "mp_rank_00_009");
+  fs::rename(a / "mp_rank_00_001", a / "mp_rank_00_000");
+  fs::rename(a / "mp_rank_00_009", a / "mp_rank_00_001");
+  EXPECT_TRUE(says(a.refused(), "its folder has another stage's name") ||
+              says(a.refused(), "first stage has"))
+      << a.refused();
+}
+
 TEST(Megatron, RefusesKeysThatHaveNoPlace) {
   const Spoiled a("qwen2");
   a.replace("mp_rank_00/model_optim_rng.pt", "mlp.linear_fc2.weight", "mlp.router_fc2.weight");
@@ -265,6 +294,15 @@ TEST(Megatron, RefusesDistributedCheckpointsThatAreNotSound) {
   const Spoiled c("dist");
   std::ofstream(c / "metadata.json") << R"({"sharded_backend": "zarr", "sharded_backend_version": 1})";
   EXPECT_TRUE(says(c.refused(), "\"zarr\"; torch_dist can be read"));
+  for (const auto& [from, to] : {std::pair{"torch\nfloat32", "torch\nfloat64"}, {"float32", "float64"}}) {
+    const Spoiled type("dist");
+    const std::string path = type / ".metadata";
+    std::string bytes = read_file(path);
+    const size_t at = bytes.find(from);
+    if (at == std::string::npos) continue;
+    write_file(path, bytes.replace(at, std::strlen(from), to));
+    EXPECT_TRUE(says(type.refused(), "is not the tensor that .metadata describes")) << type.refused();
+  }
   const Spoiled d("dist");
   fs::remove(d / "common.pt");
   EXPECT_TRUE(says(refusal(d.path(), kOptions, ErrorKind::kNoInput), "common.pt"));

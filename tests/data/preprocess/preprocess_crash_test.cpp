@@ -246,6 +246,48 @@ TEST_F(PreprocessCrash, DoesNotReadAgainWhatIsDone) {
   EXPECT_FALSE(file_exists(dir_ / "out/set.resume.json"));
 }
 
+/// What it goes on from lies there for days: any file of it may be cut or changed meanwhile.
+TEST_F(PreprocessCrash, RefusesToGoOnFromWhatWasChanged) {
+  config_.dedup = Dedup::kExact;
+  const auto whole = expected();
+  config_.resume = true;
+  for (Fault fault{.mode = Fault::kKill, .at = 140}; !file_exists(dir_ / "out/set.resume.json");
+       fault.at += 10)
+    test::run_with_fault(fault, [&] { preprocess_now(); });
+  const auto left = outputs();
+  EXPECT_EQ(left.size(), 9U);  // the journal, three files a key, the hashes, the rejects
+  std::mt19937 random(17);
+  std::map<std::string, int> refused;
+  const auto go_on = [&](const std::string& name, const std::string& bytes) {
+    fs::remove_all(dir_.path() / "out");
+    fs::create_directory(dir_.path() / "out");
+    for (const auto& [file, contents] : left) write_file(dir_ / ("out/" + file), contents);
+    write_file(dir_ / ("out/" + name), bytes);
+    const int code = test::run_with_fault({}, [&] { preprocess_now(); }).exit_code;
+    if (code == 0) {
+      EXPECT_EQ(outputs(), whole) << name;
+      return;
+    }
+    EXPECT_EQ(code, 65) << name;
+    ++refused[name];
+    auto now = outputs();
+    now.erase(name);  // which may have been cut to what the journal speaks of
+    for (const auto& [file, contents] : now) EXPECT_TRUE(left.at(file).starts_with(contents)) << file;
+  };
+  for (const auto& [name, bytes] : left) {
+    for (int turn = 0; turn < 16; ++turn) {
+      std::string bad = bytes;
+      const size_t at = random() % std::max<size_t>(bytes.size(), 1);
+      if (turn % 4 == 0)
+        bad.resize(at);
+      else if (!bad.empty())
+        bad[at] = static_cast<char>(bad[at] ^ (1 << random() % 8));
+      go_on(name, bad);
+    }
+    EXPECT_GT(refused[name], 4) << name;
+  }
+}
+
 TEST_F(PreprocessCrash, RefusesToGoOnWithOtherInputsOrOptions) {
   config_.resume = true;
   for (Fault fault{.mode = Fault::kKill, .at = 90}; !file_exists(dir_ / "out/set.resume.json");

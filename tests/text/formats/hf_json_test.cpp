@@ -167,6 +167,21 @@ TEST_F(HfJson, RefusesByNameWhatItCannotDo) {
   expect_refusal({"model.unk_token is \"<none>\""});
 }
 
+// Hugging Face passes over a member that it does not know: a misspelt one changes ids in silence.
+TEST_F(HfJson, RefusesMembersThatItDoesNotKnow) {
+  const Json good = root_;
+  for (Json* const object : {&root_, &model()})
+    for (size_t i = 0; i < object->as_object().size(); ++i) {
+      const Json::Member kept = object->as_object()[i];
+      object->as_object()[i].first += "s";
+      expect_refusal({quote(kept.first + "s"), "not known"});
+      object->as_object()[i] = kept;
+    }
+  EXPECT_EQ(root_, good);
+  root_.set("nothing", nullptr);
+  expect_refusal({"the file has a member \"nothing\""});
+}
+
 // The ids are those that tokenizers 0.23.3 gives for such files.
 TEST_F(HfJson, NumbersAddedTokensAsHuggingFaceAndSaysSo) {
   const test::LogLines log;

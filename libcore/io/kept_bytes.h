@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libcore/hash/xxh64.h"
+
+namespace megalith {
+
+class FileWriter;
+
+/// The beginning of a file that an interrupted writer left, behind which a later one goes on.
+struct KeptBytes {
+  uint64_t bytes = 0;
+  uint64_t hash = 0;  // XXH64 of them; of none: any
+};
+
+/// The hash so far of a file whose first bytes are the kept ones. kData when they are other ones.
+Xxh64 hash_kept(FileWriter& file, const KeptBytes& kept);
+/// Throws kData unless `found`, of the bytes as they are now, is what was written.
+void check_kept(const std::string& path, const KeptBytes& kept, const Xxh64& found);
+
+}  // namespace megalith

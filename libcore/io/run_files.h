@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+/// The files that a run will read and write, by the options that name them, so that no output destroys an
+/// input or another output, or something that is no file. Links are followed; two names of one file are one.
+class RunFiles {
+ public:
+  /// A file, or a folder of which everything directly in it is read. One that is not there is nobody's.
+  void reads(std::string_view option, const std::string& path);
+  void reads(std::string_view option, const std::vector<std::string>& paths);
+  /// PREFIX.bin and .idx, and .json where it is their sidecar's name.
+  void reads_dataset(std::string_view option, const std::string& prefix);
+
+  void writes(std::string_view option, const std::string& path, OutputKind kind = OutputKind::kFile);
+  void writes_dataset(std::string_view option, const std::string& prefix);
+  /// A folder that is replaced as a whole.
+  void replaces_folder(std::string_view option, const std::string& path);
+
+  /// Throws kUsage with every output that is an input, another output, or of a kind that cannot be written.
+  void check() const;
+
+ private:
+  struct Named {
+    std::string option, path, real;  // real: links followed, of what is not there yet too
+    OutputKind kind = OutputKind::kFile;
+    bool folder = false;
+  };
+  static std::string refusal(const Named& output);
+  static bool meet(const Named& output, const Named& other);
+
+  std::vector<Named> inputs_, outputs_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,16 @@
+#include "libcore/json/small_json.h"
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+
+Json load_small(const std::string& path) {
+  constexpr uint64_t kMost = uint64_t{4} << 20;
+  if (const uint64_t size = file_size(path); size > kMost)
+    fail(ErrorKind::kData, path, ": has ", size, " bytes, wanted at most ", kMost,
+         "; it is no file of settings");
+  return Json::load(path);
+}
+
+}  // namespace megalith

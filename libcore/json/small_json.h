@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// Json::load() of a file that people write, such as config.json: values take up to 130 bytes of memory for
+/// each byte of text, so that one of more than 4 MiB (hundreds of times what models have) is refused unread,
+/// kData.
+Json load_small(const std::string& path);
+
+}  // namespace megalith

@@ -1,0 +1,139 @@
+// What every program does with inputs that are cut while it reads them, are named twice or in circles, are no
+// files, or are not what their names say.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "tests/apps/program_folder.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Inputs : public ProgramFolder {
+ protected:
+  const std::string kTrain =
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --lr 0.01 --lr-decay-style constant "
+      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --log-interval 1 --threads 1 ";
+  const std::string kPreprocess =
+      "megalith-preprocess --output-prefix out --tokenizer-type NullTokenizer --vocab-size 9 --input ";
+};
+
+TEST_F(Inputs, ThatAreCutWhileTheyAreMappedEndTheRunWithTheirName) {
+  for (const char* const file : {"set.bin", "set.idx"}) {
+    const CommandResult cut = run(concat(
+        "cp ", file, " kept; ", kTrain, "--train-iters 1000000 2> log & pid=$!\n",
+        "until grep -q 'iteration .* 2/' log || ! kill -0 $pid; do sleep 0.02; done; truncate -s 0 ", file,
+        "; (sleep 20; kill -9 $pid) 2>/dev/null & wait $pid; code=$?; mv kept ", file, "; exit $code"));
+    EXPECT_EQ(cut.code, 65) << file;
+    const std::string log = read_file(dir_ / "log");
+    EXPECT_NE(
+        log.find(concat("pretrain: error: set", fs::path(file).extension().string(), ": cannot be read")),
+        std::string::npos)
+        << log.substr(log.size() - std::min<size_t>(log.size(), 500));
+  }
+}
+
+TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
+  fs::create_directories(dir_ / "corpus/deep");
+  write_file(dir_ / "corpus/a.jsonl", "{\"text\": \"1 2 3\"}\n");
+  write_file(dir_ / "corpus/deep/b.jsonl", "{\"text\": \"4 5\"}\n");
+  ASSERT_EQ(run("cd corpus; ln -s ../corpus deep/circle; ln -s deep again; ln -s a.jsonl z.jsonl; "
+                "ln a.jsonl hard.jsonl; ln -s loop loop; ln -s corpus ../link")
+                .code,
+            0);
+  for (const char* const inputs : {"corpus", "corpus/", "link", "corpus link corpus/deep", "corpus corpus"}) {
+    const CommandResult made = run("rm -f out*; " + kPreprocess + inputs);
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_NE(made.err.find("2 documents, 2 sequences, 5 tokens"), std::string::npos) << inputs << made.err;
+  }
+  // One by one they are taken as they are named.
+  const CommandResult named = run("rm -f out*; " + kPreprocess + "corpus/a.jsonl corpus/z.jsonl");
+  EXPECT_NE(named.err.find("2 documents, 2 sequences, 6 tokens"), std::string::npos) << named.err;
+}
+
+TEST_F(Inputs, ThatAreNotWhatTheirNamesSayAreRefused) {
+  for (const char* const end : {".gz", ".xz", ".bz2", ".zst"}) {
+    for (const char* const text : {"{\"text\": \"1\"}\n", "", "\n", "\x1f"}) {
+      write_file(dir_ / (std::string("lines.jsonl") + end), text);
+      const CommandResult refused = run("rm -f out*; " + kPreprocess + "lines.jsonl" + end);
+      EXPECT_EQ(refused.code, 65) << end << ": " << refused.err;
+      EXPECT_NE(refused.err.find("is named as"), std::string::npos) << refused.err;
+      EXPECT_FALSE(file_exists(dir_ / "out_text_document.bin"));
+    }
+  }
+}
+
+TEST_F(Inputs, OfBytesThatGiveNoDocumentAreNamed) {
+  write_file(dir_ / "blank.jsonl", "\n  \n\n");
+  write_file(dir_ / "array.json", "[]\n");
+  write_file(dir_ / "empty.jsonl", "");
+  const CommandResult made = run(kPreprocess + "lines.jsonl blank.jsonl array.json empty.jsonl");
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.err.find("2 of 4 inputs are not empty and hold no document: blank.jsonl, array.json"),
+            std::string::npos)
+      << made.err;
+  EXPECT_EQ(run("rm -f out*; " + kPreprocess + "lines.jsonl empty.jsonl").err.find("no document"),
+            std::string::npos);
+}
+
+// Endless ones and those for which one would wait. Each within seconds, and in little memory.
+TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
+  ASSERT_EQ(run("megalith-convert model --to megalith --output ours").code, 0);
+  struct Case {
+    std::string prepare, command;
+  };
+  const std::string tracker = "ours/latest_checkpointed_iteration.txt";
+  for (const auto& [prepare, command] :
+       {Case{"rm " + tracker + "; mkfifo " + tracker, "megalith-convert inspect ours"},
+        {"rm " + tracker + "; mkfifo " + tracker, kTrain + "--train-iters 1 --load ours"},
+        {"mkfifo out.resume.json", kPreprocess + "lines.jsonl --resume"},
+        {"mkfifo out_text_document.json", kPreprocess + "lines.jsonl"},
+        {"rm set.bin; mkfifo set.bin", "megalith-data inspect set"},
+        {"mkfifo set.json", "megalith-data verify set"},
+        {"ln -s /dev/zero set.json", "megalith-data verify set"},
+        {"",
+         "megalith-preprocess --input lines.jsonl --output-prefix out --vocab-file /dev/zero --merge-file "
+         "/dev/zero"},
+        {"ln -s /dev/zero zero.json",
+         "megalith-preprocess --input lines.jsonl --output-prefix out --tokenizer-model zero.json"},
+        {"", "megalith-generate --model model --chat /dev/zero"},
+        {"rm model/config.json; ln -s /dev/zero model/config.json", "megalith-convert inspect model"},
+        {"rm model/model.safetensors; mkfifo model/model.safetensors", "megalith-convert inspect model"}}) {
+    const CommandResult ended =
+        run("mkdir k; cp -r model set.bin set.idx ours k\n" + prepare + "\n(ulimit -v 4000000; timeout 20 " +
+            command + "); code=$?; rm -rf model set.* ours zero.json out*; mv k/* .; rm -r k; exit $code");
+    EXPECT_NE(ended.code, 124) << prepare << "; " << command << " waits";
+    EXPECT_TRUE(ended.code == 0 || (ended.code >= 64 && ended.code <= 75))
+        << prepare << "; " << command << ": " << ended.code << " " << ended.err;
+  }
+}
+
+TEST_F(Inputs, WithNamesThatLeadNowhereAreNoInternalErrors) {
+  const std::string name(300, 'n');
+  fs::create_symlink("circle", dir_ / "circle");
+  for (const std::string& path : {std::string("circle"), name})
+    for (const std::string& command :
+         {kPreprocess + path, std::string("megalith-data inspect ") + path,
+          std::string("megalith-convert inspect ") + path,
+          std::string("megalith-merge --output-prefix out --input ") + path,
+          std::string("megalith-generate --prompt a --model ") + path,
+          std::string("megalith-tokenizer encode --input lines.jsonl --tokenizer-model ") + path,
+          std::string("megalith-tokenizer train --output out --vocab-size 260 --input ") + path}) {
+      const CommandResult refused = run(command);
+      EXPECT_TRUE(refused.code == 66 || refused.code == 65 || refused.code == 64 || refused.code == 74)
+          << command << ": " << refused.code << refused.err;
+      EXPECT_EQ(refused.err.find("internal"), std::string::npos) << command << ": " << refused.err;
+      EXPECT_NE(refused.err.find(path), std::string::npos) << command << ": " << refused.err;
+    }
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,144 @@
+// What every program does when the name of an output is no file's, is that of an input, or of another output.
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "tests/apps/program_folder.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Outputs : public ProgramFolder {
+ protected:
+  Outputs() { write_file(dir_ / "bad.jsonl", "{\"text\": \"1 2\"}\nno json\n"); }
+
+  std::map<std::string, std::string> files() const {
+    std::map<std::string, std::string> contents;
+    for (const auto& entry : fs::recursive_directory_iterator(dir_.path()))
+      if (entry.is_regular_file()) contents[entry.path().string()] = read_file(entry.path());
+    return contents;
+  }
+
+  const std::string kTrain =
+      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 2 --lr 0.01 --lr-decay-style constant "
+      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --threads 1 ";
+  const std::string kPreprocess =
+      "megalith-preprocess --input bad.jsonl --tokenizer-type NullTokenizer --vocab-size 9 --on-error skip ";
+  const std::string kPlan =
+      "megalith-autoplan --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --gpus 8 "
+      "--gpu H100-SXM-80GB ";
+  /// Commands whose last word will be the name of an output that is written from front to end.
+  const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",
+                                             kTrain + "--log-json ", kTrain + "--report "};
+};
+
+TEST_F(Outputs, ThatAreDevicesAreWrittenToAndStay) {
+  if (::mknod((dir_ / "device").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0)
+    GTEST_SKIP() << "this user makes no devices";  // those of /dev are not risked
+  for (const std::string& command : kStreams) {
+    const CommandResult done = run(command + "device");
+    EXPECT_EQ(done.code, 0) << command << ": " << done.err;
+    EXPECT_EQ(fs::status(dir_ / "device").type(), fs::file_type::character) << command;
+    EXPECT_EQ(run("rm -rf out*").code, 0);
+  }
+}
+
+TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
+  for (const std::string& command : kStreams) {
+    const CommandResult read =
+        run("mkfifo fifo; cat fifo > got & exec 9<>fifo; " + command +
+            "fifo; code=$?; exec 9>&-; wait; test -p fifo || code=99; rm fifo; exit $code");
+    EXPECT_EQ(read.code, 0) << command << ": " << read.err;
+    EXPECT_GT(file_size(dir_ / "got"), 6U) << command;
+    const CommandResult alone = run("rm -rf out*; mkfifo fifo; timeout 20 " + command +
+                                    "fifo; code=$?; test -p fifo || code=99; rm fifo; exit $code");
+    EXPECT_EQ(alone.code, 74) << command << ": " << alone.err;
+    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos)
+        << command << ": " << alone.err;
+    EXPECT_EQ(run("rm -rf out*").code, 0);
+  }
+}
+
+TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
+  struct Case {
+    std::string command, output;
+  };
+  for (const auto& [command, output] :
+       {Case{"megalith-convert model --to gguf --output out.gguf", "out.gguf"},
+        {"megalith-convert model --to hf --output out", "out"},
+        {"megalith-convert model --to megatron --output out", "out"},
+        {"megalith-convert model --to megalith --output out", "out"},
+        {"megalith-merge --input sets --output-prefix out", "out.bin"},
+        {"megalith-merge --input sets --output-prefix out", "out.idx"},
+        {kPreprocess + "--output-prefix out", "out_text_document.bin"},
+        {kPreprocess + "--output-prefix out --resume", "out_text_document.idx"},
+        {kPreprocess + "--output-prefix out --resume --rejects rejects", "rejects"},
+        {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out", "out"},
+        {kTrain + "--save out", "out"}}) {
+    const CommandResult refused = run("mkfifo " + output + "; timeout 20 " + command);
+    EXPECT_TRUE(refused.code == 64 || refused.code == 74) << command << ": " << refused.code << refused.err;
+    EXPECT_NE(refused.err.find(output), std::string::npos) << command << ": " << refused.err;
+    EXPECT_TRUE(fs::is_fifo(dir_ / output)) << command;
+    EXPECT_EQ(run("rm -rf out* rejects .out*").code, 0);
+  }
+}
+
+// Refused before anything is opened: all files are as they were, and there are no more.
+TEST_F(Outputs, ThatAreInputsAreRefused) {
+  ASSERT_EQ(run("ln -s bad.jsonl link; ln bad.jsonl hard; ln -s . here; ln -s set.bin bin;"
+                "mv bad.jsonl out_text_document.bin; ln -s out_text_document.bin bad.jsonl;"
+                "printf 'a 1\n' > coefficients; cp model/config.json config.json")
+                .code,
+            0);
+  const auto before = files();
+  const std::string tokenizer =
+      "megalith-preprocess --input bad.jsonl --on-error skip --output-prefix new --tokenizer-model model ";
+  for (const std::string& command :
+       {kPreprocess + "--output-prefix new --rejects bad.jsonl",
+        kPreprocess + "--output-prefix new --rejects here/link",
+        kPreprocess + "--output-prefix new --rejects hard", kPreprocess + "--output-prefix out",
+        kPreprocess + "--output-prefix here/out",
+        kPreprocess + "--output-prefix new --rejects new_text_document.bin",
+        tokenizer + "--rejects model/tokenizer.json", tokenizer + "--rejects here/model/config.json",
+        kTrain + "--log-json set.bin", kTrain + "--log-json bin", kTrain + "--report here/set.idx",
+        kTrain + "--log-json new --report here/new",
+        kTrain +
+            "--tokenizer-type HuggingFaceTokenizer --tokenizer-model model --report model/tokenizer.json",
+        std::string("megalith-merge --input sets/a set --output-prefix here/set"),
+        std::string("megalith-convert model --to hf --output here/model"),
+        std::string("megalith-convert model --to megalith --output ."),
+        std::string("megalith-tokenizer train --input sets/../lines.jsonl --vocab-size 260 --output ."),
+        kPlan + "--coefficients coefficients --html here/coefficients",
+        kPlan + "--html new --trace here/new"}) {
+    const CommandResult refused = run(command);
+    EXPECT_EQ(refused.code, 64) << command << ": " << refused.err;
+    EXPECT_TRUE(files() == before) << command;
+  }
+}
+
+// A folder that a program writes appears as a whole, its tracker with it.
+TEST_F(Outputs, OfAConversionAppearAtOnce) {
+  ASSERT_EQ(run("megalith-convert model --to megalith --output out").code, 0);
+  const CommandResult watched =
+      run("rm -rf out; megalith-convert model --to megalith --output out & pid=$!\n"
+          "while kill -0 $pid 2>/dev/null; do test ! -e out || test -e out/latest_checkpointed_iteration.txt "
+          "|| exit 9; done; wait $pid");
+  EXPECT_EQ(watched.code, 0) << watched.err;
+  write_file(dir_ / "out/more", "mine");
+  EXPECT_EQ(run("megalith-convert model --to megalith --output out").code, 64);
+  EXPECT_EQ(read_file(dir_ / "out/more"), "mine");
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,29 @@
+#include "libcore/json/small_json.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+TEST(SmallJson, IsNotReadWhenItIsLarge) {
+  const test::TempDir dir;
+  const std::string path = dir / "config.json";
+  write_file(path, "{\"a\": \"" + std::string((4 << 20) - 9, 'x') + "\"}");
+  EXPECT_TRUE(load_small(path).is_object());
+  write_file(path, "[" + std::string(5 << 20, ' '));  // and no word that it is no JSON
+  try {
+    load_small(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what()).find("wanted at most 4194304"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(load_small(dir / "none"), Error);
+}
+
+}  // namespace
+}  // namespace megalith
