@@ -90,9 +90,9 @@ std::string layout_text(const PretrainConfig& config) {
 
 std::string memory_text(const RunShape& run) {
   std::string out = "memory of a rank, by its place in the model:\n";
-  for (const auto& [at, memory] : memory_of_model(run))
-    out += concat("  tensor ", at.tensor, ", pipeline ", at.pipeline, ": ", format_count(memory.parameters),
-                  " parameters; ", memory.text(), "\n");
+  for (const ModelRank& rank : memory_of_model(run))
+    out += concat("  tensor ", rank.at.tensor, ", pipeline ", rank.at.pipeline, ": ",
+                  format_count(rank.memory.parameters), " parameters; ", rank.memory.text(), "\n");
   return out;
 }
 
