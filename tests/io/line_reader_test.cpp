@@ -52,7 +52,7 @@ TEST(LineReader, EndsLinesAsPythonsTextFiles) {
 
 // Of a longer line a little more than the limit, and its end: those around it are as they are without one.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
-  constexpr size_t kLimit = 1000, kLong = 3'000'000, kMost = size_t{1} << 19;
+  constexpr size_t kLimit = 1000, kLong = 3'000'000, kMost = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {
     const Read read = read_lines("a" + end + std::string(kLong, 'x') + end + "b" + end, {.longest = kLimit});
     if (end.empty()) continue;

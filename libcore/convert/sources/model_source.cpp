@@ -153,11 +153,9 @@ void ModelSource::open_checkpoint(const std::string& path) {
   if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
+  if (fs::is_directory(tokenizer_folder_)) check_tokenizer_files(*reader, tokenizer_folder_);
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
-  if (tokenizer_.type.empty())
-    tokenizer_folder_.clear();
-  else
-    check_tokenizer_files(*reader, tokenizer_folder_);
+  if (tokenizer_.type.empty()) tokenizer_folder_.clear();
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
   iteration_ = reader->iteration();

@@ -117,7 +117,7 @@ TEST(Check, LetsWeightsThatAreNotFinitePass) {
   std::memcpy(bytes.data() + bytes.size() - sizeof nan, &nan, sizeof nan);
   write_file(dir / "model/model.safetensors", bytes);
   const ModelSource source(dir / "model");
-  const std::string bad = first_not_finite(source.tensors());
+  const std::string bad = first_not_finite(*source.view().file);
   EXPECT_NE(bad.find("holds nan at element"), std::string::npos) << bad;
   const LogLines log;
   const Conversion conversion{.source = source, .check = true};

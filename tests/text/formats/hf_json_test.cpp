@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "tests/support/log_lines.h"
 #include "tests/text/fixtures.h"
