@@ -1,12 +1,14 @@
 // bench_all_reduce [RANKS]: the sum of fp32 gradients of a model of 124M parameters (498 MB), and of their
 // bf16 rounding (249 MB), over ranks (2) that are processes on the loopback interface, then over ranks that
 // are threads. Prints one JSON object a line: the median, the least and the most of seven turns after two, in
-// milliseconds, as rank 0 sees them.
+// milliseconds, as rank 0 sees them, and what its process took of processors (all threads' ranks are one
+// process): that tells on a busy machine, too.
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -25,25 +27,36 @@ namespace {
 constexpr int64_t kParameters = 124'475'904;
 constexpr size_t kTurns = 7, kWarm = 2;
 
+/// Of all threads of this process so far.
+double process_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+}
+
 void measure(Communicator& world, const char* ranks, DType dtype) {
   const auto backend = make_cpu_backend();
   Stream stream = backend->make_stream();
   std::vector<std::byte> memory(static_cast<size_t>(kParameters) * size_of(dtype));
-  std::vector<double> ms;
+  std::vector<double> ms, processor_ms;
   for (size_t turn = 0; turn < kWarm + kTurns; ++turn) {
     world.exchange("");
+    const double processor = process_ms();
     const auto start = std::chrono::steady_clock::now();
     world.all_reduce(stream, {memory.data(), dtype, {kParameters}}, Reduce::kSum);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    if (turn >= kWarm) ms.push_back(time.count());
+    if (turn < kWarm) continue;
+    ms.push_back(time.count());
+    processor_ms.push_back(process_ms() - processor);
   }
   std::sort(ms.begin(), ms.end());
+  std::sort(processor_ms.begin(), processor_ms.end());
   if (world.rank() == 0)
     std::printf(
-        R"({"ranks": %d, "are": "%s", "dtype": "%s", "MB": %.0f, "ms": %.0f, "least": %.0f, "most": %.0f})"
+        R"({"ranks": %d, "are": "%s", "dtype": "%s", "MB": %.0f, "ms": %.0f, "least": %.0f, "most": %.0f, "processor_ms": %.0f})"
         "\n",
         world.size(), ranks, std::string(name_of(dtype)).c_str(), static_cast<double>(memory.size()) / 1e6,
-        ms[kTurns / 2], ms.front(), ms.back());
+        ms[kTurns / 2], ms.front(), ms.back(), processor_ms[kTurns / 2]);
 }
 
 void measure_all(Communicator& world, const char* ranks) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures what sharing a run over ranks costs: GPT-2 of 124 million parameters in bf16, 4 samples of 1024 tokens a
 rank and step, layouts in turns with the one-rank run beside them. A figure is the median over the turns of the ratio
-of tokens per second to that of the run just before it; the first steps of a run are left out. Markdown, ready for
+of tokens per second to that of the run just before it; the first steps of a run are left out. Processor time counts
+the whole run, its start too: on a busy machine it tells more than the clock. Markdown, ready for
 docs/benchmarks.md. Ranks are threads of one process, but where a layout says that they are processes: these are started
 with a plain environment (RANK, WORLD_SIZE, ...) and meet on the loopback interface, over Gloo.
 
@@ -11,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import socket
 import statistics
 import subprocess
@@ -57,8 +59,10 @@ def start(command, environment):
 
 
 def run(binary, folder, name, steps):
-    """Tokens per second of the steps after the first two, and the memory known before the run, in GiB."""
+    """Tokens per second of the steps after the first two, processor milliseconds a token of all steps, and the memory
+    known before the run, in GiB."""
     ranks, threads, micro, batch, more = LAYOUTS[name]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)
     command = (f"{binary}/megalith-pretrain {MODEL} {more} --threads {threads} --micro-batch-size {micro} "
@@ -76,7 +80,10 @@ def run(binary, folder, name, steps):
             sys.exit(f"{command}\n{error[-2000:]}")
     rates = [line["tokens_per_s"] for line in map(json.loads, log.open()) if line["type"] == "train"][2:]
     known = re.search(r"memory known before the run: (.*)", errors[0]).group(1)
-    return statistics.median(rates), re.search(r"([\d.]+ \w+)$", known).group(1)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return (statistics.median(rates), 1e3 * processor / (batch * 1024 * (steps + 2)),
+            re.search(r"([\d.]+ \w+)$", known).group(1))
 
 
 def main():
@@ -88,6 +95,7 @@ def main():
     args = options.parse_args()
     names = [name for name in LAYOUTS if name != REFERENCE and (not args.only or name in args.only.split(";"))]
     ratios, rates, memory = {name: [] for name in names}, {name: [] for name in LAYOUTS}, {}
+    processor = {name: [] for name in LAYOUTS}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         make_data(folder)
@@ -96,17 +104,19 @@ def main():
                         "50256"], check=True, capture_output=True)
         for _ in range(args.turns):
             for name in names:
-                base, memory[REFERENCE] = run(args.bin, folder, REFERENCE, args.steps)
-                rate, memory[name] = run(args.bin, folder, name, args.steps)
+                base, base_processor, memory[REFERENCE] = run(args.bin, folder, REFERENCE, args.steps)
+                rate, own_processor, memory[name] = run(args.bin, folder, name, args.steps)
+                processor[REFERENCE].append(base_processor)
+                processor[name].append(own_processor)
                 rates[REFERENCE].append(base)
                 rates[name].append(rate)
                 ratios[name].append(rate / base)
-    print("| layout | tokens/s: median (least - greatest) | times 1 rank x 2 threads | memory of all ranks |")
-    print("|---|---|---|---|")
+    print("| layout | tokens/s: median (least - greatest) | times 1 rank x 2 threads | processor ms a token | memory of all ranks |")
+    print("|---|---|---|---|---|")
     for name in [REFERENCE, *names]:
         ratio = f"{statistics.median(ratios[name]):.3f}" if name in ratios else "1"
         print(f"| {name} | {statistics.median(rates[name]):.0f} ({min(rates[name]):.0f} - {max(rates[name]):.0f}) | {ratio} "
-              f"| {memory[name]} |")
+              f"| {statistics.median(processor[name]):.2f} | {memory[name]} |")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ TEST_F(PretrainRanks, OfARankTableGiveOneRanksLosses) {
                   std::to_string(free_port()));
 }
 
-// Threads and processes give the same bits, under every cut.
+// Threads and processes give the same bits, under every cut, and a trace holds them all.
 TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
   for (const std::string cut :
        {"--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2",
@@ -61,7 +61,7 @@ TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
     const CommandResult threads = train(cut + " --nproc 2 --log-json threads.jsonl");
     ASSERT_EQ(threads.code, 0) << threads.all();
     ASSERT_EQ(start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()),
-                    cut + " --log-json processes.jsonl"),
+                    cut + " --log-json processes.jsonl --trace trace.json"),
               0)
         << file("log.0") << file("log.1");
     const std::vector<Json> a = lines("threads.jsonl", "train"), b = lines("processes.jsonl", "train");
@@ -71,6 +71,9 @@ TEST_F(PretrainRanks, GiveTheBitsOfThreads) {
       EXPECT_EQ(a[i]["loss"].dump(), b[i]["loss"].dump()) << cut << i;
       EXPECT_EQ(a[i]["grad_norm"].dump(), b[i]["grad_norm"].dump()) << cut << i;
     }
+    const std::string trace = read_file(dir_ / "trace.json");
+    EXPECT_NE(trace.find("\"rank 0: "), std::string::npos) << cut;
+    EXPECT_NE(trace.find("\"rank 1: "), std::string::npos) << cut;
     std::filesystem::remove(dir_ / "threads.jsonl");
     std::filesystem::remove(dir_ / "processes.jsonl");
   }
