@@ -255,11 +255,11 @@ PretrainResult Run::go() {
     warn("no evaluations: --split ", quote(config_.data.split), " leaves no validation data");
   {
     log("training ...");
-    Progress progress("training", iterations() - start_, "steps");
+    Progress progress("training", iterations(), "steps", start_);
     bool ended = false;
     while (!ended && state_.iteration < iterations()) {
       step();
-      progress.advance_to(state_.iteration - start_, concat("loss ", format_fixed(last_loss_, 3)));
+      progress.advance_to(state_.iteration, concat("loss ", format_fixed(last_loss_, 3)));
       if (state_.iteration % config_.train.eval_interval == 0) {
         evaluate(concat("iteration ", state_.iteration));
         sample();
