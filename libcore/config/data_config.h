@@ -12,6 +12,7 @@ struct DataConfig {
   std::vector<std::string> data_path;  // PREFIX, or WEIGHT PREFIX WEIGHT PREFIX …, or PREFIX PREFIX …
   std::string split = "969, 30, 1";    // weights of train, valid, test
   std::string cache;                   // folder for what a scan of the ids found; empty: none
+  bool any_tokenizer = false;
   // Represented so that they can be refused by name.
   std::string dataloader = "single";
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false, mock_data = false;
@@ -22,6 +23,8 @@ struct DataConfig {
     v("split", split, "Weights of the train, valid and test parts.", metavar("A,B,C"));
     v("data-cache-path", cache, "Folder that keeps the result of a scan of the token ids between runs.",
       metavar("DIR"));
+    v("allow-tokenizer-mismatch", any_tokenizer,
+      "Train also on datasets that another tokenizer made, or several; then with a warning.");
     v("dataloader-type", dataloader, "Only Megatron's order of samples, single, is supported.",
       one_of({"single"}), unlisted());
     v("reset-position-ids", reset_position_ids, "Refused: documents of a sample are not told apart.",

@@ -74,10 +74,13 @@ DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_si
 }
 
 /// Throws Stopped when a stop is asked for: tokens that nobody counted yet may be many.
-TrainingDatasets open_data(const PretrainConfig& config) {
+TrainingDatasets open_data(const PretrainConfig& config, const Tokenizer* tokenizer) {
   log("> building train, validation, and test datasets for GPT ...");
   const TrainConfig& train = config.train;
   const OpenBlend blend = open_blend(config.data.data_path);
+  check_tokenizers(blend.datasets,
+                   tokenizer ? RunTokenizer{tokenizer->name(), tokenizer->hash()} : RunTokenizer{},
+                   config.data.any_tokenizer);
   for (const IndexedDataset& data : blend.datasets) {
     check_token_ids(data, config.model.vocab_size, config.data.cache);
     stop_if_asked();
@@ -106,7 +109,7 @@ PretrainResult with_data(PretrainConfig config, const Run& run) {
   log_world(config.parallel);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config);
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
-  const TrainingDatasets data = open_data(config);
+  const TrainingDatasets data = open_data(config, tokenizer.get());
   const int64_t vocab = config.model.vocab_size;
   return run(config,
              DataSets{.train = data_set_of(data[0], vocab),

@@ -131,6 +131,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();
+  if (const Json* end = args_.find("eod_token"); end && end->is_string()) tokenizer_.eod = end->as_string();
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
   iteration_ = reader->iteration();
