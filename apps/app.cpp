@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "apps/wait_policy.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/standard_streams.h"
@@ -13,6 +14,7 @@ namespace {
 
 /// What the process needs before anything is opened or written.
 void prepare_process() {
+  let_openmp_sleep();
   open_standard_descriptors();
   // A write to a pipe without a reader, or beyond `ulimit -f`, fails: with a message, an exit code, and
   // without what is half written left behind.
@@ -31,7 +33,7 @@ int run_app(const char* name, const std::function<int()>& body) {
   } catch (const ReaderGone&) {
     return 0;
   } catch (const Error& error) {
-    log(name, ": error: ", error.what());
+    log(name, ": error: ", error.what(), error.kind() == ErrorKind::kUsage ? "\nsee --help" : "");
     return exit_code(error.kind());
   } catch (const std::bad_alloc&) {
     log(name, ": error: out of memory");
