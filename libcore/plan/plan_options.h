@@ -12,6 +12,7 @@
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
 #include "libcore/plan/launch.h"
+#include "libcore/plan/machine.h"
 #include "libcore/plan/search.h"
 
 namespace megalith {
@@ -48,7 +49,8 @@ struct PlanOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("gpu", gpu, "Kind of device, or \"local\" for this machine's processor.", metavar("NAME"));
+    v("gpu", gpu, "Kind of device, or \"local\" for this machine's processor.", metavar("NAME"),
+      offers(accelerator_names));
     v("gpu-file", gpu_files, "Files with more kinds of device, in the form of docs/gpus.yaml.",
       metavar("FILE"));
     v("cluster", cluster,
@@ -122,6 +124,7 @@ struct PlanCommand {
   DataConfig data;
   CheckpointConfig checkpoint;
   TokenizerConfig tokenizer;
+  size_t columns = 0;  // of the terminal that the answer is for; 0: lines as long as they are
 
   void add_to(Options&);
   void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint
