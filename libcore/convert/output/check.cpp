@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/views/rows.h"
@@ -293,12 +295,10 @@ CheckedSide checked_side(const ModelView& view, const CheckRun& run) {
   CheckedSide side{.path = view.file->path(),
                    .logits = logits_of(view, tokens, run),
                    .tokens = static_cast<int64_t>(tokens.size())};
-  for (const float logit : side.logits)
-    if (!std::isfinite(logit))
-      fail(
-          ErrorKind::kData, side.path,
-          ": the model computes numbers that are not finite; its weights are damaged, or too large for their "
-          "type");
+  if (!std::all_of(side.logits.begin(), side.logits.end(), [](float logit) { return std::isfinite(logit); }))
+    warn(side.path,
+         ": the model computes numbers that are not finite; its weights are damaged, or too large for their "
+         "type. They are converted as they are");
   side.seconds = seconds_since(start);
   return side;
 }
@@ -308,8 +308,12 @@ Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
     fail(ErrorKind::kInternal, "the models give ", a.logits.size(), " and ", b.logits.size(), " logits");
   Comparison out{.tokens = a.tokens, .seconds = a.seconds + b.seconds, .peak_bytes = peak_memory()};
   for (size_t i = 0; i < a.logits.size(); ++i) {
-    out.greatest = std::max(out.greatest, std::abs(double{a.logits[i]} - b.logits[i]));
-    out.greatest_logit = std::max(out.greatest_logit, std::abs(double{a.logits[i]}));
+    const double ours = a.logits[i], theirs = b.logits[i];
+    const bool finite = std::isfinite(ours);
+    if (finite != std::isfinite(theirs)) out.greatest = std::numeric_limits<double>::infinity();
+    if (!finite || !std::isfinite(theirs)) continue;
+    out.greatest = std::max(out.greatest, std::abs(ours - theirs));
+    out.greatest_logit = std::max(out.greatest_logit, std::abs(ours));
   }
   return out;
 }

@@ -26,13 +26,14 @@ struct CheckedSide {
   int64_t tokens = 0;
   double seconds = 0;
 };
-/// Runs the model on a few tokens, the same for every model of its vocabulary. kData when a logit is not
+/// Runs the model on a few tokens, the same for every model of its vocabulary. A warning when a logit is not
 /// finite.
 CheckedSide checked_side(const ModelView& view, const CheckRun& run = {});
 /// When nothing else is left to do.
 constexpr int kCheckThreads = 2;
 
-/// How two models differ on a few tokens.
+/// How two models differ on a few tokens. Logits that are finite in neither differ by nothing; in one,
+/// without end.
 struct Comparison {
   int64_t tokens = 0;
   double greatest = 0;        // difference of two logits
