@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "apps/siblings.h"
+#include "apps/wait_policy.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/standard_streams.h"
@@ -17,6 +18,7 @@ namespace {
 
 /// What the process needs before anything is opened or written.
 void prepare_process(const char* name) {
+  let_openmp_sleep();
   open_standard_descriptors();
   // A write to a pipe without a reader, or beyond `ulimit -f`, fails: with a message, an exit code, and
   // without what is half written left behind.
@@ -44,14 +46,14 @@ int run_app(const char* name, const std::function<int()>& body) {
   } catch (const ReaderGone&) {
     return 0;
   } catch (const Error& error) {
-    tell(name, ": error: ", error.what());
+    tell(name, ": error: ", error.what(), error.kind() == ErrorKind::kUsage ? "\nsee --help" : "");
     return exit_code(error.kind());
   } catch (const std::bad_alloc&) {
     tell(name, ": error: out of memory");
     return exit_code(ErrorKind::kInternal);
   } catch (const std::filesystem::filesystem_error& error) {
     const ErrorKind kind = kind_of(error.code());
-    log(name, ": error: ", error.path1().string(), ": ", error.code().message());
+    tell(name, ": error: ", error.path1().string(), ": ", error.code().message());
     return exit_code(kind);
   } catch (const std::exception& error) {
     tell(name, ": error: internal: ", error.what());

@@ -67,14 +67,50 @@ std::string bash_completion(const fs::path& folder) {
       "complete -F _megalith megalith\n");
 }
 
+/// As bash_completion(): zsh finds the app's own function by the name of its command.
+std::string zsh_completion(const fs::path& folder) {
+  return concat(
+      "#compdef megalith\n# Source it after compinit, or install it in a folder of $fpath.\n"
+      "_megalith() {\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    compadd -- ",
+      join(find_apps(folder), " "),
+      " --help --version\n"
+      "  else\n"
+      "    words=(\"megalith-${words[2]}\" \"${(@)words[3,-1]}\")\n"
+      "    (( CURRENT-- ))\n"
+      "    _normal\n"
+      "  fi\n"
+      "}\n"
+      "if [ \"${funcstack[1]}\" = _megalith ]; then _megalith \"$@\"; else compdef _megalith megalith; fi\n");
+}
+
+std::string fish_completion(const fs::path& folder) {
+  return concat(
+      "# fish completion for megalith; put it into a folder of $fish_complete_path\n"
+      "function __megalith_complete_app\n"
+      "  set -l words (commandline -opc) (commandline -ct)\n"
+      "  complete -C \"megalith-\"(string join ' ' -- (string escape -- $words[2..-2])\" $words[-1]\")\n"
+      "end\n"
+      "complete -c megalith -n __fish_use_subcommand -x -a '",
+      join(find_apps(folder), " "),
+      "'\n"
+      "complete -c megalith -n __fish_use_subcommand -l help -l version\n"
+      "complete -c megalith -n 'not __fish_use_subcommand' -x -a '(__megalith_complete_app)'\n");
+}
+
 std::string man(const fs::path& folder) {
-  std::string out = ".TH MEGALITH 1 \"\" \"megalith " MEGALITH_VERSION
-                    "\" \"Megalith\"\n"
-                    ".SH NAME\nmegalith \\- train and run transformer language models\n"
-                    ".SH SYNOPSIS\n.B megalith\nAPP [options]\n"
-                    ".SH DESCRIPTION\nRuns one of the programs below with the options that follow. Each has "
-                    "a manual page of its own.\n"
-                    ".SH SEE ALSO\n";
+  std::string out =
+      ".TH MEGALITH 1 \"\" \"megalith " MEGALITH_VERSION
+      "\" \"Megalith\"\n"
+      ".SH NAME\nmegalith \\- train and run transformer language models\n"
+      ".SH SYNOPSIS\n.B megalith\nAPP [options]\n"
+      ".SH DESCRIPTION\nRuns one of the programs below with the options that follow. Each has "
+      "a manual page of its own.\n"
+      ".SH EXAMPLES\n.nf\nmegalith tokenizer train \\-\\-input corpus.jsonl \\-\\-output tokenizer\n"
+      "megalith help pretrain\n.fi\n"
+      ".SH EXIT STATUS\nThat of the program; 64 where there is none of this name.\n"
+      ".SH SEE ALSO\n";
   for (const std::string& app : find_apps(folder)) out += ".BR megalith\\-" + app + " (1)\n";
   return out;
 }
@@ -84,7 +120,7 @@ std::string man(const fs::path& folder) {
   if (std::find(apps.begin(), apps.end(), app) == apps.end()) {
     const auto near = nearest(app, apps);
     fail(ErrorKind::kUsage, "no app is called ", quote(app),
-         near ? "; did you mean " + quote(*near) + "?" : "; see megalith --help");
+         near ? "; did you mean " + quote(*near) + "?" : "");
   }
   const std::string program = app_path(folder, app);
   argv[0] = const_cast<char*>(program.c_str());  // execv does not change it
@@ -97,6 +133,8 @@ std::optional<std::string> answer(const fs::path& folder, const std::string& wor
   if (word == "--help" || word == "-h" || (word == "help" && words == 1)) return help(folder);
   if (word == "--version") return "megalith " MEGALITH_VERSION "\n";
   if (word == "--help-bash-completion") return bash_completion(folder);
+  if (word == "--help-zsh-completion") return zsh_completion(folder);
+  if (word == "--help-fish-completion") return fish_completion(folder);
   if (word == "--help-man") return man(folder);
   return std::nullopt;
 }
@@ -126,7 +164,8 @@ int main(int argc, char** argv) {
   } catch (const megalith::ReaderGone&) {
     return 0;
   } catch (const megalith::Error& error) {
-    std::fprintf(stderr, "megalith: error: %s\n", error.what());
+    const bool usage = error.kind() == megalith::ErrorKind::kUsage;
+    std::fprintf(stderr, "megalith: error: %s%s\n", error.what(), usage ? "\nsee --help" : "");
     return megalith::exit_code(error.kind());
   }
 }

@@ -1,14 +1,34 @@
 #include <iostream>
 
+#include <unistd.h>
+
 #include "apps/app.h"
+#include "apps/manual_notes.h"
+#include "libcore/base/terminal.h"
 #include "libcore/plan/plan_options.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("autoplan", [&] {
     PlanCommand command;
+    if (::isatty(STDOUT_FILENO) == 1) command.columns = columns_of(STDOUT_FILENO);
     Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
     command.add_to(options);
+    options
+        .epilog(
+            "Which cut over 64 GPUs, for a GPT of 22 billion parameters:\n"
+            "  megalith-autoplan --world-size 64 --local-world-size 8 --gpu h100 \\\n"
+            "    --max-global-batch-size 512 --num-layers 48 --hidden-size 6144 \\\n"
+            "    --num-attention-heads 64 --seq-length 2048\n"
+            "What a step takes on this machine's processor:\n"
+            "  megalith-autoplan --gpu local --global-batch-size 8 --num-layers 4 \\\n"
+            "    --hidden-size 256 --num-attention-heads 4 --seq-length 256\n")
+        .environment(
+            {{"DEVICE_MEMORY_GB", "Memory of a device, where --device-memory-gb is not given."},
+             {"WORLD_SIZE, LOCAL_WORLD_SIZE", "Devices in all and of a machine, as a launcher sets them."}})
+        .environment(tokenizer_variables())
+        .files({{"share/megalith/gpus.yaml",
+                 "The devices that --gpu knows, beside the folder of the program."}});
     if (!read_options(options, argc, argv)) return 0;
     command.check(options);
     const PlanAnswer plans = answer(command, plan_request(command, options));

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "apps/app.h"
+#include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/convert/convert.h"
@@ -12,11 +13,16 @@ int main(int argc, char** argv) {
     ConvertConfig config;
     Options options("convert", "Turn a checkpoint of one kind into one of another.");
     options.add("Conversion", config);
-    options.epilog(
-        "megalith-convert checkpoints --output codeparrot-small\n"
-        "megalith-convert codeparrot-small --to megatron --tp 2 --pp 2 --output megatron\n"
-        "megalith-convert codeparrot-small --to gguf --dtype q8_0 --output codeparrot.gguf\n"
-        "megalith-convert inspect checkpoints\n");
+    options
+        .epilog(
+            "megalith-convert checkpoints --output codeparrot-small\n"
+            "megalith-convert codeparrot-small --to megatron --tp 2 --pp 2 --output mcore\n"
+            "megalith-convert codeparrot-small --to gguf --dtype q8_0 \\\n"
+            "  --output codeparrot.gguf\n"
+            "megalith-convert inspect checkpoints\n")
+        .environment(tokenizer_variables())
+        .files({{"README.md, loss.svg",
+                 "The model card of a Hugging Face folder, and the loss of its training."}});
     if (!parse_options(options, argc, argv)) return 0;
     try {
       std::cout << run_convert(config);

@@ -2,12 +2,13 @@
 #include <memory>
 #include <optional>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "apps/app.h"
+#include "apps/manual_notes.h"
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/data/indexed/sidecar.h"
@@ -63,9 +64,7 @@ class TextOf {
 };
 
 Terminal terminal() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
-  return {size.ws_col};
+  return {columns_of(STDOUT_FILENO)};
 }
 
 std::string verified_text(const std::string& prefix, Verified what, bool as_json) {
@@ -138,7 +137,14 @@ int main(int argc, char** argv) {
     TokenizerConfig tokenizer;
     Options options("data", "Look into indexed datasets.");
     options.add("Datasets", config).add("Tokenizer, for text in place of ids", tokenizer);
-    options.epilog("megalith-data verify corpus_text_document\n");
+    options
+        .epilog(
+            "megalith-data inspect corpus_text_document --tokenizer-model tokenizer\n"
+            "megalith-data cat corpus_text_document --from 100 --count 5\n"
+            "megalith-data verify corpus_text_document\n")
+        .environment(tokenizer_variables())
+        .files({{"PREFIX.bin, PREFIX.idx", "The dataset: token ids, and where each document begins."},
+                {"PREFIX.json", "What made it, and hashes of both, as megalith-preprocess writes it."}});
     if (!parse_options(options, argc, argv)) return 0;
     return run(config, tokenizer);
   });

@@ -1,5 +1,6 @@
 #include "apps/app.h"
 #include "apps/generate/mindformers.h"
+#include "apps/manual_notes.h"
 #include "libcore/config/mindformers.h"
 #include "libcore/generate/run_generate.h"
 
@@ -18,6 +19,13 @@ int main(int argc, char** argv) {
         .add("MindFormers", mindformers)
         .translate(translate_mindformers)
         .derive([&] { mindformers.apply(config, options); });
+    options
+        .epilog(
+            "megalith-generate --model hf --prompt 'def hello_world():' --temperature 0\n"
+            "megalith-generate --model hf --prompts-file prompts.jsonl --json\n"
+            "echo 'Once upon a time' | megalith-generate --model checkpoint\n")
+        .environment(thread_variables())
+        .environment(tokenizer_variables());
     options.rule([&](Problems& problems) {
       if (config.prompt.sequences > 1 && config.sampling.temperature == 0)
         problems.add("--num-return-sequences ", config.prompt.sequences,

@@ -8,7 +8,10 @@ int main(int argc, char** argv) {
   return run_app("merge", [&] {
     MergeConfig config;
     Options options("merge", "Join indexed datasets into one.");
-    options.add("Input and output", config);
+    options.add("Input and output", config)
+        .epilog("megalith-merge --input datasets/ --output-prefix all_text_document\n")
+        .files(
+            {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});
     set_log_console(LogConsole::kStdout);  // as upstream: `| tee log` captures it
     if (!parse_options(options, argc, argv)) return 0;
     merge_datasets(config);

@@ -1,4 +1,5 @@
 #include "apps/app.h"
+#include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/preprocess/preprocess.h"
@@ -20,6 +21,16 @@ int main(int argc, char** argv) {
     TokenizerConfig tokenizer;
     Options options("preprocess", "Turn loose JSON into indexed datasets of token ids.");
     options.add("Input and output", config).add("Tokenizer", tokenizer).ignore(kAccepted);
+    options
+        .epilog(
+            "megalith-preprocess --input corpus.jsonl --output-prefix corpus \\\n"
+            "  --tokenizer-model tokenizer --append-eod --workers 8\n"
+            "zcat dump.jsonl.gz | megalith-preprocess --input - --output-prefix dump \\\n"
+            "  --vocab-file vocab.json --merge-file merges.txt --json-keys content\n")
+        .environment({{"NLTK_DATA", "Folders with Punkt's parameters, for --split-sentences."}})
+        .environment(tokenizer_variables())
+        .files({{"PREFIX_KEY_document.bin, .idx", "The dataset of a key, as Megatron-LM reads it."},
+                {"PREFIX_KEY_document.json", "What made it, and hashes of both."}});
     set_log_console(LogConsole::kStdout);  // as upstream: `| tee log` captures it
     if (!parse_options(options, argc, argv)) return 0;
     return run_preprocess(config, tokenizer);

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "apps/app.h"
+#include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/mindformers.h"
 #include "libcore/config/paddle_config.h"
+#include "libcore/config/tokenizer_model.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"
@@ -136,11 +138,26 @@ int run_training(int argc, char** argv) {
   options.translate(translate_mindformers);
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
-          "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
+          "megalith-pretrain --num-layers 4 --hidden-size 256 --num-attention-heads 4 \\\n"
+          "  --seq-length 256 --max-position-embeddings 256 --micro-batch-size 16 \\\n"
+          "  --train-iters 500 --lr 2e-3 --data-path corpus_text_document \\\n"
+          "  --tokenizer-model tokenizer --save checkpoint --load checkpoint\n"
+          "torchrun --no-python --nproc_per_node 4 megalith-pretrain ...\n"
+          "\n"
+          "--dump-sample-order as the first word prints the order of samples instead (see\n"
+          "its --help).\n")
+      .environment(thread_variables())
+      .environment(
+          {{"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
+            "What torchrun tells a rank. OMPI_COMM_WORLD_*, PMI_*, SLURM_*, PADDLE_* and RANK_TABLE_FILE "
+            "with RANK_ID are understood, too."}})
+      .environment(tokenizer_variables())
+      .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: weights, optimizer, options, tokenizer."},
+              {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE goes on from."}});
   if (!read_options(options, argc, argv)) return 0;
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
-      options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
+      options.adopt(with_own_tokenizer(saved->args, saved->folder), saved->folder, {"Model", "Tokenizer"});
   settle_paddle(paddle, config, options);
   const LaunchPlan plan =
       plan_launch(launch, config.parallel.nproc, [](const char* name) { return std::getenv(name); });

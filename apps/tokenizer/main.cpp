@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "apps/app.h"
+#include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/cli.h"
@@ -108,11 +109,15 @@ int main(int argc, char** argv) {
     TokenizerConfig files;
     Options options("tokenizer", "Train a byte-level BPE tokenizer, or see what a tokenizer does.");
     options.add("Input and output", config).add("Tokenizer of encode and decode", files);
-    options.epilog(
-        "megalith-tokenizer train --input code.jsonl --json-keys content --vocab-size 32000 --output "
-        "tokenizer\n"
-        "echo 'Hello world' | megalith-tokenizer encode --tokenizer-model tokenizer\n"
-        "echo '15496 995' | megalith-tokenizer decode --vocab-file vocab.json --merge-file merges.txt\n");
+    options
+        .epilog(
+            "megalith-tokenizer train --input code.jsonl --json-keys content \\\n"
+            "  --vocab-size 32000 --output tokenizer\n"
+            "echo 'Hello world' | megalith-tokenizer encode --tokenizer-model tokenizer\n"
+            "echo '15496 995' | megalith-tokenizer decode --tokenizer-model tokenizer\n")
+        .environment(tokenizer_variables())
+        .files(
+            {{"vocab.json, merges.txt, tokenizer.json", "The two forms of what train makes, in --output."}});
     if (!parse_options(options, argc, argv)) return 0;
     config.command == "train" ? train(config) : run_lines(config, files);
     return 0;

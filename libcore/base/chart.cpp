@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -35,16 +37,49 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
   return scale;
 }
 
-/// Width, height and margins of a picture, in its own units.
-constexpr double kWidth = 760, kHeight = 300, kLeft = 64, kRight = 16, kTop = 14, kBottom = 34;
+/// Width, height and margins of a picture, in its own units; the legend has the margin at the top to itself.
+constexpr double kWidth = 760, kHeight = 320, kLeft = 84, kRight = 16, kTop = 34, kBottom = 52;
 constexpr size_t kMostPoints = 1500;  // a longer curve is thinned: no screen shows more
+
+/// How the numbers of one axis are written: all alike.
+class Ticks {
+ public:
+  explicit Ticks(const Scale& scale) {
+    const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
+    const double power = std::floor(std::log10(scale.step()) + 1e-9);
+    scientific_ = size >= 1e7 || (size > 0 && size < 1e-3);
+    // Of the greatest number's digits those that a step changes.
+    decimals_ =
+        static_cast<int>(std::clamp(scientific_ ? std::floor(std::log10(size)) - power : -power, 0.0, 8.0));
+  }
+  std::string text(double value) const {
+    if (scientific_) return format_scientific(value, decimals_);
+    if (decimals_ == 0) return format_count(std::llround(value));
+    return format_fixed(value, decimals_);
+  }
+
+ private:
+  bool scientific_;
+  int decimals_;
+};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+  return out;
+}
 
 class Picture {
  public:
-  Picture(const std::vector<ChartSeries>& series, const std::string& attributes, const std::string& style)
+  Picture(const ChartNames& names, const std::vector<ChartSeries>& series, const std::string& attributes,
+          const std::string& style)
       : x_(scale_of(series, true)), y_(scale_of(series, false)) {
-    out_ = concat("<svg", attributes, " viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\">\n", style);
+    const std::string title = escaped(names.title);
+    out_ = concat("<svg", attributes, " viewBox=\"0 0 ", kWidth, " ", kHeight,
+                  "\" role=\"img\" aria-label=\"", title, "\">\n<title>", title, "</title>\n", style);
     grid();
+    axes(names);
     for (const ChartSeries& s : series)
       if (!s.points->empty()) curve(s);
     legend(series);
@@ -58,24 +93,29 @@ class Picture {
     return kHeight - kBottom - (y - y_.low) / (y_.high - y_.low) * (kHeight - kTop - kBottom);
   }
   static std::string at(double v) { return format_fixed(v, 1); }
-  static std::string tick(double v) {
-    const double size = std::fabs(v);
-    if (size != 0 && (size < 1e-3 || size >= 1e6)) return format_scientific(v, 0);
-    return format_fixed(v, size < 0.1 ? 4 : size < 10 ? 2 : 0);
-  }
 
   void grid() {
+    const Ticks ticks(y_);
     for (double step = y_.step(), y = std::ceil(y_.low / step) * step; y <= y_.high; y += step)
       out_ += concat("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", at(py(y)),
                      "\" y2=\"", at(py(y)), "\"/><text class=\"y\" x=\"", kLeft - 6, "\" y=\"", at(py(y) + 4),
-                     "\">", tick(y), "</text>\n");
-    for (double step = x_.step(), x = std::ceil(x_.low / step) * step; x <= x_.high; x += step)
+                     "\">", ticks.text(y), "</text>\n");
+    for (double step = std::max(1.0, x_.step()), x = std::ceil(x_.low / step) * step; x <= x_.high; x += step)
       out_ += concat("<text class=\"x\" x=\"", at(px(x)), "\" y=\"", kHeight - kBottom + 18, "\">",
                      format_count(static_cast<int64_t>(x)), "</text>\n");
   }
 
+  void axes(const ChartNames& names) {
+    const double middle = (kTop + kHeight - kBottom) / 2;
+    out_ += concat("<text class=\"axis\" x=\"", at((kLeft + kWidth - kRight) / 2), "\" y=\"", kHeight - 8,
+                   "\">iteration</text>\n<text class=\"axis\" transform=\"translate(14 ", at(middle),
+                   ") rotate(-90)\">", escaped(names.value), "</text>\n");
+  }
+
   void curve(const ChartSeries& s) {
     const size_t every = s.points->size() / kMostPoints + 1;
+    const bool faint = s.mark == ChartMark::kFaintLine || s.mark == ChartMark::kFaintDots;
+    const bool marks = s.mark == ChartMark::kDottedLine || s.mark == ChartMark::kFaintDots;
     size_t number = 0;
     std::string path, dots;
     for (const auto& [iteration, value] : *s.points) {
@@ -83,18 +123,20 @@ class Picture {
       if (number % every != 0 && !last) continue;
       const std::string x = at(px(static_cast<double>(iteration))), y = at(py(value));
       path += (path.empty() ? "M" : "L") + x + ' ' + y;
-      if (s.dots)
-        dots += concat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"3\" fill=\"", s.color,
+      if (marks)
+        dots += concat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"", faint ? 1.5 : 3, "\" fill=\"", s.color,
                        "\"><title>iteration ", iteration, ": ", format_double(value), "</title></circle>");
     }
-    out_ += concat("<path d=\"", path, "\" stroke=\"", s.color, "\"/>", dots, "\n");
+    if (faint) out_ += "<g class=\"faint\">";
+    if (s.mark != ChartMark::kFaintDots) out_ += concat("<path d=\"", path, "\" stroke=\"", s.color, "\"/>");
+    out_ += dots + (faint ? "</g>\n" : "\n");
   }
 
   void legend(const std::vector<ChartSeries>& series) {
     double x = kWidth - kRight;
     for (auto s = series.rbegin(); s != series.rend(); ++s) {
-      if (s->points->empty()) continue;
-      out_ += concat("<text class=\"legend\" x=\"", x, "\" y=\"", kTop + 10, "\" style=\"fill:", s->color,
+      if (s->points->empty() || *s->name == '\0') continue;
+      out_ += concat("<text class=\"legend\" x=\"", x, "\" y=\"", kTop - 14, "\" style=\"fill:", s->color,
                      "\">", s->name, "</text>\n");
       x -= 12 + 8.0 * static_cast<double>(std::string_view(s->name).size());
     }
@@ -106,19 +148,66 @@ class Picture {
 
 constexpr const char* kStyle =
     "<style>text { font: 12px system-ui, sans-serif; fill: #64748b; } path { fill: none; stroke-width: 1.5; "
-    "} .grid { "
-    "stroke: #64748b; opacity: .2; } .y { text-anchor: end; } .x { text-anchor: middle; } .legend { "
-    "text-anchor: end; "
-    "font-weight: 600; }</style>\n";
+    "} "
+    ".grid { stroke: #64748b; opacity: .2; } .faint { opacity: .3; } .y { text-anchor: end; } "
+    ".x, .axis { text-anchor: middle; } .legend { text-anchor: end; font-weight: 600; }</style>\n";
+
+/// `centre` of the values around each point; its share of all points on either side, fewer at the ends.
+template <class Centre>
+ChartPoints around_each(const ChartPoints& points, const Centre& centre) {
+  constexpr size_t kLeastSide = 2, kShare = 40;
+  std::vector<double> values;
+  for (const auto& [iteration, value] : points) values.push_back(value);
+  const size_t most = std::max(kLeastSide, values.size() / kShare);
+  ChartPoints out;
+  size_t i = 0;
+  for (const auto& [iteration, value] : points) {
+    const size_t side = std::min({most, i, values.size() - 1 - i});
+    const auto from = values.begin() + static_cast<std::ptrdiff_t>(i - side);
+    out[iteration] = centre(std::vector<double>(from, from + static_cast<std::ptrdiff_t>(2 * side + 1)));
+    ++i;
+  }
+  return out;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 }  // namespace
 
-std::string chart_svg(const std::vector<ChartSeries>& series) {
-  return Picture(series, "", "").text();
+std::string chart_svg(const ChartNames& names, const std::vector<ChartSeries>& series) {
+  return Picture(names, series, "", "").text();
 }
 
-std::string chart_file(const std::vector<ChartSeries>& series) {
-  return Picture(series, " xmlns=\"http://www.w3.org/2000/svg\"", kStyle).text();
+std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& series) {
+  return Picture(names, series, " xmlns=\"http://www.w3.org/2000/svg\"", kStyle).text();
+}
+
+ChartPoints smoothed(const ChartPoints& points) {
+  constexpr size_t kFew = 10;
+  return points.size() < kFew ? ChartPoints() : around_each(points, mean);
+}
+
+ChartPoints running_medians(const ChartPoints& points) {
+  return around_each(points, median);
+}
+
+double last_logged_mean(const ChartPoints& points, int64_t interval, int64_t start) {
+  const int64_t end = points.rbegin()->first / interval * interval, begin = std::max(end - interval, start);
+  auto first = points.upper_bound(begin), last = points.upper_bound(end);
+  if (first == last) first = points.begin(), last = points.end();
+  double sum = 0;
+  for (auto point = first; point != last; ++point) sum += point->second;
+  return sum / static_cast<double>(std::distance(first, last));
 }
 
 }  // namespace megalith

@@ -9,19 +9,42 @@ namespace megalith {
 
 using ChartPoints = std::map<int64_t, double>;  // value by iteration
 
+enum class ChartMark {
+  kLine,
+  kDottedLine,  // few measurements: each is marked
+  kFaintLine,   // the raw values behind a smoothed line
+  kFaintDots,
+};
+
 /// One curve. `points` and the texts belong to the caller and must outlive the call; values are finite. A
-/// series without points is left out of the picture and of its legend.
+/// series without points is left out of the picture and of its legend; one without a name, of the legend.
 struct ChartSeries {
   const char* name;
   const char* color;  // as SVG writes it
   const ChartPoints* points;
-  bool dots;  // few measurements: each is marked
+  ChartMark mark = ChartMark::kLine;
 };
 
-/// Curves over iterations as an SVG element for a page that styles the classes grid, x, y and legend. Long
-/// curves are thinned to what a screen shows.
-std::string chart_svg(const std::vector<ChartSeries>& series);
+/// What a picture is of.
+struct ChartNames {
+  std::string title;  // for who cannot see it: "Loss by iteration"
+  std::string value;  // of the upright axis: "nats a token"; the other one is iterations
+};
+
+/// Curves over iterations as an SVG element for a page that styles the classes grid, x, y, axis, legend and
+/// faint. Long curves are thinned to what a screen shows.
+std::string chart_svg(const ChartNames& names, const std::vector<ChartSeries>& series);
 /// The same as a file of its own.
-std::string chart_file(const std::vector<ChartSeries>& series);
+std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& series);
+
+/// The mean of the points around each one, a twentieth of all and at least five; as many on either side, so
+/// that a line stays where it is. Empty for fewer than ten points: the raw ones say all.
+ChartPoints smoothed(const ChartPoints& points);
+/// The same with medians: a few points far off do not move it. Of few points those of all that are there.
+ChartPoints running_medians(const ChartPoints& points);
+
+/// The mean that the last line of a log with one line in `interval` iterations showed, of a run that began
+/// after iteration `start`; before the first such line the mean of all. `points` is not empty.
+double last_logged_mean(const ChartPoints& points, int64_t interval, int64_t start = 0);
 
 }  // namespace megalith

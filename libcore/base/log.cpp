@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libcore/base/process.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -64,6 +65,14 @@ void put_on_console(LogState& s, const std::string& line, LogKind kind) {
   clear_drawn_line(s);
   if (s.console == LogConsole::kStdout && kind == LogKind::kNote && put_on_stdout(s, line)) return;
   put_line(stderr, line);
+}
+
+/// Never in the last column: there a terminal would go to the next line.
+void draw_line(const std::string& text) {
+  LogState& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::fputs(("\r" + std::string(fitting(text, columns_of(STDERR_FILENO) - 1)) + "\x1b[K").c_str(), stderr);
+  s.line_drawn = true;
 }
 
 }  // namespace
@@ -139,10 +148,15 @@ bool progress_visible() {
   return !muted && !quiet() && ::isatty(STDERR_FILENO) == 1;
 }
 
-Progress::Progress(std::string label, int64_t total, std::string unit)
+void show_status(const std::string& text) {
+  if (progress_visible()) draw_line(text);
+}
+
+Progress::Progress(std::string label, int64_t total, std::string unit, int64_t before)
     : label_(std::move(label)),
       unit_(std::move(unit)),
       total_(total),
+      before_(before),
       visible_(progress_visible()),
       start_(std::chrono::steady_clock::now()),
       drawn_(start_) {}
@@ -163,11 +177,7 @@ void Progress::advance_to(int64_t done, const std::string& note) {
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_ < std::chrono::milliseconds(100) && done != total_) return;
   drawn_ = now;
-  const std::string text = line(done, note);
-  LogState& s = state();
-  const std::lock_guard lock(s.mutex);
-  std::fputs(("\r" + text + "\x1b[K").c_str(), stderr);
-  s.line_drawn = true;
+  draw_line(line(done, note));
 }
 
 std::string Progress::line(int64_t done, const std::string& note) const {
@@ -178,7 +188,7 @@ std::string Progress::line(int64_t done, const std::string& note) const {
   std::string out = label_;
   if (bounded) out += "  " + std::to_string(100 * done / total_) + "%";
   out += "  " + (bounded && !bytes ? format_count(done) + "/" + amount(total_) : amount(done));
-  const double so_far = seconds(), rate = so_far > 0 ? static_cast<double>(done) / so_far : 0;
+  const double so_far = seconds(), rate = so_far > 0 ? static_cast<double>(done - before_) / so_far : 0;
   out += "  " + (bytes ? format_bytes(rate) : format_fixed(rate, 1) + ' ' + unit_) + "/s";
   if (bounded && rate > 0) out += "  ETA " + format_duration(static_cast<double>(total_ - done) / rate);
   if (!note.empty()) out += "  " + note;

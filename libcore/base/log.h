@@ -62,12 +62,17 @@ void set_quiet(bool quiet);
 bool quiet();
 bool progress_visible();
 
-/// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second; silent
-/// elsewhere. A log line written meanwhile first clears it. Destruction clears it.
+/// Draws what a wait is for ("loading model …") where progress lines may be drawn; the next line of the log
+/// or of progress takes its place.
+void show_status(const std::string& text);
+
+/// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second and cut
+/// to its width; silent elsewhere. A log line written meanwhile first clears it. Destruction clears it.
 class Progress {
  public:
   /// total 0: unknown (no percentage, no ETA). unit: "docs", "tokens"; "B" is printed in binary units.
-  Progress(std::string label, int64_t total, std::string unit);
+  /// `before` of the total were done by an earlier run: they are shown, and do not count for the rate.
+  Progress(std::string label, int64_t total, std::string unit, int64_t before = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -80,7 +85,7 @@ class Progress {
   std::string line(int64_t done, const std::string& note) const;
 
   std::string label_, unit_;
-  int64_t total_;
+  int64_t total_, before_;
   bool visible_;
   std::chrono::steady_clock::time_point start_, drawn_;
 };

@@ -153,6 +153,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::optional<std::string> best;
   size_t least = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& candidate : candidates) {
+    if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words are neighbours
     const size_t distance = edit_distance(word, candidate);
     if (distance < least) {
       least = distance;

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <deque>
 
+#include <unistd.h>
+
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/config/command_line.h"
+#include "libcore/config/completion.h"
+#include "libcore/config/config_file.h"
 #include "libcore/config/render.h"
 
 namespace megalith {
@@ -20,18 +25,21 @@ constexpr const char* kGeneralGroup = "General";
 struct General {
   std::string config;
   bool help = false, version = false, quiet = false;
-  bool markdown = false, man = false, bash_completion = false, purpose = false;
+  bool markdown = false, man = false, purpose = false;
+  bool bash_completion = false, zsh_completion = false, fish_completion = false;
 
   template <class V>
   void fields(V&& v) {
     v("config", config, "Read options from this YAML or JSON file; the command line has precedence.",
       metavar("FILE"));
     v("quiet", quiet, "Draw no progress line.");
-    v("help", help, "Print this text.");
+    v("help", help, "Print this text; also -h.");
     v("version", version, "Print the version.");
     v("help-markdown", markdown, "Print this text as Markdown.", unlisted());
     v("help-man", man, "Print the manual page.", unlisted());
     v("help-bash-completion", bash_completion, "Print the completion script for bash.", unlisted());
+    v("help-zsh-completion", zsh_completion, "Print the completion script for zsh.", unlisted());
+    v("help-fish-completion", fish_completion, "Print the completion script for fish.", unlisted());
     v("help-purpose", purpose, "Print what this command is for, in one line.", unlisted());
   }
 };
@@ -49,6 +57,7 @@ bool among(const std::string& name, const std::vector<std::string>& names) {
 
 struct Options::State {
   std::string app, purpose, epilog;
+  std::vector<NoteDoc> environment, files;
   General general;
   std::deque<Entry> entries;  // a deque: the table points to the fields
   std::vector<Group> groups;  // their fields are moved to entries
@@ -81,11 +90,16 @@ struct Options::State {
   void finish(const std::vector<std::string>& names);
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
   AppDoc document() const;
+  /// With the words that a shell may offer: asking for them may read a file.
+  AppDoc completion() const;
 };
 
 Options::Options(std::string app, std::string purpose) : state_(std::make_unique<State>()) {
   state_->app = "megalith-" + std::move(app);
   state_->purpose = std::move(purpose);
+  environment({{"COLUMNS", "Width of --help and tables where the output is no terminal; 80 when unset."},
+               {"MEGALITH_ISA",
+                "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
   add(kGeneralGroup, state_->general);
 }
 
@@ -138,6 +152,16 @@ Options& Options::elsewhere(std::function<std::string(const std::string&)> who) 
 
 Options& Options::epilog(std::string text) {
   state_->epilog = std::move(text);
+  return *this;
+}
+
+Options& Options::environment(std::vector<NoteDoc> variables) {
+  state_->environment.insert(state_->environment.end(), variables.begin(), variables.end());
+  return *this;
+}
+
+Options& Options::files(std::vector<NoteDoc> files) {
+  state_->files = std::move(files);
   return *this;
 }
 
@@ -203,11 +227,13 @@ std::optional<std::string> Options::read(const std::vector<std::string>& argumen
     if (state_->is_general(entry))
       set_field(entry.field, given.words, "--" + entry.field.name, state_->problems);
   }
-  if (general.help) return help();
+  if (general.help) return help(static_cast<int>(columns_of(STDOUT_FILENO)));
   if (general.version) return state_->app + " " MEGALITH_VERSION "\n";
   if (general.markdown) return markdown();
   if (general.man) return man();
   if (general.bash_completion) return bash_completion();
+  if (general.zsh_completion) return render_zsh_completion(state_->completion());
+  if (general.fish_completion) return render_fish_completion(state_->completion());
   if (general.purpose) return state_->purpose + '\n';
   if (general.quiet) set_quiet(true);
   if (!general.config.empty()) state_->take_config_file(general.config);
@@ -297,7 +323,9 @@ AppDoc Options::State::document() const {
              .usage = app + " [options]",
              .epilog = epilog,
              .version = MEGALITH_VERSION,
-             .groups = {}};
+             .groups = {},
+             .environment = environment,
+             .files = files};
   for (size_t g = 0; g < groups.size(); ++g) {
     GroupDoc group{.name = groups[g].name, .options = {}};
     for (const Entry& entry : entries) {
@@ -313,6 +341,15 @@ AppDoc Options::State::document() const {
   return doc;
 }
 
+AppDoc Options::State::completion() const {
+  AppDoc doc = document();
+  for (GroupDoc& group : doc.groups)
+    for (OptionDoc& option : group.options)
+      if (const auto& known = entries[table.find(option.name)->field].field.known; known)
+        option.words = known();
+  return doc;
+}
+
 std::string Options::help(int width) const {
   return render_help(state_->document(), width);
 }
@@ -323,7 +360,7 @@ std::string Options::man() const {
   return render_man(state_->document());
 }
 std::string Options::bash_completion() const {
-  return render_bash_completion(state_->document());
+  return render_bash_completion(state_->completion());
 }
 
 }  // namespace megalith

@@ -29,6 +29,11 @@ struct RefusedOption {
 };
 std::span<const RefusedOption> refused_megatron_options();
 
+/// A name that a manual page explains.
+struct NoteDoc {
+  std::string name, text;
+};
+
 /// The options of one app.
 ///
 ///   MergeOptions merge;
@@ -36,9 +41,10 @@ std::span<const RefusedOption> refused_megatron_options();
 ///   options.add("Merging", merge);
 ///   if (!parse_options(options, argc, argv)) return 0;     // apps/app.h; --help was printed
 ///
-/// Every app also has --help, --version, --quiet, --config FILE and, unlisted, --help-markdown, --help-man,
-/// --help-bash-completion and
-/// --help-purpose. On the command line "-" and "_" are the same in a name; a flag is --flag, --no-flag or
+/// Every app also has --help (-h), --version, --quiet, --config FILE and, unlisted, --help-markdown,
+/// --help-man,
+/// --help-bash-completion, --help-zsh-completion, --help-fish-completion and --help-purpose. On the command
+/// line "-" and "_" are the same in a name; a flag is --flag, --no-flag or
 /// --flag true|false|1|0; an option takes its value as the next word or after "=".
 ///
 /// Precedence: defaults < --config < adopt() < command line.
@@ -75,6 +81,10 @@ class Options {
   Options& elsewhere(std::function<std::string(const std::string&)> who);
   /// Text below the options of --help, such as examples; whole lines.
   Options& epilog(std::string text);
+  /// Variables of the environment that the app reads, and files that it writes or finds by itself, for the
+  /// manual page.
+  Options& environment(std::vector<NoteDoc> variables);
+  Options& files(std::vector<NoteDoc> files);
 
   /// read() and check(). Returns the text to print on stdout instead of running (--help and its like), else
   /// nothing.
@@ -98,7 +108,7 @@ class Options {
   /// One line an option with its value and source, for the log at start.
   std::vector<std::string> describe() const;
 
-  std::string help(int width = 100) const;
+  std::string help(int width = 80) const;
   std::string markdown() const;
   std::string man() const;
   std::string bash_completion() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 #include <boost/program_options.hpp>
 
@@ -50,13 +51,30 @@ const std::string* OptionTable::find_refused(const std::string& name) const {
   return nullptr;
 }
 
+namespace {
+/// Whether the words of two names differ by what a typing mistake makes: "lern-rate" is "learn-rate", but
+/// "src-length" is an option of its own and not "seq-length".
+bool words_agree(const std::string& name, const std::string& other) {
+  const std::vector<std::string> ours = split(name, '-'), theirs = split(other, '-');
+  if (ours.size() != theirs.size()) return true;  // a dash too many or too few; nearest() has counted
+  for (size_t i = 0; i < ours.size(); ++i)
+    if (ours[i] != theirs[i] && !nearest(ours[i], std::span(&theirs[i], 1))) return false;
+  return true;
+}
+
+std::optional<std::string> nearest_option(const std::string& name, std::vector<std::string> names) {
+  std::erase_if(names, [&](const std::string& other) { return !words_agree(name, other); });
+  return nearest(name, names);
+}
+}  // namespace
+
 std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
   // Another tool's own name is no slip of the pen.
   if (const std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
-  const auto near = nearest(option_key(name), names);
+  const auto near = nearest_option(option_key(name), names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
 }
 
@@ -73,6 +91,13 @@ namespace {
 bool is_option(const std::string& word) {
   return word.size() > 2 && word[0] == '-' && word[1] == '-' &&
          std::isalpha(static_cast<unsigned char>(word[2]));
+}
+
+/// "-n": what no option here is called and no value looks like. A number, "-" alone and a text with blanks
+/// are values; argparse tells them apart in the same way.
+bool looks_short(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) &&
+         word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
 }
 
 /// Whether a word after a flag is the flag's value.
@@ -92,6 +117,10 @@ class OptionTaker {
 
   std::vector<po::option> operator()(std::vector<std::string>& args) {
     const std::string word = args.front();
+    if (word == "-h") {
+      args.front() = "--help";
+      return (*this)(args);
+    }
     if (!is_option(word)) return take_other(args);
     args.erase(args.begin());
     const size_t equals = word.find('=');
@@ -142,14 +171,19 @@ class OptionTaker {
       const bool number = !takes_several(field) && !std::holds_alternative<std::string*>(field.slot);
       do {
         if (args.empty() || is_option(args.front())) break;
-        if (args.front() == "--") break;
+        if (args.front() == "--" || looks_short(args.front())) break;
         if (number) unglue(name, args);
         option.value.push_back(args.front());
         args.erase(args.begin());
       } while (takes_several(field));
     }
     if (!option.value.empty()) return {option};
-    problems_.add("--", name, " needs a value");
+    problems_.add(
+        "--", name, " needs a value",
+        args.empty() || !looks_short(args.front())
+            ? std::string()
+            : concat("; one that begins with \"-\" is given as ", quote("--" + name + "=" + args.front())));
+    if (!args.empty() && looks_short(args.front())) args.erase(args.begin());
     return {};
   }
 

@@ -17,6 +17,7 @@ struct DataConfig {
   bool mock = false;                 // in place of both: numbers that count up
   std::string split = "969, 30, 1";  // weights of train, valid, test
   std::string cache;  // folder for the order of samples and what a scan of the ids found; empty: none
+  bool any_tokenizer = false;
   // Represented so that they can be refused by name.
   std::string dataloader = "single";
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
@@ -39,6 +40,8 @@ struct DataConfig {
     v("data-cache-path", cache,
       "Folder that keeps the order of samples, and what a scan of the token ids found, between runs.",
       metavar("DIR"));
+    v("allow-tokenizer-mismatch", any_tokenizer,
+      "Train also on datasets that another tokenizer made, or several; then with a warning.");
     v("dataloader-type", dataloader, "Only Megatron's order of samples, single, is supported.",
       one_of({"single"}), unlisted());
     v("reset-position-ids", reset_position_ids, "Refused: documents of a sample are not told apart.",

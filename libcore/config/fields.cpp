@@ -59,6 +59,9 @@ Trait metavar(std::string name) {
 Trait default_text(std::string text) {
   return [text = std::move(text)](Field& f) { f.default_text = text; };
 }
+Trait offers(std::function<std::vector<std::string>()> known) {
+  return [known = std::move(known)](Field& f) { f.known = known; };
+}
 Trait required() {
   return [](Field& f) { f.required = true; };
 }

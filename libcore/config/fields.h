@@ -76,6 +76,8 @@ struct Field {
   std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
   std::vector<Constraint> constraints = {};
   std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for one
+  std::function<std::vector<std::string>()> known =
+      {};                         // words for the shell to offer; others are taken, too
   std::string metavar = {};       // what the value is called in --help; empty: by type
   std::string default_text = {};  // said in --help in place of the value; for values that finish() fills
   bool required = false, positional = false, unlisted = false;
@@ -92,6 +94,7 @@ Trait alias(std::vector<std::string> names);        // other spellings of the op
 Trait opposite(std::vector<std::string> names);     // other spellings of --no-NAME
 Trait metavar(std::string name);                    // FILE and DIR also choose what the shell completes
 Trait default_text(std::string text);
+Trait offers(std::function<std::vector<std::string>()> known);  // asked only for a completion script
 Trait required();    // complained about when it is not given anywhere
 Trait positional();  // taken from the words that are no options; in the order of declaration
 Trait unlisted();    // works, but is not listed

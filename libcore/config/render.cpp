@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -57,6 +59,9 @@ std::string note_of(const Field& field, const OptionDoc& doc, const std::string&
 
 OptionDoc document(const Field& field, const std::string& default_value) {
   OptionDoc doc;
+  doc.name = field.name;
+  doc.positional = field.positional;
+  doc.several = takes_several(field);
   doc.help = field.help;
   doc.metavar = metavar_of(field);
   doc.words = words_of(field);
@@ -78,15 +83,24 @@ OptionDoc document(const Field& field, const std::string& default_value) {
 }
 
 namespace {
-/// `text` in lines of at most `width` bytes, broken at blanks.
-std::vector<std::string> wrap(const std::string& text, size_t width) {
-  std::vector<std::string> lines(1);
-  for (const std::string& word : split(text, ' ')) {
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
+/// The lines after the first pushed in by `indent`.
+std::string below(const std::string& text, const std::string& indent) {
+  return join(split(text, '\n'), "\n" + indent);
+}
+
+/// A spelling that is longer than a line, broken between the words of its enumeration.
+std::string broken_at_commas(const std::string& spelling, size_t columns) {
+  std::string out, line;
+  for (const std::string& part : split(spelling, ',')) {
+    if (!line.empty() && line.size() + part.size() + 2 > columns) {
+      out += line + ",\n";
+      line = "      ";
+    } else if (!line.empty()) {
+      line += ',';
+    }
+    line += part;
   }
-  return lines;
+  return out + line;
 }
 
 std::string with_note(const OptionDoc& option) {
@@ -96,21 +110,20 @@ std::string with_note(const OptionDoc& option) {
 
 std::string render_help(const AppDoc& app, int width) {
   constexpr size_t kColumn = 38;
-  const size_t text_width = static_cast<size_t>(std::max(width, 60)) - kColumn;
-  std::string out = "usage: " + app.usage + "\n\n" + app.purpose + "\n";
+  const size_t columns = static_cast<size_t>(std::max(width, 60));
+  const std::string indent(kColumn, ' ');
+  std::string out =
+      wrapped("usage: " + app.usage, columns, "         ") + "\n\n" + wrapped(app.purpose, columns) + "\n";
   for (const GroupDoc& group : app.groups) {
     out += "\n" + group.name + ":\n";
     for (const OptionDoc& option : group.options) {
       std::string line = "  " + option.spelling;
       if (line.size() + 2 > kColumn) {
-        out += line + '\n';
+        out += broken_at_commas(line, columns) + '\n';
         line.clear();
       }
-      for (const std::string& piece : wrap(with_note(option), text_width)) {
-        line.resize(kColumn, ' ');
-        out += line + piece + '\n';
-        line.clear();
-      }
+      line.resize(kColumn, ' ');
+      out += line + below(wrapped(with_note(option), columns - kColumn), indent) + '\n';
     }
   }
   return app.epilog.empty() ? out : out + '\n' + app.epilog;
@@ -161,6 +174,29 @@ std::string troff(const std::string& text) {
 }
 }  // namespace
 
+namespace {
+/// What run_app() and the signals make of a run's end.
+const std::vector<NoteDoc> kExitCodes = {
+    {"0", "Success; also when the reader of standard output went away."},
+    {"64", "An option is unknown or missing, or options contradict each other or the input."},
+    {"65", "An input file holds something it must not."},
+    {"66", "An input file is not there."},
+    {"69", "A device or its library does not answer."},
+    {"70", "A mistake of the program."},
+    {"74", "Reading or writing failed."},
+    {"75",
+     "Try again: a signal ended the work after its state was saved, a peer failed, or another process holds "
+     "the output."},
+    {"130", "Ctrl-C ended the work and nothing was saved; 128 plus the number of another signal, likewise."}};
+
+std::string notes(const char* title, const std::vector<NoteDoc>& list) {
+  if (list.empty()) return {};
+  std::string out = concat(".SH ", title, "\n");
+  for (const auto& [name, text] : list) out += ".TP\n.B " + troff(name) + "\n" + troff(text) + "\n";
+  return out;
+}
+}  // namespace
+
 std::string render_man(const AppDoc& app) {
   std::string title = app.name;
   std::transform(title.begin(), title.end(), title.begin(),
@@ -173,59 +209,9 @@ std::string render_man(const AppDoc& app) {
     for (const OptionDoc& option : group.options)
       out += ".TP\n.B " + troff(option.spelling) + "\n" + troff(with_note(option)) + "\n";
   }
+  out += notes("ENVIRONMENT", app.environment) + notes("FILES", app.files);
   if (!app.epilog.empty()) out += ".SH EXAMPLES\n.nf\n" + troff(app.epilog) + ".fi\n";
-  out +=
-      ".SH EXIT STATUS\n"
-      "0 success, 64 wrong usage, 65 bad input data, 66 missing input, 69 no device, 70 a bug in the "
-      "program,\n"
-      "74 reading or writing failed, 75 a peer failed: try again.\n";
-  return out;
-}
-
-namespace {
-/// One arm of the completion's `case`: after one of these flags, these words.
-std::string completion_arm(const OptionDoc& option) {
-  std::vector<std::string> takes;
-  for (const std::string& flag : option.flags)
-    if (!option.metavar.empty()) takes.push_back(option_key(flag));
-  if (takes.empty()) return {};
-  std::string action = "return";
-  if (!option.words.empty())
-    action = "COMPREPLY=($(compgen -W '" + join(option.words, " ") + "' -- \"$cur\")); return";
-  else if (option.metavar == "DIR")
-    action = "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\")); return";
-  else if (option.metavar != "N" && option.metavar != "X")
-    action = "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return";
-  return "    " + join(takes, "|") + ") " + action + " ;;\n";
-}
-}  // namespace
-
-std::string render_bash_completion(const AppDoc& app) {
-  std::string arms, flags;
-  for (const GroupDoc& group : app.groups)
-    for (const OptionDoc& option : group.options) {
-      arms += completion_arm(option);
-      for (const std::string& flag : option.flags) flags += (flags.empty() ? "" : " ") + option_key(flag);
-    }
-  const std::string function = "_" + json_key(app.name);
-  return "# bash completion for " + app.name + "; source it, or install it in bash-completion's folder\n" +
-         function +
-         "() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-         "  COMPREPLY=()\n"
-         "  case ${prev//_/-} in\n" +
-         arms +
-         "  esac\n"
-         "  if [[ $cur == -* ]]; then\n"
-         "    COMPREPLY=($(compgen -W '" +
-         flags +
-         "' -- \"${cur//_/-}\"))\n"
-         "  else\n"
-         "    compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-         "  fi\n"
-         "}\n"
-         "complete -F " +
-         function + ' ' + app.name + "\n";
+  return out + notes("EXIT STATUS", kExitCodes);
 }
 
 }  // namespace megalith

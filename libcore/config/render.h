@@ -4,17 +4,20 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/config/cli.h"
 #include "libcore/config/fields.h"
 
 namespace megalith {
 
 /// An app's options as its documentation sees them.
 struct OptionDoc {
+  std::string name;                          // as declared
+  bool positional = false, several = false;  // takes words that are no options; takes several
   std::vector<std::string> flags;  // the spellings worth completing: "--load-optim", "--no-load-optim"
   std::string spelling;            // "--[no-]load-optim", "--num-layers N", "CHECKPOINT"
   std::string help, note;          // a sentence; "default 12; at least 1; also --x"
   std::string metavar;             // what its value is called; empty for a flag
-  std::vector<std::string> words;  // the only values allowed; empty: any
+  std::vector<std::string> words;  // values to offer; empty: any
 };
 struct GroupDoc {
   std::string name;
@@ -23,6 +26,7 @@ struct GroupDoc {
 struct AppDoc {
   std::string name, purpose, usage, epilog, version;  // name as typed: "megalith-merge"
   std::vector<GroupDoc> groups;
+  std::vector<NoteDoc> environment = {}, files = {};
 };
 
 /// `default_value` is the text of the value that the field was declared with.
@@ -31,6 +35,5 @@ OptionDoc document(const Field&, const std::string& default_value);
 std::string render_help(const AppDoc&, int width);
 std::string render_markdown(const AppDoc&);
 std::string render_man(const AppDoc&);
-std::string render_bash_completion(const AppDoc&);
 
 }  // namespace megalith

@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "libcore/config/fields.h"
+#include "libcore/config/tokenizer_model.h"
 
 namespace megalith {
 
 /// Which tokenizer, and its files. The vocabulary's size is ModelConfig's (or, for preprocessing, the app's
 /// own field).
 struct TokenizerConfig {
-  std::string type, vocab, merges, model;
+  std::string type, vocab, merges, model, eod;
   bool hf_special_tokens = true;
   bool of_model = false;  // no option: --vocab-size is a model's, which may have more ids than its tokenizer
   std::string tiktoken_pattern = "v2";
@@ -25,8 +26,12 @@ struct TokenizerConfig {
     v("vocab-file", vocab, "vocab.json of a GPT-2 tokenizer.", metavar("FILE"), alias({"vocab"}));
     v("merge-file", merges, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
     v("tokenizer-model", model,
-      "tokenizer.json, or the folder that holds it, or a SentencePiece or tiktoken file.", metavar("FILE"),
-      alias({"tokenizer-name-or-path"}));
+      "File or folder of a tokenizer, known by its content: tokenizer.json, vocab.json with merges.txt, "
+      "SentencePiece "
+      "or tiktoken; or a model's id on the Hugging Face hub that was downloaded before.",
+      metavar("FILE"), alias({"tokenizer-name-or-path"}));
+    v("eod-token", eod, "Token that ends a document, of a GPT-2 tokenizer or a tokenizer.json.",
+      metavar("TOKEN"), default_text("as the files say, else <|endoftext|>"));
     v("tokenizer-hf-include-special-tokens", hf_special_tokens,
       "HuggingFaceTokenizer: with the tokens that its post-processor puts around a text, such as <s>.",
       opposite({"tokenizer-hf-no-include-special-tokens"}));
@@ -38,8 +43,12 @@ struct TokenizerConfig {
       "Special tokens beside those of the files; TikTokenizer: the first ones, instead of <unk> <s> </s> ...",
       metavar("TOKEN"), alias({"tiktoken-special-tokens"}));
   }
-  void finish();  // fills the type when the files leave one choice
+  void finish();  // fills the type, and the files of a folder or of a hub's id, by what is there
   void validate(Problems&) const;
+
+ private:
+  void take(const TokenizerModel&);
+  std::string unreadable_;  // why no type was found
 };
 
 }  // namespace megalith

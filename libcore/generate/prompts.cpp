@@ -3,7 +3,10 @@
 #include <iostream>
 #include <iterator>
 
+#include <unistd.h>
+
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
@@ -44,6 +47,7 @@ std::vector<std::string> read_lines(const std::string& path) {
 
 std::string read_text(const std::string& path) {
   if (path != "-") return read_file(path);
+  if (::isatty(STDIN_FILENO) == 1) log("reading from the terminal; Ctrl-D on an empty line ends the text");
   std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   if (std::cin.bad()) fail(ErrorKind::kIo, "stdin: cannot read");
   return text;

@@ -160,10 +160,12 @@ void EndOptions::validate(Problems& problems) const {
 
 void run_generate(const GenerateConfig& config) {
   set_cpu_threads(config.run.threads);
+  show_status(concat("loading ", config.model.model, " ..."));
   const ModelSource source(config.model.model);
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(source, !config.prompt.chat.empty());
   const GenerationFiles files = generation_files(source, *tokenizer);
   const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
+  show_status(concat("loading ", config.model.model, " ..."));  // a prompt that was typed took its place
   LoadedModel model(source, config.model.adapter, config.run);
 
   Printer printer(*tokenizer, prompts,

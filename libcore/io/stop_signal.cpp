@@ -1,6 +1,9 @@
 #include "libcore/io/stop_signal.h"
 
+#include <cerrno>
 #include <iterator>
+
+#include <unistd.h>
 
 namespace megalith {
 namespace {
@@ -9,11 +12,20 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 const Interrupt* waker = nullptr;
 
+/// So that who pressed Ctrl-C sees that it was heard: the step may take a while yet.
+void answer_at_once() {
+  constexpr std::string_view kAnswer =
+      "\nstopping as soon as the work in hand is whole; Ctrl-C again ends at once\n";
+  const int before = errno;
+  if (::write(STDERR_FILENO, kAnswer.data(), kAnswer.size()) < 0) errno = before;  // nobody can be told
+}
+
 void on_signal(int number) {
   if (number == SIGINT && received == SIGINT) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
   }
+  if (number == SIGINT) answer_at_once();
   received = number;
   if (waker) waker->set();  // a write(2), which a handler may do
 }

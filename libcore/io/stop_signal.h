@@ -9,8 +9,8 @@ namespace megalith {
 
 /// While it lives, SIGTERM, SIGINT, SIGUSR1 and SIGHUP (Slurm's and Kubernetes' notices of preemption,
 /// Ctrl-C, and a terminal that closes, unless nohup says to go on) only ask for a stop, which the loop grants
-/// at the end of a step; `wake` is set then, for who waits for a pipe. A second SIGINT ends the process at
-/// once. One object at a time.
+/// at the end of a step; `wake` is set then, for who waits for a pipe. The first SIGINT is answered on stderr
+/// at once, a second one ends the process. One object at a time.
 class StopSignal {
  public:
   explicit StopSignal(const Interrupt* wake = nullptr);

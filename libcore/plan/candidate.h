@@ -44,6 +44,7 @@ struct PlanProblem {
   Machine machine;
   Software software = {};
   Precision precision = Precision::kHalf;
+  bool fp16 = false;                   // kHalf is fp16 and not bf16; their costs are the same
   int64_t global_batch = 0;            // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound
   std::vector<int> stage_layers = {};  // layers of each pipeline stage, when the user gave them

@@ -202,7 +202,7 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   if (p.precision == Precision::kFp8) out << " --bf16 --fp8-format hybrid";
   if (p.precision == Precision::kMxfp8) out << " --bf16 --fp8-format e4m3 --fp8-recipe mxfp8";
   if (p.precision == Precision::kNvfp4) out << " --bf16 --fp4-format e2m1";
-  if (p.precision == Precision::kHalf) out << " --bf16";
+  if (p.precision == Precision::kHalf) out << (p.fp16 ? " --fp16" : " --bf16");
   return out.str();
 }
 

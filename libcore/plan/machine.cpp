@@ -98,32 +98,44 @@ AcceleratorList AcceleratorList::installed() {
 void AcceleratorList::add_file(const std::string& path) {
   for (const FileOption& option : read_config_file(path)) {
     if (option.words.size() == 1)
-      short_names_.insert(short_names_.begin(), {folded(option.key), option.words.front()});
+      short_names_.insert(short_names_.begin(), {option.key, option.words.front()});
     else
       devices_.insert(devices_.begin(), device_of(option));
   }
 }
 
+std::vector<std::string> AcceleratorList::names() const {
+  std::vector<std::string> names;
+  for (const auto& [short_name, whole] : short_names_) names.push_back(short_name);
+  for (const Accelerator& device : devices_) names.push_back(device.name);
+  return names;
+}
+
 const Accelerator& AcceleratorList::find(const std::string& name) const {
   std::string wanted = folded(name);
-  std::vector<std::string> names;
-  for (const auto& [short_name, whole] : short_names_) {
-    names.push_back(short_name);
-    if (wanted == short_name) wanted = folded(whole);
-  }
+  for (const auto& [short_name, whole] : short_names_)
+    if (wanted == folded(short_name)) wanted = folded(whole);
   const Accelerator* only = nullptr;
   for (const Accelerator& device : devices_) {
-    names.push_back(device.name);
     const std::string have = folded(device.name);
     if (have == wanted) return device;
     if (have.starts_with(wanted) && !wanted.empty() && (!only || device.memory > only->memory))
       only = &device;
   }
   if (only) return *only;
-  const auto near = nearest(name, names);
+  std::vector<std::string> all = names(), small = all;
+  for (std::string& one : small) one = folded(one);
+  const auto near = nearest(folded(name), small);
+  const auto which = near ? std::find(small.begin(), small.end(), *near) - small.begin() : 0;
   fail(ErrorKind::kUsage, "--gpu ", quote(name), " is not known",
-       near ? "; did you mean " + quote(*near) + "?" : "", " known are ", join(names, ", "),
-       ", and \"local\" for this machine's processor; --gpu-file FILE adds others");
+       near ? "; did you mean " + quote(all[static_cast<size_t>(which)]) + "?" : "", "\nknown are ",
+       join(all, ", "), ", and \"local\" for this machine's processor; --gpu-file FILE adds others");
+}
+
+std::vector<std::string> accelerator_names() {
+  std::vector<std::string> names = AcceleratorList::installed().names();
+  names.emplace_back("local");
+  return names;
 }
 
 const Accelerator& find_accelerator(const std::string& name) {

@@ -33,14 +33,18 @@ class AcceleratorList {
   /// with the most memory. kUsage with the nearest name when unknown.
   const Accelerator& find(const std::string& name) const;
   const std::vector<Accelerator>& devices() const { return devices_; }
+  std::vector<std::string> names() const;  // the short ones first
 
  private:
   std::vector<Accelerator> devices_;
-  std::vector<std::pair<std::string, std::string>> short_names_;  // folded short name, name
+  std::vector<std::pair<std::string, std::string>> short_names_;  // short name, name
 };
 
 /// A device of the installed file.
 const Accelerator& find_accelerator(const std::string& name);
+
+/// What --gpu takes, but for the names of a --gpu-file.
+std::vector<std::string> accelerator_names();
 
 /// This machine's processor: cores, memory that is available now, and rates measured for about a tenth of a
 /// second.

@@ -175,7 +175,8 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
 }
 
 void fix_recompute(const PlanCommand& command, const Options& given, Fixed& fixed) {
-  const TrainConfig& train = command.train;
+  TrainConfig train = command.train;
+  train.finish();  // of the short forms; the group is not checked here
   if (given.given("recompute-granularity") || train.recompute != Recompute::kNone)
     fixed.recompute = train.recompute == Recompute::kFull        ? Recomputed::kFull
                       : train.recompute == Recompute::kSelective ? Recomputed::kAttention
@@ -200,6 +201,8 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
 }
 
 void refuse_unplanned(const PlanCommand& command, const Options& given) {
+  if (command.train.fp16 && command.train.bf16)
+    fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
   if (command.parallel.expert > 1)
     fail(ErrorKind::kUsage, "--expert-model-parallel-size ", command.parallel.expert,
          ": mixtures of experts are not planned");
@@ -328,6 +331,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
+  p.fp16 = command.train.fp16;
   if (command.plan.gpu == "local") p.software = trainer_software();
   p.software.attention = command.plan.attention;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
@@ -386,7 +390,7 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   }
   SearchResult result = search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
-  Report report{.problem = problem, .result = result, .gpu_hour = plan.gpu_hour};
+  Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
   for (Plan& one : result.plans) {
     report.trainer.push_back(ask_trainer(problem, one.candidate));
     // On this machine's processor the trainer's own count is what will be used.

@@ -11,10 +11,11 @@
 #include "libcore/config/model_config.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/parallel_config.h"
-#include "libcore/config/planning_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
 #include "libcore/plan/launch.h"
+#include "libcore/plan/machine.h"
+#include "libcore/plan/plan_target.h"
 #include "libcore/plan/search.h"
 
 namespace megalith {
@@ -120,6 +121,7 @@ struct PlanCommand {
   TokenizerConfig tokenizer;
   PaddleConfig paddle;
   MindFormersRun mindformers;
+  size_t columns = 0;  // of the terminal that the answer is for; 0: lines as long as they are
 
   void add_to(Options&);
   void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint

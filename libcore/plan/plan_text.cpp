@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
 #include "libcore/plan/launch.h"
@@ -18,8 +19,24 @@ std::string gigabytes(double bytes) {
   return format_fixed(bytes / 1e9, 2);
 }
 
-/// Columns as wide as their widest cell, numbers to the right.
-std::string aligned(const std::vector<Row>& rows) {
+constexpr size_t kGap = 2;  // blanks between columns
+
+/// Columns [begin, end) of a table behind its first one, which names the row.
+std::string aligned_part(const std::vector<Row>& rows, const std::vector<size_t>& width, size_t begin,
+                         size_t end) {
+  std::string out;
+  for (const Row& row : rows) {
+    const auto cell = [&](size_t i) { return std::string(width[i] - row[i].size(), ' ') + row[i]; };
+    out += cell(0);
+    for (size_t i = begin; i < std::min(end, row.size()); ++i) out += std::string(kGap, ' ') + cell(i);
+    out += '\n';
+  }
+  return out;
+}
+
+/// Columns as wide as their widest cell, numbers to the right. A table that is wider than `columns` goes on
+/// below with the columns that did not fit.
+std::string aligned(const std::vector<Row>& rows, size_t columns) {
   std::vector<size_t> width;
   for (const Row& row : rows)
     for (size_t i = 0; i < row.size(); ++i) {
@@ -27,12 +44,25 @@ std::string aligned(const std::vector<Row>& rows) {
       width[i] = std::max(width[i], row[i].size());
     }
   std::string out;
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i)
-      out += (i ? "  " : "") + std::string(width[i] - row[i].size(), ' ') + row[i];
-    out += '\n';
+  for (size_t begin = 1, end = 1; begin < width.size(); begin = end) {
+    size_t used = width[0];
+    do {
+      used += kGap + width[end++];
+    } while (end < width.size() && (columns == 0 || used + kGap + width[end] <= columns));
+    out += aligned_part(rows, width, begin, end);
   }
   return out;
+}
+
+/// Lines that are longer than `columns` broken, commands so that a shell still takes them.
+std::string fitted(const std::string& text, size_t columns) {
+  if (columns == 0) return text;
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n')) {
+    const bool command = line.starts_with("  ") && line.find(" --") != std::string::npos;
+    lines.push_back(wrapped(line, columns, "    ", command ? " \\" : ""));
+  }
+  return join(lines, "\n");
 }
 
 std::string yes_no(bool value) {
@@ -71,7 +101,7 @@ std::string ranked_table(const Report& r) {
                      format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),
                      r.trainer[i].refusal.empty() ? "megalith" : "Megatron only"});
   }
-  return aligned(table);
+  return aligned(table, r.columns);
 }
 
 struct BillColumn {
@@ -106,7 +136,8 @@ constexpr TimeColumn kTime[] = {
 
 /// A line for each kind of stage: those between have as many layers as the first of them and hold fewer
 /// microbatches.
-std::string bill_table(const PlanProblem& p, const Candidate& c) {
+std::string bill_table(const Report& r, const Candidate& c) {
+  const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};
   for (const BillColumn& column : kBill) table[0].push_back(column.name);
   const LayerPrice price = price_layer(p, shape_of(c));
@@ -125,17 +156,17 @@ std::string bill_table(const PlanProblem& p, const Candidate& c) {
     for (const BillColumn& column : kBill) row.push_back(gigabytes(column.value(bill)));
     table.push_back(row);
   }
-  return aligned(table) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
+  return aligned(table, r.columns) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
 }
 
 /// The trainer's own count, of its fullest rank.
-std::string trainer_table(const WorstStage& rank) {
+std::string trainer_table(const Report& r, const WorstStage& rank) {
   std::vector<Row> table = {{"stage"}, {std::to_string(rank.stage)}};
   for (const BillColumn& column : kBill) {
     table[0].push_back(column.name);
     table[1].push_back(gigabytes(column.value(rank.bill)));
   }
-  return aligned(table);
+  return aligned(table, r.columns);
 }
 
 std::string time_line(const StepTime& time) {
@@ -156,7 +187,7 @@ void tell_failure(std::ostream& out, const Report& r) {
   out << "nothing fits; the least is " << gigabytes(plan.memory.bill.needed()) << " GB on stage "
       << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
-      << bill_table(r.problem, plan.candidate);
+      << bill_table(r, plan.candidate);
 }
 
 void tell_missed(std::ostream& out, const Report& r) {
@@ -173,7 +204,7 @@ std::string sensitivity_table(const Report& r) {
   for (const Sensitivity& s : r.sensitivities)
     table.push_back({s.what, seconds_text(s.less), seconds_text(s.more),
                      concat(s.winner_less + 1, ", ", s.winner_more + 1)});
-  return aligned(table);
+  return aligned(table, r.columns);
 }
 
 std::string front_table(const Report& r) {
@@ -186,7 +217,7 @@ std::string front_table(const Report& r) {
                      r.gpu_hour > 0 ? format_count(static_cast<int64_t>(t.cost)) : "-",
                      launch_options(r.problem, plan.candidate)});
   }
-  return aligned(table);
+  return aligned(table, r.columns);
 }
 
 void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
@@ -201,8 +232,8 @@ void tell_best(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
   out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
-      << (p.machine.device.multiprocessors == 0 && r.trainer.front().rank ? trainer_table(best.memory)
-                                                                          : bill_table(p, best.candidate))
+      << (p.machine.device.multiprocessors == 0 && r.trainer.front().rank ? trainer_table(r, best.memory)
+                                                                          : bill_table(r, best.candidate))
       << "\ntime of a step of plan 1: " << time_line(best.time) << "bottleneck: " << bottleneck(p, best)
       << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
@@ -223,12 +254,12 @@ void tell_inverse(std::ostream& out, const Report& r) {
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
 }
 
-const char* precision_text(Precision p) {
-  switch (p) {
+const char* precision_text(const PlanProblem& p) {
+  switch (p.precision) {
     case Precision::kFloat32:
       return "fp32";
     case Precision::kHalf:
-      return "bf16";
+      return p.fp16 ? "fp16" : "bf16";
     case Precision::kFp8:
       return "fp8";
     case Precision::kMxfp8:
@@ -406,7 +437,7 @@ std::string plan_text(const Report& r) {
   std::ostringstream out;
   out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters on " << p.machine.world
       << " x " << p.machine.device.name << " (" << gigabytes(p.machine.device.memory) << " GB each, "
-      << p.machine.local_world << " joined by links), " << precision_text(p.precision) << '\n'
+      << p.machine.local_world << " joined by links), " << precision_text(p) << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
       << " priced, of which " << r.result.fitting << " fit; the others are proven slower";
   for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " cuts break " << rule;
@@ -419,7 +450,7 @@ std::string plan_text(const Report& r) {
   if (r.goal) out << scaling_text(p, *r.goal, r.scaling);
   if (!r.result.example.empty()) out << "\nrejected, for example\n";
   for (const auto& [rule, reason] : r.result.example) out << "  " << rule << "  " << reason << '\n';
-  return out.str();
+  return fitted(out.str(), r.columns);
 }
 
 std::string plan_json(const Report& r) {
@@ -445,7 +476,7 @@ std::string plan_json(const Report& r) {
   root.set("device", p.machine.device.name);
   root.set("device_memory_bytes", p.machine.device.memory);
   root.set("devices", p.machine.world);
-  root.set("precision", precision_text(p.precision));
+  root.set("precision", precision_text(p));
   root.set("families", r.result.families);
   root.set("candidates", r.result.candidates);
   root.set("priced", r.result.priced);

@@ -13,6 +13,7 @@ namespace megalith {
 struct Report {
   const PlanProblem& problem;
   const SearchResult& result;
+  size_t columns = 0;                       // to fit lines into; 0: as long as they are
   double gpu_hour = 0;                      // price of a device for an hour; 0: not known
   std::vector<TrainerAnswer> trainer = {};  // of each plan
   std::vector<Sensitivity> sensitivities = {};

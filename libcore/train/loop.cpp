@@ -292,11 +292,11 @@ PretrainResult Run::go() {
     final_evaluations();
   } else {
     log("training ...");
-    Progress progress("training", iterations() - start_, "steps");
+    Progress progress("training", iterations(), "steps", start_);
     bool ended = false;
     while (!ended && state_.iteration < iterations()) {
       step();
-      progress.advance_to(state_.iteration - start_, concat("loss ", format_fixed(last_loss_, 3)));
+      progress.advance_to(state_.iteration, concat("loss ", format_fixed(last_loss_, 3)));
       if (is_turn_to_evaluate()) {
         evaluate(concat("iteration ", state_.iteration));
         sample();

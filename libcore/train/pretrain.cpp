@@ -125,8 +125,11 @@ struct OpenRules {
 
 /// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
 OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
-                       const OpenRules& rules) {
+                       const Tokenizer* tokenizer, const OpenRules& rules) {
   OpenBlend blend = open_blend(data_path);
+  check_tokenizers(blend.datasets,
+                   tokenizer ? RunTokenizer{tokenizer->name(), tokenizer->hash()} : RunTokenizer{},
+                   config.data.any_tokenizer);
   for (const IndexedDataset& data : blend.datasets) {
     if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
     rules.check();
@@ -134,7 +137,7 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
   return blend;
 }
 
-TrainingDatasets open_data(PretrainConfig& config, const OpenRules& rules) {
+TrainingDatasets open_data(PretrainConfig& config, const Tokenizer* tokenizer, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
                                .seq_length = config.model.seq_length,
@@ -151,7 +154,7 @@ TrainingDatasets open_data(PretrainConfig& config, const OpenRules& rules) {
     const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
     std::array<std::optional<OpenBlend>, 3> blends;
     for (size_t part = 0; part < paths.size(); ++part)
-      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, rules);
+      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, tokenizer, rules);
     if (config.train.epochs && blends[0])
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
@@ -159,7 +162,7 @@ TrainingDatasets open_data(PretrainConfig& config, const OpenRules& rules) {
     for (size_t part = 0; part < paths.size(); ++part)
       if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
   } else {
-    const OpenBlend blend = open_checked(config.data.data_path, config, rules);
+    const OpenBlend blend = open_checked(config.data.data_path, config, tokenizer, rules);
     if (config.train.epochs)
       config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
                                    config.train.global_batch);
@@ -188,7 +191,7 @@ class Opened {
       const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
       sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train));
     } else {
-      data = open_data(config, rules);
+      data = open_data(config, tokenizer.get(), rules);
       sets = {.train = data_set_of(data[0], vocab),
               .valid = data_set_of(data[1], vocab),
               .test = data_set_of(data[2], vocab)};

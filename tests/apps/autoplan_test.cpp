@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/terminal.h"
 
 namespace megalith {
 namespace {
@@ -70,6 +73,51 @@ TEST(Autoplan, CalibratesByMeasurementsOnly) {
   const CommandResult result = run_command(app("autoplan") + k22b + " --calibrate " + folder / "notes.txt");
   EXPECT_EQ(result.code, 65);
   EXPECT_NE(result.err.find("neither an output of nccl-tests"), std::string::npos) << result.err;
+}
+
+const char* const kSmall =
+    " --world-size 8 --global-batch-size 32 --num-layers 8 --hidden-size 1024 --num-attention-heads 16 "
+    "--seq-length 1024 --max-position-embeddings 1024 --vocab-size 50257 ";
+
+TEST(Autoplan, ObeysTheTrainersOptionsOrRefusesThem) {
+  const auto plans = [](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + kSmall + options + " --json");
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, options);
+  };
+  EXPECT_EQ(plans("--fp16")["precision"].as_string(), "fp16");
+  EXPECT_EQ(plans("--bf16")["precision"].as_string(), "bf16");
+  const std::pair<const char*, const char*> kRecompute[] = {
+      {"--recompute-activations", "attention"},
+      {"--recompute-granularity selective", "attention"},
+      {"--recompute", "full"}};
+  for (const auto& [option, means] : kRecompute) {
+    const Json answer = plans(option);
+    for (const Json& plan : answer["plans"].as_array())
+      EXPECT_EQ(plan["recompute"].as_string(), means) << option;
+  }
+  const CommandResult text = run_command(app("autoplan") + kSmall + "--fp16");
+  EXPECT_NE(text.out.find(" --fp16\n"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("--bf16"), std::string::npos) << text.out;
+  for (const char* option : {"--fp16 --bf16", "--data-parallel-size 4"}) {
+    const CommandResult refused = run_command(app("autoplan") + kSmall + option);
+    EXPECT_EQ(refused.code, 64) << option;
+    EXPECT_NE(refused.err.find(std::string(option).substr(0, 6)), std::string::npos) << refused.err;
+  }
+}
+
+TEST(Autoplan, FitsATerminalOfEightyColumns) {
+  const CommandResult shown = test::run_on_terminal(app("autoplan") + kSmall, 80);
+  EXPECT_EQ(shown.code, 0) << shown.out;
+  EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
+  EXPECT_NE(shown.out.find("tokens/s"), std::string::npos) << "columns that did not fit go on below";
+  // What is broken over lines is still one command.
+  const size_t begin = shown.out.find("  torchrun "), end = shown.out.find("\n  srun", begin);
+  ASSERT_NE(end, std::string::npos) << shown.out;
+  const CommandResult words =
+      run_command("torchrun() { printf '%s\\n' \"$*\"; }; " + shown.out.substr(begin, end - begin));
+  EXPECT_EQ(std::count(words.out.begin(), words.out.end(), '\n'), 1) << words.out << words.err;
+  EXPECT_NE(words.out.find("--global-batch-size 32"), std::string::npos) << words.out;
 }
 
 TEST(Autoplan, PlansForThisMachine) {

@@ -9,6 +9,7 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/terminal.h"
 
 namespace megalith::test {
 namespace {
@@ -128,6 +129,27 @@ TEST_P(GenerateApp, ReadsPromptsFromStdinAndJsonLines) {
   EXPECT_EQ(run_command("printf 'The ' | " + app("generate") + options + " --no-echo").out, text.substr(4));
   const CommandResult bad = run_command("printf '\\377' | " + app("generate") + options);
   EXPECT_EQ(bad.code, 65) << bad.err;
+}
+
+TEST_P(GenerateApp, SaysOnATerminalWhatItWaitsFor) {
+  const CommandResult shown =
+      run_on_terminal(app("generate") + " --max-new-tokens 4 --model " + (dir_ / "model"), 80, "The \n");
+  EXPECT_EQ(shown.code, 0) << shown.out;
+  const size_t loading = shown.out.find("loading "),
+               reading = shown.out.find("reading from the terminal; Ctrl-D"),
+               loaded = shown.out.find("loaded in ");
+  EXPECT_LT(loading, reading) << shown.out;
+  EXPECT_LT(reading, loaded) << shown.out;
+  ASSERT_NE(loaded, std::string::npos) << shown.out;
+  EXPECT_LE(longest_line(shown.out.substr(0, reading)), 80u);
+}
+
+TEST_P(GenerateApp, TakesNoOptionForAPrompt) {
+  const CommandResult result = generate(dir_ / "model", "x", "-n 3");
+  EXPECT_EQ(result.code, 64) << result.out;
+  EXPECT_NE(result.err.find("unknown option \"-n\""), std::string::npos) << result.err;
+  EXPECT_EQ(generate(dir_ / "model", "-1 is", "--max-new-tokens 1").code, 0)
+      << "a number or blanks make a text";
 }
 
 TEST_P(GenerateApp, StopsBeforeAStopText) {

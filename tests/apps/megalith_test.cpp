@@ -56,9 +56,10 @@ TEST_F(Dispatcher, RunsAnAppWithItsArgumentsAndExitCode) {
 
 TEST_F(Dispatcher, NamesTheNearestApp) {
   const auto result = run("wistle");
-  EXPECT_EQ(result.err, "megalith: error: no app is called \"wistle\"; did you mean \"whistle\"?\n");
+  EXPECT_EQ(result.err,
+            "megalith: error: no app is called \"wistle\"; did you mean \"whistle\"?\nsee --help\n");
   EXPECT_EQ(result.code, 64);
-  EXPECT_EQ(run("xyzzy").err, "megalith: error: no app is called \"xyzzy\"; see megalith --help\n");
+  EXPECT_EQ(run("xyzzy").err, "megalith: error: no app is called \"xyzzy\"\nsee --help\n");
   EXPECT_EQ(run("notes").code, 64);
 }
 

@@ -5,6 +5,7 @@
 
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
+#include "tests/support/terminal.h"
 
 namespace megalith {
 namespace {
@@ -31,6 +32,36 @@ TEST_P(EveryApp, PrintsItsHelpOnStdout) {
   EXPECT_EQ(help.out.rfind("usage: megalith-" + GetParam() + " [options]", 0), 0u) << help.out;
 }
 
+TEST_P(EveryApp, FitsItsHelpOnATerminalOfEightyColumns) {
+  const auto shown = test::run_on_terminal(test::app(GetParam()) + " -h", 80);
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_LE(test::longest_line(shown.out), 80u) << shown.out;
+  EXPECT_EQ(shown.out, test::run_command("COLUMNS=80 " + test::app(GetParam()) + " --help").out);
+}
+
+TEST_P(EveryApp, EndsWellWhenTheReaderOfItsHelpHasEnough) {
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(test::run_command("bash -c '" + test::app(GetParam()) +
+                                " --help | head -1 >/dev/null; exit ${PIPESTATUS[0]}'")
+                  .code,
+              0);
+}
+
+TEST_P(EveryApp, EndsEveryUsageErrorWithWhereToLook) {
+  for (const char* wrong : {"--hlep", "--config", "-x", "surplus --quiet=perhaps"}) {
+    const auto result = run(wrong);
+    EXPECT_EQ(result.code, 64) << wrong;
+    EXPECT_TRUE(result.err.ends_with("\nsee --help\n")) << wrong << ": " << result.err;
+  }
+}
+
+TEST_P(EveryApp, HasAManPageWithAllSections) {
+  const std::string page = run("--help-man").out;
+  for (const char* section : {".SH ENVIRONMENT", ".SH FILES", ".SH EXAMPLES", ".SH EXIT STATUS"})
+    EXPECT_TRUE(page.find(section) != std::string::npos || (GetParam() == "generate" && section[4] == 'F'))
+        << section;
+}
+
 TEST_P(EveryApp, RefusesAnUnknownOption) {
   const auto result = run("--hlep");
   EXPECT_EQ(result.code, 64);
@@ -45,6 +76,12 @@ TEST_P(EveryApp, HasAValidCompletion) {
   const auto result = test::run_command("bash -n " + folder / "completion");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_GT(file_size(folder / "completion"), 200u);
+  for (const std::string shell : {"zsh", "fish"}) {
+    if (test::run_command("command -v " + shell).code != 0) continue;
+    write_file(folder / shell, run("--help-" + shell + "-completion").out);
+    const auto read = test::run_command(shell + " -n " + folder / shell);
+    EXPECT_EQ(read.code, 0) << shell << ": " << read.err;
+  }
 }
 
 TEST_P(EveryApp, HasAManPageWithoutWarnings) {

@@ -1,5 +1,8 @@
 #include "libcore/base/chart.h"
 
+#include <regex>
+#include <set>
+
 #include <gtest/gtest.h>
 
 namespace megalith {
@@ -11,27 +14,93 @@ size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
+/// The texts of a class of an SVG, in order.
+std::vector<std::string> texts(const std::string& svg, const std::string& kind) {
+  const std::regex element("<text class=\"" + kind + "\"[^>]*>([^<]*)</text>");
+  std::vector<std::string> out;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), element), end; at != end; ++at)
+    out.push_back((*at)[1]);
+  return out;
+}
+
 TEST(Chart, DrawsACurveOfEachSeriesThatHasPoints) {
   const ChartPoints train{{1, 4.0}, {2, 3.0}, {3, 2.5}}, valid{{2, 3.5}}, none;
   const std::string svg =
-      chart_svg({{"training", "#111111", &train, false}, {"validation", "#222222", &valid, true}});
+      chart_svg({"Loss", "nats"},
+                {{"training", "#111111", &train}, {"validation", "#222222", &valid, ChartMark::kDottedLine}});
   EXPECT_EQ(count(svg, "<path "), 2u);
   EXPECT_EQ(count(svg, "<circle "), 1u);  // of the series with dots
   EXPECT_NE(svg.find(">training</text>"), std::string::npos);
   EXPECT_NE(svg.find("iteration 2: 3.5"), std::string::npos);
   const std::string alone =
-      chart_file({{"training", "#111111", &train, false}, {"validation", "#222222", &none, true}});
+      chart_file({"Loss", "nats"},
+                 {{"training", "#111111", &train}, {"validation", "#222222", &none, ChartMark::kDottedLine}});
   EXPECT_EQ(count(alone, "<path "), 1u);
   EXPECT_EQ(alone.find("validation"), std::string::npos);
   EXPECT_NE(alone.find("xmlns=\"http://www.w3.org/2000/svg\""), std::string::npos);
 }
 
+TEST(Chart, NamesItsAxesAndSaysWhatItShows) {
+  const ChartPoints points{{1, 4.0}, {2, 3.0}};
+  const std::string svg = chart_svg({"Loss & more", "nats a token"}, {{"loss", "#111111", &points}});
+  EXPECT_EQ(texts(svg, "axis"), (std::vector<std::string>{"iteration", "nats a token"}));
+  EXPECT_NE(svg.find("role=\"img\" aria-label=\"Loss &amp; more\""), std::string::npos) << svg;
+  EXPECT_NE(svg.find("<title>Loss &amp; more</title>"), std::string::npos);
+}
+
+TEST(Chart, WritesTheNumbersOfAnAxisAlike) {
+  const auto ticks = [](double low, double high) {
+    const ChartPoints points{{1, low}, {2, high}};
+    return texts(chart_svg({"t", "v"}, {{"s", "#111111", &points}}), "y");
+  };
+  EXPECT_EQ(ticks(0, 0.001),
+            (std::vector<std::string>{"0.0000", "0.0002", "0.0004", "0.0006", "0.0008", "0.0010"}));
+  EXPECT_EQ(ticks(2.5, 10.1), (std::vector<std::string>{"4", "6", "8", "10"}));
+  EXPECT_EQ(ticks(0, 12000),
+            (std::vector<std::string>{"0", "2,000", "4,000", "6,000", "8,000", "10,000", "12,000"}));
+  for (const std::string& tick : ticks(0, 3e-5))
+    EXPECT_EQ(tick.size(), std::string("5.0E-06").size()) << tick;
+}
+
+TEST(Chart, HasWholeIterationsOnceEach) {
+  const ChartPoints points{{1, 1.0}, {3, 2.0}};
+  EXPECT_EQ(texts(chart_svg({"t", "v"}, {{"s", "#111111", &points}}), "x"),
+            (std::vector<std::string>{"1", "2", "3"}));
+}
+
 TEST(Chart, ThinsALongCurveAndKeepsItsEnd) {
   ChartPoints points;
   for (int64_t i = 1; i <= 100'000; ++i) points[i] = 1.0 / static_cast<double>(i);
-  const std::string svg = chart_svg({{"loss", "#111111", &points, false}});
+  const std::string svg = chart_svg({"t", "v"}, {{"loss", "#111111", &points}});
   EXPECT_LT(svg.size(), 40'000u);
-  EXPECT_NE(svg.find("L744.0 266.0\""), std::string::npos);  // right and low end of the picture
+  EXPECT_NE(svg.find("L744.0 268.0\""), std::string::npos);  // right and low end of the picture
+}
+
+TEST(Smoothed, MeansThePointsAround) {
+  ChartPoints points;
+  for (int64_t i = 1; i <= 12; ++i) points[i] = i % 2 == 0 ? 1.0 : 0.0;
+  const ChartPoints smooth = smoothed(points);
+  EXPECT_EQ(smooth.at(1), 0.0);
+  EXPECT_DOUBLE_EQ(smooth.at(2), 1.0 / 3);  // of 1 to 3
+  EXPECT_DOUBLE_EQ(smooth.at(6), 3.0 / 5);  // of 4 to 8
+  EXPECT_EQ(smooth.at(12), 1.0);
+  EXPECT_TRUE(smoothed({{1, 2.0}, {2, 3.0}}).empty());
+}
+
+TEST(RunningMedians, AreNotMovedByOneFarOff) {
+  ChartPoints points;
+  for (int64_t i = 1; i <= 20; ++i) points[i] = 100;
+  points[10] = 1;
+  for (const auto& [i, value] : running_medians(points)) EXPECT_EQ(value, 100) << i;
+}
+
+TEST(LastLoggedMean, IsThatOfTheLogsLastLine) {
+  ChartPoints points;
+  for (int64_t i = 1; i <= 12; ++i) points[i] = static_cast<double>(i);
+  EXPECT_EQ(last_logged_mean(points, 1), 12);
+  EXPECT_EQ(last_logged_mean(points, 5), 8);       // of 6 to 10
+  EXPECT_EQ(last_logged_mean(points, 5, 8), 9.5);  // the run began after 8
+  EXPECT_EQ(last_logged_mean(points, 100), 6.5);   // no line yet
 }
 
 }  // namespace

@@ -57,6 +57,59 @@ Paint painted(const std::vector<std::string>& arguments) {
   return paint;
 }
 
+TEST(CommandLine, TakesNoWordWithOneDashAsAValue) {
+  const auto refused = [](const std::vector<std::string>& arguments) -> std::string {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint);
+    EXPECT_FALSE(options.read(arguments));
+    try {
+      options.check();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused({"w", "--keys", "a", "-n", "3"}), "unknown option \"-n\"");
+  EXPECT_EQ(refused({"w", "--brush", "-n"}),
+            "--brush needs a value; one that begins with \"-\" is given as \"--brush=-n\"");
+  EXPECT_EQ(painted({"w", "--keys", "a", "- b", "-1", "-"}).keys,
+            (std::vector<std::string>{"a", "- b", "-1", "-"}));
+  EXPECT_EQ(painted({"w", "--keys=-n"}).keys, std::vector<std::string>{"-n"});
+}
+
+TEST(CommandLine, KnowsTheShortFormOfHelp) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  const auto help = options.read({"-h"});
+  ASSERT_TRUE(help);
+  EXPECT_EQ(help->find("usage: megalith-paint"), 0u);
+}
+
+TEST(CommandLine, SuggestsNoOptionThatOnlyLooksAlike) {
+  const auto complaint_of = [](const std::string& option) -> std::string {
+    PretrainConfig config;
+    Options options("pretrain", "Train.");
+    config.add_to(options);
+    options.read({option, "3"});
+    try {
+      options.check();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      return text.substr(0, text.find('\n'));
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(complaint_of("--x"), "unknown option \"--x\"");
+  EXPECT_EQ(complaint_of("--q"), "unknown option \"--q\"");
+  EXPECT_EQ(complaint_of("--sxc-length"),
+            "unknown option \"--sxc-length\"");  // two of three letters of a word
+  EXPECT_EQ(complaint_of("--seq-lenght"), "unknown option \"--seq-lenght\"; did you mean \"--seq-length\"?");
+  EXPECT_EQ(complaint_of("--num-layer"), "unknown option \"--num-layer\"; did you mean \"--num-layers\"?");
+  EXPECT_EQ(complaint_of("--numlayers"), "unknown option \"--numlayers\"; did you mean \"--num-layers\"?");
+}
+
 /// What check() says about these arguments; empty when it accepts them.
 std::string complaint(const std::vector<std::string>& arguments) {
   try {

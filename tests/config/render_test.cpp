@@ -78,7 +78,7 @@ General:
   --config FILE                       Read options from this YAML or JSON file;
                                       the command line has precedence.
   --quiet                             Draw no progress line.
-  --help                              Print this text.
+  --help                              Print this text; also -h.
   --version                           Print the version.
 
 Example:
@@ -123,41 +123,43 @@ TEST(Render, ManPageIsReadByGroffWithoutWarning) {
   EXPECT_EQ(page.code, 0);
   EXPECT_EQ(page.err, "");
   for (const char* text : {"MEGALITH-RIDE(1)", "megalith-ride - Ride a bike.", "--log_folder DIR",
-                           "--[no-]helmet", ".hidden request", "64 wrong usage"})
+                           "--[no-]helmet", ".hidden request", "An option is unknown"})
     EXPECT_NE(page.out.find(text), std::string::npos) << text << '\n' << page.out;
 }
 
-/// What the completion script offers for the last of these words.
-std::string completions(const std::string& words) {
-  const test::TempDir folder;
-  write_file(folder / "ride", RideOptions().options.bash_completion());
-  make_directories(folder / "here/subfolder");
-  write_file(folder / "here/subfile", "");
-  const auto result = test::run_command("cd " + folder / "here" +
-                                        " && bash -c 'source ../ride; COMP_WORDS=(megalith-ride " + words +
-                                        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _megalith_ride; printf "
-                                        "\"%s\\n\" ${COMPREPLY[@]} | LC_ALL=C sort | xargs'");
-  EXPECT_EQ(result.err, "");
-  return std::string(trim(result.out));
+struct Long {
+  std::string kind = "first-of-many-kinds";
+  template <class V>
+  void fields(V&& v) {
+    v("kind", kind, "Kind.",
+      one_of({"first-of-many-kinds", "second-of-many-kinds", "third-of-many-kinds", "fourth-of-many-kinds"}));
+  }
+};
+
+TEST(Render, HelpFitsTheWidth) {
+  Long config;
+  Options options("wide",
+                  "Do something that takes so many words to say that no line of sixty columns holds it all.");
+  options.add("Wide", config);
+  for (const int width : {60, 80, 120})
+    for (const std::string& line : split(options.help(width), '\n'))
+      EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
+  EXPECT_NE(options.help(80).find("  --kind {first-of-many-kinds,second-of-many-kinds,third-of-many-kinds,\n"
+                                  "      fourth-of-many-kinds}\n"),
+            std::string::npos)
+      << options.help(80);
 }
 
-TEST(Render, BashCompletionIsValidBash) {
-  const test::TempDir folder;
-  write_file(folder / "ride", RideOptions().options.bash_completion());
-  const auto result = test::run_command("bash -n " + folder / "ride");
-  EXPECT_EQ(result.code, 0) << result.err;
-}
-
-TEST(Render, BashCompletionOffersOptionsAndTheirValues) {
-  EXPECT_EQ(completions("--b"), "--bare-headed --bikes");
-  EXPECT_EQ(completions("--no-h"), "--no-helmet");
-  EXPECT_EQ(completions("--log_f"), "--log-folder");
-  EXPECT_EQ(completions("--speed \"\""), "fast slow");
-  EXPECT_EQ(completions("--speed f"), "fast");
-  EXPECT_EQ(completions("--log_folder sub"), "subfolder");
-  EXPECT_EQ(completions("--name sub"), "subfile subfolder");
-  EXPECT_EQ(completions("--bikes \"\""), "");
-  EXPECT_EQ(completions("sub"), "subfile subfolder");
+TEST(Render, ManPageHasTheSectionsOfOne) {
+  RideOptions ride;
+  ride.options.environment({{"RIDE_HOME", "Where a ride ends."}}).files({{"ride.log", "What happened."}});
+  const std::string page = ride.options.man();
+  size_t at = 0;
+  for (const char* part : {".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS", ".SH ENVIRONMENT", "RIDE_HOME",
+                           ".SH FILES", "ride.log", ".SH EXAMPLES", ".SH EXIT STATUS", ".B 75", ".B 130"}) {
+    at = page.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << '\n' << page;
+  }
 }
 
 }  // namespace

@@ -156,6 +156,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   if (fs::is_directory(tokenizer_folder_)) check_tokenizer_files(*reader, tokenizer_folder_);
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();
+  if (const Json* end = args_.find("eod_token"); end && end->is_string()) tokenizer_.eod = end->as_string();
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
   iteration_ = reader->iteration();

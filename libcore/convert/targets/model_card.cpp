@@ -67,11 +67,34 @@ LossHistory losses_in(const std::string& path) {
   return losses;
 }
 
-// What the checkpoint keeps itself; of an older one the run's own lines.
+// What the checkpoint keeps itself, and the evaluation at its end, which came after it was saved; of an older
+// one the run's own lines.
 LossHistory losses_of(const ModelSource& source) {
-  if (!source.losses().train().empty()) return source.losses();
   const std::string metrics = metrics_file(source.args(), source.path());
-  return metrics.empty() ? LossHistory{} : losses_in(metrics);
+  LossHistory lines = metrics.empty() ? LossHistory{} : losses_in(metrics);
+  if (source.losses().train().empty()) return lines;
+  LossHistory losses = source.losses();
+  const int64_t known = losses.valid().empty() ? 0 : losses.valid().rbegin()->first;
+  for (const auto& [iteration, loss] : lines.valid())
+    if (iteration > known && iteration <= source.iteration()) losses.add_valid(iteration, loss);
+  return losses;
+}
+
+int64_t log_interval(const Json& args) {
+  const Json* value = args.is_object() ? args.find("log_interval") : nullptr;
+  return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
+}
+
+// A text and a number of new tokens that together fit the positions: a text has at most a token a byte.
+std::string snippet(int64_t positions) {
+  constexpr int64_t kEnough = 50;
+  const std::string prompt = positions >= 64 ? "def hello_world():" : "a";
+  const int64_t room = positions - static_cast<int64_t>(prompt.size());
+  return concat(
+      "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
+      "\"PATH_OF_THIS_FOLDER\")\nprint(generate(\"",
+      prompt, "\", max_new_tokens=", std::clamp<int64_t>(room, 1, kEnough),
+      ")[0][\"generated_text\"])\n```\n\n");
 }
 
 std::string data_section(const Json& args) {
@@ -93,10 +116,20 @@ std::string options_section(const Json& args) {
   return out + "\n</details>\n\n";
 }
 
-std::string loss_section(const LossHistory& losses) {
+std::string loss_picture(const LossHistory& losses) {
+  constexpr const char *kBlue = "#3b82f6", *kOrange = "#f97316";
+  const ChartPoints smooth = smoothed(losses.train());
+  return chart_file({"Training and validation loss by iteration", "nats a token"},
+                    {{smooth.empty() ? "training" : "", kBlue, &losses.train(),
+                      smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine},
+                     {"training, smoothed", kBlue, &smooth},
+                     {"validation", kOrange, &losses.valid(), ChartMark::kDottedLine}});
+}
+
+std::string loss_section(const LossHistory& losses, int64_t interval) {
   if (losses.train().empty()) return {};
   std::string out = concat("## Loss\n\n![training and validation loss by iteration](", kPicture,
-                           ")\n\nTraining ", format_fixed(losses.train().rbegin()->second, 4));
+                           ")\n\nTraining ", format_fixed(last_logged_mean(losses.train(), interval), 4));
   if (!losses.valid().empty())
     out += concat(", validation ", format_fixed(losses.valid().rbegin()->second, 4));
   return out + " (nats a token).\n\n";
@@ -118,16 +151,11 @@ std::map<std::string, std::string> model_card(const Conversion& conversion, cons
                  " tokens. Stored as ", name_of(conversion.main_dtype()), ".\n\n");
   if (source.iteration() != kRelease)
     card += concat("Trained with Megalith for ", format_count(source.iteration()), " iterations.\n\n");
-  card +=
-      "```python\nfrom transformers import pipeline\ngenerate = pipeline(\"text-generation\", "
-      "\"PATH_OF_THIS_FOLDER\")\n"
-      "print(generate(\"def hello_world():\")[0][\"generated_text\"])\n```\n\n";
+  card += snippet(c.max_positions);
   const LossHistory losses = losses_of(source);
-  if (!losses.train().empty())
-    files[kPicture] = chart_file(
-        {{"training", "#3b82f6", &losses.train(), false}, {"validation", "#f97316", &losses.valid(), true}});
-  files["README.md"] =
-      card + loss_section(losses) + data_section(source.args()) + options_section(source.args());
+  if (!losses.train().empty()) files[kPicture] = loss_picture(losses);
+  files["README.md"] = card + loss_section(losses, log_interval(source.args())) +
+                       data_section(source.args()) + options_section(source.args());
   return files;
 }
 

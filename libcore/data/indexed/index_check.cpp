@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -40,6 +43,26 @@ void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
 
 }  // namespace
 
+namespace {
+/// preprocess adds the key and "_document" to --output-prefix: "codeparrot" is found as
+/// codeparrot_content_document.
+std::string datasets_that_begin_so(const std::string& prefix) {
+  namespace fs = std::filesystem;
+  constexpr size_t kMost = 4;
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent_or_here(prefix), error)) {
+    if (entry.path().extension() != ".idx") continue;
+    const std::string name = entry.path().stem().string();
+    if (name.starts_with(fs::path(prefix).filename().string()))
+      found.push_back(quote((fs::path(prefix).parent_path() / name).string()));
+  }
+  std::sort(found.begin(), found.end());
+  if (found.empty() || found.size() > kMost) return {};
+  return "; did you mean " + join(found, " or ") + "?";
+}
+}  // namespace
+
 std::string existing_dataset(std::string prefix) {
   const bool idx = file_exists(prefix + ".idx"), bin = file_exists(prefix + ".bin");
   if (idx && bin) return prefix;
@@ -51,7 +74,7 @@ std::string existing_dataset(std::string prefix) {
     fail(ErrorKind::kNoInput, prefix, ".idx: is not there; a dataset is named by its prefix, here ",
          quote(prefix.substr(0, prefix.size() - 4)));
   fail(ErrorKind::kNoInput, prefix, ".idx: is not there, nor is ", prefix,
-       ".bin; wanted the prefix of a dataset");
+       ".bin; wanted the prefix of a dataset", datasets_that_begin_so(prefix));
 }
 
 IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_size, const std::string& path) {

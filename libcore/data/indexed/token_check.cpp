@@ -109,7 +109,36 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
       "); the dataset was made with another tokenizer: preprocess the text with this one, or name the other");
 }
 
+/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)": two of one name are told apart by the beginning of their hash.
+std::string described(const std::string& name, int64_t ids, const std::string& hash) {
+  constexpr size_t kDigits = 8;
+  return concat(name, ids > 0 ? concat(" of ", format_count(ids), " ids") : "", " (", hash.substr(0, kDigits),
+                ")");
+}
+
 }  // namespace
+
+void check_tokenizers(std::span<const IndexedDataset> datasets, const RunTokenizer& run, bool allowed) {
+  std::string hash = run.hash;
+  std::string other = concat("this run's is ", described(run.name, 0, run.hash));
+  for (const IndexedDataset& data : datasets) {
+    const auto sidecar = read_sidecar(data.prefix());
+    if (!sidecar || sidecar->tokenizer_hash.empty()) continue;
+    const std::string made_with = described(sidecar->tokenizer, sidecar->vocab_size, sidecar->tokenizer_hash);
+    if (hash.empty()) {
+      hash = sidecar->tokenizer_hash;
+      other = concat(data.prefix(), " with ", made_with);
+    }
+    if (sidecar->tokenizer_hash == hash) continue;
+    const std::string found =
+        concat(data.prefix(), ": was made with ", made_with, ", ", other, ": the same ids mean other texts");
+    if (!allowed)
+      fail(ErrorKind::kUsage, found,
+           "; give the tokenizer that it was made with, or preprocess the text again, or "
+           "--allow-tokenizer-mismatch to train all the same");
+    warn(found);
+  }
+}
 
 TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check) {
   const int64_t pieces = (data.tokens() + kPiece - 1) / kPiece;

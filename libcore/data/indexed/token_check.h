@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "libcore/data/indexed/indexed_dataset.h"
@@ -26,5 +27,15 @@ TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check = {});
 /// same.
 void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::string& cache_folder = {},
                      const WorkCheck& check = {});
+
+/// The tokenizer of a run; without one `hash` is empty.
+struct RunTokenizer {
+  std::string name, hash;  // as Tokenizer::name() and hash()
+};
+
+/// Refuses datasets whose sidecars say that another tokenizer than the run's made them, or, in a run without
+/// one, not all the same: the same ids would mean other texts. kUsage, naming the dataset and both
+/// tokenizers; with `allowed` a warning. A dataset without a sidecar may be anything.
+void check_tokenizers(std::span<const IndexedDataset> datasets, const RunTokenizer& run, bool allowed);
 
 }  // namespace megalith

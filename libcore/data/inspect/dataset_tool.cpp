@@ -9,6 +9,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/content.h"
 #include "libcore/data/indexed/sidecar.h"
@@ -64,14 +65,6 @@ std::string bar(double cells) {
 
 std::string right(const std::string& text, size_t width) {
   return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
-}
-
-/// As many whole characters of `text` as fit `columns`, if each takes one.
-std::string_view fitting(std::string_view text, size_t columns) {
-  size_t end = 0;
-  for (size_t seen = 0; end < text.size(); ++end)
-    if ((text[end] & 0xC0) != 0x80 && seen++ == columns) break;
-  return text.substr(0, end);
 }
 
 std::string ids_text(std::span<const int32_t> ids) {
@@ -157,17 +150,20 @@ void print_dataset(const IndexedDataset& data, std::ostream& out) {
 
 void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream& out) {
   if (lengths.size() == 0) return;
-  out << "tokens a document: least " << format_count(lengths.least()) << ", median "
-      << format_count(lengths.quantile(0.5)) << ", mean " << format_fixed(lengths.mean(), 1)
-      << ", 90 % up to " << format_count(lengths.quantile(0.9)) << ", 99 % up to "
-      << format_count(lengths.quantile(0.99)) << ", greatest " << format_count(lengths.greatest()) << "; "
-      << format_count(lengths.zeros()) << " empty\n";
+  out << wrapped(concat("tokens a document: least ", format_count(lengths.least()), ", median ",
+                        format_count(lengths.quantile(0.5)), ", mean ", format_fixed(lengths.mean(), 1),
+                        ", 90 % up to ", format_count(lengths.quantile(0.9)), ", 99 % up to ",
+                        format_count(lengths.quantile(0.99)), ", greatest ", format_count(lengths.greatest()),
+                        "; ", format_count(lengths.zeros()), " empty"),
+                 terminal.columns, "  ")
+      << '\n';
   struct Row {
     std::string range, count;
     int64_t documents;
   };
   std::vector<Row> rows;
-  size_t range_width = 0, count_width = 0;
+  const std::string range_title = "tokens", count_title = "documents";
+  size_t range_width = range_title.size(), count_width = count_title.size();
   int64_t most = 1;
   for (const auto& [from, to, count] : lengths.bins()) {
     const std::string range = from == to ? format_count(from) : format_count(from) + " - " + format_count(to);
@@ -178,6 +174,7 @@ void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream&
   }
   const size_t words = range_width + count_width + 6;
   const double cells = terminal.columns > words + 8 ? static_cast<double>(terminal.columns - words) : 8;
+  out << "  " << right(range_title, range_width) << "  " << right(count_title, count_width) << '\n';
   for (const Row& row : rows) {
     out << "  " << right(row.range, range_width) << "  " << right(row.count, count_width);
     if (row.documents > 0)
@@ -233,6 +230,9 @@ Verified verify_dataset(const std::string& prefix) {
 
 void print_documents(const IndexedDataset& data, int64_t from, int64_t count, const Tokenizer* tokenizer,
                      std::ostream& out) {
+  if (from > data.documents())
+    fail(ErrorKind::kUsage, "--from ", from, " is beyond the end of ", data.prefix(), ", which has ",
+         data.documents(), " documents");
   const int64_t end = from + std::min(count, data.documents() - std::min(from, data.documents()));
   for (int64_t i = from; i < end; ++i) {
     const std::vector<int32_t> ids = document_ids(data, i, document_length(data, i));

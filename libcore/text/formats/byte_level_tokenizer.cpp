@@ -177,7 +177,7 @@ int ByteLevelTokenizer::eod() const {
   if (eod_ < 0)
     fail(ErrorKind::kData, name_,
          ": the tokenizer's files name no end-of-document token; wanted \"eos_token\" in ",
-         "tokenizer_config.json, or a token \"<|endoftext|>\"");
+         "tokenizer_config.json, or a token \"<|endoftext|>\"; name it with --eod-token TEXT");
   return eod_;
 }
 

@@ -38,30 +38,34 @@ std::vector<BytePairEncoder::Merge> read_merges(const std::string& path, const V
 }  // namespace
 
 ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges,
-                               const std::vector<std::string>& special) {
+                               const Gpt2Settings& settings) {
+  const std::string end = settings.eod.empty() ? kEndOfText : settings.eod;
   Vocabulary vocabulary(Json::load(vocab), vocab);
   ByteLevelModel model;
   model.name = "GPT2BPETokenizer";
   model.merges = read_merges(merges, vocabulary);
   AddedTokenList added(vocabulary, model);
-  for (const std::string& text : special) added.add_special(text);
+  for (const std::string& text : settings.special) added.add_special(text);
   vocabulary.fill(model);
-  const auto eod = vocabulary.find(kEndOfText);
+  const auto eod = vocabulary.find(end);
   if (!eod)
-    fail(ErrorKind::kData, vocab, ": no token ", quote(kEndOfText),
-         ", which ends a document; add it with the next free id");
+    fail(ErrorKind::kData, vocab, ": no token ", quote(end),
+         settings.eod.empty() ? ", which ends a document; name the one that does with --eod-token"
+                              : ", which --eod-token names");
   model.eod = *eod;
   const auto is_eod = [&](const AddedToken& token) { return token.id == model.eod; };
   if (std::none_of(model.raw_added.begin(), model.raw_added.end(), is_eod))
-    model.normalized_added.push_back({.text = kEndOfText, .id = model.eod});
+    model.normalized_added.push_back({.text = end, .id = model.eod});
   return model;
 }
 
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
-                                                        const std::vector<std::string>& special) {
-  const auto read = [&] { return read_gpt2_files(vocab, merges, special); };
+                                                        const Gpt2Settings& settings) {
+  const auto read = [&] { return read_gpt2_files(vocab, merges, settings); };
   const std::string files[] = {vocab, merges};
-  return kept_tokenizer(kept_file("gpt2", files, special), pretokenizer(PretokenPattern::kGpt2), read);
+  std::vector<std::string> words = settings.special;
+  if (!settings.eod.empty()) words.push_back("--eod-token " + settings.eod);
+  return kept_tokenizer(kept_file("gpt2", files, words), pretokenizer(PretokenPattern::kGpt2), read);
 }
 
 }  // namespace megalith

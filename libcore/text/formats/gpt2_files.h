@@ -8,17 +8,21 @@
 
 namespace megalith {
 
+struct Gpt2Settings {
+  /// More special tokens, found as text, with the next free ids when they have none yet.
+  std::vector<std::string> special = {};
+  std::string eod = {};  // the token that ends a document; empty: "<|endoftext|>"
+};
+
 /// Reads GPT-2's two files: vocab.json, {"token": id}, and merges.txt, one "left right" a line in order of
-/// rank, lines that begin with "#version" ignored. "<|endoftext|>" must be in the vocabulary: it is the end
-/// of a document and is found as text. Form and rules: docs/formats/tokenizer.md. Throws kNoInput, kData with
+/// rank, lines that begin with "#version" ignored. The token that ends a document must be in the
+/// vocabulary and is found as text. Form and rules: docs/formats/tokenizer.md. Throws kNoInput, kData with
 /// the file and line.
-/// `special`: more special tokens, found as text, with the next free ids when they have none yet.
-ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges,
-                               const std::vector<std::string>& special = {});
+ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges, const Gpt2Settings& = {});
 
 /// The tokenizer of these files. Of large ones what was made of them is kept for later runs
 /// (io/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
-                                                        const std::vector<std::string>& special = {});
+                                                        const Gpt2Settings& = {});
 
 }  // namespace megalith

@@ -161,6 +161,8 @@ HfParts read_stages(const HfPlace& root, const HfPretokenizer& pretokenizer, boo
 struct Source {
   std::string path;  // of tokenizer.json
   const HfSettings& settings;
+
+  std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
 };
 
 /// The model of a tokenizer.json, and the texts of its tokens.
@@ -190,7 +192,10 @@ void read_model(const Source& source, const HfPlace& root, const HfPretokenizer&
   const bool cuts_at_marks = !pretokenizer.byte_level && cut_at_marks(out, texts);
   out.find_pretokens = choose_pretokens(pretokenizer, cuts_at_marks);
   if (!pretokenizer.byte_level && !out.ignore_merges) parts.cuts = mark_cuts(pretokenizer, cuts_at_marks);
-  out.eod = vocabulary.find(end_of_text(source.path)).value_or(-1);
+  out.eod = vocabulary.find(source.end()).value_or(-1);
+  if (out.eod < 0 && !source.settings.eod.empty())
+    fail(ErrorKind::kData, source.path, ": no token ", quote(source.settings.eod),
+         ", which --eod-token names");
   parts.texts = TokenTexts(texts);
 }
 
@@ -250,7 +255,7 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
 std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
   const std::string files[] = {source.path};
   std::vector<std::string> words = source.settings.special;
-  words.push_back(end_of_text(source.path));
+  words.push_back(source.end());
   const std::optional<CachedFile> kept = kept_file("hf", files, words);
   if (kept)
     if (const auto packed = kept->load())

@@ -12,6 +12,7 @@ struct HfSettings {
   bool around = true;  // with what the post-processor puts around a text
   /// Special tokens beside those of the file: found as text, with the next free ids when they have none yet.
   std::vector<std::string> special = {};
+  std::string eod = {};  // the token that ends a document; empty: as the files say
 };
 
 /// Reads a Hugging Face tokenizer.json (`path` is the file, or the folder that holds it) with a BPE model, of

@@ -16,7 +16,8 @@ inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t voc
           .hf_special_tokens = config.hf_special_tokens,
           .tiktoken_pattern = config.tiktoken_pattern,
           .tiktoken_special_tokens = config.tiktoken_special_tokens,
-          .special_tokens = config.special_tokens};
+          .special_tokens = config.special_tokens,
+          .eod = config.eod};
 }
 
 /// The files that make_tokenizer() will read.

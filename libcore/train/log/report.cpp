@@ -80,15 +80,27 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string section(const std::string& title, const std::vector<ChartSeries>& series) {
+std::string section(const std::string& title, const std::string& value,
+                    const std::vector<ChartSeries>& series) {
   const bool any =
       std::any_of(series.begin(), series.end(), [](const ChartSeries& s) { return !s.points->empty(); });
   if (!any) return {};
-  return "<h2>" + title + "</h2>\n" + chart_svg(series);
+  return "<h2>" + title + "</h2>\n" + chart_svg({title + " by iteration", value}, series);
 }
 
 std::string scalar_text(const Json& value) {
   return value.is_string() ? value.as_string() : value.dump();
+}
+
+int64_t start_number(const Run& run, const char* name, int64_t otherwise) {
+  const Json* value = run.start.is_object() ? run.start.find(name) : nullptr;
+  return value && value->is_int() ? value->as_int() : otherwise;
+}
+
+int64_t log_interval(const Run& run) {
+  const Json* args = run.start.is_object() ? run.start.find("args") : nullptr;
+  const Json* value = args && args->is_object() ? args->find("log_interval") : nullptr;
+  return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
 }
 
 std::string facts(const Run& run) {
@@ -96,16 +108,19 @@ std::string facts(const Run& run) {
   const auto row = [&](const std::string& name, const std::string& value) {
     out += "<tr><th>" + escape(name) + "</th><td>" + escape(value) + "</td></tr>\n";
   };
+  const int64_t all = start_number(run, "iterations", 0), began = start_number(run, "iteration", 0);
   if (!run.loss.empty()) {
-    row("iterations", format_count(run.loss.rbegin()->first));
-    row("last training loss", format_fixed(run.loss.rbegin()->second, 4));
+    const int64_t done = run.loss.rbegin()->first;
+    row("iterations", format_count(done) + (all > done ? " of " + format_count(all) : ""));
+    if (began > 0) row("went on after iteration", format_count(began));
+    row("last training loss", format_fixed(last_logged_mean(run.loss, log_interval(run), began), 4) +
+                                  (log_interval(run) > 1 ? ", the mean of the last line of the log" : ""));
   }
   if (!run.valid_loss.empty()) row("last validation loss", format_fixed(run.valid_loss.rbegin()->second, 4));
   if (!run.end_reason.empty()) row("ended", run.end_reason);
-  if (run.start.is_object())
-    for (const auto& [name, value] : run.start.as_object())
-      if (name != "type" && name != "time" && !value.is_object() && !value.is_array())
-        row(name, scalar_text(value));
+  if (const int64_t n = start_number(run, "parameters", 0); n > 0) row("parameters", format_count(n));
+  if (const int64_t n = start_number(run, "memory_bytes", 0); n > 0)
+    row("memory", format_bytes(static_cast<double>(n)));
   return out + "</table>\n";
 }
 
@@ -121,23 +136,34 @@ std::string options(const Run& run) {
 std::string samples(const Run& run) {
   if (run.samples.empty()) return {};
   std::string out = "<h2>Sampled text</h2>\n";
-  for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s)
-    out += concat("<h3>iteration ", s->iteration, "</h3>\n<pre><b>", escape(s->prompt), "</b>",
-                  escape(s->text), "</pre>\n");
+  for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s) {
+    std::string_view text = s->text;  // of this version it begins with the prompt
+    if (text.starts_with(s->prompt)) text.remove_prefix(s->prompt.size());
+    out += concat("<h3>iteration ", s->iteration, "</h3>\n<pre><b>", escape(s->prompt), "</b>", escape(text),
+                  "</pre>\n");
+  }
   return out;
 }
 
+constexpr const char *kBlue = "#3b82f6", *kPurple = "#a855f7", *kGrey = "#64748b";
+
+/// Raw values stand back where there is a smoothed line before them.
+ChartMark raw_mark(const ChartPoints& smooth) {
+  return smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine;
+}
+
 constexpr const char* kHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Megalith run</title>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>Megalith run</title>
 <style>
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 800px; margin: 2em auto; padding: 0 1em; }
 h2 { font-size: 1.1em; margin: 1.6em 0 .4em; } h3 { font-size: .95em; margin: 1em 0 .2em; }
-svg { width: 100%; font-size: 12px; } svg path { fill: none; stroke-width: 1.5; } svg text { fill: currentColor; }
-svg .grid { stroke: currentColor; opacity: .15; } svg .y { text-anchor: end; } svg .x { text-anchor: middle; }
-svg .legend { text-anchor: end; font-weight: 600; }
+svg { width: 100%; height: auto; font-size: 12px; } svg path { fill: none; stroke-width: 1.5; } svg text { fill: currentColor; }
+svg .grid { stroke: currentColor; opacity: .15; } svg .y { text-anchor: end; } svg .x, svg .axis { text-anchor: middle; } svg .axis { opacity: .75; }
+svg .faint { opacity: .3; } svg .legend { text-anchor: end; font-weight: 600; }
 table { border-collapse: collapse; } th, td { text-align: left; padding: .1em 1.2em .1em 0; vertical-align: top; }
-th { font-weight: 500; opacity: .75; } pre { white-space: pre-wrap; border-left: 3px solid #8886; padding-left: 1em; }
+th { font-weight: 500; opacity: .75; } td, pre { overflow-wrap: anywhere; } pre { white-space: pre-wrap; border-left: 3px solid #8886; padding-left: 1em; }
 </style></head><body>
 <h1>Training run</h1>
 )";
@@ -147,11 +173,17 @@ th { font-weight: 500; opacity: .75; } pre { white-space: pre-wrap; border-left:
 void write_report(const std::string& metrics_path, const std::string& html_path) {
   const Run run = read_run(metrics_path);
   std::string html = kHead;
-  html += section("Loss (nats a token)", {{"training", "#3b82f6", &run.loss, false},
-                                          {"validation", "#f97316", &run.valid_loss, true}});
-  html += section("Learning rate", {{"learning rate", "#10b981", &run.rate, false}});
-  html += section("Gradient norm", {{"gradient norm", "#a855f7", &run.grad_norm, false}});
-  html += section("Tokens per second", {{"tokens/s", "#64748b", &run.speed, false}});
+  const ChartPoints loss = smoothed(run.loss), norm = smoothed(run.grad_norm),
+                    speed = running_medians(run.speed);
+  html += section("Loss", "nats a token",
+                  {{loss.empty() ? "training" : "", kBlue, &run.loss, raw_mark(loss)},
+                   {"training, smoothed", kBlue, &loss},
+                   {"validation", "#f97316", &run.valid_loss, ChartMark::kDottedLine}});
+  html += section("Learning rate", "learning rate", {{"", "#10b981", &run.rate}});
+  html += section("Gradient norm", "norm of all gradients",
+                  {{"", kPurple, &run.grad_norm, raw_mark(norm)}, {"smoothed", kPurple, &norm}});
+  html += section("Tokens per second", "tokens/s",
+                  {{"steps", kGrey, &run.speed, ChartMark::kFaintDots}, {"running median", kGrey, &speed}});
   html += facts(run) + samples(run) + options(run) + "</body></html>\n";
   write_file(html_path, html, OutputKind::kStream);
 }

@@ -200,6 +200,10 @@ TEST(IndexedDataset, NamesTheMissingHalf) {
   EXPECT_NE(message(dir / "c.bin").find("named by its prefix, here \"" + dir / "c" + "\""),
             std::string::npos);
   EXPECT_NE(message(dir / "d").find("d.idx: is not there, nor is"), std::string::npos);
+  write_file(dir / "code_content_document.idx", "");
+  EXPECT_NE(message(dir / "code").find("; did you mean \"" + (dir / "code_content_document") + "\"?"),
+            std::string::npos)
+      << message(dir / "code");
   std::filesystem::remove(dir / "c.idx");
   EXPECT_NE(message(dir / "c").find("c.idx: is not there, but"), std::string::npos);
 }

@@ -10,6 +10,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
@@ -44,6 +45,48 @@ TEST(TokenCheck, NamesTheDocumentOfAnIdOutsideTheVocabulary) {
   EXPECT_NE(message.find("c: document 2 (sequence 2, token 3) holds the id 50256, the vocabulary has 50256"),
             std::string::npos)
       << message;
+}
+
+IndexedDataset made_with(const std::string& prefix, const std::string& hash) {
+  IndexedDataset data = with_last_id(prefix, IndexedDType::kU16, 3);
+  const auto sidecar = make_sidecar(prefix, {.tokenizer = "T", .tokenizer_hash = hash, .vocab_size = 10});
+  sidecar->commit();
+  return data;
+}
+
+TEST(CheckTokenizers, RefusesADatasetOfAnotherTokenizer) {
+  const TempDir dir;
+  const std::vector<IndexedDataset> data = {
+      made_with(dir / "a", "aaaa1111bbbb"), made_with(dir / "b", "aaaa1111bbbb"),
+      made_with(dir / "c", "cccc2222dddd"), with_last_id(dir / "none", IndexedDType::kU16, 3)};
+  const auto refusal_of = [](std::span<const IndexedDataset> some, const RunTokenizer& run) -> std::string {
+    try {
+      check_tokenizers(some, run, false);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  const RunTokenizer a{"T", "aaaa1111bbbb"};
+  const std::span all(data);
+  EXPECT_EQ(refusal_of(all.first(2), a), "accepted");
+  EXPECT_EQ(refusal_of(all.first(2), {}), "accepted");
+  EXPECT_EQ(refusal_of(all.last(1), a), "accepted");
+  EXPECT_EQ(refusal_of(all.subspan(2, 1), a),
+            (dir / "c") +
+                ": was made with T of 10 ids (cccc2222), this run's is T (aaaa1111): the same ids mean other "
+                "texts; give the tokenizer that it was made with, or preprocess the text again, or "
+                "--allow-tokenizer-mismatch to train all the same");
+  const std::string blend = refusal_of(all, {});
+  EXPECT_EQ(blend.find((dir / "c") + ": was made with T of 10 ids (cccc2222), " + (dir / "a") +
+                       " with T of 10 ids"),
+            0u)
+      << blend;
+  const test::LogLines lines;
+  check_tokenizers(all, a, true);
+  ASSERT_EQ(lines.lines.size(), 1u);
+  EXPECT_EQ(lines.lines[0].find("warning: " + (dir / "c") + ": was made with"), 0u) << lines.lines[0];
 }
 
 TEST(TokenCheck, RefusesNegativeIds) {

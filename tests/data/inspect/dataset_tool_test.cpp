@@ -147,6 +147,19 @@ TEST(DatasetTool, CountsLengthsAndIds) {
   EXPECT_EQ(rows[1]["id"].as_int(), 5);
 }
 
+TEST(DatasetTool, RefusesABeginningBeyondTheLastDocument) {
+  const TempDir dir;
+  write_dataset(dir / "c");
+  std::ostringstream out;
+  try {
+    print_documents(IndexedDataset(dir / "c"), 4, 1, nullptr, out);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(std::string(error.what()).find("--from 4 is beyond the end of"), 0u) << error.what();
+  }
+}
+
 TEST(DatasetTool, DrawsAPageThatFitsTheTerminal) {
   const TempDir dir;
   write_dataset(dir / "c");
@@ -165,11 +178,15 @@ TEST(DatasetTool, DrawsAPageThatFitsTheTerminal) {
   files      .bin 14 B, .idx 102 B
   tokenizer  T of 10 ids, the greatest here 9
   content    hashes are kept: `megalith-data verify` compares
-tokens a document: least 0, median 3, mean 2.3, 90 % up to 4, 99 % up to 4, greatest 4; 1 empty
-      0  1  ██████████████████
-      1  0
-  2 - 3  1  ██████████████████
-  4 - 7  1  ██████████████████
+tokens a document: least 0,
+  median 3, mean 2.3, 90 % up
+  to 4, 99 % up to 4, greatest
+  4; 1 empty
+  tokens  documents
+       0          1  █████████
+       1          0
+   2 - 3          1  █████████
+   4 - 7          1  █████████
 5 different ids; id, occurrences, share, text of the most frequent
          1                 2   28.57 %  "1"
          5                 2   28.57 %  "5"

@@ -17,6 +17,23 @@ TEST(AcceleratorList, KnowsTheDocumentedNames) {
   EXPECT_EQ(list.find("A100-80GB").memory, 85e9);
 }
 
+TEST(AcceleratorList, SuggestsTheNearestNameAsItIsWritten) {
+  const auto refusal = [](const char* name) -> std::string {
+    try {
+      AcceleratorList::installed().find(name);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "found";
+  };
+  EXPECT_EQ(refusal("H1000").find("--gpu \"H1000\" is not known; did you mean \"h100\"?\nknown are "), 0u)
+      << refusal("H1000");
+  EXPECT_EQ(refusal("B2OO-180GB").find("--gpu \"B2OO-180GB\" is not known; did you mean \"B200-180GB\"?"),
+            0u);
+  EXPECT_EQ(refusal("tpu").find("--gpu \"tpu\" is not known\nknown are "), 0u) << refusal("tpu");
+  EXPECT_NE(refusal("tpu").find("a100-80, "), std::string::npos) << refusal("tpu");
+}
+
 TEST(AcceleratorList, TakesTheUsersDevicesFirst) {
   const test::TempDir folder;
   const std::string path = folder / "mine.yaml";

@@ -120,7 +120,7 @@ TEST_F(Gpt2Files, MayLeaveIdsOut) {
 TEST_F(Gpt2Files, TakeMoreSpecialTokens) {
   read();
   const ByteLevelTokenizer tokenizer(
-      read_gpt2_files(dir_ / "vocab.json", dir_ / "merges.txt", {"<|user|>", "!", "<|user|>!"}));
+      read_gpt2_files(dir_ / "vocab.json", dir_ / "merges.txt", {.special = {"<|user|>", "!", "<|user|>!"}}));
   EXPECT_EQ(tokenizer.vocab_size(), 702);
   EXPECT_EQ(test::encode(tokenizer, "<|user|>!!<|user|><|endoftext|>"),
             (std::vector<int32_t>{701, 1, 700, 0}));

@@ -1,5 +1,6 @@
 #include "libcore/text/formats/make_tokenizer.h"
 
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -45,6 +46,42 @@ TEST(HuggingFaceTokenizer, EncodesAsHuggingFaceFromAFileOrItsFolder) {
   EXPECT_EQ(tokenizer->name(), "HuggingFaceTokenizer");
   expect_golden_encodings(*tokenizer);
   EXPECT_EQ(encode(*trained_hf(trained("")), "harbour"), encode(*tokenizer, "harbour"));
+}
+
+TEST(EodToken, EndsADocumentInPlaceOfWhatTheFilesSay) {
+  const auto gpt2 = [](const std::string& eod) {
+    return make_tokenizer({.type = "GPT2BPETokenizer",
+                           .vocab = trained("vocab.json"),
+                           .merges = trained("merges.txt"),
+                           .model = {},
+                           .eod = eod});
+  };
+  const auto hf = [](const std::string& eod) {
+    return make_tokenizer({.type = "HuggingFaceTokenizer",
+                           .vocab = {},
+                           .merges = {},
+                           .model = trained("tokenizer.json"),
+                           .eod = eod});
+  };
+  const int bang = encode(*gpt2(""), "!").at(0);
+  EXPECT_EQ(gpt2("!")->eod(), bang);
+  EXPECT_EQ(hf("!")->eod(), bang);
+  EXPECT_NE(hf("!")->hash(), hf("")->hash());
+  for (const auto& make : {std::function<std::unique_ptr<Tokenizer>(const std::string&)>(gpt2), {hf}})
+    expect_error(ErrorKind::kData, {"no token \"<end>\", which --eod-token names"}, [&] { make("<end>"); });
+  for (const char* type : {"NullTokenizer", "TikTokenizer", "Llama2Tokenizer"})
+    expect_error(ErrorKind::kUsage, {"--eod-token cannot be given with --tokenizer-type", type}, [&] {
+      make_tokenizer({.type = type, .vocab = {}, .merges = {}, .model = "m", .vocab_size = 9, .eod = "!"});
+    });
+}
+
+TEST(MakeTokenizer, SaysThatThereIsNone) {
+  expect_error(ErrorKind::kUsage, {"no tokenizer is given; give --tokenizer-model"},
+               [&] { make_tokenizer({}); });
+  expect_error(
+      ErrorKind::kNoInput, {"org/none: there is no such file or folder", "`hf download org/none`"}, [&] {
+        make_tokenizer({.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = "org/none"});
+      });
 }
 
 TEST(ByteLevelTokenizer, DecodesAsHuggingFace) {

@@ -21,7 +21,7 @@ namespace {
 
 ByteLevelModel small_model() {
   ByteLevelModel model =
-      read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"), {"<|user|>"});
+      read_gpt2_files(test::trained("vocab.json"), test::trained("merges.txt"), {.special = {"<|user|>"}});
   model.tables = ByteLevelTokenizer(model).tables();
   return model;
 }
@@ -285,7 +285,7 @@ const std::vector<Kind>& kinds() {
        {"vocab.json", "merges.txt"},
        write_gpt2,
        [](const test::TempDir& dir, const std::vector<std::string>& special) -> std::unique_ptr<Tokenizer> {
-         return make_gpt2_tokenizer(dir / "vocab.json", dir / "merges.txt", special);
+         return make_gpt2_tokenizer(dir / "vocab.json", dir / "merges.txt", {.special = special});
        },
        {"<|user|>"}},
       {"hf",

@@ -25,12 +25,45 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
   write_report(dir / "m.jsonl", dir / "r.html");
   const std::string html = read_file(dir / "r.html");
   for (const char* part : {"<svg", "validation", "iteration 2: 5.75",
-                           "<th>last training loss</th><td>5.5000</td>", "<th>parameters</th><td>1234</td>",
+                           "<th>last training loss</th><td>5.5000</td>", "<th>parameters</th><td>1,234</td>",
                            "<b>if a&lt;b</b> &amp; c:\n    pass", "<th>num-layers</th><td>2</td>"})
     EXPECT_NE(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("9.25"), std::string::npos) << "a repeated iteration's older line counts";
   for (const char* outside : {"http", "<script", "src="})
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+TEST(Report, SaysEverythingOnce) {
+  const test::TempDir dir;
+  std::string metrics =
+      R"({"type": "start", "iteration": 4, "iterations": 40, "memory_bytes": 2097152, "args": {"log_interval": 10}})"
+      "\n";
+  for (int i = 5; i <= 32; ++i)
+    metrics += concat(R"({"type": "train", "iteration": )", i, R"(, "loss": )", i, R"(.0, "lr": 0.001, )",
+                      R"("grad_norm": 1.0, "tokens_per_s": 10.0})", "\n");
+  metrics += R"({"type": "sample", "iteration": 32, "prompt": "def main(", "text": "def main(self):"})"
+             "\n";
+  write_file(dir / "m.jsonl", metrics);
+  write_report(dir / "m.jsonl", dir / "r.html");
+  const std::string html = read_file(dir / "r.html");
+  EXPECT_EQ(count(html, "<th>iterations</th>"), 1u);
+  EXPECT_NE(html.find("<th>iterations</th><td>32 of 40</td>"), std::string::npos);
+  EXPECT_EQ(html.find("memory_bytes"), std::string::npos);
+  EXPECT_NE(html.find("<th>memory</th><td>2.00 MiB</td>"), std::string::npos);
+  EXPECT_NE(html.find("<th>last training loss</th><td>25.5000"), std::string::npos) << "the mean of 21 to 30";
+  EXPECT_EQ(count(html, "def main("), 1u);
+  EXPECT_NE(html.find("<b>def main(</b>self):"), std::string::npos);
+  EXPECT_NE(html.find("name=\"viewport\""), std::string::npos);
+  EXPECT_EQ(count(html, "aria-label="), 4u);
+  EXPECT_EQ(count(html, ">training, smoothed</text>"), 1u);
+  EXPECT_EQ(count(html, ">running median</text>"), 1u);
+  EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps stand back";
 }
 
 TEST(Report, NamesTheLineThatIsNotJson) {

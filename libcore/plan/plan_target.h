@@ -5,6 +5,7 @@
 #include <string>
 
 #include "libcore/config/fields.h"
+#include "libcore/plan/machine.h"
 
 namespace megalith {
 
@@ -17,7 +18,7 @@ struct PlanTarget {
   template <class V>
   void fields(V&& v) {
     v("gpu", gpu, "Kind of device that is planned for, or \"local\" for this machine's processor.",
-      metavar("NAME"));
+      metavar("NAME"), offers(accelerator_names));
     v("device-memory-gb", memory_gb, "Memory of a device in 1e9 bytes.", positive(),
       default_text("$DEVICE_MEMORY_GB, else the device's"));
     v("max-global-batch-size", max_global_batch,

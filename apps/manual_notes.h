@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "libcore/config/cli.h"
+
+namespace megalith {
+
+/// What the manual pages of several apps say of the environment: of those that read a tokenizer, and of those
+/// that compute.
+inline std::vector<NoteDoc> tokenizer_variables() {
+  return {
+      {"MEGALITH_CACHE_DIR",
+       "Where what was worked out of a large tokenizer is kept for later runs; else "
+       "$XDG_CACHE_HOME/megalith, "
+       "else ~/.cache/megalith."},
+      {"HF_HUB_CACHE, HF_HOME",
+       "Where a model's id on the Hugging Face hub is looked for; else ~/.cache/huggingface/hub. Nothing is "
+       "downloaded."}};
+}
+
+inline std::vector<NoteDoc> thread_variables() {
+  return {
+      {"OMP_NUM_THREADS", "Threads that compute, where --threads is not given."},
+      {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",
+       "How threads wait for each other. Where both are unset they sleep (passive) and leave the cores to "
+       "other programs."}};
+}
+
+}  // namespace megalith

@@ -1,0 +1,56 @@
+#include "apps/wait_policy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace megalith {
+namespace {
+
+constexpr const char* kVariable = "OMP_WAIT_POLICY";
+
+/// The words of this process' command line, its name first.
+std::vector<std::string> own_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+bool only_prints(const std::string& word) {
+  return word == "-h" || word == "--version" || word.starts_with("--help");
+}
+
+/// Empty where the program was replaced while it ran: what lies there now is another one.
+std::string own_program() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error || !std::filesystem::exists(path, error) ? std::string() : path.string();
+}
+
+}  // namespace
+
+void let_openmp_sleep() {
+  if (std::getenv(kVariable) || std::getenv("GOMP_SPINCOUNT") ||
+      !::dlsym(RTLD_DEFAULT, "omp_get_max_threads"))
+    return;
+  std::vector<std::string> words = own_words();
+  const std::string program = own_program();
+  if (words.empty() || program.empty() || std::any_of(words.begin() + 1, words.end(), only_prints)) return;
+  std::vector<char*> arguments;
+  std::transform(words.begin(), words.end(), std::back_inserter(arguments),
+                 [](std::string& w) { return w.data(); });
+  arguments.push_back(nullptr);
+  ::setenv(kVariable, "passive", 1);
+  ::execv(program.c_str(), arguments.data());  // where it cannot, threads spin, and all else is as it was
+}
+
+}  // namespace megalith

@@ -1,0 +1,70 @@
+#include "libcore/base/terminal.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr size_t kUsual = 80, kLeast = 20;
+
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(count_code_points(text));
+}
+
+}  // namespace
+
+size_t columns_of(int descriptor) {
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* told = std::getenv("COLUMNS");
+  const auto columns = told ? parse_int(told) : std::nullopt;
+  return columns && *columns >= static_cast<int64_t>(kLeast) ? static_cast<size_t>(*columns) : kUsual;
+}
+
+std::string_view fitting(std::string_view text, size_t columns) {
+  size_t end = 0;
+  for (size_t seen = 0; end < text.size(); ++end)
+    if ((text[end] & 0xC0) != 0x80 && seen++ == columns) break;
+  return text.substr(0, end);
+}
+
+std::string wrapped(std::string_view text, size_t columns, std::string_view indent, std::string_view joint) {
+  std::string out;
+  size_t used = 0, begin = 0;
+  bool line_has_word = false;
+  while (begin < text.size()) {
+    size_t end = begin;
+    while (end < text.size() && text[end] == ' ') ++end;  // the blanks before a word go with it
+    while (end < text.size() && text[end] != ' ' && text[end] != '\n') ++end;
+    std::string_view word = text.substr(begin, end - begin);
+    const bool last_of_line = end == text.size() || text[end] == '\n';
+    const size_t room = columns - (last_of_line ? 0 : characters(joint));
+    if (line_has_word && used + characters(word) > room) {
+      out += joint;
+      out += '\n';
+      out += indent;
+      used = characters(indent);
+      word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+    }
+    out += word;
+    used += characters(word);
+    line_has_word = true;
+    begin = end;
+    if (begin < text.size() && text[begin] == '\n') {
+      out += '\n';
+      used = 0;
+      line_has_word = false;
+      ++begin;
+    }
+  }
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,146 @@
+#include "libcore/config/tokenizer_model.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kUnknown };
+
+// The name that a form has in a model's folder, the likeliest first: transformers reads tokenizer.json where
+// there is one.
+constexpr const char* kModelNames[] = {"tokenizer.json", "tokenizer.model", "spiece.model",
+                                       "sentencepiece.bpe.model", "tiktoken.model"};
+
+/// As much of the beginning as tells the forms apart.
+std::string beginning(const std::string& path) {
+  constexpr size_t kEnough = 4096;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kEnough, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  if (text.empty() && !file.eof()) fail(ErrorKind::kIo, path, ": cannot be read");
+  return text;
+}
+
+std::string_view first_line(std::string_view text) {
+  return trim(text.substr(0, text.find('\n')));
+}
+
+/// A vocabulary maps tokens to numbers; the first member of a tokenizer.json is a text, null or an object.
+bool first_value_is_number(std::string_view object) {
+  size_t at = object.find('"');
+  if (at == std::string_view::npos) return false;
+  for (++at; at < object.size() && object[at] != '"'; ++at)
+    if (object[at] == '\\') ++at;
+  at = object.find_first_not_of(" \t\r\n:", at + 1);
+  return at < object.size() && std::isdigit(static_cast<unsigned char>(object[at]));
+}
+
+/// "IQ== 0": bytes in base64 and their rank.
+bool is_rank_line(std::string_view line) {
+  const size_t blank = line.find(' ');
+  if (blank == std::string_view::npos || blank == 0) return false;
+  const auto base64 = [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '/' || c == '='; };
+  const std::string_view bytes = line.substr(0, blank), rank = line.substr(blank + 1);
+  return bytes.size() % 4 == 0 && std::all_of(bytes.begin(), bytes.end(), base64) &&
+         parse_int(rank) == std::optional<int64_t>(0);
+}
+
+/// A protobuf whose first field is a message (a piece) that begins with a text.
+bool is_sentencepiece(std::string_view bytes) {
+  constexpr char kTextField = 0x0A;
+  return bytes.size() > 4 && bytes[0] == kTextField && bytes[2] == kTextField && bytes[1] > bytes[3];
+}
+
+Form form_of(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (is_sentencepiece(text)) return Form::kSentencePiece;
+  if (begin == std::string_view::npos) return Form::kUnknown;
+  if (text[begin] == '{')
+    return first_value_is_number(text.substr(begin)) ? Form::kVocab : Form::kTokenizerJson;
+  if (text[begin] == '[' && text.find("token_bytes") != std::string_view::npos) return Form::kTikToken;
+  const std::string_view line = first_line(text);
+  if (is_rank_line(line)) return Form::kTikToken;
+  const bool pair = std::count(line.begin(), line.end(), ' ') == 1;
+  if (line.starts_with("#version") ||
+      (pair && replace_invalid_utf8(text.substr(0, 256)) == text.substr(0, 256)))
+    return Form::kMerges;
+  return Form::kUnknown;
+}
+
+TokenizerModel gpt2(const std::string& vocab, const std::string& merges) {
+  for (const std::string& path : {vocab, merges})
+    if (!file_exists(path))
+      fail(ErrorKind::kNoInput, path,
+           ": is not there; GPT-2's tokenizer has two files, vocab.json and merges.txt, "
+           "in one folder, or give --vocab-file and --merge-file");
+  return {.type = "GPT2BPETokenizer", .vocab = vocab, .merges = merges, .model = {}};
+}
+
+TokenizerModel recognize_file(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  switch (form_of(beginning(path))) {
+    case Form::kVocab:
+      return gpt2(path, (folder / "merges.txt").string());
+    case Form::kMerges:
+      return gpt2((folder / "vocab.json").string(), path);
+    case Form::kTokenizerJson:
+      return {.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = path};
+    case Form::kSentencePiece:
+      return {.type = "Llama2Tokenizer", .vocab = {}, .merges = {}, .model = path};
+    case Form::kTikToken:
+      return {.type = "TikTokenizer", .vocab = {}, .merges = {}, .model = path};
+    case Form::kUnknown:
+      break;
+  }
+  fail(ErrorKind::kData, path,
+       ": is no tokenizer's file; wanted a tokenizer.json, vocab.json or merges.txt, a "
+       "SentencePiece model, tiktoken's ranks, or the folder that holds one of them");
+}
+
+}  // namespace
+
+std::optional<TokenizerModel> recognize_tokenizer(const std::string& path) {
+  if (!file_exists(path)) return std::nullopt;
+  if (!fs::is_directory(path)) return recognize_file(path);
+  const fs::path folder = path;
+  if (file_exists((folder / "tokenizer.json").string()))
+    return TokenizerModel{.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = path};
+  const std::string vocab = (folder / "vocab.json").string(), merges = (folder / "merges.txt").string();
+  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);
+  for (const char* name : kModelNames)
+    if (const std::string model = (folder / name).string(); file_exists(model)) return recognize_file(model);
+  fail(ErrorKind::kNoInput, path,
+       ": holds no tokenizer; looked for tokenizer.json, vocab.json with merges.txt, ",
+       "tokenizer.model, spiece.model, sentencepiece.bpe.model and tiktoken.model");
+}
+
+Json with_own_tokenizer(Json args, const std::string& folder) {
+  const Json* type = args.find("tokenizer_type");
+  if (type && type->is_string() && type->as_string() == "NullTokenizer") return args;
+  for (const std::string& place : {folder + "/tokenizer", folder}) {
+    try {
+      if (!recognize_tokenizer(place)) continue;
+    } catch (const Error&) {
+      continue;  // holds none
+    }
+    args.set("vocab_file", "");
+    args.set("merge_file", "");
+    args.set("tokenizer_model", place);
+    break;
+  }
+  return args;
+}
+
+}  // namespace megalith

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+#include "tests/support/terminal.h"
+
+// What a new user met (issue "What a newcomer trips over"), as commands.
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder with a corpus of 300 documents, two tokenizers and the corpus' dataset by the first one.
+class Newcomer : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dir_ = new TempDir;
+    std::string corpus;
+    for (int i = 0; i < 300; ++i)
+      corpus += concat("{\"text\": \"Document ", i,
+                       " of the corpus: ", std::string(static_cast<size_t>(i % 7), 'x'),
+                       " def main(self, n): return n * ", i * i, "\"}\n");
+    write_file(path("corpus.jsonl"), corpus);
+    for (const char* size : {"300", "400"})
+      ok("megalith-tokenizer train --input corpus.jsonl --vocab-size " + std::string(size) + " --output t" +
+         size);
+    ok("megalith-preprocess --input corpus.jsonl --output-prefix c --append-eod --tokenizer-model t300");
+  }
+  static void TearDownTestSuite() { delete dir_; }
+
+  static std::string path(const std::string& name) { return *dir_ / name; }
+  static std::string in_folder(const std::string& command) {
+    return "export PATH=" + fs::path(app("x")).parent_path().string() + ":$PATH\ncd " +
+           dir_->path().string() + "\n" + command;
+  }
+  static CommandResult run(const std::string& command) { return run_command(in_folder(command)); }
+  static CommandResult ok(const std::string& command) {
+    const CommandResult result = run(command);
+    EXPECT_EQ(result.code, 0) << command << '\n' << result.out << result.err;
+    return result;
+  }
+  static CommandResult train(const std::string& options, const std::string& data = "c_text_document") {
+    return run(
+        "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 "
+        "--max-position-embeddings 16 --micro-batch-size 2 --train-iters 4 --lr 1e-3 --eval-iters 1 "
+        "--eval-interval 2 "
+        "--split 8,1,1 --log-interval 2 --threads 1 --data-path " +
+        data + " " + options);
+  }
+  static TempDir* dir_;
+};
+TempDir* Newcomer::dir_ = nullptr;
+
+TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
+  const CommandResult other = train("--tokenizer-model t400");
+  EXPECT_EQ(other.code, 64) << other.err;
+  EXPECT_NE(other.err.find("c_text_document: was made with "), std::string::npos) << other.err;
+  const CommandResult forced = train("--tokenizer-model t400 --allow-tokenizer-mismatch");
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_NE((forced.out + forced.err).find("warning: c_text_document: was made with "), std::string::npos);
+  EXPECT_EQ(train("--tokenizer-model t300").code, 0);
+  EXPECT_EQ(train("--vocab-size 300").code, 0) << "a run without a tokenizer has nothing to compare";
+  ok("megalith-preprocess --input corpus.jsonl --output-prefix d --append-eod --tokenizer-model t400");
+  const CommandResult blend = train("--vocab-size 400", "c_text_document d_text_document");
+  EXPECT_EQ(blend.code, 64) << blend.err;
+  EXPECT_NE(blend.err.find("d_text_document: was made with "), std::string::npos) << blend.err;
+}
+
+TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
+  const CommandResult result = train("--tokenizer-model t300", "c");
+  EXPECT_EQ(result.code, 66) << result.err;
+  EXPECT_NE(result.err.find("did you mean \"c_text_document\"?"), std::string::npos) << result.err;
+}
+
+TEST_F(Newcomer, NamesATokenizerByAFolderAFileOrItsId) {
+  fs::create_directories(path("gpt2"));
+  for (const char* name : {"vocab.json", "merges.txt"})
+    fs::copy_file(path("t300/") + name, path("gpt2/") + name, fs::copy_options::overwrite_existing);
+  fs::create_directories(path("hub/models--me--mine/refs"));
+  fs::create_directories(path("hub/models--me--mine/snapshots"));
+  write_file(path("hub/models--me--mine/refs/main"), "r1");
+  fs::create_directory_symlink(path("t300"), path("hub/models--me--mine/snapshots/r1"));
+  const auto ids = [](const std::string& model) {
+    return ok("export HF_HUB_CACHE=$PWD/hub; echo 'Document 7' | megalith-tokenizer encode "
+              "--tokenizer-model " +
+              model)
+        .out;
+  };
+  const std::string expected = ids("t300/tokenizer.json");
+  for (const char* model : {"t300", "gpt2", "gpt2/vocab.json", "gpt2/merges.txt", "me/mine"})
+    EXPECT_EQ(ids(model), expected) << model;
+  const CommandResult absent =
+      run("echo x | HF_HUB_CACHE=$PWD/hub megalith-tokenizer encode --tokenizer-model openai/gpt2");
+  EXPECT_EQ(absent.code, 66) << absent.err;
+  EXPECT_NE(
+      absent.err.find("/hub holds no Hugging Face model of this id; fetch it with `hf download openai/gpt2`"),
+      std::string::npos)
+      << absent.err;
+}
+
+TEST_F(Newcomer, KeepsTheEndTokenWithTheModel) {
+  ok("megalith-preprocess --input corpus.jsonl --output-prefix e --append-eod --tokenizer-model t300 "
+     "--eod-token '!'");
+  EXPECT_EQ(train("--tokenizer-model t300", "e_text_document").code, 64) << "another end, another tokenizer";
+  ASSERT_EQ(train("--tokenizer-model t300 --eod-token '!' --save end", "e_text_document").code, 0);
+  const CommandResult last =
+      ok("megalith-data cat e_text_document --from 299 --count 1 --tokenizer-model t300");
+  EXPECT_NE(last.out.find("!\"}"), std::string::npos) << last.out;
+  // Documents end with it, so a model of only that would stop at once: the generator asks the tokenizer.
+  EXPECT_EQ(run("megalith-generate --model end --prompt a --max-new-tokens 2").code, 0);
+}
+
+TEST_F(Newcomer, FindsTheTokenizerOfACheckpointWhoseFilesAreGone) {
+  fs::create_directories(path("gone"));
+  for (const char* name : {"vocab.json", "merges.txt"})
+    fs::copy_file(path("t300/") + name, path("gone/") + name);
+  ASSERT_EQ(train("--vocab-file gone/vocab.json --merge-file gone/merges.txt --save first").code, 0);
+  fs::remove_all(path("gone"));
+  ok("megalith-convert first --to megalith --output converted");
+  for (const char* from : {"first", "converted"}) {
+    const CommandResult result = run("megalith-pretrain --use-checkpoint-args --load " + std::string(from) +
+                                     " --finetune --micro-batch-size 2 --train-iters 2 --lr 1e-3 "
+                                     "--eval-iters 0 --data-path c_text_document");
+    EXPECT_EQ(result.code, 0) << from << ": " << result.err;
+  }
+}
+
+TEST_F(Newcomer, ConvertsWeightsThatAreNotFiniteAsTheyAre) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save sick").code, 0);
+  ok("megalith-convert sick --output sick-hf");
+  std::string bytes = read_file(path("sick-hf/model.safetensors"));
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (size_t at = sizeof header + header; at + sizeof nan <= bytes.size(); at += 64 * sizeof nan)
+    std::memcpy(bytes.data() + at, &nan, sizeof nan);
+  write_file(path("sick-hf/model.safetensors"), bytes);
+  const CommandResult result = ok("megalith-convert sick-hf --to megalith --output sick-again");
+  EXPECT_NE(result.err.find("warning: sick-hf: the model computes numbers that are not finite"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST_F(Newcomer, ShowsProgressWithinTheTerminalAndGoesOnCounting) {
+  const std::string deep = std::string(60, 'd') + "/" + std::string(60, 'e');
+  fs::create_directories(path(deep));
+  for (const char* ending : {".bin", ".idx", ".json"})
+    fs::copy_file(path("c_text_document") + ending, path(deep) + "/c" + ending,
+                  fs::copy_options::overwrite_existing);
+  const CommandResult shown =
+      run_on_terminal(in_folder("megalith-data verify " + deep + "/c >/dev/null"), 80);
+  EXPECT_EQ(shown.code, 0) << shown.out;
+  EXPECT_NE(shown.out.find("verifying "), std::string::npos) << "nothing was drawn: " << shown.out;
+  EXPECT_LE(longest_line(shown.out), 79u) << shown.out;
+  ASSERT_EQ(train("--tokenizer-model t300 --save go --load go --exit-interval 2").code, 0);
+  const CommandResult resumed = run_on_terminal(
+      in_folder("megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 "
+                "--max-position-embeddings 16 --micro-batch-size 2 --train-iters 4 --lr 1e-3 --eval-iters 0 "
+                "--threads 1 --data-path c_text_document --tokenizer-model t300 --load go "
+                "--override-opt_param-scheduler"),
+      80);
+  EXPECT_EQ(resumed.code, 0) << resumed.out;
+  EXPECT_NE(resumed.out.find("training  100%  4/4 steps"), std::string::npos) << resumed.out;
+}
+
+TEST_F(Newcomer, IsAnsweredAtTheFirstInterrupt) {
+  const CommandResult result =
+      run("megalith-pretrain --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64 "
+          "--max-position-embeddings 64 --micro-batch-size 4 --train-iters 20000 --log-interval 5 --lr 1e-3 "
+          "--eval-iters 0 --threads 1 "
+          "--data-path c_text_document --tokenizer-model t300 --log-json i.jsonl >out 2>err & a=$!; "
+          "until grep -q '\"train\"' i.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; kill -INT $a; "
+          "wait $a; "
+          "echo $?");
+  EXPECT_EQ(result.out, "75\n");
+  EXPECT_NE(
+      read_file(path("err")).find("stopping as soon as the work in hand is whole; Ctrl-C again ends at once"),
+      std::string::npos)
+      << read_file(path("err"));
+}
+
+TEST_F(Newcomer, RunsOneProcessAFolderOfCheckpoints) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save held").code, 0);
+  const CommandResult result =
+      run("megalith-pretrain --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64 "
+          "--max-position-embeddings 64 --micro-batch-size 4 --train-iters 20000 --log-interval 5 --lr 1e-3 "
+          "--eval-iters 0 --threads 1 "
+          "--data-path c_text_document --tokenizer-model t300 --log-json h.jsonl --save held >/dev/null 2>&1 "
+          "& a=$!; "
+          "until grep -q '\"train\"' h.jsonl 2>/dev/null || ! kill -0 $a; do sleep 0.05; done; "
+          "megalith-pretrain --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64 "
+          "--max-position-embeddings 64 --micro-batch-size 4 --train-iters 1 --lr 1e-3 --eval-iters 0 "
+          "--threads 1 "
+          "--data-path c_text_document --tokenizer-model t300 --save held >second 2>&1; echo $?; grep -c "
+          "\"$a\" second; "
+          "kill -TERM $a; wait $a; true");
+  EXPECT_EQ(result.out, "75\n1\n") << read_file(path("second"));
+}
+
+TEST_F(Newcomer, GetsOpenMpThreadsThatSleepUnlessItSaysOtherwise) {
+  const auto policy = [](const std::string& before) {
+    const std::string shown = run("OMP_DISPLAY_ENV=verbose " + before +
+                                  " megalith-pretrain --num-layers 2 2>&1 | "
+                                  "grep GOMP_SPINCOUNT | tail -n 1")
+                                  .out;
+    return shown;
+  };
+  EXPECT_NE(policy("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT").find(" = '0'"), std::string::npos);
+  EXPECT_EQ(policy("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=active").find(" = '0'"), std::string::npos);
+  EXPECT_NE(policy("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=1234").find(" = '1234'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith::test

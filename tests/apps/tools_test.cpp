@@ -1,0 +1,115 @@
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "tests/support/files.h"
+
+// Scripts of the repository, run as a user would where something is missing.
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kRoot = MEGALITH_SOURCE_DIR, kBuild = MEGALITH_BINARY_DIR;
+
+void write_script(const std::string& path, const std::string& text) {
+  make_directories(fs::path(path).parent_path().string());
+  write_file(path, "#!/bin/sh\n" + text);
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+TEST(GpuCheck, SaysThatThereIsNoDevice) {
+  const TempDir dir;
+  write_script(dir / "bin/nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9\n");
+  const CommandResult result = run_command("PATH=" + (dir / "bin") + ":$PATH " + kRoot + "/tools/gpu_check " +
+                                           fs::relative(kBuild, kRoot).string());
+  EXPECT_EQ(result.code, 0) << result.err;
+  const Json row = Json::parse(result.out, "row");
+  EXPECT_EQ(row["row"].as_string(), "device");
+  EXPECT_EQ(row["result"].as_string(), "none");
+}
+
+// A folder as tools/bundle makes it, on a machine whose GPU answers, of a build without the plugin.
+TEST(GpuCheck, FailsWhereADeviceAnswersAndThePluginDoesNot) {
+  const TempDir dir;
+  write_script(dir / "bin/nvidia-smi", "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0)'\n");
+  for (const char* folder : {"top/bin", "top/lib", "top/tools", "top/docs"}) make_directories(dir / folder);
+  for (const char* name : {"megalith-pretrain", "megalith-tokenizer", "megalith-preprocess", "ops_test"})
+    if (fs::exists(kBuild + "/bin/" + name))
+      fs::copy_file(kBuild + "/bin/" + name, dir / "top/bin/" + name);
+    else
+      write_script(dir / "top/bin/" + name, "exit 1\n");
+  for (const auto& entry : fs::directory_iterator(kBuild + "/lib"))
+    if (entry.path().filename().string().find("libmegalith_cuda") == std::string::npos)
+      fs::create_symlink(entry.path(), dir / "top/lib/" + entry.path().filename().string());
+  fs::copy_file(kRoot + "/tools/gpu_check", dir / "top/tools/gpu_check");
+  fs::copy_file(kRoot + "/docs/training.md", dir / "top/docs/training.md");
+  const CommandResult result =
+      run_command("cd / && PATH=" + (dir / "bin") + ":$PATH OMP_WAIT_POLICY=passive " +
+                  (dir / "top/tools/gpu_check") + " --only curves,llama-7b");
+  EXPECT_EQ(result.code, 69) << result.out << result.err;
+  const Json row = Json::parse(result.out, "row");
+  EXPECT_EQ(row["result"].as_string(), "unusable") << result.out;
+  EXPECT_NE(row["detail"].as_string().find("libmegalith_cuda.so"), std::string::npos) << result.out;
+}
+
+TEST(GpuCheck, KnowsItsSections) {
+  const CommandResult result = run_command(kRoot + "/tools/gpu_check --only speeds");
+  EXPECT_EQ(result.code, 64);
+  EXPECT_NE(result.err.find("--only \"speeds\": there are ops memcheck curves gpt2-124m gpt2-1.5b llama-7b"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST(Bundle, NeedsThePlugin) {
+  const TempDir dir;
+  for (const char* name : {"build/bin/megalith-pretrain", "build/bin/ops_test"})
+    write_script(dir / name, "exit 0\n");
+  const std::string bundle = kRoot + "/tools/bundle ";
+  EXPECT_EQ(run_command(bundle + (dir / "none") + " " + (dir / "a.txz")).code, 66);
+  const CommandResult result = run_command(bundle + (dir / "build") + " " + (dir / "a.txz"));
+  EXPECT_EQ(result.code, 69) << result.err;
+  EXPECT_FALSE(file_exists(dir / "a.txz"));
+}
+
+// With stand-ins for what it builds and runs: where files go is what is looked at.
+TEST(Demo, WritesWhereItIsTold) {
+  const TempDir dir;
+  make_directories(dir / "repository/tools/demo");
+  fs::copy_file(kRoot + "/demo", dir / "repository/demo");
+  write_script(dir / "repository/tools/setup", "exit 0\n");
+  write_script(dir / "repository/.venv/bin/python", "[ -e \"$1\" ] || exit 7; mkdir -p text/AA\n");
+  for (const char* name : {"make_text.py", "summary.py"})
+    write_file(dir / "repository/tools/demo/" + name, "");
+  write_script(dir / "bin/cmake", "exit 0\n");
+  for (const char* name : {"tokenizer", "preprocess", "merge", "autoplan", "pretrain", "convert", "generate"})
+    write_script(dir / "repository/build/release/bin/megalith-" + name, "exit 0\n");
+  const std::string run = "export PATH=" + (dir / "bin") + ":$PATH; cd " + dir.path().string() + " && ";
+  for (const std::string& out : {std::string("elsewhere"), dir / "far/away"}) {
+    const CommandResult result = run_command(run + "OUT=" + out + " repository/demo");
+    EXPECT_EQ(result.code, 0) << result.out << result.err;
+    EXPECT_TRUE(file_exists((out[0] == '/' ? out : dir / out) + "/text/.done")) << out;
+  }
+  EXPECT_EQ(run_command(run + "repository/demo").code, 0);
+  EXPECT_TRUE(file_exists(dir / "repository/demo-out/text/.done"));
+}
+
+TEST(Setup, NamesThePackagesWhereThereIsNoApt) {
+  const TempDir dir;
+  make_directories(dir / "bin");
+  for (const char* name : {"bash", "dirname", "printf"})
+    if (const std::string path = "/usr/bin/" + std::string(name); file_exists(path))
+      fs::create_symlink(path, dir / "bin/" + name);
+  const CommandResult result =
+      run_command("PATH=" + (dir / "bin") + " " + (dir / "bin/bash") + " " + kRoot + "/tools/setup");
+  EXPECT_EQ(result.code, 69) << result.out;
+  for (const char* word : {"no apt-get", "g++", "libsimdjson-dev", "dnf", "pacman"})
+    EXPECT_NE(result.err.find(word), std::string::npos) << word << '\n' << result.err;
+}
+
+}  // namespace
+}  // namespace megalith::test

@@ -1,0 +1,40 @@
+#include "libcore/io/hf_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/io/file.h"
+#include "tests/support/environment.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+TEST(HubId, IsOneOrTwoWords) {
+  for (const char* good : {"gpt2", "openai-community/gpt2", "Qwen/Qwen2.5-0.5B"})
+    EXPECT_TRUE(is_hub_id(good)) << good;
+  for (const char* bad : {"", "a/b/c", "/gpt2", "gpt2/", "../gpt2", "./gpt2", "my model"})
+    EXPECT_FALSE(is_hub_id(bad)) << bad;
+}
+
+// The layout of huggingface_hub's cache: models--ORG--NAME/refs/main holds the commit of snapshots/COMMIT.
+TEST(HubSnapshot, IsThatOfTheBranchMain) {
+  const test::TempDir dir;
+  const std::string model = dir / "hub/models--org--tiny";
+  make_directories(model + "/refs");
+  make_directories(model + "/snapshots/0123abc");
+  write_file(model + "/refs/main", "0123abc");
+  {
+    const test::Variable home("HF_HOME", dir.path().string());
+    EXPECT_EQ(hub_snapshot("org/tiny"), model + "/snapshots/0123abc");
+    EXPECT_EQ(path_or_snapshot("org/tiny"), model + "/snapshots/0123abc");
+    EXPECT_EQ(hub_snapshot("org/other"), std::nullopt);
+    EXPECT_EQ(path_or_snapshot("org/other"), "org/other");
+    EXPECT_NE(hub_remedy("org/other").find("`hf download org/other`"), std::string::npos);
+    EXPECT_EQ(hub_remedy("/org/other"), "");
+  }
+  const test::Variable cache("HF_HUB_CACHE", dir / "hub"), home("HF_HOME", "/nowhere");
+  EXPECT_EQ(hub_snapshot("org/tiny"), model + "/snapshots/0123abc");
+}
+
+}  // namespace
+}  // namespace megalith
