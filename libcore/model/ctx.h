@@ -31,6 +31,7 @@ struct Ctx {
   const Region& tp;
   Arena& scratch;
   RandomKey key = {};
+  ConstView starts = {}, position_starts = {};  // see Microbatch; Stage sets them from the microbatch
   bool training = true;       // false: no dropout, nothing is kept for a backward pass
   GradSink* grads = nullptr;  // may be null: nobody waits for single units
   ContextRegion cp = {};
