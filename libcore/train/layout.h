@@ -18,11 +18,19 @@
 /// run_memory() counts it. Configurations after finish().
 namespace megalith {
 
+/// What samples of a run may be.
+struct SampleForm {
+  bool attention_starts = false, position_starts = false;  // documents are kept apart (see Microbatch)
+  bool short_ones = false;                                 // micro-batches may be shorter than seq_length
+};
+
 /// Model, cut and training of a run: what every rank is made from.
 struct RunShape {
   ModelConfig model;
   ParallelConfig parallel;
   TrainConfig train;
+  SampleForm samples = {};
+  TuningPlan tuning = {};
 };
 
 RecomputePlan recompute_plan(const TrainConfig&);

@@ -123,6 +123,7 @@ class Run {
         tokenizer_(in.tokenizer),
         stop_(in.stop),
         world_(in.world),
+        tuning_(in.tuning),
         backend_(make_backend(in.config.train.device)) {
     const std::unique_ptr<CheckpointReader> checkpoint = open_checkpoint(config_.checkpoint);
     if (checkpoint && checkpoint->has_file(kArgsFile)) take_args(*checkpoint);
@@ -130,7 +131,7 @@ class Run {
       make_directories(config_.checkpoint.save);  // or fail now, not at the first save
       lock_.emplace(config_.checkpoint.save);
     }
-    const RunShape shape{config_.model, config_.parallel, config_.train};
+    const RunShape shape = shape_of_run();
     if (leads()) {
       const std::vector<ModelRank> ranks = memory_of_model(shape);
       require_memory(shape, ranks, *backend_, in.ranks_here > 0 ? in.ranks_here : world_.size());
@@ -138,10 +139,7 @@ class Run {
     }
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
-    if (checkpoint)
-      load(*checkpoint);
-    else
-      trainer_->initialize();
+    begin_values(checkpoint.get());
     check_data();
   }
 
@@ -154,6 +152,8 @@ class Run {
     return !config_.checkpoint.finetune && checkpoint.iteration() != kRelease;
   }
 
+  RunShape shape_of_run() const;
+  void begin_values(const CheckpointReader*);
   void take_args(const CheckpointReader&);
   void load(const CheckpointReader&);
   void check_data() const;
@@ -164,6 +164,7 @@ class Run {
   void write_trace();
   double mean_loss(const DataSet&, int64_t first_sample) const;
   void evaluate(const std::string& where);
+  void note_evaluation(double loss);
   void final_evaluations();
   void sample();
   void save();
@@ -177,6 +178,7 @@ class Run {
   const Tokenizer* tokenizer_;
   const StopSignal& stop_;
   Communicator& world_;
+  const Tuning* tuning_;
   std::optional<LockFile> lock_;  // of --save, the first rank's
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
@@ -190,9 +192,35 @@ class Run {
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;
   std::unique_ptr<TrainLine> line_;
-  bool stop_agreed_ = false;
+  bool stop_agreed_ = false, no_better_ = false;
   std::string end_reason_ = "done", stopped_by_;
 };
+
+RunShape Run::shape_of_run() const {
+  return {.model = config_.model,
+          .parallel = config_.parallel,
+          .train = config_.train,
+          .samples = {.attention_starts = config_.data.reset_attention_mask,
+                      .position_starts = config_.data.reset_position_ids,
+                      .short_ones = tuning_ && tuning_->short_samples},
+          .tuning = tuning_ ? tuning_->plan : TuningPlan{}};
+}
+
+/// A checkpoint holds what is trained; the rest is what the run began with.
+void Run::begin_values(const CheckpointReader* checkpoint) {
+  const bool frozen = tuning_ && tuning_->plan.frozen;
+  Stream& stream = trainer_->stream();
+  if (!checkpoint) trainer_->initialize();
+  if (tuning_ && tuning_->base && (frozen || !checkpoint)) {
+    load_params(*tuning_->base, trainer_->params(), stream, ParamSource::kMasters,
+                frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
+    if (tuning_->adapters && !checkpoint)
+      load_params(*tuning_->adapters, trainer_->params(), stream, ParamSource::kValues,
+                  ParamChoice::kTrained);
+    trainer_->optimizer().take_values(stream);
+  }
+  if (checkpoint) load(*checkpoint);
+}
 
 void Run::take_args(const CheckpointReader& checkpoint) {
   const Json args = checkpoint.json(kArgsFile);
@@ -212,7 +240,8 @@ void Run::load(const CheckpointReader& checkpoint) {
   log(" loading checkpoint from ", checkpoint.path());
   const bool wide = model_dtype(config_.train) == DType::kF32;
   load_params(checkpoint, trainer_->params(), trainer_->stream(),
-              wide && resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues);
+              wide && resumes(checkpoint) ? ParamSource::kMasters : ParamSource::kValues,
+              ParamChoice::kTrained);
   trainer_->optimizer().take_values(trainer_->stream());
   if (resumes(checkpoint)) {
     state_ = saved_state(checkpoint);
@@ -276,7 +305,10 @@ PretrainResult Run::go() {
   run_log_->end(state_.iteration, end_reason_);
   if (leads() && !config_.train.report.empty())
     write_report(metrics_path(config_.train), config_.train.report);
-  return {.iteration = state_.iteration, .stopped_by = stopped_by_, .saved = saved_ == state_.iteration};
+  return {.iteration = state_.iteration,
+          .stopped_by = stopped_by_,
+          .saved = saved_ == state_.iteration,
+          .best = state_.best_iteration};
 }
 
 void Run::set_traced() {
@@ -351,13 +383,32 @@ void Run::stop_when_lost(const Trainer::StepResult& result) {
            : std::string("an earlier checkpoint"));
 }
 
+/// A set that begins anew when it is used up.
+SampleSource repeated(const DataSet& set) {
+  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
+  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
+  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
+  return out;
+}
+
+/// Of one step in a mean over several: its labels that count, where these are known.
+double weight_of(const SampleSource& source, int64_t first, int64_t end) {
+  if (!source.counted) return 1;
+  int64_t sum = 0;
+  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return static_cast<double>(sum);
+}
+
 double Run::mean_loss(const DataSet& set, int64_t first_sample) const {
-  // An evaluation set that is used up begins anew.
-  const SampleReader read = [&](int64_t index, const SampleView& out) { set.read(index % set.size, out); };
-  double sum = 0;
-  for (int64_t i = 0; i < config_.train.eval_iters; ++i)
-    sum += trainer_->evaluate(read, first_sample + i * global_batch());
-  return sum / static_cast<double>(config_.train.eval_iters);
+  const SampleSource source = repeated(set);
+  double sum = 0, all = 0;
+  for (int64_t i = 0; i < config_.train.eval_iters; ++i) {
+    const int64_t first = first_sample + i * global_batch();
+    const double weight = weight_of(source, first, first + global_batch());
+    if (weight > 0) sum += weight * trainer_->evaluate(source, first);
+    all += weight;
+  }
+  return sum / std::max(all, 1.0);
 }
 
 void Run::evaluate(const std::string& where) {
@@ -367,6 +418,20 @@ void Run::evaluate(const std::string& where) {
   log(evaluation_line(where, loss));
   run_log_->evaluation("valid", state_.iteration, loss);
   losses_.add_valid(state_.iteration, loss);
+  note_evaluation(loss);
+}
+
+// Every rank has the same loss, so that all of them decide alike.
+void Run::note_evaluation(double loss) {
+  if (!tuning_) return;
+  if (!state_.best_loss || loss < *state_.best_loss - tuning_->threshold) {
+    state_.best_loss = loss;
+    state_.best_iteration = state_.iteration;
+    state_.worse_evaluations = 0;
+    if (tuning_->keep_best && saved_ != state_.iteration) save();
+  } else if (++state_.worse_evaluations >= tuning_->patience && tuning_->patience > 0) {
+    no_better_ = true;
+  }
 }
 
 void Run::final_evaluations() {
@@ -391,8 +456,11 @@ void Run::sample() {
 void Run::save() {
   if (config_.checkpoint.save.empty()) return;
   log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
+  Json args = to_json(config_);
+  if (tuning_)
+    for (const auto& [name, value] : tuning_->args) args.set(name, value);
   const std::string path = save_checkpoint(config_.checkpoint.save, state_, *trainer_,
-                                           {.args = to_json(config_),
+                                           {.args = std::move(args),
                                             .schedule = schedule_,
                                             .tokenizer_files = tokenizer_files(config_.tokenizer),
                                             .optimizer = config_.checkpoint.save_optim,
@@ -428,6 +496,11 @@ bool Run::asked_to_end() {
   if (stop_agreed_) stopped_by_ = agreed_reason();
   if (!stopped_by_.empty()) return end(stopped_by_);
   if (config_.checkpoint.save_interval && state_.iteration % *config_.checkpoint.save_interval == 0) save();
+  if (no_better_) {
+    log("exiting program at iteration ", state_.iteration, ": ", state_.worse_evaluations,
+        " evaluations were no better than ", *state_.best_loss, " of iteration ", state_.best_iteration);
+    return end("early-stopping-patience");
+  }
   if (stop_agreed_) {
     log("exiting program after ", format_duration(seconds_since(began_)));
     return end("exit-duration-in-mins");
@@ -459,13 +532,13 @@ PretrainResult train_rank(const RankInput& input) {
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const StopSignal& stop) {
+                     const StopSignal& stop, const Tuning* tuning) {
   // The ranks of this process share its cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   use_threads(threads, config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
-    return train_rank({config, data, tokenizer, stop, world});
+    return train_rank({config, data, tokenizer, stop, world, 0, tuning});
   };
   if (config.parallel.world == 1) return run(*make_self_comm());
   PretrainResult result;
@@ -479,14 +552,14 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const StopSignal& stop, const ProcessRank& rank) {
+                     const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
   const int threads = threads_of_a_rank(config, rank.cpu_share);
   use_threads(threads, rank.world.size());
   if (config.train.threads == 0 && threads < rank.cpu_share)
     warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
          rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
          rank.cpu_share);
-  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here});
+  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning});
 }
 
 }  // namespace megalith

@@ -62,7 +62,8 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
                                   .context_size = run.parallel.context,
                                   .recompute = recompute_plan(run.train),
                                   .dtype = model_dtype(run.train),
-                                  .micro_batch = run.train.micro_batch});
+                                  .micro_batch = run.train.micro_batch,
+                                  .tuning = run.tuning});
   memory.executor.tape = std::max(memory.executor.tape, cost.tape);
   memory.training_scratch = std::max(memory.training_scratch, cost.scratch);
   memory.scratch = std::max({memory.scratch, cost.scratch, cost.evaluation_scratch});
@@ -73,7 +74,7 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
 void add_state(RunMemory& memory, const RunShape& run, const Coord& at) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
-  ParamTable params;
+  ParamTable params(run.tuning);
   const std::vector<Stage> stages = make_stages(run, at, params);
   const ParamStore store(params, stream, store_options(run));
   const int place = at.data * run.parallel.context + at.context;

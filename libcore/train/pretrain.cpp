@@ -13,19 +13,20 @@
 #include "libcore/data/indexed/token_check.h"
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
+#include "libcore/data/samples/documents.h"
 #include "libcore/launch/rank_world.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
 
 namespace megalith {
-namespace {
-
 // Megatron's line of that name.
 void log_world(const ParallelConfig& parallel) {
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
       ", pipeline-model-parallel size: ", parallel.pipeline);
 }
+
+namespace {
 
 /// Null when none is asked for. Sets the vocabulary's size.
 std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
@@ -63,12 +64,20 @@ void require_known_ids(const TrainingDataset& data, int64_t index, const SampleV
              "); the .bin was changed after it was written: compare it with megalith-data verify");
 }
 
-DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_size) {
+/// What a sample is told about its documents.
+struct DocumentRules {
+  bool told_apart = false, mask_loss = false;
+  int32_t eod = 0;
+};
+
+DataSet data_set_of(const std::optional<TrainingDataset>& data, int64_t vocab_size,
+                    const DocumentRules& documents) {
   if (!data) return {};
   return {.read =
-              [&data, vocab_size](int64_t index, const SampleView& out) {
+              [&data, vocab_size, documents](int64_t index, const SampleView& out) {
                 data->get(index, out);
                 require_known_ids(*data, index, out, vocab_size);
+                if (documents.told_apart) mark_documents(out, documents.eod, documents.mask_loss);
               },
           .size = data->size()};
 }
@@ -108,14 +117,18 @@ PretrainResult with_data(PretrainConfig config, const Run& run) {
   log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
   const TrainingDatasets data = open_data(config);
   const int64_t vocab = config.model.vocab_size;
+  DocumentRules documents{.told_apart = config.data.marks_documents(),
+                          .mask_loss = config.data.eod_mask_loss};
+  if (documents.told_apart) documents.eod = tokenizer->eod();
   return run(config,
-             DataSets{.train = data_set_of(data[0], vocab),
-                      .valid = data_set_of(data[1], vocab),
-                      .test = data_set_of(data[2], vocab)},
+             DataSets{.train = data_set_of(data[0], vocab, documents),
+                      .valid = data_set_of(data[1], vocab, documents),
+                      .test = data_set_of(data[2], vocab, documents)},
              tokenizer.get());
 }
 
-/// What all ranks have to be given alike: not where a rank writes, nor how many cores its machine has.
+}  // namespace
+
 Json agreed_options(const PretrainConfig& config) {
   PretrainConfig shared = config;
   shared.train.threads = 0;
@@ -123,6 +136,8 @@ Json agreed_options(const PretrainConfig& config) {
   shared.data.cache = "";
   return to_json(shared);
 }
+
+namespace {
 
 void log_ranks(const RankWorld& ranks, const Topology& topology, const std::string& device) {
   for (size_t i = 0; i < ranks.places.size(); ++i) {
@@ -135,19 +150,18 @@ void log_ranks(const RankWorld& ranks, const Topology& topology, const std::stri
   }
 }
 
-PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& stop, const Launch& launch) {
+/// One rank among processes.
+PretrainResult meet_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
+                            const RankBody& body) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
-                                            .options = agreed_options(config),
+                                            .options = agreed,
                                             .meeting = config.parallel.meeting_timeout(),
                                             .wait = config.parallel.peer_timeout()});
   log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
   try {
-    return with_data(config, [&](const auto&... run) {
-      return train(run..., stop,
-                   ProcessRank{.world = *ranks.comm,
-                               .ranks_here = ranks_beside(ranks.places, launch.rank),
-                               .cpu_share = cpu_share(ranks.places, launch.rank)});
-    });
+    return body(ProcessRank{.world = *ranks.comm,
+                            .ranks_here = ranks_beside(ranks.places, launch.rank),
+                            .cpu_share = cpu_share(ranks.places, launch.rank)});
   } catch (const Stopped& stopped) {
     ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
     throw;
@@ -159,19 +173,28 @@ PretrainResult pretrain_rank(const PretrainConfig& config, const StopSignal& sto
 
 }  // namespace
 
-PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank) try {
-  if (!rank || rank->launch.world == 1)
-    return with_data(std::move(config), [&](const auto&... run) { return train(run..., stop); });
+PretrainResult as_rank(const PretrainConfig& config, const Json& agreed,
+                       const std::optional<LaunchedRank>& rank, const RankBody& body) try {
+  if (!rank || rank->launch.world == 1) return body(std::nullopt);
   mute_this_thread(!rank->logs);
   try {
-    return pretrain_rank(config, stop, rank->launch);
+    return meet_and_run(config, agreed, rank->launch, body);
   } catch (const Error& error) {
     mute_this_thread(false);
     throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));
   }
 } catch (const Stopped& stopped) {
   return {.stopped_by = std::string(stopped.name)};
+}
+
+PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
+                        const std::optional<LaunchedRank>& rank) {
+  const Json agreed = agreed_options(config);
+  return as_rank(config, agreed, rank, [&](const std::optional<ProcessRank>& process) {
+    return with_data(config, [&](const auto&... run) {
+      return process ? train(run..., stop, *process) : train(run..., stop);
+    });
+  });
 }
 
 }  // namespace megalith

@@ -12,6 +12,9 @@ namespace megalith {
 /// layout of other than the processes' or --nproc ranks, and about what training needs and was not given.
 void check_run(const PretrainConfig&, Problems&);
 
+/// Complains when the layout is of other than the ranks that there are.
+void check_ranks(const ParallelConfig&, Problems&);
+
 /// kUsage, with every difference, when `args` (a checkpoint's; `from` names it) describe a model whose
 /// parameters are not those of `model`. Dropout, initial values, sequence length (without a position table)
 /// and vocabulary padding may differ.
