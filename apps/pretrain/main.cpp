@@ -1,25 +1,16 @@
-#include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <memory>
-#include <string>
+#include <utility>
 
 #include "apps/app.h"
-#include "libcore/base/log.h"
+#include "apps/training_app.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/samples/sample_order.h"
-#include "libcore/io/file.h"
-#include "libcore/io/stop_signal.h"
-#include "libcore/launch/launch_plan.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
 
 namespace megalith {
 namespace {
-
-// Exit code of a run that a signal ended: its state is saved, the same command goes on.
-constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
 /// `--dump-sample-order`, as the first word: an app of its own within this one.
 int dump_order(int argc, char** argv) {
@@ -32,57 +23,24 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
-/// The rank's lines go to workerlog.N of `folder`, those of rank 0 to stderr, too.
-void keep_log(const std::string& folder, int rank) {
-  make_directories(folder);
-  const std::string path = concat(folder, "/workerlog.", rank);
-  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
-  set_log_sink([file, rank](const std::string& line) {
-    *file << line << std::endl;
-    if (rank == 0) std::cerr << line << std::endl;
-  });
-}
-
-std::string after_stop(const PretrainResult& result, bool saves) {
-  if (result.saved) return "saved; run the same command to go on";
-  return saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
-}
-
-int exit_code_of(const PretrainResult& result, bool saves) {
-  if (result.stopped_by.empty()) return 0;
-  log("pretrain: stopped by ", result.stopped_by, "; ", after_stop(result, saves));
-  return kTryAgain;
-}
-
 int run_training(int argc, char** argv) {
-  const StopSignal stop;
   PretrainConfig config;
-  LaunchConfig launch;
+  TrainingApp app(argc, argv);
   Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
   config.add_to(options);
-  options.add("Processes", launch);
   options.rule([&](Problems& problems) { check_run(config, problems); })
       .epilog(
           "--dump-sample-order as the first word prints the order of samples instead (see its --help).\n");
-  if (!read_options(options, argc, argv)) return 0;
+  if (!app.read(options)) return 0;
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
       options.adopt(saved->args, saved->folder, {"Model", "Tokenizer"});
-  const LaunchPlan plan =
-      plan_launch(launch, config.parallel.nproc, [](const char* name) { return std::getenv(name); });
-  config.parallel.processes = plan.world();
-  if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
+  app.plan(config.parallel);
   options.check();
-  if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc}, stop);
-  const int rank = plan.rank ? plan.rank->rank : 0;
-  if (launch.log_dir) keep_log(*launch.log_dir, rank);
-  if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
-    log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
-  const bool saves = !config.checkpoint.save.empty();
-  if (!plan.rank) return exit_code_of(pretrain(std::move(config), stop), saves);
-  const LaunchedRank launched{.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
-  return exit_code_of(pretrain(std::move(config), stop, launched), saves);
+  return app.run(options, "pretrain", !config.checkpoint.save.empty(),
+                 [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank) {
+                   return pretrain(std::move(config), stop, rank);
+                 });
 }
 
 }  // namespace
