@@ -13,7 +13,7 @@ PlainTokenizer::PlainTokenizer(const TokenizerFiles& files, int32_t eos) {
   plain.hf_special_tokens = false;
   plain_ = make_tokenizer(plain);
   eos_ = eos >= 0 ? eos : plain_->eod();
-  if (!files.hf_special_tokens) return;
+  if (!files.hf_special_tokens || files.type == "NullTokenizer") return;
   make_tokenizer(files)->encode("", before_);
   if (!before_.empty() && before_.back() == eos_) before_.pop_back();  // an end that stands after a text
 }

@@ -119,7 +119,8 @@ int64_t sequence_rows(const FinetuneConfig& config, const TuningSets& sets, int6
   int64_t rows = longest_rows(*sets.train);
   if (sets.dev) rows = std::max(rows, longest_rows(*sets.dev));
   if (config.data.packing) rows = std::max(rows, most);
-  const int64_t step = kLengthStep * (config.run.parallel.sequence ? config.run.parallel.tensor : 1);
+  const ParallelConfig& parallel = config.run.parallel;
+  const int64_t step = kLengthStep * parallel.context * (parallel.sequence ? parallel.tensor : 1);
   return std::min<int64_t>((rows + step - 1) / step * step,
                            config.run.model.usable_positions() - config.method.positions_before());
 }
@@ -155,6 +156,11 @@ void plan_steps(FinetuneConfig& config, const TuningSets& sets) {
     train.iters = std::max<int64_t>(
         1, static_cast<int64_t>(std::ceil(schedule.epochs * static_cast<double>(epoch) - 1e-9)));
   if (!schedule.do_train) train.iters = 0;
+  if (!train.decay_iters && train.warmup_iters >= *train.iters && *train.iters > 0) {
+    warn("the warm-up of ", train.warmup_iters, " steps outlasts the run's ", *train.iters,
+         ": the learning rate does not reach ", train.lr);
+    train.decay_iters = train.warmup_iters + 1;
+  }
   if (schedule.evaluate != Moments::kSteps)
     train.eval_interval = schedule.evaluate == Moments::kEpoch ? epoch : never;
   const bool evaluates = schedule.do_eval && sets.dev_data;

@@ -30,7 +30,6 @@ constexpr RefusedOption kRefused[] = {
     {"qlora", "give --lora True, with --bf16 to halve the model's memory"},
     {"load-in-4bit", "give --lora True, with --bf16 to halve the model's memory"},
     {"load-in-8bit", "give --lora True, with --bf16 to halve the model's memory"},
-    {"do-generation", "run megalith-generate --adapter on the prompts"},
     {"do-predict", "run megalith-generate --adapter on the prompts"},
     {"template", "the model's own chat template is used; give --chat-template FILE for another"},
     {"use-dora", "leave it out"},
@@ -79,6 +78,9 @@ void ScheduleOptions::validate(Problems& problems) const {
   if ((best || patience > 0) && (!do_eval || evaluate == Moments::kNo))
     problems.add(best ? "--load-best-model-at-end" : "--early-stopping-patience",
                  " needs evaluations; give --do-eval and --eval-strategy steps or epoch");
+  if (generates)
+    problems.add(
+        "--do-generation is not supported; evaluations are losses: run megalith-generate on the result");
   static const std::vector<std::string> kKnown = {"disable_p2p_cache_shape", "disable_partial_send_recv",
                                                   "enable_delay_scale_loss", "enable_release_grads",
                                                   "enable_dp_comm_overlap",  "enable_timer",
@@ -116,6 +118,10 @@ void FinetuneConfig::add_to(Options& options) {
   });
   options.rule([this](Problems& problems) {
     run.train.validate(run.parallel, problems);
+    if (run.train.fp16) problems.add("--fp16 is not supported yet; give --bf16, or neither for fp32");
+    if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
+      problems.add("--context-parallel-size ", run.parallel.context,
+                   " goes with neither --prefix-tuning nor --packing; leave it at 1");
     if (method.is_prefix() && data.packing)
       problems.add(
           "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "

@@ -107,6 +107,7 @@ struct MethodOptions {
 struct ScheduleOptions {
   double epochs = 3;
   bool do_train = true, do_eval = true, overwrite = false, best = false;
+  bool generates = false;  // represented so that it can be refused by name
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
   double threshold = 0;
@@ -131,6 +132,9 @@ struct ScheduleOptions {
       at_least(0));
     v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
     v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
+    v("eval-with-do-generation", generates,
+      "Refused: evaluations are losses; run megalith-generate on the result.",
+      alias({"do-generation", "predict-with-generate"}), unlisted());
     v("pipeline-parallel-config", pipeline_config,
       "Paddle's settings of a pipeline's messages, which mean nothing here.", metavar("WORD"), unlisted());
   }

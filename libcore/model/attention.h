@@ -53,7 +53,7 @@ class SelfAttention {
   int64_t groups_, queries_, head_;  // of this rank; queries of each group
   int64_t first_head_;               // global number of the rank's first query head
   float scale_, dropout_;
-  int64_t window_;           // of cached(); 0: none
+  int64_t window_;                 // of cached(); 0: none
   const Param* prefix_ = nullptr;  // [2 (k, v), groups, positions, head]; null: none
   const Constant* cos_ = nullptr;
   const Constant* sin_ = nullptr;

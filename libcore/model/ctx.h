@@ -32,8 +32,8 @@ struct Ctx {
   Arena& scratch;
   RandomKey key = {};
   ConstView starts = {}, position_starts = {};  // see Microbatch; Stage sets them from the microbatch
-  bool training = true;       // false: no dropout, nothing is kept for a backward pass
-  GradSink* grads = nullptr;  // may be null: nobody waits for single units
+  bool training = true;                         // false: no dropout, nothing is kept for a backward pass
+  GradSink* grads = nullptr;                    // may be null: nobody waits for single units
   ContextRegion cp = {};
 
   /// Positions of `rows` rows of this rank as they lie outside of the tensor region.

@@ -123,7 +123,7 @@ View LowRank::shrunk(const Ctx& ctx, ConstView dropped) const {
   const ConstView rows = matrix(dropped, in());
   const View t = ctx.scratch.make(rows.dtype, {rows.shape[0], rank()}, "adapter inside");
   run(ctx.compute, Gemm{.c = t, .a = rows, .b = a_->value, .trans_b = true});
-  run(ctx.compute, Scale{.x = t, .factor = scale_});
+  run(ctx.compute, ScaleBy{.x = t, .factor = scale_});
   return t;
 }
 
@@ -138,7 +138,7 @@ ConstView LowRank::part_of(const Ctx& ctx, ConstView dy) const {
 View LowRank::gradient(const Ctx& ctx, ConstView part) const {
   const View dt = ctx.scratch.make(part.dtype, {part.shape[0], rank()}, "adapter inside gradient");
   run(ctx.compute, Gemm{.c = dt, .a = part, .b = b_matrix(b_->value)});
-  run(ctx.compute, Scale{.x = dt, .factor = scale_});
+  run(ctx.compute, ScaleBy{.x = dt, .factor = scale_});
   return dt;
 }
 

@@ -51,7 +51,7 @@ class Backend {
   virtual void run(Stream&, const BiasGrad&) = 0;
   virtual void run(Stream&, const AddSlots&) = 0;
   virtual void run(Stream&, const TakeSlots&) = 0;
-  virtual void run(Stream&, const Scale&) = 0;
+  virtual void run(Stream&, const ScaleBy&) = 0;
   virtual void run(Stream&, const PutPrefix&) = 0;
   virtual void run(Stream&, const PrefixGrad&) = 0;
   virtual void run(Stream&, const LayerNorm&) = 0;

@@ -32,10 +32,10 @@ Cost TakeSlots::cost() const {
   return {0, 2 * bytes_of(y)};
 }
 
-void Scale::check() const {
+void ScaleBy::check() const {
   want_float(kName, "x", x);
 }
-Cost Scale::cost() const {
+Cost ScaleBy::cost() const {
   return {static_cast<double>(x.elements()), 2 * bytes_of(x)};
 }
 

@@ -34,7 +34,7 @@ struct TakeSlots {
 };
 
 /// x *= factor, rounded once. For small tensors: it is not cut over threads.
-struct Scale {
+struct ScaleBy {
   View x;
   float factor;
   static constexpr const char* kName = "scale";

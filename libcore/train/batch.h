@@ -47,7 +47,7 @@ struct BatchShape {
   int64_t length_step = 1;  // micro-batches that are shorter than seq_length are a multiple of it long
   bool attention_starts = false, position_starts = false;  // which of Microbatch's tensors there are
 
-  int64_t rows() const { return seq_length / context_size; }                  // of a sample on this rank
+  int64_t rows() const { return seq_length / context_size; }  // of a sample on this rank
   bool starts() const { return attention_starts || position_starts; }
   int64_t samples() const { return micro_batch * microbatches * data_size; }  // of one step, over all ranks
 };

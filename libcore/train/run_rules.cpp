@@ -46,6 +46,10 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     problems.add(
         "--reset-position-ids, --reset-attention-mask and --eod-mask-loss need a tokenizer, which knows the "
         "token that ends a document");
+  if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
+    problems.add(
+        "--reset-position-ids and --reset-attention-mask want the whole of a sample on one rank; leave "
+        "--context-parallel-size at 1");
   if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
     problems.add("--reset-position-ids and --reset-attention-mask are for the CPU; give --device cpu");
   const std::string& prompt = config.train.sample_prompt;

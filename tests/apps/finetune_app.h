@@ -14,7 +14,8 @@
 
 namespace megalith::test {
 
-/// A folder with a model, "model", and records of letters to be answered by numbers, "data".
+/// A folder with a model, "model", and records of a letter, a few times, to be answered by its number,
+/// "data".
 class FinetuneApp : public testing::Test {
  protected:
   FinetuneApp() {
@@ -23,8 +24,8 @@ class FinetuneApp : public testing::Test {
     std::filesystem::create_directory(dir_ / "data");
     std::string train, dev;
     for (int i = 0; i < 24; ++i)
-      (i < 20 ? train : dev) += concat("{\"src\": \"", std::string(static_cast<size_t>(1 + i % 7), 'a'),
-                                       " is\", \"tgt\": \" ", 1 + i % 7, "\"}\n");
+      (i < 20 ? train : dev) += concat("{\"src\": \"", std::string(static_cast<size_t>(1 + i % 4), letter(i)),
+                                       " is\", \"tgt\": \" ", 1 + i % 3, "\"}\n");
     write_file(dir_ / "data/train.json", train);
     write_file(dir_ / "data/dev.json", dev);
   }
@@ -48,6 +49,7 @@ class FinetuneApp : public testing::Test {
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i] / wanted[i], 1, 1e-5) << i;
   }
+  static char letter(int i) { return static_cast<char>('a' + i % 3); }
   TempDir dir_;
 };
 

@@ -19,23 +19,23 @@ const std::string kLora =
     "--learning_rate 2e-2 --lr_scheduler_type linear --warmup_steps 2 --logging_steps 5 ";
 
 TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
-  const CommandResult result = tune(kLora + "--log-json log.jsonl --merge-weights");
+  const CommandResult result = tune(kLora + "--num_train_epochs 12 --log-json log.jsonl --merge-weights");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.err.find("% of them learned"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("validation loss"), std::string::npos) << result.err;
   const std::vector<double> curve = losses("log.jsonl");
-  ASSERT_EQ(curve.size(), 20U);  // 5 steps an epoch
+  ASSERT_EQ(curve.size(), 60U);  // 5 steps an epoch
   EXPECT_LT(curve.back(), 0.5 * curve.front());
   const Json config = Json::load(dir_ / "out/adapter_config.json");
   EXPECT_EQ(config["r"], Json(4));
   EXPECT_DOUBLE_EQ(config["lora_alpha"].as_double(), 8);
   const auto generate = [&](const std::string& model) {
     return run_command("cd " + dir_.path().string() + " && " + app("generate") + " --model " + model +
-                       " --prompt 'aaa is' --max-new-tokens 3 --temperature 0");
+                       " --prompt 'bb is' --max-new-tokens 3 --temperature 0");
   };
   const CommandResult adapted = generate("model --adapter out"), merged = generate("out/merged");
   EXPECT_EQ(adapted.code, 0) << adapted.err;
-  EXPECT_EQ(adapted.out.find("aaa is 3"), 0U) << adapted.out;
+  EXPECT_EQ(adapted.out.find("bb is 2"), 0U) << adapted.out;
   EXPECT_EQ(merged.out, adapted.out) << merged.err;
 }
 
@@ -71,7 +71,7 @@ TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
   EXPECT_NE(result.err.find("packed: 20 records in"), std::string::npos) << result.err;
   EXPECT_TRUE(file_exists(dir_ / "out/hf/config.json"));
   const CommandResult text = run_command("cd " + dir_.path().string() + " && " + app("generate") +
-                                         " --model out/hf --prompt 'aa is' --max-new-tokens 2");
+                                         " --model out/hf --prompt 'bb is' --max-new-tokens 2");
   EXPECT_EQ(text.code, 0) << text.err;
 }
 

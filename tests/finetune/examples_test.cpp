@@ -9,7 +9,7 @@ using Ids = std::vector<int32_t>;
 
 /// Numbers are ids; the end is the last id, 99.
 PlainTokenizer numbers() {
-  return PlainTokenizer({.type = "NullTokenizer", .vocab_size = 99});
+  return PlainTokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 99});
 }
 
 Record record(const std::string& question, const std::string& answer) {

@@ -37,7 +37,8 @@ struct Golden {
 
 /// The samples as examples: NullTokenizer's ids, the end included.
 Examples examples() {
-  const PlainTokenizer numbers({.type = "NullTokenizer", .vocab_size = 61});
+  const PlainTokenizer numbers(
+      {.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 61});
   Examples out;
   const Json samples = Json::load(kFolder + "/samples.json");
   for (const Json& sample : samples.as_array()) {
@@ -85,7 +86,7 @@ struct Curve {
   double after = 0;
 };
 
-Curve tune(const Case& c, const RunShape& run, const ModelSource& model, const TensorFile* adapters,
+Curve tune(const RunShape& run, const ModelSource& model, const TensorFile* adapters,
            const SampleSource& source) {
   Curve curve;
   std::mutex mutex;
@@ -129,7 +130,7 @@ void expect_golden(const Case& c) {
   }
   const Examples all = examples();
   const TuningData data(all, one_by_one(all), {.step = kBatch, .shuffle = false});
-  const Curve curve = tune(c, run, model, adapters.get(), data.source());
+  const Curve curve = tune(run, model, adapters.get(), data.source());
   const auto& losses = golden.json["losses"].as_array();
   const auto& norms = golden.json["grad_norms"].as_array();
   double worst_loss = 0, worst_norm = 0;

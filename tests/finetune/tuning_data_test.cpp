@@ -10,7 +10,8 @@ namespace {
 
 /// Records of these lengths: a question of one token, then answers; record i holds the ids 10 i, 10 i + 1, ….
 Examples examples_of(const std::vector<int>& lengths) {
-  const PlainTokenizer numbers({.type = "NullTokenizer", .vocab_size = 999});
+  const PlainTokenizer numbers(
+      {.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 999});
   Examples examples;
   for (size_t i = 0; i < lengths.size(); ++i) {
     std::string answer;

@@ -54,7 +54,7 @@ TEST_P(SlotOps, TakeAndAddTheirColumnsAlone) {
 TEST_P(SlotOps, ScaleMultipliesEveryElement) {
   Values values = random_values(3000, 3);
   const View x = bed_.put(GetParam(), {3, 1000}, values);
-  run(stream_, Scale{.x = x, .factor = 0.75f});
+  run(stream_, ScaleBy{.x = x, .factor = 0.75f});
   for (double& value : values) value *= 0.75;
   EXPECT_EQ(disagreement({"x", bed_.get(x), values, GetParam() == DType::kF32 ? 1e-7 : 0x1p-8}), "");
 }

@@ -145,7 +145,7 @@ class CpuBackend final : public Backend {
   void run(Stream&, const BiasGrad&) override;
   void run(Stream&, const AddSlots&) override;
   void run(Stream&, const TakeSlots&) override;
-  void run(Stream&, const Scale&) override;
+  void run(Stream&, const ScaleBy&) override;
   void run(Stream&, const PutPrefix&) override;
   void run(Stream&, const PrefixGrad&) override;
   void run(Stream&, const LayerNorm&) override;
@@ -404,7 +404,7 @@ void CpuBackend::run(Stream&, const TakeSlots& op) {
   });
 }
 
-void CpuBackend::run(Stream&, const Scale& op) {
+void CpuBackend::run(Stream&, const ScaleBy& op) {
   constexpr int64_t kAtOnce = 1024;
   const auto widen = kernels_.copy[kF32][storage_of(op.x.dtype)];
   const auto narrow = kernels_.copy[storage_of(op.x.dtype)][kF32];

@@ -249,7 +249,7 @@ class CudaBackend final : public Backend {
   void run(Stream&, const BiasGrad&) override;
   void run(Stream&, const AddSlots&) override { refuse_adapters(); }
   void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
-  void run(Stream&, const Scale&) override { refuse_adapters(); }
+  void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
   void run(Stream&, const PutPrefix&) override { refuse_adapters(); }
   void run(Stream&, const PrefixGrad&) override { refuse_adapters(); }
   void run(Stream&, const LayerNorm&) override;
