@@ -1,15 +1,12 @@
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/app.h"
-#include "apps/manual_notes.h"
+#include "apps/training_app.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
@@ -18,10 +15,6 @@
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/tokenizer_model.h"
 #include "libcore/data/samples/sample_order.h"
-#include "libcore/io/file.h"
-#include "libcore/io/stop_signal.h"
-#include "libcore/launch/launch_plan.h"
-#include "libcore/plan/machine.h"
 #include "libcore/plan/run_plan.h"
 #include "libcore/train/data/paddle_run.h"
 #include "libcore/train/pretrain.h"
@@ -30,9 +23,6 @@
 
 namespace megalith {
 namespace {
-
-// Exit code of a run that a signal ended: its state is saved, the same command goes on.
-constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
 /// `--dump-sample-order`, as the first word: an app of its own within this one.
 int dump_order(int argc, char** argv) {
@@ -45,22 +35,6 @@ int dump_order(int argc, char** argv) {
   return 0;
 }
 
-/// A rank's lines to workerlog.N of `folder`, which is made.
-LogSink worker_log(const std::string& folder, int rank) {
-  make_directories(folder);
-  const std::string path = concat(folder, "/workerlog.", rank);
-  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
-  return [file](const std::string& line) { *file << line << std::endl; };
-}
-
-/// This process's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
-void keep_log(const std::string& folder, int rank) {
-  make_directories(folder);
-  add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
-  if (rank > 0) set_log_console(LogConsole::kNone);
-}
-
 /// What only this program asks.
 struct Running {
   bool dry = false;
@@ -71,17 +45,6 @@ struct Running {
       "Print the ranks' layout, each one's memory, the pipeline's order and the first samples, and end.");
   }
 };
-
-std::string after_stop(const PretrainResult& result, bool saves) {
-  if (result.saved) return "saved; run the same command to go on";
-  return saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
-}
-
-int exit_code_of(const PretrainResult& result, bool saves) {
-  if (result.stopped_by.empty()) return 0;
-  tell("pretrain: stopped by ", result.stopped_by, "; ", after_stop(result, saves));
-  return kTryAgain;
-}
 
 /// Plans where --max-global-batch-size asks for it: what the command line leaves open follows from the plan.
 class Planner {
@@ -123,20 +86,23 @@ class Planner {
   PlanTarget target_;
 };
 
-int run_training(int argc, char** argv) {
-  const StopSignal stop;
+/// The command line of a run, read and checked.
+struct Command {
   PretrainConfig config;
-  LaunchConfig launch;
   PaddleConfig paddle;
   MindFormersRun mindformers;
   Running running;
-  Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
-  config.add_to(options);
-  Planner planner(options, config, {argv + (argc > 0 ? 1 : 0), argv + argc});
-  options.add("Processes", launch).add("Planning", planner.target());
-  options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers).add("Running", running);
-  options.translate(translate_mindformers);
-  options.rule([&](Problems& problems) { check_run(config, problems); })
+
+  void add_to(Options& options, PlanTarget& target) {
+    options.add("Planning", target).add("PaddleNLP's names", paddle);
+    options.add("MindFormers", mindformers).add("Running", running);
+    options.translate(translate_mindformers);
+    options.rule([this](Problems& problems) { check_run(config, problems); });
+  }
+};
+
+void add_notes(Options& options) {
+  options
       .epilog(
           "megalith-pretrain --num-layers 4 --hidden-size 256 --num-attention-heads 4 \\\n"
           "  --seq-length 256 --max-position-embeddings 256 --micro-batch-size 16 \\\n"
@@ -146,61 +112,56 @@ int run_training(int argc, char** argv) {
           "\n"
           "--dump-sample-order as the first word prints the order of samples instead (see\n"
           "its --help).\n")
-      .environment(thread_variables())
-      .environment(
-          {{"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
-            "What torchrun tells a rank. OMPI_COMM_WORLD_*, PMI_*, SLURM_*, PADDLE_* and RANK_TABLE_FILE "
-            "with RANK_ID are understood, too."}})
-      .environment(tokenizer_variables())
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: weights, optimizer, options, tokenizer."},
               {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE goes on from."}});
-  if (!read_options(options, argc, argv)) return 0;
+}
+
+/// The ranks that there will be, before the layout of them is known.
+RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
+  if (plan.rank) return {plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)};
+  const int threads =
+      parallel.nproc == ParallelConfig::kAutoRanks ? usable_cpus() : std::max(1, parallel.nproc);
+  return {threads, threads};
+}
+
+int dry_run(const LaunchPlan& plan, const Planner& planner, PretrainConfig config) {
+  if (planner.wanted())
+    fail(ErrorKind::kUsage,
+         "--dry-run shows a layout that is known; plan first (megalith-autoplan, or --world-size without a "
+         "launcher), and give the plan's options in place of --max-global-batch-size");
+  if (!plan.rank || plan.rank->rank == 0) write_stdout(describe_run(std::move(config)));
+  return 0;
+}
+
+int run_training(int argc, char** argv) {
+  Command command;
+  PretrainConfig& config = command.config;
+  TrainingApp app(argc, argv);
+  Options options("pretrain", "Train a GPT or LLaMA model on indexed datasets.");
+  config.add_to(options);
+  Planner planner(options, config, {argv + (argc > 0 ? 1 : 0), argv + argc});
+  command.add_to(options, planner.target());
+  add_notes(options);
+  if (!app.read(options)) return 0;
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint.load))
       options.adopt(with_own_tokenizer(saved->args, saved->folder), saved->folder, {"Model", "Tokenizer"});
-  settle_paddle(paddle, config, options);
-  const LaunchPlan plan =
-      plan_launch(launch, config.parallel.nproc, [](const char* name) { return std::getenv(name); });
+  settle_paddle(command.paddle, config, options);
+  const LaunchPlan& plan = app.plan(config.parallel);
   if (planner.only_asks(plan)) return planner.answer();
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
-  const int threads = config.parallel.nproc == ParallelConfig::kAutoRanks
-                          ? usable_cpus()
-                          : std::max(1, config.parallel.nproc);
-  config.parallel.processes = plan.world();
-  if (plan.world() > 0) config.parallel.nproc = 0;  // it said how many to start
   if (!planner.wanted()) options.check();
   check_files(config);
-  if (running.dry) {
-    if (planner.wanted())
-      fail(ErrorKind::kUsage,
-           "--dry-run shows a layout that is known; plan first (megalith-autoplan, or --world-size without a "
-           "launcher), and give the plan's options in place of --max-global-batch-size");
-    if (!plan.rank || plan.rank->rank == 0) write_stdout(describe_run(std::move(config)));
-    return 0;
-  }
-  if (plan.server) return run_server_ranks(*plan.server, "/proc/self/exe", {argv, argv + argc}, stop);
-  const int rank = plan.rank ? plan.rank->rank : 0;
-  if (launch.log_dir) keep_log(*launch.log_dir, rank);
-  if (!config.train.log_file.empty() && rank == 0) add_log_file({.path = config.train.log_file});
-  if (options.given("distributed-backend") && launch.transport == Transport::kNccl && rank == 0)
-    log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
-  if (config.train.log_throughput && rank == 0) {
-    const Accelerator machine = measure_this_machine();
-    const bool half = config.train.bf16 || config.train.fp16;
-    config.train.machine_flops = half ? machine.half_flops : machine.float_flops;
-  }
-  const bool saves = !config.checkpoint.save.empty();
-  const RunRanks ranks = plan.rank
-                             ? RunRanks{plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)}
-                             : RunRanks{threads, threads};
+  if (command.running.dry) return dry_run(plan, planner, std::move(config));
+  const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =
       planner.wanted() ? [&](Communicator* world) { return planner.settle(world, ranks); } : Settle();
-  std::optional<LaunchedRank> launched;
-  if (plan.rank) launched = {.launch = *plan.rank, .logs = rank == 0 || launch.log_dir.has_value()};
-  ThreadLog thread_log;
-  if (!plan.rank && launch.log_dir)
-    thread_log = [&](int thread) { return worker_log(*launch.log_dir, thread); };
-  return exit_code_of(pretrain(config, stop, launched, settle, thread_log), saves);
+  return app.run(
+      options,
+      {"pretrain", config.train, !config.checkpoint.save.empty(),
+       [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log) {
+         return pretrain(config, stop, rank, settle, thread_log);
+       }});
 }
 
 }  // namespace

@@ -49,9 +49,6 @@ void DataConfig::validate(Problems& problems) const {
   const auto refuse = [&](bool given, const char* option, const char* instead) {
     if (given) problems.add(option, " is not supported; ", instead);
   };
-  refuse(reset_position_ids, "--reset-position-ids", "leave it out: positions run through the sample");
-  refuse(reset_attention_mask, "--reset-attention-mask", "leave it out: attention sees the whole sample");
-  refuse(eod_mask_loss, "--eod-mask-loss", "leave it out: every token counts in the loss");
   const bool one_path = !data_path.empty();
   if (one_path + has_own_paths() + mock > 1)
     problems.add(

@@ -18,9 +18,11 @@ struct DataConfig {
   std::string split = "969, 30, 1";  // weights of train, valid, test
   std::string cache;  // folder for the order of samples and what a scan of the ids found; empty: none
   bool any_tokenizer = false;
-  // Represented so that they can be refused by name.
-  std::string dataloader = "single";
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
+  /// Whether the documents of a sample are told apart, for which the end token must be known.
+  bool marks_documents() const { return reset_position_ids || reset_attention_mask || eod_mask_loss; }
+  // Represented so that it can be refused by name.
+  std::string dataloader = "single";
 
   template <class V>
   void fields(V&& v) {
@@ -44,11 +46,10 @@ struct DataConfig {
       "Train also on datasets that another tokenizer made, or several; then with a warning.");
     v("dataloader-type", dataloader, "Only Megatron's order of samples, single, is supported.",
       one_of({"single"}), unlisted());
-    v("reset-position-ids", reset_position_ids, "Refused: documents of a sample are not told apart.",
-      unlisted());
-    v("reset-attention-mask", reset_attention_mask, "Refused: documents of a sample are not told apart.",
-      unlisted());
-    v("eod-mask-loss", eod_mask_loss, "Refused: every token counts in the loss.", unlisted());
+    v("reset-position-ids", reset_position_ids,
+      "Count positions anew in each document of a sample; the tokenizer's end token ends one.");
+    v("reset-attention-mask", reset_attention_mask, "Let a token see its own document of a sample only.");
+    v("eod-mask-loss", eod_mask_loss, "Leave the token behind an end token out of the loss.");
   }
   void finish();
   void validate(Problems&) const;

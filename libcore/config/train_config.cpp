@@ -1,6 +1,7 @@
 #include "libcore/config/train_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "libcore/base/text.h"
@@ -83,11 +84,18 @@ double TrainConfig::warmup_in_samples() const {
   return static_cast<double>(warmup_samples + warmup_iters * global_batch);
 }
 
+// A fraction that is a whole number of steps must not be rounded up because it is no number of binary digits.
+int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch) {
+  constexpr double kRounding = 1e-9;
+  const double steps = epochs * static_cast<double>(steps_of_an_epoch);
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps * (1 - kRounding))));
+}
+
 void TrainConfig::set_epoch_steps(int64_t steps_of_an_epoch) {
   if (steps_of_an_epoch < 1)
     fail(ErrorKind::kUsage, "the training data has fewer samples than --global-batch-size ", global_batch,
          "; give more text, or a smaller batch, --seq-length or --stride");
-  const int64_t all = *epochs * steps_of_an_epoch;
+  const int64_t all = steps_of_epochs(*epochs, steps_of_an_epoch);
   epochs.reset();
   iters = all;
   finish();

@@ -45,7 +45,7 @@ struct TrainConfig {
   int global_batch = 0;  // samples of one optimizer step; derived: micro_batch * data-parallel size
   std::optional<int> accumulation;        // micro-batches of a step on one rank, in place of global_batch
   std::optional<int64_t> iters, samples;  // one of them or epochs is given; iters is derived
-  std::optional<int64_t> epochs;          // over the training data; set_epoch_steps() makes them iters
+  std::optional<double> epochs;           // over the training data; set_epoch_steps() makes them iters
   std::vector<std::string> rampup;        // start, increment, samples: see ramp()
   double lr = 0, min_lr = 0;
   LrDecay decay = LrDecay::kLinear;
@@ -98,8 +98,9 @@ struct TrainConfig {
     v("rampup-batch-size", rampup,
       "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
       metavar("START INCREMENT SAMPLES"));
-    v("num-epochs", epochs, "Times through the training data, in place of --train-iters.", at_least(1),
-      alias({"num-train-epochs"}));
+    v("num-epochs", epochs,
+      "Times through the training data, in place of --train-iters; a fraction is one of its steps.", positive(),
+      alias({"num-train-epochs", "epochs"}));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
     v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));
@@ -203,5 +204,9 @@ struct TrainConfig {
   /// when an epoch has no whole step or the schedule does not fit.
   void set_epoch_steps(int64_t steps_of_an_epoch);
 };
+
+/// Steps of so many times through data of `steps_of_an_epoch` steps: a part of a step is one, and there is
+/// at least one.
+int64_t steps_of_epochs(double epochs, int64_t steps_of_an_epoch);
 
 }  // namespace megalith

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace megalith {
 namespace {
 
-std::string prefix(int layer) {
+std::string name_prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
@@ -55,19 +56,23 @@ const Constant& angle_table(ParamTable& table, const ModelConfig& config, const 
 
 LinearShape qkv_shape(const ModelConfig& config, int layer) {
   const int64_t groups = config.kv_heads(), queries = config.heads / groups;
-  return {.name = prefix(layer) + "linear_qkv",
+  return {.name = name_prefix(layer) + "linear_qkv",
           .weight = {groups, queries + 2, config.kv_channels, config.hidden},
           .cut_axis = 0,
           .init_std = config.init_std,
-          .bias = config.has_qkv_bias()};
+          .bias = config.has_qkv_bias(),
+          .layer = layer,
+          .site = 4};
 }
 
 LinearShape proj_shape(const ModelConfig& config, int layer) {
-  return {.name = prefix(layer) + "linear_proj",
+  return {.name = name_prefix(layer) + "linear_proj",
           .weight = {config.hidden, int64_t{config.heads} * config.kv_channels},
           .cut_axis = 1,
           .init_std = config.init_std / std::sqrt(2.0 * config.layers),
-          .bias = config.linear_bias};
+          .bias = config.linear_bias,
+          .layer = layer,
+          .site = 7};
 }
 
 }  // namespace
@@ -84,6 +89,13 @@ SelfAttention::SelfAttention(ParamTable& table, const TensorSplit& split, const 
       window_(config.sliding_window),
       qkv_(table, split, qkv_shape(config, layer)),
       proj_(table, split, proj_shape(config, layer)) {
+  if (table.plan().prefix > 0) {
+    Param prefix{.name = name_prefix(layer) + "prefix",
+                 .global = {2, config.kv_heads(), table.plan().prefix, config.kv_channels}};
+    prefix.init = Init::normal(1);  // as peft
+    prefix.adapter = true;
+    prefix_ = &table.add(cut(std::move(prefix), 1, split));
+  }
   if (config.position != PositionEmbedding::kRope) return;
   cos_ = &angle_table(table, config, "rotary.cos", std::cos);
   sin_ = &angle_table(table, config, "rotary.sin", std::sin);
@@ -102,7 +114,7 @@ SelfAttention::Saved SelfAttention::make_saved(Arena& arena, int64_t s, int64_t 
 void SelfAttention::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
   qkv_.forward(ctx, saved.qkv, x);
-  rotate(ctx, saved.qkv, ctx.cp.rows(x.shape[0]), false);
+  rotate(ctx, saved.qkv, positions(ctx, x.shape[0]), false);
   const View out = saved.out ? saved.out : make_out(ctx.scratch, saved.qkv);
   core(ctx, out, saved.lse, saved.qkv, gather(ctx, saved.qkv));
   proj_.forward(ctx, y, out);
@@ -123,7 +135,7 @@ void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x,
   proj_.backward_input(ctx, dout, dy);
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
   core_grad(ctx, dqkv, dout, full, kv);
-  rotate(ctx, dqkv, ctx.cp.rows(x.shape[0]), true);
+  rotate(ctx, dqkv, positions(ctx, x.shape[0]), true);
   qkv_.backward_weight(ctx, dqkv, x);
   qkv_.backward_input(ctx, dx, dqkv);
 }
@@ -154,18 +166,34 @@ View SelfAttention::make_out(Arena& arena, ConstView qkv) const {
 
 void SelfAttention::rotate(const Ctx& ctx, View qkv, const RowPositions& rows, bool inverse) const {
   if (!cos_) return;
-  run(ctx.compute, Rope{.qkv = qkv, .cos = cos_->view, .sin = sin_->view, .rows = rows, .inverse = inverse});
+  run(ctx.compute, Rope{.qkv = qkv,
+                        .cos = cos_->view,
+                        .sin = sin_->view,
+                        .rows = rows,
+                        .inverse = inverse,
+                        .starts = ctx.position_starts});
+}
+
+RowPositions SelfAttention::positions(const Ctx& ctx, int64_t s) const {
+  return prefix_ ? RowPositions{.first = prefix_positions()} : ctx.cp.rows(s);
 }
 
 View SelfAttention::make_whole(const Ctx& ctx, ConstView qkv) const {
   const Shape& s = qkv.shape;
-  return ctx.scratch.make(qkv.dtype, {s[0] * ctx.cp.size(), s[1], groups_, 2, head_}, "keys and values");
+  return ctx.scratch.make(qkv.dtype, {prefix_positions() + s[0] * ctx.cp.size(), s[1], groups_, 2, head_},
+                          "keys and values");
 }
 
 View SelfAttention::gather(const Ctx& ctx, ConstView qkv) const {
-  if (ctx.cp.size() == 1) return {};
+  if (ctx.cp.size() == 1 && !prefix_) return {};
   const View whole = make_whole(ctx, qkv);
   const int64_t s = qkv.shape[0];
+  if (prefix_) {
+    const int64_t p = prefix_positions();
+    run(ctx.compute, PutPrefix{.kv = whole.rows(0, p), .prefix = prefix_->value});
+    run(ctx.compute, CopyKeyValues{.to = whole.rows(p, p + s), .from = qkv});
+    return whole;
+  }
   ctx.cp.rows(s).each_span(s, [&](int64_t begin, int64_t end, int64_t position) {
     run(ctx.compute,
         CopyKeyValues{.to = whole.rows(position, position + end - begin), .from = qkv.rows(begin, end)});
@@ -182,14 +210,15 @@ void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, Cons
                              .lse = lse,
                              .dropout = dropout(ctx, s),
                              .kv = kv,
-                             .rows = ctx.cp.rows(s)});
+                             .rows = positions(ctx, s),
+                             .starts = ctx.starts});
 }
 
 // A key's gradient is the sum over the queries of all context ranks.
 void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const Saved& saved,
                               ConstView kv) const {
   const int64_t s = dqkv.shape[0];
-  const RowPositions rows = ctx.cp.rows(s);
+  const RowPositions rows = positions(ctx, s);
   const View dkv = kv ? make_whole(ctx, saved.qkv) : View{};
   run(ctx.compute, AttentionGrad{.dqkv = dqkv,
                                  .dout = dout,
@@ -200,9 +229,12 @@ void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const S
                                  .dropout = dropout(ctx, s),
                                  .kv = kv,
                                  .dkv = dkv,
-                                 .rows = rows});
+                                 .rows = rows,
+                                 .starts = ctx.starts});
   if (!dkv) return;
-  ctx.cp.sum(ctx.compute, dkv);
+  if (prefix_ && prefix_->grad)
+    run(ctx.compute, PrefixGrad{.dprefix = prefix_->grad, .dkv = dkv.rows(0, prefix_positions())});
+  if (ctx.cp.size() > 1) ctx.cp.sum(ctx.compute, dkv);
   rows.each_span(s, [&](int64_t begin, int64_t end, int64_t position) {
     run(ctx.compute,
         CopyKeyValues{.to = dqkv.rows(begin, end), .from = dkv.rows(position, position + end - begin)});
@@ -215,7 +247,7 @@ DropoutKey SelfAttention::dropout(const Ctx& ctx, int64_t s) const {
           .layer = static_cast<uint32_t>(layer_ + 1),
           .site = 1,
           .samples = ctx.key.samples,
-          .rows = ctx.cp.rows(s),
+          .rows = positions(ctx, s),
           .first_head = first_head_};
 }
 

@@ -28,6 +28,8 @@ class SelfAttention {
 
   /// Ranks' summand of the output in y [s, b, h]; x [s, b, h] inside the region.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
+  /// Whether backward() reads x.
+  bool keeps_input() const { return qkv_.keeps_input(); }
   /// dx: ranks' summand of the gradient of x, overwritten.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
   /// Of new rows; the caches have the earlier ones.
@@ -36,8 +38,11 @@ class SelfAttention {
  private:
   View make_out(Arena&, ConstView qkv) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
-  /// [s_total, b, groups, 2, head], made in ctx.scratch: the keys and values of all context ranks. Empty
-  /// where this rank has all.
+  int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
+  /// Of this rank's rows: those of the context region, or behind the prefix.
+  RowPositions positions(const Ctx&, int64_t s) const;
+  /// [s_total, b, groups, 2, head], made in ctx.scratch: the keys and values of the prefix, or of all context
+  /// ranks. Empty where this rank's qkv has all.
   View gather(const Ctx&, ConstView qkv) const;
   View make_whole(const Ctx&, ConstView qkv) const;
   void core(const Ctx&, View out, View lse, ConstView qkv, ConstView kv) const;
@@ -48,7 +53,8 @@ class SelfAttention {
   int64_t groups_, queries_, head_;  // of this rank; queries of each group
   int64_t first_head_;               // global number of the rank's first query head
   float scale_, dropout_;
-  int64_t window_;  // of cached(); 0: none
+  int64_t window_;                 // of cached(); 0: none
+  const Param* prefix_ = nullptr;  // [2 (k, v), groups, positions, head]; null: none
   const Constant* cos_ = nullptr;
   const Constant* sin_ = nullptr;
   Linear qkv_, proj_;

@@ -17,6 +17,11 @@ View branch_memory(const Ctx& ctx, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
+/// What a branch read, all rows of it; nothing where it was not kept.
+ConstView input_of(const Ctx& ctx, const View& kept) {
+  return kept ? ctx.tp.enter(ctx.compute, ctx.scratch, kept) : ConstView{};
+}
+
 }  // namespace
 
 Block::Block(ParamTable& table, const TensorSplit& split, const ModelConfig& config, int layer)
@@ -32,25 +37,28 @@ Block::Saved Block::make_saved(const Ctx& ctx, Arena& arena, ConstView x, bool a
   const int64_t b = x.shape[1];
   Saved saved;
   saved.norm1 = norm1_.make_saved(arena, x.shape.rows());
-  saved.n1 = arena.make(x.dtype, x.shape, "first norm");
+  if (attention_.keeps_input()) saved.n1 = arena.make(x.dtype, x.shape, "first norm");
   saved.attention = attention_.make_saved(arena, s, b, x.dtype, attention_core);
   saved.h = arena.make(x.dtype, x.shape, "after attention");
   saved.norm2 = norm2_.make_saved(arena, x.shape.rows());
-  saved.n2 = arena.make(x.dtype, x.shape, "second norm");
+  if (mlp_.keeps_input()) saved.n2 = arena.make(x.dtype, x.shape, "second norm");
   saved.mlp = mlp_.make_saved(arena, s, b, x.dtype);
   return saved;
 }
 
 void Block::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
   const ArenaScope scope(ctx.scratch);
-  norm1_.forward(ctx, saved.n1, x, saved.norm1);
+  const View n1 = saved.n1 ? saved.n1 : ctx.scratch.make(x.dtype, x.shape, "first norm");
+  norm1_.forward(ctx, n1, x, saved.norm1);
   View branch = branch_memory(ctx, saved.h);
-  attention_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, saved.n1), saved.attention);
+  attention_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n1), saved.attention);
   join(ctx, saved.h, ctx.tp.leave(ctx.compute, ctx.scratch, branch), x, kAttentionOutput);
 
-  norm2_.forward(ctx, saved.n2, saved.h, saved.norm2);
+  View n2 = saved.n2;
+  if (!n2) n2 = saved.n1 ? ctx.scratch.make(x.dtype, x.shape, "second norm") : n1;
+  norm2_.forward(ctx, n2, saved.h, saved.norm2);
   branch = branch_memory(ctx, y);
-  mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, saved.n2), saved.mlp);
+  mlp_.forward(ctx, branch, ctx.tp.enter(ctx.compute, ctx.scratch, n2), saved.mlp);
   join(ctx, y, ctx.tp.leave(ctx.compute, ctx.scratch, branch), saved.h, kMlpOutput);
 }
 
@@ -58,16 +66,16 @@ void Block::backward(const Ctx& ctx, View d, ConstView x, const Saved& saved) co
   {
     const ArenaScope scope(ctx.scratch);
     const ConstView dy = into_branch(ctx, d, kMlpOutput);
-    const ConstView inside = ctx.tp.enter(ctx.compute, ctx.scratch, saved.n2);
-    const View dn = ctx.scratch.make(d.dtype, inside.shape, "norm gradient");
+    const ConstView inside = input_of(ctx, saved.n2);
+    const View dn = ctx.scratch.make(d.dtype, dy.shape, "norm gradient");
     mlp_.backward(ctx, dn, dy, inside, saved.mlp);
     const ConstView dn2 = ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn);
     norm2_.backward(ctx, {.dx = d, .dy = dn2, .x = saved.h, .add = d}, saved.norm2);
   }
   const ArenaScope scope(ctx.scratch);
   const ConstView dy = into_branch(ctx, d, kAttentionOutput);
-  const ConstView inside = ctx.tp.enter(ctx.compute, ctx.scratch, saved.n1);
-  const View dn = ctx.scratch.make(d.dtype, inside.shape, "norm gradient");
+  const ConstView inside = input_of(ctx, saved.n1);
+  const View dn = ctx.scratch.make(d.dtype, dy.shape, "norm gradient");
   attention_.backward(ctx, dn, dy, inside, saved.attention);
   const ConstView dn1 = ctx.tp.enter_grad(ctx.compute, ctx.scratch, dn);
   norm1_.backward(ctx, {.dx = d, .dy = dn1, .x = x, .add = d}, saved.norm1);

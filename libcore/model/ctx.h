@@ -31,9 +31,10 @@ struct Ctx {
   const Region& tp;
   Arena& scratch;
   RandomKey key = {};
-  float loss_scale = 1;       // by which the loss's gradient is multiplied, so that fp16 does not lose it
-  bool training = true;       // false: no dropout, nothing is kept for a backward pass
-  GradSink* grads = nullptr;  // may be null: nobody waits for single units
+  float loss_scale = 1;  // by which the loss's gradient is multiplied, so that fp16 does not lose it
+  ConstView starts = {}, position_starts = {};  // see Microbatch; Stage sets them from the microbatch
+  bool training = true;                         // false: no dropout, nothing is kept for a backward pass
+  GradSink* grads = nullptr;                    // may be null: nobody waits for single units
   ContextRegion cp = {};
 
   /// Positions of `rows` rows of this rank as they lie outside of the tensor region.

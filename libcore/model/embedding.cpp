@@ -22,7 +22,8 @@ int64_t true_rows(const Param& param) {
 
 TokenEmbedding::TokenEmbedding(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
     : dropout_(static_cast<float>(config.hidden_dropout)),
-      words_(&declare_vocabulary(table, split, config, kWordEmbeddings)) {
+      words_(&declare_vocabulary(table, split, config, kWordEmbeddings)),
+      first_position_(table.plan().prefix) {
   if (config.position != PositionEmbedding::kLearned) return;
   Param positions{.name = "embedding.position_embeddings.weight",
                   .global = {config.max_positions, config.hidden}};
@@ -31,12 +32,13 @@ TokenEmbedding::TokenEmbedding(ParamTable& table, const TensorSplit& split, cons
 }
 
 void TokenEmbedding::forward(const Ctx& ctx, View y, ConstView tokens) const {
-  look_up(ctx, y, tokens, ctx.cp.rows(tokens.shape[0]));
+  look_up(ctx, y, tokens, rows(ctx, tokens.shape[0]));
   if (const DropoutKey key = dropout(ctx, y); key.p > 0)
     run(ctx.compute, Dropout{.y = y, .x = y, .key = key});
 }
 
 void TokenEmbedding::backward(const Ctx& ctx, ConstView dy, ConstView tokens) const {
+  if (!words_->trainable) return;
   const ArenaScope scope(ctx.scratch);
   ConstView d = dy;
   if (const DropoutKey key = dropout(ctx, dy); key.p > 0) {
@@ -50,8 +52,9 @@ void TokenEmbedding::backward(const Ctx& ctx, ConstView dy, ConstView tokens) co
                                    .dpositions = positions_ ? positions_->grad : View{},
                                    .dy = d,
                                    .ids = tokens,
-                                   .rows = ctx.cp.rows(tokens.shape[0]),
-                                   .first_id = static_cast<int32_t>(words_->offset)});
+                                   .rows = rows(ctx, tokens.shape[0]),
+                                   .first_id = static_cast<int32_t>(words_->offset),
+                                   .starts = ctx.position_starts});
 }
 
 void TokenEmbedding::at(const Ctx& ctx, View y, ConstView tokens, int64_t first_position) const {
@@ -69,9 +72,14 @@ void TokenEmbedding::look_up(const Ctx& ctx, View y, ConstView tokens, const Row
                              .table = words_->value,
                              .positions = with_positions ? positions_->value : ConstView{},
                              .rows = rows,
-                             .first_id = static_cast<int32_t>(words_->offset)});
+                             .first_id = static_cast<int32_t>(words_->offset),
+                             .starts = ctx.position_starts});
   const View out = ctx.tp.leave(ctx.compute, ctx.scratch, whole);
   if (out.data != y.data) ctx.compute.copy(y, out);
+}
+
+RowPositions TokenEmbedding::rows(const Ctx& ctx, int64_t s) const {
+  return first_position_ > 0 ? RowPositions{.first = first_position_} : ctx.cp.rows(s);
 }
 
 DropoutKey TokenEmbedding::dropout(const Ctx& ctx, ConstView y) const {

@@ -27,11 +27,13 @@ class TokenEmbedding {
 
  private:
   void look_up(const Ctx&, View y, ConstView tokens, const RowPositions&) const;
+  RowPositions rows(const Ctx&, int64_t s) const;  // of this rank
   DropoutKey dropout(const Ctx&, ConstView y) const;
 
   float dropout_;
   Param* words_;
   Param* positions_ = nullptr;
+  int64_t first_position_;  // of a sequence in training: behind the prefix of a TuningPlan
 };
 
 }  // namespace megalith

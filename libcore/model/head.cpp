@@ -8,7 +8,8 @@ namespace megalith {
 
 Head::Head(ParamTable& table, const TensorSplit& split, const ModelConfig& config)
     : norm_(table, split, config, "decoder.final_layernorm"),
-      weight_(&declare_vocabulary(table, split, config, "output_layer.weight")) {
+      weight_(&declare_vocabulary(table, split, config, "output_layer.weight")),
+      seq_length_(config.seq_length) {
   if (!config.untied_head) weight_->tie = kWordEmbeddings;
 }
 
@@ -32,7 +33,7 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
                     .loss = loss.as_shape({n}),
                     .labels = targets.labels.as_shape({n}),
                     .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{}};
-  const int64_t step = chunk_rows(n, normed.dtype);
+  const int64_t step = chunk_rows(ctx, normed.shape, normed.dtype);
   for (int64_t row = 0; row < n; row += step)
     chunk(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
   if (ctx.tp.size() > 1) ctx.tp.tensor().all_reduce(ctx.compute, loss, Reduce::kSum);
@@ -64,8 +65,9 @@ Head::Chunk Head::Chunk::rows(int64_t begin, int64_t end) const {
           .mask = mask ? mask.rows(begin, end) : ConstView{}};
 }
 
-int64_t Head::chunk_rows(int64_t n, DType dtype) const {
+int64_t Head::chunk_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
+  const int64_t n = std::max(rows[0], seq_length_ / ctx.cp.size()) * rows[1];
   const int64_t most = std::clamp<int64_t>(kLogitsBytes / row, 1, n), chunks = (n + most - 1) / most;
   return (n + chunks - 1) / chunks;
 }

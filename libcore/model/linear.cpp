@@ -26,6 +26,7 @@ Linear::Linear(ParamTable& table, const TensorSplit& split, const LinearShape& s
   Param weight{.name = shape.name + ".weight", .global = shape.weight};
   weight.init = Init::normal(shape.init_std);
   weight_ = &table.add(cut(std::move(weight), shape.cut_axis, split));
+  declare_adapters(table, split, shape);
   if (!shape.bias) return;
   Param bias{.name = shape.name + ".bias", .global = without_last(shape.weight)};
   bias.init = Init::constant(0);
@@ -34,7 +35,21 @@ Linear::Linear(ParamTable& table, const TensorSplit& split, const LinearShape& s
   adds_bias_ = !row_parallel || split.rank == 0;
 }
 
+void Linear::declare_adapters(ParamTable& table, const TensorSplit& split, const LinearShape& shape) {
+  LowRank::Layer layer{shape.name, shape.weight, shape.cut_axis, shape.layer, shape.site};
+  for (const LowRankTarget& target : table.plan().targets) {
+    if (!shape.name.ends_with("." + target.layer)) continue;
+    adapters_.emplace_back(table, split, layer, target);
+    ++layer.site;
+  }
+}
+
 void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
+  project(ctx, y, x);
+  for (const LowRank& adapter : adapters_) adapter.forward(ctx, y, x);
+}
+
+void Linear::project(const Ctx& ctx, View y, ConstView x) const {
   if (weight_->value.dtype != x.dtype)
     return run(ctx.compute, Project{.y = matrix(y, out()),
                                     .x = matrix(x, in()),
@@ -50,6 +65,7 @@ void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
 
 void Linear::backward_input(const Ctx& ctx, View dx, ConstView dy) const {
   run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = weight_matrix()});
+  for (const LowRank& adapter : adapters_) adapter.backward_input(ctx, dx, dy);
 }
 
 void Linear::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
@@ -61,6 +77,7 @@ void Linear::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
                           .accumulate = true});
   if (bias_ && bias_->grad)
     run(ctx.compute, BiasGrad{.dbias = bias_->grad.as_shape({out()}), .dy = matrix(dy, out())});
+  for (const LowRank& adapter : adapters_) adapter.backward_weight(ctx, dy, x);
 }
 
 }  // namespace megalith

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libcore/model/ctx.h"
+#include "libcore/model/low_rank.h"
 #include "libcore/model/params.h"
 
 namespace megalith {
@@ -14,28 +16,37 @@ struct LinearShape {
   int cut_axis;  // of the weight: the last one is `in` (row parallel), others the output (column parallel)
   double init_std;
   bool bias;
+  int layer = 0;      // global number
+  uint32_t site = 0;  // DropoutKey::site of the layer's first adapter; the others follow
 };
 
-/// y = x W^T + b. Column parallel, row parallel and the LM head are one class: the cut is data. In a
-/// row-parallel layer only the first rank adds the bias, so that leaving the region counts it once.
+/// y = x W^T + b, and what the adapters of the table's plan add. Column parallel, row parallel and the LM
+/// head are one class: the cut is data. In a row-parallel layer only the first rank adds the bias, so that
+/// leaving the region counts it once.
 class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
   void forward(const Ctx&, View y, ConstView x) const;           // y [n, out/tp], x [n, in]
   void backward_input(const Ctx&, View dx, ConstView dy) const;  // dx [n, in]; the ranks' summand
-  /// Adds to the gradients of weight and bias; nothing for a frozen one.
+  /// Adds to the gradients of weight, bias and adapters; nothing for a frozen one.
   void backward_weight(const Ctx&, ConstView dy, ConstView x) const;
+  /// Whether backward_weight() reads x: not in a frozen layer without adapters.
+  bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
   int64_t in() const { return weight_->local.back(); }
   int64_t out() const { return weight_->local.rows(); }  // of this rank
 
  private:
+  void declare_adapters(ParamTable&, const TensorSplit&, const LinearShape&);
+  /// y = x W^T + b.
+  void project(const Ctx&, View y, ConstView x) const;
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
 
   Param* weight_;
   Param* bias_ = nullptr;
   bool adds_bias_ = false;
+  std::vector<LowRank> adapters_;
 };
 
 }  // namespace megalith

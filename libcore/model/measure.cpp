@@ -61,7 +61,7 @@ StageCost measure(const MeasureInput& input) {
   Trace forward, backward;
   Stream forward_stream(*dry, nullptr, &forward), backward_stream(*dry, nullptr, &backward);
 
-  ParamTable table;
+  ParamTable table(input.tuning);
   const Stage stage(input.model, input.layers, input.split, table, input.recompute);
   const ParamStore store(table, forward_stream, {.dtype = input.dtype});
 

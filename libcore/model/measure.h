@@ -12,6 +12,7 @@ struct MeasureInput {
   RecomputePlan recompute = {};
   DType dtype = DType::kF32;
   int64_t micro_batch = 1;
+  TuningPlan tuning = {};
 };
 
 /// What one stage needs: bytes of memory, and the price of one microbatch.

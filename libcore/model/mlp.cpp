@@ -17,7 +17,9 @@ LinearShape fc1_shape(const ModelConfig& config, int layer) {
           .weight = swiglu ? gated : plain,
           .cut_axis = swiglu ? 1 : 0,
           .init_std = config.init_std,
-          .bias = config.linear_bias};
+          .bias = config.linear_bias,
+          .layer = layer,
+          .site = 8};
 }
 
 LinearShape fc2_shape(const ModelConfig& config, int layer) {
@@ -25,7 +27,9 @@ LinearShape fc2_shape(const ModelConfig& config, int layer) {
           .weight = {config.hidden, config.ffn_hidden},
           .cut_axis = 1,
           .init_std = config.init_std / std::sqrt(2.0 * config.layers),
-          .bias = config.linear_bias};
+          .bias = config.linear_bias,
+          .layer = layer,
+          .site = 10};
 }
 
 }  // namespace
@@ -37,20 +41,29 @@ Mlp::Mlp(ParamTable& table, const TensorSplit& split, const ModelConfig& config,
       fc2_(table, split, fc2_shape(config, layer)) {}
 
 Mlp::Saved Mlp::make_saved(Arena& arena, int64_t s, int64_t b, DType dtype) const {
-  return {.fc1 = arena.make(dtype, {s, b, fc1_.out()}, "fc1 output"),
-          .act = arena.make(dtype, {s, b, ffn_}, "activation")};
+  Saved saved{.fc1 = arena.make(dtype, {s, b, fc1_.out()}, "fc1 output"), .act = {}};
+  if (fc2_.keeps_input()) saved.act = make_activation(arena, saved.fc1);
+  return saved;
+}
+
+View Mlp::make_activation(Arena& arena, ConstView fc1) const {
+  return arena.make(fc1.dtype, {fc1.shape[0], fc1.shape[1], ffn_}, "activation");
 }
 
 void Mlp::forward(const Ctx& ctx, View y, ConstView x, const Saved& saved) const {
+  const ArenaScope scope(ctx.scratch);
+  const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
   fc1_.forward(ctx, saved.fc1, x);
-  activate(ctx, saved.act, saved.fc1);
-  fc2_.forward(ctx, y, saved.act);
+  activate(ctx, act, saved.fc1);
+  fc2_.forward(ctx, y, act);
 }
 
 void Mlp::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x, const Saved& saved) const {
-  fc2_.backward_weight(ctx, dy, saved.act);
-  fc2_.backward_input(ctx, saved.act, dy);  // from here on the gradient of the activation
-  const View dfc1 = activate_grad(ctx, saved);
+  const ArenaScope scope(ctx.scratch);
+  const View act = saved.act ? saved.act : make_activation(ctx.scratch, saved.fc1);
+  fc2_.backward_weight(ctx, dy, act);
+  fc2_.backward_input(ctx, act, dy);  // from here on the gradient of the activation
+  const View dfc1 = activate_grad(ctx, act, saved.fc1);
   fc1_.backward_weight(ctx, dfc1, x);
   fc1_.backward_input(ctx, dx, dfc1);
 }
@@ -61,15 +74,13 @@ void Mlp::activate(const Ctx& ctx, View y, ConstView x) const {
   run(ctx.compute, Gelu{.y = y, .x = x, .tanh_form = activation_ == Activation::kGeluTanh});
 }
 
-View Mlp::activate_grad(const Ctx& ctx, const Saved& saved) const {
-  const View dy = saved.act;
+View Mlp::activate_grad(const Ctx& ctx, View dy, View fc1) const {
   if (activation_ == Activation::kSwiglu) {
-    const View x = saved.fc1.as_shape({saved.fc1.elements() / (2 * ffn_), 2, ffn_});
+    const View x = fc1.as_shape({fc1.elements() / (2 * ffn_), 2, ffn_});
     run(ctx.compute, SwiGluGrad{.dx = x, .dy = rows(dy), .x = x});
-    return saved.fc1;
+    return fc1;
   }
-  run(ctx.compute,
-      GeluGrad{.dx = dy, .dy = dy, .x = saved.fc1, .tanh_form = activation_ == Activation::kGeluTanh});
+  run(ctx.compute, GeluGrad{.dx = dy, .dy = dy, .x = fc1, .tanh_form = activation_ == Activation::kGeluTanh});
   return dy;
 }
 

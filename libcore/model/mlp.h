@@ -12,18 +12,21 @@ class Mlp {
 
   struct Saved {
     View fc1;  // [s, b, f/tp], SwiGLU [s, b, 2 f/tp]: before the activation
-    View act;  // [s, b, f/tp]: after it
+    View act;  // [s, b, f/tp]: after it; empty where no gradient asks for it (a frozen fc2)
   };
   Saved make_saved(Arena&, int64_t s, int64_t b, DType) const;
 
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;  // y: ranks' summand, [s, b, h]
   /// dx: ranks' summand, overwritten. Overwrites what was saved.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
+  /// Whether backward() reads x.
+  bool keeps_input() const { return fc1_.keeps_input(); }
 
  private:
   void activate(const Ctx&, View y, ConstView x) const;
-  /// From the gradient of the activation in saved.act; in the memory of what was saved.
-  View activate_grad(const Ctx&, const Saved&) const;
+  View make_activation(Arena&, ConstView fc1) const;
+  /// From dy, the gradient of the activation, and fc1; in the memory of one of them.
+  View activate_grad(const Ctx&, View dy, View fc1) const;
   View rows(View) const;  // as [n, ffn]
 
   Activation activation_;

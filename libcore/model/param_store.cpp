@@ -126,8 +126,9 @@ ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& op
     return flat;
   };
   values_ = make_flat("values", options.dtype, elements_);
+  if (frozen_elements_ > 0) frozen_ = make_flat("frozen values", options.dtype, frozen_elements_);
   arenas_.push_back(place_constants(table, stream));
-  value_bytes_ = arenas_.front().peak() + arenas_.back().peak();
+  for (const Arena& arena : arenas_) value_bytes_ += arena.peak();
   if (options.grads) {
     grads_ = make_flat("gradients", DType::kF32, grad_elements_);
     grad_bytes_ = arenas_.back().peak();
@@ -137,13 +138,19 @@ ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& op
 
 void ParamStore::place(ParamTable& table, const StoreOptions& options) {
   std::vector<Param*> own;
+  std::map<const Param*, int64_t> places;
   for (Param& param : table.all()) {
     if (&holder(table, param) != &param) continue;
-    own.push_back(&param);
     parameters_ += param.local.elements();
+    if (!param.trainable) {
+      places[&param] = frozen_elements_;
+      frozen_elements_ += aligned(param.local.elements(), kAlign);
+      continue;
+    }
+    own.push_back(&param);
+    trained_ += param.local.elements();
   }
   const std::vector<BucketRange> ranges = bucket_ranges(own, options);
-  std::map<const Param*, int64_t> places;
   for (size_t i = ranges.size(); i-- > 0;) {  // memory is in the table's order
     const BucketRange& range = ranges[i];
     Bucket bucket{.begin = elements_, .first_unit = own[range.first]->unit, .alone = range.alone};
@@ -170,7 +177,7 @@ void ParamStore::give_views(ParamTable& table) {
       param.grad = from.grad;
       continue;
     }
-    param.value = part_of(values_, at, param.local);
+    param.value = part_of(param.trainable ? values_ : frozen_, at, param.local);
     if (!grads_ || !param.trainable) continue;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
                                      [&](const Bucket& b) { return b.begin <= at && at < b.end; });
@@ -196,9 +203,10 @@ int64_t ParamStore::offset(const Param& param) const {
   return static_cast<int64_t>(bytes / size_of(values_.dtype));
 }
 
-void initialize(ParamTable& table, Stream& stream, uint64_t seed) {
+void initialize(ParamTable& table, Stream& stream, uint64_t seed, bool trained_only) {
   for (Param& param : table.all())
-    if (&holder(table, param) == &param) upload(stream, param.value, initial_values(param, seed));
+    if (&holder(table, param) == &param && (param.trainable || !trained_only))
+      upload(stream, param.value, initial_values(param, seed));
   stream.synchronize();
 }
 

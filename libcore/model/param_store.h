@@ -34,7 +34,8 @@ struct Bucket {
 };
 
 /// The memory of a rank's parameters: one flat tensor of values and one of gradients, in the table's order,
-/// each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero. A tied
+/// each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero. Frozen
+/// parameters lie in a tensor of their own, of which nobody keeps gradients or an optimizer's state. A tied
 /// parameter aliases the one it names when that is in the same table. Sets Param::value, Param::grad and
 /// Constant::view, which are valid as long as the store. Works on the dry backend (views point nowhere).
 class ParamStore {
@@ -43,20 +44,20 @@ class ParamStore {
 
   ParamStore(ParamTable&, Stream&, const StoreOptions& = {});
 
-  View values() const { return values_; }  // [elements()]
-  /// [elements()] f32, beside the values; empty without grads, and smaller with windows. Frozen parameters
-  /// have a place here too, which stays zero.
+  View values() const { return values_; }  // [elements()], of what is trained
+  /// [elements()] f32, beside the values; empty without grads, and smaller with windows.
   View grads() const { return grads_; }
   View grads(const Bucket& bucket) const {
     return grads_.rows(bucket.grads, bucket.grads + bucket.elements());
   }
   /// In the order of a backward pass: the table's last parameters come first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  int64_t elements() const { return elements_; }      // with gaps
-  int64_t parameters() const { return parameters_; }  // without them, tied ones once
-  /// Place of a parameter in the flat tensor of values, in elements.
+  int64_t elements() const { return elements_; }      // with gaps, of what is trained
+  int64_t parameters() const { return parameters_; }  // without them, tied ones once, frozen ones too
+  int64_t trained() const { return trained_; }        // those of them that are trained
+  /// Place of a parameter that is trained in the flat tensor of values, in elements.
   int64_t offset(const Param&) const;
-  /// Bytes of the arenas: values with the constants, and gradients.
+  /// Bytes of the arenas: all values with the constants, and gradients.
   size_t value_bytes() const { return value_bytes_; }
   size_t grad_bytes() const { return grad_bytes_; }
 
@@ -64,11 +65,11 @@ class ParamStore {
   void place(ParamTable&, const StoreOptions&);
   void give_views(ParamTable&);
 
-  int64_t elements_ = 0, parameters_ = 0, grad_elements_ = 0;
+  int64_t elements_ = 0, parameters_ = 0, trained_ = 0, grad_elements_ = 0, frozen_elements_ = 0;
   size_t value_bytes_ = 0, grad_bytes_ = 0;
   std::vector<Bucket> buckets_;
-  std::vector<int64_t> offsets_;  // of each parameter in the values, beside ParamTable::all()
-  View values_, grads_;
+  std::vector<int64_t> offsets_;  // of each parameter in its tensor of values, beside ParamTable::all()
+  View values_, frozen_, grads_;
   std::vector<Arena> arenas_;
 };
 
@@ -78,6 +79,7 @@ Arena place_constants(ParamTable&, Stream&);
 /// Sets every value: normal numbers by place (philox of seed, the parameter's name and the element's place in
 /// the global tensor, then Box-Muller), or its constant. The same for every layout. Rows beyond the global
 /// tensor become zero. Blocking.
-void initialize(ParamTable&, Stream&, uint64_t seed);
+/// `trained_only`: frozen values are left as they are, for who loads them.
+void initialize(ParamTable&, Stream&, uint64_t seed, bool trained_only = false);
 
 }  // namespace megalith

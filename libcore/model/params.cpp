@@ -24,6 +24,7 @@ Param& ParamTable::add(Param param) {
   if (find(param.name)) fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is declared twice");
   if (param.local.rank == 0) param.local = param.global;
   param.unit = std::max(0, units_ - 1);
+  if (plan_.frozen && !param.adapter) param.trainable = false;
   return params_.emplace_back(std::move(param));
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libcore/tensor/view.h"
@@ -25,6 +26,26 @@ struct TensorSplit {
   bool sequence = false;
 };
 
+/// One adapter of LoRA (Hu et al. 2021) beside a linear layer, or beside some of its outputs: a layer whose
+/// outputs are [outer, slots, inner] (QKV is [groups, q + 2, head], gate and up are [1, 2, f]) has parts of
+/// whole slots.
+struct LowRankTarget {
+  std::string layer;             // ending of the layer's name: "self_attention.linear_qkv"
+  std::string part;              // "q_proj"; the matrices are LAYER.lora_A.PART and LAYER.lora_B.PART
+  int64_t first = 0, slots = 0;  // of the layer's slots; 0 slots: all outputs
+};
+
+/// Which parameters of a model are trained, and what is added to it for that. As declared: everything,
+/// nothing.
+struct TuningPlan {
+  bool frozen = false;  // the model's own parameters keep their values, and have no gradient
+  int64_t rank = 0;     // of the adapters
+  double scale = 1;     // of what they add
+  double dropout = 0;   // of what they read
+  int64_t prefix = 0;   // positions before each sequence whose keys and values every layer learns
+  std::vector<LowRankTarget> targets = {};
+};
+
 constexpr int kWhole = -1;  // cut_axis of a parameter that every rank of the tensor group holds whole
 
 /// One parameter, declared once: allocation, initial values, decay groups, ZeRO, checkpoint, convert and
@@ -43,6 +64,7 @@ struct Param {
   Init init = {};
   bool decay = true;  // weight decay applies
   bool trainable = true;
+  bool adapter = false;  // no part of the model, but added to it by a TuningPlan
   std::string tie = {};  // name of the Param it equals (tied word embeddings): saved, loaded, counted once,
                          // under that name
   bool grad_summed_over_tp = false;  // replicated over the tensor group, gradient a partial sum
@@ -67,7 +89,10 @@ struct Constant {
 /// stable.
 class ParamTable {
  public:
-  /// Adds a parameter; kInternal when the name is taken.
+  explicit ParamTable(TuningPlan plan = {}) : plan_(std::move(plan)) {}
+  /// What layers declare beside their own parameters.
+  const TuningPlan& plan() const { return plan_; }
+  /// Adds a parameter; a frozen one when the plan says so. kInternal when the name is taken.
   Param& add(Param);
   /// The parameters added from now on form a unit: a backward pass is done with all of their gradients at one
   /// moment (see GradSink). Returns its number; units are numbered from 0 in the model's order of depth.
@@ -83,6 +108,7 @@ class ParamTable {
   int64_t elements() const;
 
  private:
+  TuningPlan plan_;
   std::deque<Param> params_;
   std::deque<Constant> constants_;
   int units_ = 0;

@@ -53,6 +53,8 @@ void Stage::plan_segments(const RecomputePlan& plan) {
 View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in, Tape& tape) const {
   Ctx ctx = outer;
   ctx.key.samples = microbatch.samples;
+  ctx.starts = microbatch.starts;
+  ctx.position_starts = microbatch.position_starts;
   tape.inputs.assign(blocks_.size(), {});
   tape.blocks.assign(blocks_.size(), {});
   const Shape& tokens = microbatch.tokens.shape;
@@ -109,6 +111,8 @@ View Stage::pass_through(const Ctx& ctx, const Segment& segment, ConstView in, T
 View Stage::backward(const Ctx& outer, const Microbatch& microbatch, View dout, Tape& tape) const {
   Ctx ctx = outer;
   ctx.key.samples = microbatch.samples;
+  ctx.starts = microbatch.starts;
+  ctx.position_starts = microbatch.position_starts;
   View d = dout;
   const int first_block = first_unit_ + (embedding_ ? 1 : 0);
   if (head_) {

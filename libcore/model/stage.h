@@ -23,6 +23,10 @@ struct Microbatch {
   ConstView labels = {};     // [s, b] i32; read by the head alone
   ConstView loss_mask = {};  // [s, b] f32; empty: all ones
   ConstView samples = {};    // [b] i64, host or device: global sample numbers, read when there is dropout
+  /// Where several documents share a sequence: for each row the row at which its document begins, [s, b] i32.
+  /// With `starts` a row sees its own document only, with `position_starts` its position counts from there.
+  /// Empty: as if the sequence were one document.
+  ConstView starts = {}, position_starts = {};
   /// d(what is minimised)/d(sum of token losses): 1 / (microbatches * sum of loss_mask). Read by the head.
   float grad_scale = 1;
 };

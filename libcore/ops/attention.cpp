@@ -21,6 +21,11 @@ void check_heads(const char* op, const char* rule, const ConstView& out, const C
           out.shape, qkv.shape);
 }
 
+/// Of each row of each sequence one, or none at all.
+void check_starts(const char* op, const ConstView& starts, const ConstView& qkv) {
+  if (starts) want_vector(op, "starts [s, b]", starts, qkv.shape[0] * qkv.shape[1], DType::kI32);
+}
+
 int64_t query_heads(const ConstView& qkv) {
   return qkv.shape[1] * qkv.shape[2] * (qkv.shape[3] - 2);
 }
@@ -57,6 +62,7 @@ void Rope::check() const {
   require(2 * cos.shape[1] <= qkv.shape[4], kName, "rotated part within a head", cos.shape, qkv.shape);
   const int64_t end = qkv.shape[0] == 0 ? rows.first : rows.end(qkv.shape[0]);
   require(rows.valid() && end <= cos.shape[0], kName, "the rows' positions within the table", end, cos.shape);
+  check_starts(kName, starts, qkv);
 }
 
 // Three operations per rotated element; reads and writes the q and k heads.
@@ -73,6 +79,8 @@ void Attention::check() const {
   if (lse) want_vector(kName, "lse [b, groups * r, s]", lse, query_heads(qkv) * qkv.shape[0], DType::kF32);
   dropout.check(kName, qkv.shape[1]);
   check_apart(kName, kv, qkv, rows);
+  check_starts(kName, starts, qkv);
+  require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
 }
 
 // Two matrix products, 2 flops per multiply-add, over the pairs a causal mask leaves; the exponentials are
@@ -93,6 +101,8 @@ void AttentionGrad::check() const {
   check_apart(kName, kv, qkv, rows);
   require(bool(dkv) == bool(kv) && (!kv || (dkv.shape == kv.shape && dkv.dtype == kv.dtype)), kName,
           "dkv and kv alike", dkv.shape, kv.shape);
+  check_starts(kName, starts, qkv);
+  require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
 }
 
 // Five matrix products: the scores again, dV, dP, dQ and dK.

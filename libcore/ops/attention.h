@@ -13,6 +13,9 @@ struct Rope {
   ConstView cos, sin;  // [positions, rotated / 2] f32; rotated <= head, the rest of a head stays
   RowPositions rows = {};
   bool inverse = false;  // the gradient: rotates back
+  /// Where documents of one sequence are kept apart: for each row the row at which its document begins, from
+  /// which its position counts. Empty: positions count from row 0. Only the CPU has it.
+  ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "rope";
   void check() const;
   Cost cost() const;
@@ -30,6 +33,9 @@ struct Attention {
   /// them; qkv's own are not read then. Empty: qkv has all.
   ConstView kv = {};
   RowPositions rows = {};  // with kv: which positions qkv has
+  /// As Rope's: a row sees the rows from its document's first one on. In each sequence it never falls, and
+  /// no row's start is behind the row itself. Only the CPU has it.
+  ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "attention";
   void check() const;
   Cost cost() const;
@@ -45,6 +51,7 @@ struct AttentionGrad {
   ConstView kv = {};  // as in Attention
   View dkv = {};      // with kv: [s_total, b, groups, 2, head], overwritten with what these queries add to it
   RowPositions rows = {};
+  ConstView starts = {};  // [s, b] i32, as Attention's
   static constexpr const char* kName = "attention_grad";
   void check() const;
   Cost cost() const;

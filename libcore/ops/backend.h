@@ -11,7 +11,9 @@
 #include "libcore/ops/loss.h"
 #include "libcore/ops/norm.h"
 #include "libcore/ops/optimizer.h"
+#include "libcore/ops/prefix.h"
 #include "libcore/ops/project.h"
+#include "libcore/ops/slots.h"
 #include "libcore/ops/step.h"
 
 namespace megalith {
@@ -47,6 +49,11 @@ class Backend {
   virtual void run(Stream&, const Project&) = 0;
   virtual void run(Stream&, const QuantizeRows&) = 0;
   virtual void run(Stream&, const BiasGrad&) = 0;
+  virtual void run(Stream&, const AddSlots&) = 0;
+  virtual void run(Stream&, const TakeSlots&) = 0;
+  virtual void run(Stream&, const ScaleBy&) = 0;
+  virtual void run(Stream&, const PutPrefix&) = 0;
+  virtual void run(Stream&, const PrefixGrad&) = 0;
   virtual void run(Stream&, const LayerNorm&) = 0;
   virtual void run(Stream&, const LayerNormGrad&) = 0;
   virtual void run(Stream&, const RmsNorm&) = 0;

@@ -24,6 +24,7 @@ void Embedding::check() const {
   want_table(kName, "table of y's dtype, or narrower than an fp32 y", table, y);
   require(y.shape.back() == table.shape.back(), kName, "equal widths of y and table", y.shape, table.shape);
   want_vector(kName, "one id per row of y", ids, y.shape.rows(), DType::kI32);
+  if (starts) want_vector(kName, "one start per row of y", starts, y.shape.rows(), DType::kI32);
   if (!positions) return;
   want_table(kName, "positions of y's dtype, or narrower than an fp32 y", positions, y);
   check_positions(kName, positions, y, rows);
@@ -41,6 +42,7 @@ void EmbeddingGrad::check() const {
   require(dy.shape.back() == dtable.shape.back(), kName, "equal widths of dy and dtable", dy.shape,
           dtable.shape);
   want_vector(kName, "one id per row of dy", ids, dy.shape.rows(), DType::kI32);
+  if (starts) want_vector(kName, "one start per row of dy", starts, dy.shape.rows(), DType::kI32);
   if (!dpositions) return;
   want_dtype(kName, "dpositions", dpositions, DType::kF32);
   check_positions(kName, dpositions, dy, rows);

@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// y[s, b] = table[ids[s, b] - first_id] (+ positions[rows.at(s)]). Ids outside [first_id, first_id +
-/// v) give zeros: another rank has them.
+/// y[s, b] = table[ids[s, b] - first_id] (+ positions[rows.at(s) - starts[s, b]]). Ids outside [first_id,
+/// first_id + v) give zeros: another rank has them.
 struct Embedding {
   View y;                    // [s, b, h]; on the CPU fp32 also of bf16 and fp16 tables
   ConstView ids;             // [s, b] i32
@@ -14,6 +14,7 @@ struct Embedding {
   ConstView positions = {};  // [max, h]; empty: none
   RowPositions rows = {};    // read with positions
   int32_t first_id = 0;
+  ConstView starts = {};  // [s, b] i32, as Rope's: the row at which each row's document begins; empty: row 0
   static constexpr const char* kName = "embedding";
   void check() const;
   Cost cost() const;
@@ -27,6 +28,7 @@ struct EmbeddingGrad {
   ConstView ids;           // [s, b] i32
   RowPositions rows = {};  // read with dpositions
   int32_t first_id = 0;
+  ConstView starts = {};  // [s, b] i32, as Embedding's
   static constexpr const char* kName = "embedding_grad";
   void check() const;
   Cost cost() const;

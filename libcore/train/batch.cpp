@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <numeric>
 
@@ -41,28 +42,36 @@ BatchSampler sampler_of(const BatchShape& shape, int64_t consumed, int microbatc
 class Batch::Staging {
  public:
   Staging(Arena& arena, const BatchShape& shape, int microbatches)
-      : rows_(context_rows(shape.context_rank, shape.context_size, shape.rows())),
+      : shape_(shape),
         parts_(make_places(arena, shape, microbatches)),
         counted_(parts_.size()),
         sample_{.tokens = arena.make(DType::kI32, {shape.seq_length}, "one sample's tokens"),
                 .labels = arena.make(DType::kI32, {shape.seq_length}, "one sample's labels"),
                 .loss_mask = arena.make(DType::kF32, {shape.seq_length}, "one sample's loss mask"),
-                .samples = {}} {}
+                .samples = {},
+                .starts = shape.starts()
+                              ? arena.make(DType::kI32, {shape.seq_length}, "one sample's document starts")
+                              : View{}} {}
 
   /// Reads the next microbatch's samples into part `i`; false when there is none.
-  bool read(BatchSampler& sampler, const SampleReader& read, int i) {
+  bool read(BatchSampler& sampler, const SampleSource& source, int i) {
     const Place& part = parts_[static_cast<size_t>(i)];
     const std::span<int64_t> numbers = elements<int64_t>(part.samples);
     if (!sampler.next(numbers)) return false;
-    Counted counted{.all = true, .sum = 0};
-    const std::span<float> mask = elements<float>(sample_.loss_mask);
+    const int64_t rows = rows_of(numbers, source), own = rows / shape_.context_size;
+    const RowPositions places = context_rows(shape_.context_rank, shape_.context_size, own);
+    const std::span<float> mask = elements<float>(sample_.loss_mask.rows(0, rows));
+    Counted counted{.rows = own, .all = true, .sum = 0};
     for (size_t j = 0; j < numbers.size(); ++j) {
-      read(numbers[j], {.tokens = elements<int32_t>(sample_.tokens),
-                        .labels = elements<int32_t>(sample_.labels),
-                        .loss_mask = mask});
-      put_column<int32_t>(part.tokens, j, sample_.tokens);
-      put_column<int32_t>(part.labels, j, sample_.labels);
-      put_column<float>(part.loss_mask, j, sample_.loss_mask);
+      clear_sample();
+      source.read(numbers[j], {.tokens = elements<int32_t>(sample_.tokens),
+                               .labels = elements<int32_t>(sample_.labels),
+                               .loss_mask = elements<float>(sample_.loss_mask),
+                               .starts = elements<int32_t>(sample_.starts)});
+      put_column<int32_t>(part.tokens.rows(0, own), j, sample_.tokens, places);
+      put_column<int32_t>(part.labels.rows(0, own), j, sample_.labels, places);
+      put_column<float>(part.loss_mask.rows(0, own), j, sample_.loss_mask, places);
+      if (sample_.starts) put_column<int32_t>(part.starts.rows(0, own), j, sample_.starts, places);
       counted.all &= std::all_of(mask.begin(), mask.end(), [](float x) { return x == 1.0f; });
       counted.sum = std::accumulate(mask.begin(), mask.end(), counted.sum);
     }
@@ -71,6 +80,7 @@ class Batch::Staging {
   }
 
   struct Counted {
+    int64_t rows = 0;  // of the sequence that the longest sample fills, or a few more
     bool all = false;  // every token counts in the loss
     double sum = 0;    // of the loss mask, over whole samples
   };
@@ -78,11 +88,23 @@ class Batch::Staging {
   const Counted& counted(int i) const { return counted_[static_cast<size_t>(i)]; }
 
  private:
+  int64_t rows_of(std::span<const int64_t> numbers, const SampleSource& source) const {
+    if (!source.length) return shape_.seq_length;
+    int64_t longest = 1;
+    for (const int64_t number : numbers) longest = std::max(longest, source.length(number));
+    const int64_t step = shape_.length_step;
+    return std::min((longest + step - 1) / step * step, shape_.seq_length);
+  }
+  /// What a short sample's reader does not write is padding that nobody counts.
+  void clear_sample() const {
+    for (const View& view : {sample_.tokens, sample_.labels, sample_.loss_mask, sample_.starts})
+      if (view) std::memset(view.data, 0, view.bytes());
+  }
   template <class T>
-  void put_column(View matrix, size_t j, View sample) const {
+  static void put_column(View matrix, size_t j, View sample, const RowPositions& places) {
     const auto width = static_cast<size_t>(matrix.shape[1]);
     T* to = matrix.as<T>() + j;
-    rows_.each_span(matrix.shape[0], [&](int64_t begin, int64_t end, int64_t position) {
+    places.each_span(matrix.shape[0], [&](int64_t begin, int64_t end, int64_t position) {
       for (const T x : elements<T>(sample.rows(position, position + end - begin))) {
         *to = x;
         to += width;
@@ -90,7 +112,7 @@ class Batch::Staging {
     });
   }
 
-  RowPositions rows_;  // of this rank
+  BatchShape shape_;
   std::vector<Place> parts_;
   std::vector<Counted> counted_;
   Place sample_;
@@ -115,7 +137,8 @@ std::vector<Batch::Place> Batch::make_places(Arena& arena, const BatchShape& sha
     places.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
                       .labels = arena.make(DType::kI32, rows, "labels"),
                       .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
-                      .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers")});
+                      .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
+                      .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{}});
   return places;
 }
 
@@ -130,43 +153,69 @@ Batch::Batch(Arena& arena, const BatchShape& shape)
 Batch::~Batch() = default;
 Batch::Batch(Batch&&) noexcept = default;
 
-void Batch::load(Stream& stream, const SampleReader& read, int64_t consumed) {
-  if (host_->ahead != consumed) read_ahead(read, consumed);
+namespace {
+
+/// Labels that count in the samples [first, end); 0: the source does not say.
+int64_t counted_in(const SampleSource& source, int64_t first, int64_t end) {
+  int64_t sum = 0;
+  if (source.counted)
+    for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return sum;
+}
+
+}  // namespace
+
+void Batch::load(Stream& stream, const SampleSource& source, int64_t consumed) {
+  if (host_->ahead != consumed) read_ahead(source, consumed);
   host_->ahead = kNothing;
   host_->prefetch.finish();
   loaded_ = shape_.microbatches_at(consumed);
+  const int64_t end = consumed + shape_.micro_batch * loaded_ * shape_.data_size;
+  step_counted_ = counted_in(source, consumed, end);
   for (int m = 0; m < loaded_; ++m) put(stream, host_->step, m, m);
-  read_ahead(read, consumed + shape_.micro_batch * loaded_ * shape_.data_size);
+  read_ahead(source, end);
 }
 
-void Batch::read_ahead(const SampleReader& read, int64_t consumed) {
-  host_->prefetch.start([&step = host_->step, shape = shape_, read, consumed](const auto& cancelled) {
+void Batch::read_ahead(const SampleSource& source, int64_t consumed) {
+  host_->prefetch.start([&step = host_->step, shape = shape_, source, consumed](const auto& cancelled) {
     const int count = shape.microbatches_at(consumed);
     BatchSampler sampler = sampler_of(shape, consumed, count);
-    for (int m = 0; m < count && !cancelled; ++m) step.read(sampler, read, m);
+    for (int m = 0; m < count && !cancelled; ++m) step.read(sampler, source, m);
   });
   host_->ahead = consumed;
 }
 
-void Batch::load_now(Stream& stream, const SampleReader& read, int64_t consumed) {
+void Batch::load_now(Stream& stream, const SampleSource& source, int64_t consumed) {
   loaded_ = shape_.microbatches;
   BatchSampler sampler = sampler_of(shape_, consumed, loaded_);
-  for (int m = 0; host_->microbatch.read(sampler, read, 0); ++m) put(stream, host_->microbatch, 0, m);
+  step_counted_ = counted_in(source, consumed, consumed + shape_.samples());
+  for (int m = 0; host_->microbatch.read(sampler, source, 0); ++m) put(stream, host_->microbatch, 0, m);
+}
+
+double Batch::scale_of(double counted) const {
+  if (step_counted_ > 0) return 1.0 / static_cast<double>(step_counted_);
+  return 1.0 / (static_cast<double>(loaded_) * shape_.data_size * std::max(counted, 1.0));
 }
 
 void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch) {
   const Place& from = staging.part(part);
   const Place& place = places_[static_cast<size_t>(microbatch)];
-  stream.from_host(place.tokens, from.tokens.data);
-  stream.from_host(place.labels, from.labels.data);
-  stream.from_host(place.loss_mask, from.loss_mask.data);
-  stream.from_host(place.samples, from.samples.data);
-
+  const auto [rows, all, sum] = staging.counted(part);
+  const auto put_rows = [&, count = rows](const View& to, const View& host) {
+    const View some = to.rows(0, count);
+    stream.from_host(some, host.data);
+    return some;
+  };
   Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
-  const auto [all, sum] = staging.counted(part);
-  target.loss_mask = all ? View{} : place.loss_mask;
-  const double microbatches = static_cast<double>(loaded_) * shape_.data_size;
-  target.grad_scale = static_cast<float>(1.0 / (microbatches * std::max(sum, 1.0)));
+  target.tokens = put_rows(place.tokens, from.tokens);
+  target.labels = put_rows(place.labels, from.labels);
+  const View mask = put_rows(place.loss_mask, from.loss_mask);
+  stream.from_host(place.samples, from.samples.data);
+  const View starts = place.starts ? put_rows(place.starts, from.starts) : View{};
+  target.loss_mask = all ? View{} : mask;
+  target.starts = shape_.attention_starts ? starts : View{};
+  target.position_starts = shape_.position_starts ? starts : View{};
+  target.grad_scale = static_cast<float>(scale_of(sum));
 }
 
 size_t Batch::bytes(const BatchShape& shape) {

@@ -23,6 +23,8 @@ struct BatchShape {
   int data_rank = 0, data_size = 1;
   int context_rank = 0, context_size = 1;  // of the ranks that share each sample
   std::optional<BatchRamp> ramp = {};      // steps have fewer microbatches at first
+  int64_t length_step = 1;  // micro-batches that are shorter than seq_length are a multiple of it long
+  bool attention_starts = false, position_starts = false;  // which of Microbatch's tensors there are
 
   /// Microbatches of this rank in the step that begins when `consumed` samples are done.
   int microbatches_at(int64_t consumed) const {
@@ -30,13 +32,14 @@ struct BatchShape {
     return static_cast<int>(ramp->at(consumed, samples()) / (micro_batch * data_size));
   }
   int64_t rows() const { return seq_length / context_size; }  // of a sample on this rank
+  bool starts() const { return attention_starts || position_starts; }
   int64_t samples() const {
     return micro_batch * microbatches * data_size;
   }  // of a whole step, over all ranks
 };
 
 /// One rank's share of one step's samples, in the backend's memory: inputs are a sample's first seq_length
-/// tokens, labels its last; all of them count in the loss. A context-parallel rank has the rows that
+/// tokens, labels its last. A context-parallel rank has the rows that
 /// context_rows() says.
 class Batch {
  public:
@@ -50,12 +53,12 @@ class Batch {
   /// read those of the step behind it, with a copy of `read`: the next call, for that step and with the same
   /// reader, only copies. What `read` refers to outlives this object. Throws what the reader threw for one of
   /// this step's samples.
-  void load(Stream&, const SampleReader& read, int64_t consumed);
+  void load(Stream&, const SampleSource& source, int64_t consumed);
   /// The same without reading ahead, and without touching what is read ahead: for evaluation.
-  void load_now(Stream&, const SampleReader& read, int64_t consumed);
+  void load_now(Stream&, const SampleSource& source, int64_t consumed);
   /// Each with grad_scale = 1 / (microbatches over all ranks * tokens of its samples that count): loss and
-  /// gradient of the step are the mean over its microbatches of each one's mean, as in Megatron. Those
-  /// of the last load.
+  /// gradient of the step are the mean over its microbatches of each one's mean, as in Megatron. Where the
+  /// source says how many count, 1 / (those of the whole step), as in transformers. Those of the last load.
   std::span<const Microbatch> microbatches() const {
     return {microbatches_.data(), static_cast<size_t>(loaded_)};
   }
@@ -68,14 +71,18 @@ class Batch {
  private:
   struct Place {
     View tokens, labels, loss_mask, samples;
+    View starts;  // empty without starts
   };
   class Staging;
   struct Host;
   static std::vector<Place> make_places(Arena&, const BatchShape&, int microbatches);
-  void read_ahead(const SampleReader&, int64_t consumed);
+  void read_ahead(const SampleSource&, int64_t consumed);
   void put(Stream&, const Staging&, int part, int microbatch);
+  /// d(loss of the step)/d(sum of a microbatch's token losses), `counted` of whose labels count.
+  double scale_of(double counted) const;
 
   BatchShape shape_;
+  int64_t step_counted_ = 0;  // labels that count in the present step; 0: the source does not say
   std::vector<Place> places_;
   std::vector<Microbatch> microbatches_;
   int loaded_ = 0;  // of them

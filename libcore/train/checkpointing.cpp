@@ -97,19 +97,31 @@ void put_optimizer(CheckpointWriter& writer, const RankState& state) {
 }  // namespace
 
 Json TrainState::to_json() const {
-  return Json(Json::Object{{"iteration", iteration},
-                           {"consumed_train_samples", consumed_train},
-                           {"consumed_valid_samples", consumed_valid},
-                           {"schedule_samples", schedule_samples},
-                           {"skipped_iterations", skipped}});
+  Json json(Json::Object{{"iteration", iteration},
+                         {"consumed_train_samples", consumed_train},
+                         {"consumed_valid_samples", consumed_valid},
+                         {"schedule_samples", schedule_samples},
+                         {"skipped_iterations", skipped}});
+  if (best_loss) {
+    json.set("best_loss", *best_loss);
+    json.set("best_iteration", best_iteration);
+    json.set("worse_evaluations", worse_evaluations);
+  }
+  return json;
 }
 
 TrainState TrainState::from_json(const Json& json) {
-  return {.iteration = json["iteration"].as_int(),
-          .consumed_train = json["consumed_train_samples"].as_int(),
-          .consumed_valid = json["consumed_valid_samples"].as_int(),
-          .schedule_samples = json["schedule_samples"].as_int(),
-          .skipped = json["skipped_iterations"].as_int()};
+  TrainState state{.iteration = json["iteration"].as_int(),
+                   .consumed_train = json["consumed_train_samples"].as_int(),
+                   .consumed_valid = json["consumed_valid_samples"].as_int(),
+                   .schedule_samples = json["schedule_samples"].as_int(),
+                   .skipped = json["skipped_iterations"].as_int()};
+  if (const Json* best = json.find("best_loss")) {
+    state.best_loss = best->as_double();
+    state.best_iteration = json["best_iteration"].as_int();
+    state.worse_evaluations = json["worse_evaluations"].as_int();
+  }
+  return state;
 }
 
 std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config) {

@@ -24,6 +24,9 @@ struct TrainState {
   int64_t consumed_valid = 0;    // samples read by evaluations on the validation set
   int64_t schedule_samples = 0;  // samples of the steps that were not skipped: the learning rate's clock
   int64_t skipped = 0;           // steps without update
+  std::optional<double> best_loss = {};  // with Tuning: the lowest of the evaluations so far
+  int64_t best_iteration = 0;            // and where it was
+  int64_t worse_evaluations = 0;         // since then
 
   Json to_json() const;
   static TrainState from_json(const Json&);  // kData

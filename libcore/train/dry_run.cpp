@@ -101,7 +101,7 @@ std::string sample_text(const DataSet& data, int64_t index, const PretrainConfig
   const auto length = static_cast<size_t>(config.model.seq_length);
   std::vector<int32_t> tokens(length), labels(length);
   std::vector<float> mask(length);
-  data.read(index, {.tokens = tokens, .labels = labels, .loss_mask = mask});
+  data.read.read(index, {.tokens = tokens, .labels = labels, .loss_mask = mask});
   tokens.resize(std::min(length, kShownTokens));
   std::string out = concat("  sample ", index, ":");
   for (const int32_t id : tokens) out += concat(' ', id);

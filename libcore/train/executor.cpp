@@ -68,11 +68,10 @@ void Executor::send(const Ctx& ctx, Communicator& link, ConstView from, int peer
 
 void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch, View loss) {
   Slot& slot = free_slot(step);
-  if (depth(step) > 0)
-    receive(ctx, *place_.forward, slot.in, (place_.rank + place_.ranks - 1) % place_.ranks);
+  const View in = depth(step) > 0 ? boundary(ctx, slot.in, microbatch) : View{};
+  if (in) receive(ctx, *place_.forward, in, (place_.rank + place_.ranks - 1) % place_.ranks);
   const auto begin = std::chrono::steady_clock::now();
-  const View out = chunks_[static_cast<size_t>(step.chunk)].forward(
-      ctx, microbatch, depth(step) > 0 ? slot.in : View{}, slot.tape);
+  const View out = chunks_[static_cast<size_t>(step.chunk)].forward(ctx, microbatch, in, slot.tape);
   stage_seconds_ += seconds_since(begin);
   if (depth(step) < last_depth())
     send(ctx, *place_.forward, out, (place_.rank + 1) % place_.ranks);
@@ -83,13 +82,17 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
 
 void Executor::backward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
   Slot& slot = slot_of(step);
-  if (depth(step) < last_depth()) receive(ctx, *place_.backward, gradient_, (place_.rank + 1) % place_.ranks);
+  const View gradient = depth(step) < last_depth() ? boundary(ctx, gradient_, microbatch) : View{};
+  if (gradient) receive(ctx, *place_.backward, gradient, (place_.rank + 1) % place_.ranks);
   const auto begin = std::chrono::steady_clock::now();
-  const View out = chunks_[static_cast<size_t>(step.chunk)].backward(
-      ctx, microbatch, depth(step) < last_depth() ? gradient_ : View{}, slot.tape);
+  const View out = chunks_[static_cast<size_t>(step.chunk)].backward(ctx, microbatch, gradient, slot.tape);
   stage_seconds_ += seconds_since(begin);
   if (depth(step) > 0) send(ctx, *place_.backward, out, (place_.rank + place_.ranks - 1) % place_.ranks);
   release(slot);
+}
+
+View Executor::boundary(const Ctx& ctx, const View& whole, const Microbatch& microbatch) {
+  return whole.rows(0, ctx.tp.rows_outside(microbatch.tokens.shape[0]));
 }
 
 Executor::Slot& Executor::free_slot(const Step& step) {

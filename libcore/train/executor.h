@@ -63,6 +63,8 @@ class Executor {
     int chunk = kFree, microbatch = 0;
   };
   void release(Slot&);
+  /// The part of a boundary's memory that a micro-batch, which may be short, fills.
+  static View boundary(const Ctx&, const View& whole, const Microbatch&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);
   static void receive(const Ctx&, Communicator& link, View to, int peer);

@@ -25,7 +25,11 @@ BatchShape batch_shape(const RunShape& run, const Coord& at) {
           .data_size = run.parallel.data,
           .context_rank = at.context,
           .context_size = run.parallel.context,
-          .ramp = run.train.ramp()};
+          .ramp = run.train.ramp(),
+          .length_step = (run.parallel.context > 1 ? 2 * run.parallel.context : 1) *
+                         (run.parallel.sequence ? run.parallel.tensor : 1),
+          .attention_starts = run.samples.attention_starts,
+          .position_starts = run.samples.position_starts};
 }
 
 TensorSplit tensor_split(const RunShape& run, const Coord& at) {

@@ -18,6 +18,12 @@
 /// run_memory() counts it. Configurations after finish().
 namespace megalith {
 
+/// What samples of a run may be.
+struct SampleForm {
+  bool attention_starts = false, position_starts = false;  // documents are kept apart (see Microbatch)
+  bool short_ones = false;                                 // micro-batches may be shorter than seq_length
+};
+
 /// Model, cut and training of a run: what every rank is made from.
 struct RunShape {
   ModelConfig model;
@@ -25,6 +31,8 @@ struct RunShape {
   TrainConfig train;
   /// What a save has a copy of in host memory, so that training goes on meanwhile.
   enum class SaveCopy { kNone, kParameters, kAll } save_copy = SaveCopy::kNone;
+  SampleForm samples = {};
+  TuningPlan tuning = {};
 };
 
 RecomputePlan recompute_plan(const TrainConfig&);

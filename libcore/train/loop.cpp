@@ -74,6 +74,7 @@ class Run {
         tokenizer_(in.tokenizer),
         stop_(in.stop),
         world_(in.world),
+        tuning_(in.tuning),
         ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
         backend_(make_backend(in.config.train.device)) {
     const std::optional<StartPoint> start =
@@ -91,12 +92,8 @@ class Run {
     const RunShape shape = agreed_shape();
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
-    do_together(world_, config_.parallel.peer_timeout(), [&](const auto&) {
-      if (start)
-        load(*start);
-      else
-        trainer_->initialize();
-    });
+    do_together(world_, config_.parallel.peer_timeout(),
+                [&](const auto&) { begin_values(start ? &*start : nullptr); });
     check_data();
     make_saver();
   }
@@ -110,9 +107,11 @@ class Run {
 
   RunShape agreed_shape() const;
   void make_saver();
+  void begin_values(const StartPoint*);
   void take_args(const StartPoint&);
   void load(const StartPoint&);
   void load_optimizer_state(const StartPoint&);
+  void keep_best(const std::string& path);
   void check_data() const;
   void warn_of_missing_evaluations() const;
   void start_log();
@@ -128,6 +127,7 @@ class Run {
     return is_turn(config_.train.eval_interval, style_->counts_from_zero());
   }
   bool is_turn_to_save() const;
+  void note_evaluation(double loss);
   void final_evaluations();
   void sample();
   void save();
@@ -141,10 +141,11 @@ class Run {
   const Tokenizer* tokenizer_;
   const StopSignal& stop_;
   Communicator& world_;
+  const Tuning* tuning_;
   int ranks_here_;                // of it, on this machine
   std::optional<LockFile> lock_;  // of --save, the first rank's
   std::string base_;  // the checkpoint of another --load, which the same command will look for again; or none
-  std::optional<CheckpointUse> base_use_;
+  std::optional<CheckpointUse> base_use_, best_use_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;
   LrSchedule schedule_;
@@ -161,13 +162,19 @@ class Run {
   std::unique_ptr<StyledLog> style_;
   StragglerReport stragglers_;
   std::unique_ptr<Saver> saver_;  // null: there is no --save
-  bool stop_agreed_ = false;
+  bool stop_agreed_ = false, no_better_ = false;
   std::string end_reason_ = "done", stopped_by_;
 };
 
 /// The first rank looks at the memory of its machine for all.
 RunShape Run::agreed_shape() const {
-  RunShape shape{config_.model, config_.parallel, config_.train};
+  RunShape shape{.model = config_.model,
+                 .parallel = config_.parallel,
+                 .train = config_.train,
+                 .samples = {.attention_starts = config_.data.reset_attention_mask,
+                             .position_starts = config_.data.reset_position_ids,
+                             .short_ones = tuning_ && tuning_->short_samples},
+                 .tuning = tuning_ ? tuning_->plan : TuningPlan{}};
   if (leads()) {
     // A device of its own refuses by itself what it has no memory for.
     const bool on_host = backend_->name() == std::string_view("cpu");
@@ -195,8 +202,30 @@ void Run::make_saver() {
     run_log_->saved(iteration, path);
     run_log_->flush();
     saved_ = iteration;
+    if (iteration == state_.best_iteration) keep_best(path);
   };
   saver_ = std::make_unique<Saver>(*trainer_, std::move(options));
+}
+
+/// The run's result is made of the best checkpoint, which --keep-last must not count among the old ones.
+void Run::keep_best(const std::string& path) {
+  if (tuning_ && tuning_->keep_best && leads()) best_use_.emplace(path);
+}
+
+/// A checkpoint holds what is trained; the rest is what the run began with.
+void Run::begin_values(const StartPoint* start) {
+  const bool frozen = tuning_ && tuning_->plan.frozen;
+  Stream& stream = trainer_->stream();
+  if (!start) trainer_->initialize();
+  if (tuning_ && tuning_->base && (frozen || !start)) {
+    load_params(*tuning_->base, trainer_->params(), stream, ParamSource::kMasters,
+                frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
+    if (tuning_->adapters && !start)
+      load_params(*tuning_->adapters, trainer_->params(), stream, ParamSource::kValues,
+                  ParamChoice::kTrained);
+    trainer_->optimizer().take_values(stream);
+  }
+  if (start) load(*start);
 }
 
 void Run::take_args(const StartPoint& start) {
@@ -218,7 +247,7 @@ void Run::load(const StartPoint& start) {
     base_use_.emplace(base_ = start.path);
   // A run of another precision goes on from the masters, too; for one of the same they are the same values.
   load_params(*start.tensors, trainer_->params(), trainer_->stream(),
-              resumes(start) ? ParamSource::kMasters : ParamSource::kValues);
+              resumes(start) ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
   trainer_->optimizer().take_values(trainer_->stream());
   if (resumes(start)) {
     state_ = *start.state;
@@ -228,6 +257,8 @@ void Run::load(const StartPoint& start) {
     log(start.path, " holds weights alone: training begins at iteration 0");
   }
   start_ = state_.iteration;
+  if (resumes(start) && state_.best_iteration > 0)
+    keep_best(concat(config_.checkpoint.save, "/", iteration_folder(state_.best_iteration)));
   log("  successfully loaded checkpoint from ", start.path, " at iteration ", state_.iteration);
 }
 
@@ -315,7 +346,10 @@ PretrainResult Run::go() {
   run_log_->end(state_.iteration, end_reason_);
   if (leads() && !config_.train.report.empty())
     write_report(metrics_path(config_.train), config_.train.report);
-  return {.iteration = state_.iteration, .stopped_by = stopped_by_, .saved = saved_ == state_.iteration};
+  return {.iteration = state_.iteration,
+          .stopped_by = stopped_by_,
+          .saved = saved_ == state_.iteration,
+          .best = state_.best_iteration};
 }
 
 void Run::set_traced() {
@@ -430,14 +464,34 @@ void Run::stop_when_lost(const Trainer::StepResult& result) {
            : std::string("an earlier checkpoint"));
 }
 
+/// A set that begins anew when it is used up.
+SampleSource repeated(const DataSet& set) {
+  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
+  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
+  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
+  return out;
+}
+
+/// Of one step in a mean over several: its labels that count, where these are known.
+double weight_of(const SampleSource& source, int64_t first, int64_t end) {
+  if (!source.counted) return 1;
+  int64_t sum = 0;
+  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return static_cast<double>(sum);
+}
+
 double Run::mean_loss(const DataSet& set, int64_t first_sample) const {
-  // An evaluation set that is used up begins anew.
-  const SampleReader read = [&](int64_t index, const SampleView& out) { set.read(index % set.size, out); };
-  double sum = 0;
+  const SampleSource source = repeated(set);
   int64_t batches = config_.train.eval_iters;
   if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / global_batch(), 1, batches);
-  for (int64_t i = 0; i < batches; ++i) sum += trainer_->evaluate(read, first_sample + i * global_batch());
-  return sum / static_cast<double>(batches);
+  double sum = 0, all = 0;
+  for (int64_t i = 0; i < batches; ++i) {
+    const int64_t first = first_sample + i * global_batch();
+    const double weight = weight_of(source, first, first + global_batch());
+    if (weight > 0) sum += weight * trainer_->evaluate(source, first);
+    all += weight;
+  }
+  return sum / std::max(all, 1.0);
 }
 
 void Run::evaluate(const std::string& where) {
@@ -453,12 +507,26 @@ void Run::evaluate(const std::string& where) {
                       .valid_loss = loss,
                       .batches = config_.train.eval_iters,
                       .seconds = seconds_since(start)});
+  note_evaluation(loss);
 }
 
 // The first sample of the epoch that the last step was of.
 int64_t Run::epoch_begin() const {
   const int64_t epoch = data_.train.epoch;
   return epoch > 0 && state_.consumed_train > 0 ? (state_.consumed_train - 1) / epoch * epoch : 0;
+}
+
+// Every rank has the same loss, so that all of them decide alike.
+void Run::note_evaluation(double loss) {
+  if (!tuning_) return;
+  if (!state_.best_loss || loss < *state_.best_loss - tuning_->threshold) {
+    state_.best_loss = loss;
+    state_.best_iteration = state_.iteration;
+    state_.worse_evaluations = 0;
+    if (tuning_->keep_best) save();
+  } else if (++state_.worse_evaluations >= tuning_->patience && tuning_->patience > 0) {
+    no_better_ = true;
+  }
 }
 
 void Run::final_evaluations() {
@@ -484,7 +552,10 @@ void Run::sample() {
 void Run::save() {
   if (!saver_ || saver_->begun() == state_.iteration) return;
   log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
-  saver_->start(state_, {.args = to_json(config_),
+  Json args = to_json(config_);
+  if (tuning_)
+    for (const auto& [name, value] : tuning_->args) args.set(name, value);
+  saver_->start(state_, {.args = std::move(args),
                          .schedule = schedule_,
                          .tokenizer_files = tokenizer_files(config_.tokenizer),
                          .optimizer = config_.checkpoint.save_optim,
@@ -516,6 +587,11 @@ bool Run::asked_to_end() {
   if (stop_agreed_) stopped_by_ = agreed_reason();
   if (!stopped_by_.empty()) return end(stopped_by_);
   if (is_turn_to_save()) save();
+  if (no_better_) {
+    log("exiting program at iteration ", state_.iteration, ": ", state_.worse_evaluations,
+        " evaluations were no better than ", *state_.best_loss, " of iteration ", state_.best_iteration);
+    return end("early-stopping-patience");
+  }
   if (stop_agreed_) {
     log("exiting program after ", format_duration(seconds_since(began_)));
     return end("exit-duration-in-mins");
@@ -547,13 +623,13 @@ PretrainResult train_rank(const RankInput& input) {
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const StopSignal& stop, const ThreadLog& thread_log) {
+                     const StopSignal& stop, const ThreadLog& thread_log, const Tuning* tuning) {
   // The ranks of this process share its cores.
   const int threads = threads_of_a_rank(config, usable_cpus() / config.parallel.world);
   use_threads(threads, config.parallel.world);
   const auto run = [&](Communicator& world) {
     set_cpu_threads(threads);
-    return train_rank({config, data, tokenizer, stop, world});
+    return train_rank({config, data, tokenizer, stop, world, 0, tuning});
   };
   if (config.parallel.world == 1) return run(*make_self_comm());
   PretrainResult result;
@@ -568,14 +644,14 @@ PretrainResult train(const PretrainConfig& config, const DataSets& data, const T
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,
-                     const StopSignal& stop, const ProcessRank& rank) {
+                     const StopSignal& stop, const ProcessRank& rank, const Tuning* tuning) {
   const int threads = threads_of_a_rank(config, rank.cpu_share);
   use_threads(threads, rank.world.size());
   if (config.train.threads == 0 && threads < rank.cpu_share)
     warn("OMP_NUM_THREADS=", threads, " in the environment (torchrun sets it to 1) leaves ",
          rank.cpu_share - threads, " of each rank's ", rank.cpu_share, " cores idle; give --threads ",
          rank.cpu_share);
-  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here});
+  return train_rank({config, data, tokenizer, stop, rank.world, rank.ranks_here, tuning});
 }
 
 }  // namespace megalith

@@ -5,18 +5,34 @@
 #include <string>
 
 #include "libcore/base/log.h"
+#include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/io/stop_signal.h"
+#include "libcore/json/json.h"
+#include "libcore/model/params.h"
 #include "libcore/parallel/communicator.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/data/data_set.h"
 
 namespace megalith {
 
+/// What tuning a trained model has beyond training one from the beginning.
+struct Tuning {
+  TuningPlan plan = {};
+  bool short_samples = false;            // SampleForm::short_ones
+  const TensorFile* base = nullptr;      // the values to begin with, under our names
+  const TensorFile* adapters = nullptr;  // those of the plan's adapters; null: as they are declared
+  bool keep_best = false;                // save at each evaluation that is better than all before
+  int64_t patience = 0;                  // end after so many evaluations without a better one; 0: never
+  double threshold = 0;                  // by how much a loss must be lower to be better
+  Json::Object args = {};                // more members of a checkpoint's args.json
+};
+
 struct PretrainResult {
   int64_t iteration = 0;   // steps done, earlier runs' included
   std::string stopped_by;  // the signal that ended the run early; empty: none did
   bool saved = false;      // the state at `iteration` is in --save
+  int64_t best = 0;        // with Tuning: iteration of the best evaluation; 0: there was none
 };
 
 /// What one rank of a run is given. All of it must outlive the call; the data may be read by several threads.
@@ -26,7 +42,8 @@ struct RankInput {
   const Tokenizer* tokenizer;  // may be null when no sample text is asked for
   const StopSignal& stop;
   Communicator& world;
-  int ranks_here = 0;  // of `world`, on this machine; 0: all
+  int ranks_here = 0;              // of `world`, on this machine; 0: all
+  const Tuning* tuning = nullptr;  // null: the run trains from the beginning
 };
 
 /// Trains a model as the configuration says, from scratch or from the latest checkpoint of --load: steps,
@@ -43,7 +60,8 @@ using ThreadLog = std::function<LogSink(int rank)>;
 /// The whole run in this process: one rank in this thread, or --nproc ranks as threads of this process, each
 /// with its share of the machine's cores unless --threads or OMP_NUM_THREADS says how many.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
-                     const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {});
+                     const StopSignal& stop = StopSignal(), const ThreadLog& thread_log = {},
+                     const Tuning* tuning = nullptr);
 
 /// One rank of a run whose other ranks are processes, too.
 struct ProcessRank {
@@ -55,6 +73,6 @@ struct ProcessRank {
 /// This process's rank of the whole run, with cpu_share threads unless --threads or OMP_NUM_THREADS says how
 /// many.
 PretrainResult train(const PretrainConfig& config, const DataSets&, const Tokenizer* tokenizer,
-                     const StopSignal&, const ProcessRank&);
+                     const StopSignal&, const ProcessRank&, const Tuning* tuning = nullptr);
 
 }  // namespace megalith

@@ -64,7 +64,8 @@ void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chun
                                   .context_size = run.parallel.context,
                                   .recompute = recompute_plan(run.train),
                                   .dtype = model_dtype(run.train),
-                                  .micro_batch = run.train.micro_batch});
+                                  .micro_batch = run.train.micro_batch,
+                                  .tuning = run.tuning});
   memory.executor.tape = std::max(memory.executor.tape, cost.tape);
   memory.training_scratch = std::max(memory.training_scratch, cost.scratch);
   memory.scratch = std::max({memory.scratch, cost.scratch, cost.evaluation_scratch});
@@ -77,6 +78,7 @@ struct PlacedState {
   PlacedState(const RunShape& run, const Coord& at)
       : backend(make_dry_backend()),
         stream(*backend),
+        params(run.tuning),
         stages(make_stages(run, at, params)),
         store(params, stream, store_options(run)),
         shards(store, run.parallel.sharding, copy_number(run, at), run.parallel.copies()) {}

@@ -14,13 +14,6 @@ bool own_masters(DType values) {
   return values != DType::kF32;
 }
 
-std::vector<OwnedPart> trainable_parts(const ParamTable& table, const ParamStore& store,
-                                       const Shards& shards) {
-  std::vector<OwnedPart> parts = owned_parts(table, store, shards);
-  std::erase_if(parts, [](const OwnedPart& part) { return !part.param->trainable; });
-  return parts;
-}
-
 }  // namespace
 
 size_t Optimizer::state_bytes(int64_t elements, DType values) {
@@ -32,7 +25,7 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
     : store_(store),
       shards_(shards),
       settings_(settings),
-      parts_(trainable_parts(table, store, shards)),
+      parts_(owned_parts(table, store, shards)),
       ranges_(make_ranges()),
       arena_(
           make_arena(stream.backend(), "optimizer", state_bytes(shards.elements(), store.values().dtype))) {

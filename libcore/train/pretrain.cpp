@@ -19,7 +19,7 @@
 #include "libcore/data/indexed/token_check.h"
 #include "libcore/data/samples/batch_sampler.h"
 #include "libcore/data/samples/dataset_builder.h"
-#include "libcore/launch/rank_world.h"
+#include "libcore/data/samples/documents.h"
 #include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
@@ -28,14 +28,14 @@
 #include "libcore/train/mock_data.h"
 
 namespace megalith {
-namespace {
-
 // Megatron's line of that name.
 void log_world(const ParallelConfig& parallel) {
   log("using world size: ", parallel.world, ", data-parallel size: ", parallel.data,
       ", context-parallel size: ", parallel.context, ", tensor-model-parallel size: ", parallel.tensor,
       ", pipeline-model-parallel size: ", parallel.pipeline);
 }
+
+namespace {
 
 /// Null when none is asked for. Sets the vocabulary's size.
 std::unique_ptr<Tokenizer> open_tokenizer(PretrainConfig& config) {
@@ -72,6 +72,15 @@ void require_known_ids(const TrainingDataset& data, int64_t index, const SampleV
         fail(ErrorKind::kData, origin_of(data, index), " holds the id ", id, ", the vocabulary has ",
              vocab_size, " (0 to ", vocab_size - 1,
              "); the .bin was changed after it was written: compare it with megalith-data verify");
+}
+
+/// Has the documents of the set's samples told apart by the token that ends them.
+void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
+  if (set.size == 0) return;
+  set.read.read = [read = set.read.read, eod, mask_loss](int64_t index, const SampleView& out) {
+    read(index, out);
+    mark_documents(out, eod, mask_loss);
+  };
 }
 
 /// Samples of one time through the data; of a blend, whose parts end at different times, 0.
@@ -196,6 +205,9 @@ class Opened {
               .valid = data_set_of(data[1], vocab),
               .test = data_set_of(data[2], vocab)};
     }
+    if (config.data.marks_documents())
+      for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
+        tell_documents(*set, tokenizer->eod(), config.data.eod_mask_loss);
   }
 
   PretrainConfig config;  // with the vocabulary's size
@@ -241,8 +253,8 @@ void require_same_data(Communicator& world, const Opened& run) {
            " and rank ", rank, " to ", all[rank], "; give every machine the same files");
 }
 
-/// What all ranks have to be given alike: not where a rank reads and writes, which machines may call
-/// otherwise, nor how many cores its machine has.
+}  // namespace
+
 Json agreed_options(const PretrainConfig& config) {
   PretrainConfig shared = config;
   shared.train.threads = 0;
@@ -261,16 +273,19 @@ Json agreed_options(const PretrainConfig& config) {
   return to_json(shared);
 }
 
-void log_ranks(const RankWorld& ranks, const Topology& topology, const std::string& device) {
+void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
+  const Topology topology(config.parallel, ranks.comm->size());
   for (size_t i = 0; i < ranks.places.size(); ++i) {
     const RankPlace& place = ranks.places[i];
     const Coord at = topology.coord(static_cast<int>(i));
-    log(" > rank ", i, ": ", place.host, " (", place.address, "), ", device, " with ", place.cpus.size(),
+    log(" > rank ", i, ": ", place.host, " (", place.address, "), ", config.train.device, " with ", place.cpus.size(),
         place.cpus.size() == 1 ? " core" : " cores", ", tensor ", at.tensor, ", pipeline ", at.pipeline,
         ", data ", at.data,
         topology.size(Axis::kContext) > 1 ? concat(", context ", at.context) : std::string());
   }
 }
+
+namespace {
 
 /// One rank of each machine makes the order of samples, and the others map its files: where --data-cache-path
 /// says, else in a folder that this rank makes and removes.
@@ -319,21 +334,15 @@ void open_together(Opened& run, const RankWorld& ranks, int rank) {
   require_same_data(*ranks.comm, run);
 }
 
-PretrainResult pretrain_rank(PretrainConfig config, const StopSignal& stop, const Launch& launch,
-                             const Settle& settle) {
+/// One rank among processes.
+PretrainResult meet_and_run(const PretrainConfig& config, const Json& agreed, const Launch& launch,
+                            const RankBody& body) {
   const RankWorld ranks = enter_rank_world({.launch = launch,
-                                            .options = agreed_options(config),
+                                            .options = agreed,
                                             .meeting = config.parallel.meeting_timeout(),
                                             .wait = config.parallel.peer_timeout()});
   try {
-    if (settle) config = settle(ranks.comm.get());
-    log_ranks(ranks, Topology(config.parallel, launch.world), config.train.device);
-    Opened run(std::move(config));
-    open_together(run, ranks, launch.rank);
-    return train(run.config, run.sets, run.tokenizer.get(), stop,
-                 ProcessRank{.world = *ranks.comm,
-                             .ranks_here = ranks_beside(ranks.places, launch.rank),
-                             .cpu_share = cpu_share(ranks.places, launch.rank)});
+    return body(&ranks);
   } catch (const Stopped& stopped) {
     ranks.comm->abort(concat("stopped by ", stopped.name, " before the first step"));
     throw;
@@ -351,23 +360,41 @@ std::string describe_run(PretrainConfig config) {
   return dry_run_text(run.config, run.sets, run.tokenizer.get());
 }
 
-PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
-                        const std::optional<LaunchedRank>& rank, const Settle& settle,
-                        const ThreadLog& thread_log) try {
-  if (!rank || rank->launch.world == 1) {
-    Opened run(settle ? settle(nullptr) : std::move(config));
-    run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
-    return train(run.config, run.sets, run.tokenizer.get(), stop, thread_log);
-  }
+ProcessRank process_rank(const RankWorld& ranks) {
+  const int rank = ranks.comm->rank();
+  return {.world = *ranks.comm,
+          .ranks_here = ranks_beside(ranks.places, rank),
+          .cpu_share = cpu_share(ranks.places, rank)};
+}
+
+PretrainResult as_rank(const PretrainConfig& config, const Json& agreed,
+                       const std::optional<LaunchedRank>& rank, const RankBody& body) try {
+  if (!rank || rank->launch.world == 1) return body(nullptr);
   mute_this_thread(!rank->logs);
   try {
-    return pretrain_rank(std::move(config), stop, rank->launch, settle);
+    return meet_and_run(config, agreed, rank->launch, body);
   } catch (const Error& error) {
     mute_this_thread(false);
     throw Error(error.kind(), concat("rank ", rank->launch.rank, ": ", error.what()));
   }
 } catch (const Stopped& stopped) {
   return {.stopped_by = std::string(stopped.name)};
+}
+
+PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
+                        const std::optional<LaunchedRank>& rank, const Settle& settle,
+                        const ThreadLog& thread_log) {
+  const Json agreed = agreed_options(config);
+  return as_rank(config, agreed, rank, [&](const RankWorld* ranks) {
+    Opened run(settle ? settle(ranks ? ranks->comm.get() : nullptr) : config);
+    if (!ranks) {
+      run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
+      return train(run.config, run.sets, run.tokenizer.get(), stop, thread_log);
+    }
+    log_ranks(*ranks, run.config);
+    open_together(run, *ranks, ranks->comm->rank());
+    return train(run.config, run.sets, run.tokenizer.get(), stop, process_rank(*ranks));
+  });
 }
 
 }  // namespace megalith

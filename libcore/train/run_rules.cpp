@@ -8,9 +8,7 @@
 #include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
-namespace {
 
-/// Complains when the layout is of other than the ranks that there are.
 void check_ranks(const ParallelConfig& parallel, Problems& problems) {
   if (parallel.expert > 1)
     problems.add("--expert-model-parallel-size ", parallel.expert, " is not supported yet; leave it at 1");
@@ -28,8 +26,6 @@ void check_ranks(const ParallelConfig& parallel, Problems& problems) {
     problems.add("--local-world-size ", parallel.local_world, ": all ", parallel.world,
                  " ranks are threads of this process; leave it out");
 }
-
-}  // namespace
 
 void check_run(const PretrainConfig& config, Problems& problems) {
   check_ranks(config.parallel, problems);
@@ -62,6 +58,16 @@ void check_run(const PretrainConfig& config, Problems& problems) {
         "the vocabulary's size is not known; give a tokenizer (--vocab-file and --merge-file, or "
         "--tokenizer-model), or "
         "--vocab-size");
+  if (!tokenizer && config.data.marks_documents())
+    problems.add(
+        "--reset-position-ids, --reset-attention-mask and --eod-mask-loss need a tokenizer, which knows the "
+        "token that ends a document");
+  if (config.parallel.context > 1 && (config.data.reset_position_ids || config.data.reset_attention_mask))
+    problems.add(
+        "--reset-position-ids and --reset-attention-mask want the whole of a sample on one rank; leave "
+        "--context-parallel-size at 1");
+  if (config.train.device == "cuda" && (config.data.reset_position_ids || config.data.reset_attention_mask))
+    problems.add("--reset-position-ids and --reset-attention-mask are for the CPU; give --device cpu");
   const std::string& prompt = config.train.sample_prompt;
   if (!tokenizer && !prompt.empty()) problems.add("--sample-prompt needs a tokenizer");
   if (!prompt.empty() && config.parallel.model_ranks() > 1)

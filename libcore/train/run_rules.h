@@ -15,6 +15,9 @@ void check_run(const PretrainConfig&, Problems&);
 /// kUsage when a file that the run writes is one that it reads, another output, or no file.
 void check_files(const PretrainConfig&);
 
+/// Complains when the layout is of other than the ranks that there are.
+void check_ranks(const ParallelConfig&, Problems&);
+
 /// kUsage, with every difference, when `args` (a checkpoint's; `from` names it) describe a model whose
 /// parameters are not those of `model`. Dropout, initial values, sequence length (without a position table)
 /// and vocabulary padding may differ.

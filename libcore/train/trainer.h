@@ -28,7 +28,7 @@ class Trainer {
   /// optimizer().take_values(). Backend and world must outlive it.
   Trainer(const RunShape&, Backend&, Communicator& world);
 
-  /// Random values, as train.seed says; the same for every layout.
+  /// Random values, as train.seed says; the same for every layout. Frozen parameters get none.
   void initialize();
 
   struct StepResult {
@@ -40,10 +40,10 @@ class Trainer {
   };
   /// One optimizer step with the samples from number `consumed` on. `stop`, asked on each rank when its part
   /// of the gradient is done: whether it wants the run to end (a signal came).
-  StepResult step(const SampleReader&, int64_t consumed, double learning_rate,
+  StepResult step(const SampleSource&, int64_t consumed, double learning_rate,
                   const std::function<bool()>& stop = {});
   /// Mean loss over the samples of one step, without dropout.
-  double evaluate(const SampleReader&, int64_t consumed);
+  double evaluate(const SampleSource&, int64_t consumed);
 
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
@@ -69,14 +69,15 @@ class Trainer {
   /// Whether spans of work are noted from now on, and those that have ended since the last call, by stream.
   void set_traced(bool);
   std::vector<TraceLane> take_trace();
-  /// After at least one step: kInternal when any arena was not exactly as large as memory() says.
+  /// After at least one step: kInternal when any arena was not exactly as large as memory() says, or, where
+  /// micro-batches may be short, larger.
   void check_memory() const;
 
  private:
   Ctx layer_context(bool training);
   PipelinePlace pipeline_place() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
-  void make_gradients(const SampleReader&, int64_t consumed, double learning_rate);
+  void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
   void update();
   void begin_scalars(double learning_rate);
   void sum_scalars();

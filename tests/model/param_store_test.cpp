@@ -149,5 +149,36 @@ TEST(Initialize, IsTheSameUnderEveryCut) {
   }
 }
 
+TEST(ParamStore, FrozenParametersHaveNoGradientAndAPlaceOfTheirOwn) {
+  const ModelConfig config = test::tiny_llama();
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  Stream stream = backend->make_stream();
+  ParamTable table(
+      {.frozen = true,
+       .rank = 2,
+       .targets = {{.layer = "self_attention.linear_qkv", .part = "v_proj", .first = 3, .slots = 1},
+                   {.layer = "mlp.linear_fc2", .part = "down_proj"}}});
+  const Stage stage(config, {.count = 2}, {}, table);
+  const ParamStore store(table, stream);
+  int64_t trained = 0;
+  for (const Param& param : table.all()) {
+    EXPECT_EQ(param.trainable, param.name.find(".lora_") != std::string::npos) << param.name;
+    EXPECT_EQ(static_cast<bool>(param.grad), param.trainable) << param.name;
+    EXPECT_TRUE(param.value) << param.name;
+    if (param.trainable) trained += param.local.elements();
+  }
+  EXPECT_EQ(store.trained(), trained);
+  EXPECT_GT(store.parameters(), 2 * trained);
+  EXPECT_LT(store.elements(), trained + 16 * ParamStore::kAlign);
+  EXPECT_LE(store.grad_bytes(), static_cast<size_t>(store.elements()) * sizeof(float) + 256);
+  // Of 4 slots of a group v_proj has one: B is [groups, 1, head, rank].
+  const Param* const b = table.find("decoder.layers.0.self_attention.linear_qkv.lora_B.v_proj");
+  ASSERT_NE(b, nullptr);
+  Shape wanted = table.find("decoder.layers.0.self_attention.linear_qkv.weight")->global;
+  wanted[1] = 1;
+  wanted[3] = 2;
+  EXPECT_EQ(b->global, wanted);
+}
+
 }  // namespace
 }  // namespace megalith

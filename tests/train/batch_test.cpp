@@ -249,5 +249,52 @@ TEST(Batch, CountsTheHostsMemory) {
   EXPECT_EQ(Batch::host_bytes(large), (4 + 1) * (3 * 8192U + 256U) + 2 * 3 * 4096U);
 }
 
+/// numbers(), of which sample i fills i % 4 + 1 rows, the last of which counts not.
+SampleSource short_numbers() {
+  SampleSource source = [](int64_t index, const SampleView& out) {
+    const auto rows = static_cast<size_t>(index % 4 + 1);
+    for (size_t i = 0; i < rows; ++i) {
+      out.tokens[i] = static_cast<int32_t>(100 * index + static_cast<int64_t>(i));
+      out.labels[i] = out.tokens[i] + 1;
+      out.loss_mask[i] = i + 1 < rows ? 1.0f : 0.0f;
+      if (!out.starts.empty()) out.starts[i] = static_cast<int32_t>(i / 2 * 2);
+    }
+  };
+  source.length = [](int64_t index) { return index % 4 + 1; };
+  source.counted = [](int64_t index) { return index % 4; };
+  return source;
+}
+
+TEST(Batch, IsAsLongAsItsLongestSample) {
+  Loaded loaded({.seq_length = 8, .micro_batch = 2, .microbatches = 2, .attention_starts = true});
+  loaded.batch.load(loaded.stream, short_numbers(), 0);
+  const auto microbatches = loaded.batch.microbatches();
+  EXPECT_EQ(microbatches[0].tokens.shape, (Shape{2, 2}));
+  EXPECT_EQ(host<int32_t>(loaded.stream, microbatches[0].tokens), (std::vector<int32_t>{0, 100, 0, 101}));
+  EXPECT_EQ(host<float>(loaded.stream, microbatches[0].loss_mask), (std::vector<float>{0, 1, 0, 0}));
+  EXPECT_EQ(microbatches[1].tokens.shape, (Shape{4, 2}));
+  EXPECT_EQ(host<int32_t>(loaded.stream, microbatches[1].starts),
+            (std::vector<int32_t>{0, 0, 0, 0, 2, 2, 0, 2}));
+  EXPECT_FALSE(microbatches[1].position_starts);
+  loaded.batch.load(loaded.stream, short_numbers(), 4);  // read ahead
+  EXPECT_EQ(loaded.batch.microbatches()[0].tokens.shape, (Shape{2, 2}));
+}
+
+TEST(Batch, LengthsAreMultiplesOfTheLayoutsStep) {
+  Loaded loaded({.seq_length = 8, .micro_batch = 1, .microbatches = 3, .length_step = 3});
+  loaded.batch.load(loaded.stream, short_numbers(), 1);
+  EXPECT_EQ(loaded.batch.microbatches()[0].tokens.shape, (Shape{3, 1}));
+  EXPECT_EQ(loaded.batch.microbatches()[2].tokens.shape, (Shape{6, 1}));
+}
+
+TEST(Batch, OfASourceThatCountsIsTheMeanOverTheWholeStep) {
+  Loaded loaded({.seq_length = 8, .micro_batch = 1, .microbatches = 2, .data_rank = 1, .data_size = 2});
+  loaded.batch.load(loaded.stream, short_numbers(), 0);  // 0 + 1 + 2 + 3 labels count, on both ranks together
+  for (const Microbatch& microbatch : loaded.batch.microbatches())
+    EXPECT_FLOAT_EQ(microbatch.grad_scale, 1.0f / 6);
+  loaded.batch.load_now(loaded.stream, short_numbers(), 4);
+  EXPECT_FLOAT_EQ(loaded.batch.microbatches()[0].grad_scale, 1.0f / 6);
+}
+
 }  // namespace
 }  // namespace megalith

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/train/loop.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {
@@ -82,6 +83,26 @@ TEST(RunMemory, OfALongerBatchDiffersInTheBatchAlone) {
   const RunMemory large = run_memory(shape(config));
   EXPECT_EQ(large.total() - large.batch - large.host, small.total() - small.batch - small.host);
   EXPECT_EQ(large.batch, 100 * small.batch);
+}
+
+// An adapter of rank 2 beside each layer's QKV: A [2, 16], B [48, 2], each from a multiple of 64 elements on.
+TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
+  const PretrainConfig config = tiny_config();
+  RunShape run = shape(config);
+  const RunMemory full = run_memory(run);
+  run.tuning = {
+      .frozen = true, .rank = 2, .targets = {{.layer = "self_attention.linear_qkv", .part = "c_attn"}}};
+  const RunMemory bill = run_memory(run);
+  EXPECT_EQ(bill.parameters, full.parameters + 2 * (2 * 16 + 48 * 2));
+  EXPECT_EQ(bill.grads, 2U * (64 + 128) * 4);
+  EXPECT_EQ(bill.optimizer, 2 * bill.grads);
+  // Of 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
+  // tensor from a multiple of 256 bytes on.
+  EXPECT_EQ(full.executor.tape - bill.executor.tape, 2U * (1280 + 4608));
+  EXPECT_LT(bill.backward.flops, 0.7 * full.backward.flops);
+  const Tuning tuning{.plan = run.tuning};
+  EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), &tuning).iteration,
+            20);  // checks its memory
 }
 
 TEST(AvailableMemory, IsKnownHereAndPlausible) {

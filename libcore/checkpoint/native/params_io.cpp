@@ -42,15 +42,19 @@ void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSourc
 
 }  // namespace
 
-void load_params(const TensorFile& file, ParamTable& params, Stream& stream, ParamSource source) {
+void load_params(const TensorFile& file, ParamTable& params, Stream& stream, ParamSource source,
+                 ParamChoice choice) {
+  const auto chosen = [&](const Param& param) {
+    return choice == ParamChoice::kAll || param.trainable == (choice == ParamChoice::kTrained);
+  };
   for (Param& param : params.all())
-    if (param.value) load_param(file, param, stream, source);
+    if (param.value && chosen(param)) load_param(file, param, stream, source);
   stream.synchronize();
 }
 
 void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split) {
   for (const Param& param : params.all()) {
-    if (!param.tie.empty() || (param.cut_axis == kWhole && split.rank != 0)) continue;
+    if (!param.trainable || !param.tie.empty() || (param.cut_axis == kWhole && split.rank != 0)) continue;
     const ParamShare share = share_of(param);
     if (share.extent.elements() == 0) continue;  // this rank holds padding only
     const ConstView value = param.value;

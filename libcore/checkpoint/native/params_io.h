@@ -19,14 +19,18 @@ ParamShare share_of(const Param& param);
 /// what the other one really knew.
 enum class ParamSource { kValues, kMasters };
 
-/// Fills the value of every placed parameter from the tensors of the same names (a tied one from the tensor
-/// that it names), converting the type; rows beyond the tensor become zero. kData names a tensor that is
-/// missing or has another shape. Two copies of one share at a time stand in host memory. Returns when the
-/// values are there.
-void load_params(const TensorFile& file, ParamTable& params, Stream& stream,
-                 ParamSource = ParamSource::kValues);
+/// Which parameters are meant, by Param::trainable.
+enum class ParamChoice { kAll, kTrained, kFrozen };
 
-/// Puts every parameter's value: tied ones under the name they share, so not again; padding not at all. Of
+/// Fills the value of every placed parameter of the choice from the tensors of the same names (a tied one
+/// from the tensor that it names), converting the type; rows beyond the tensor become zero. kData names a
+/// tensor that is missing or has another shape. Two copies of one share at a time stand in host memory.
+/// Returns when the values are there.
+void load_params(const TensorFile& file, ParamTable& params, Stream& stream,
+                 ParamSource = ParamSource::kValues, ParamChoice = ParamChoice::kAll);
+
+/// Puts every parameter's value: tied ones under the name they share, so not again; padding not at all, nor
+/// frozen ones, which are still what the run began with. Of
 /// parameters that the tensor group holds whole, rank 0's; the caller calls this on one data-parallel
 /// replica.
 void put_params(CheckpointWriter& writer, const ParamTable& params, const TensorSplit& split = {});

@@ -150,6 +150,9 @@ void ModelSource::open_checkpoint(const std::string& path) {
   path_ = reader->path();
   config_ = config_of(*reader);
   args_ = reader->json(kArgsFile);
+  if (const Json* adapter = args_.find("adapter"); adapter && adapter->is_object())
+    refuse(path, concat("holds an adapter alone, of the model ", quote((*adapter)["base"].as_string()),
+                        "; give that model, and the folder that megalith-finetune wrote to as the adapter"));
   if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;

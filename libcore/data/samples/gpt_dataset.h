@@ -54,6 +54,9 @@ struct SampleView {
   std::span<int32_t> tokens;
   std::span<int32_t> labels;   // the token after each
   std::span<float> loss_mask;  // 1, or 0 where the label is padding
+  /// The row at which the document of each token begins. Empty: not wanted. A reader that knows no documents
+  /// leaves it at 0.
+  std::span<int32_t> starts = {};
 };
 
 /// Samples of one dataset in Megatron's order. Copies share the mapped file and the index.

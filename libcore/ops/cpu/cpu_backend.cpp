@@ -148,6 +148,11 @@ class CpuBackend final : public Backend {
   void run(Stream&, const Project& op) override { gemm_.run(op); }
   void run(Stream&, const QuantizeRows&) override;
   void run(Stream&, const BiasGrad&) override;
+  void run(Stream&, const AddSlots&) override;
+  void run(Stream&, const TakeSlots&) override;
+  void run(Stream&, const ScaleBy&) override;
+  void run(Stream&, const PutPrefix&) override;
+  void run(Stream&, const PrefixGrad&) override;
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
   void run(Stream&, const RmsNorm&) override;
@@ -374,6 +379,49 @@ void CpuBackend::run(Stream&, const RmsNormGrad& op) {
   });
 }
 
+// ---- slots
+
+/// Calls move(element of the whole row, element of the part, elements) for each stretch of rows [begin, end).
+template <class Move>
+void for_each_stretch(const Slots& slots, int64_t begin, int64_t end, const Move& move) {
+  const int64_t step = slots.slots * slots.inner, stretch = slots.count * slots.inner;
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t outer = 0; outer < slots.outer; ++outer)
+      move(row * slots.columns() + outer * step + slots.first * slots.inner,
+           row * slots.taken() + outer * stretch, stretch);
+}
+
+void CpuBackend::run(Stream&, const AddSlots& op) {
+  const auto add = kernels_.add[storage_of(op.y.dtype)][storage_of(op.x.dtype)];
+  for_each_piece(op.x.shape.rows(), piece_rows(op.slots.taken()), [&](int64_t begin, int64_t end) {
+    for_each_stretch(op.slots, begin, end, [&](int64_t whole, int64_t part, int64_t n) {
+      add(at(op.y, whole), at(op.x, part), n);
+    });
+  });
+}
+
+void CpuBackend::run(Stream&, const TakeSlots& op) {
+  const size_t element = size_of(op.x.dtype);
+  for_each_piece(op.y.shape.rows(), piece_rows(op.slots.taken()), [&](int64_t begin, int64_t end) {
+    for_each_stretch(op.slots, begin, end, [&](int64_t whole, int64_t part, int64_t n) {
+      std::memcpy(at(op.y, part), at(op.x, whole), static_cast<size_t>(n) * element);
+    });
+  });
+}
+
+void CpuBackend::run(Stream&, const ScaleBy& op) {
+  constexpr int64_t kAtOnce = 1024;
+  const auto widen = kernels_.copy[kF32][storage_of(op.x.dtype)];
+  const auto narrow = kernels_.copy[storage_of(op.x.dtype)][kF32];
+  float wide[kAtOnce];
+  for (int64_t begin = 0; begin < op.x.elements(); begin += kAtOnce) {
+    const int64_t n = std::min(kAtOnce, op.x.elements() - begin);
+    widen(wide, at(op.x, begin), n);
+    for (int64_t i = 0; i < n; ++i) wide[i] *= op.factor;
+    narrow(at(op.x, begin), wide, n);
+  }
+}
+
 void CpuBackend::run(Stream&, const Gelu& op) {
   const auto gelu = kernels_.gelu[storage_of(op.x.dtype)];
   for_each_piece(op.x.elements(), kPiece,
@@ -409,6 +457,7 @@ void CpuBackend::run(Stream&, const Dropout& op) {
                          .samples = samples_of(op.key),
                          .columns = op.x.shape[2],
                          .batch = op.x.shape[1],
+                         .first_column = op.key.first_column,
                          .rows = spans_of(op.key.rows),
                          .key = mask_key(op.key)};
   const auto dropout = kernels_.dropout[storage_of(op.x.dtype)];
@@ -429,10 +478,44 @@ void CpuBackend::run(Stream&, const Rope& op) {
                       .position_heads = heads.b * heads.groups * (heads.r + 2),
                       .group_heads = heads.r + 2,
                       .head = heads.head,
-                      .half = half};
+                      .half = half,
+                      .starts = op.starts.as<int32_t>(),
+                      .batch = std::max<int64_t>(1, heads.b)};
   const auto rope = kernels_.rope[storage_of(op.qkv.dtype)];
   for_each_piece(heads.s, piece_rows(heads.qkv_stride()),
                  [&](int64_t begin, int64_t end) { rope(args, begin, end); });
+}
+
+/// Calls move(element of kv, element of the prefix) for each head of keys and values.
+template <class Move>
+void for_each_prefix_head(const Shape& kv, const Move& move) {
+  const int64_t positions = kv[0], batch = kv[1], groups = kv[2], head = kv[4];
+  for (int64_t kind = 0; kind < 2; ++kind)
+    for (int64_t group = 0; group < groups; ++group)
+      for (int64_t row = 0; row < positions; ++row)
+        for (int64_t sequence = 0; sequence < batch; ++sequence)
+          move((((row * batch + sequence) * groups + group) * 2 + kind) * head,
+               ((kind * groups + group) * positions + row) * head);
+}
+
+void CpuBackend::run(Stream&, const PutPrefix& op) {
+  const size_t bytes = static_cast<size_t>(op.kv.shape[4]) * size_of(op.kv.dtype);
+  for_each_prefix_head(op.kv.shape, [&](int64_t kv, int64_t prefix) {
+    std::memcpy(at(op.kv, kv), at(op.prefix, prefix), bytes);
+  });
+}
+
+void CpuBackend::run(Stream&, const PrefixGrad& op) {
+  const auto add = kernels_.add[kF32][storage_of(op.dkv.dtype)];
+  for_each_prefix_head(op.dkv.shape, [&](int64_t kv, int64_t prefix) {
+    add(at(op.dprefix, prefix), at(op.dkv, kv), op.dkv.shape[4]);
+  });
+}
+
+/// Those of one sequence of [s, b].
+DocumentStarts starts_of(const ConstView& starts, int64_t sequence) {
+  if (!starts) return {};
+  return {.rows = starts.as<int32_t>() + sequence, .stride = starts.shape[1]};
 }
 
 void CpuBackend::run(Stream&, const Attention& op) {
@@ -463,7 +546,8 @@ void CpuBackend::run(Stream&, const Attention& op) {
                              .key = key,
                              .mask_rows = spans_of(op.dropout.rows),
                              .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
-                             .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys)};
+                             .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys),
+                             .starts = starts_of(op.starts, sequence)};
     attention(args, thread_scratch(scratch));
   });
 }
@@ -481,29 +565,29 @@ void CpuBackend::run(Stream&, const AttentionGrad& op) {
     const int64_t sequence = block / heads.groups, group = block % heads.groups, head = group * heads.r;
     const int64_t q = heads.qkv_place(sequence, group, 0), k = from.k_place(sequence, group);
     const int64_t v = from.v_place(sequence, group), out = heads.out_place(sequence, head);
-    const AttentionGradArgs args{
-        .dq = at(op.dqkv, q),
-        .dk = at(dkv, k),
-        .dv = at(dkv, v),
-        .q = at(op.qkv, q),
-        .k = at(kv, k),
-        .v = at(kv, v),
-        .out = at(op.out, out),
-        .dout = at(op.dout, out),
-        .lse = op.lse.as<float>() + block * heads.r * heads.s,
-        .q_stride = heads.qkv_stride(),
-        .kv_stride = from.heads.qkv_stride(),
-        .out_stride = heads.out_stride(),
-        .queries = heads.s,
-        .keys = keys,
-        .heads = heads.r,
-        .head = heads.head,
-        .rows = spans_of(op.rows),
-        .scale = op.scale,
-        .key = key,
-        .mask_rows = spans_of(op.dropout.rows),
-        .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
-        .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys)};
+    const AttentionGradArgs args{.dq = at(op.dqkv, q),
+                                 .dk = at(dkv, k),
+                                 .dv = at(dkv, v),
+                                 .q = at(op.qkv, q),
+                                 .k = at(kv, k),
+                                 .v = at(kv, v),
+                                 .out = at(op.out, out),
+                                 .dout = at(op.dout, out),
+                                 .lse = op.lse.as<float>() + block * heads.r * heads.s,
+                                 .q_stride = heads.qkv_stride(),
+                                 .kv_stride = from.heads.qkv_stride(),
+                                 .out_stride = heads.out_stride(),
+                                 .queries = heads.s,
+                                 .keys = keys,
+                                 .heads = heads.r,
+                                 .head = heads.head,
+                                 .rows = spans_of(op.rows),
+                                 .scale = op.scale,
+                                 .key = key,
+                                 .mask_rows = spans_of(op.dropout.rows),
+                                 .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
+                                 .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys),
+                                 .starts = starts_of(op.starts, sequence)};
     grad(args, thread_scratch(scratch));
   });
 }
@@ -611,7 +695,10 @@ void CpuBackend::run(Stream&, const Embedding& op) {
         convert(at(op.y, row * h), at(op.table, id * h), h);
       else
         std::memset(at(op.y, row * h), 0, row_bytes);
-      if (op.positions) add(at(op.y, row * h), at(op.positions, op.rows.at(row / batch) * h), h);
+      if (op.positions) {
+        const int64_t start = op.starts ? op.starts.as<int32_t>()[row] : 0;
+        add(at(op.y, row * h), at(op.positions, (op.rows.at(row / batch) - start) * h), h);
+      }
     }
   });
 }
@@ -628,7 +715,9 @@ void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
       const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
       const auto* const dy = at(op.dy, row * h + begin);
       if (id >= 0 && id < vocabulary) add(at(op.dtable, id * h + begin), dy, end - begin);
-      if (op.dpositions) add(at(op.dpositions, op.rows.at(row / batch) * h + begin), dy, end - begin);
+      if (!op.dpositions) continue;
+      const int64_t start = op.starts ? op.starts.as<int32_t>()[row] : 0;
+      add(at(op.dpositions, (op.rows.at(row / batch) - start) * h + begin), dy, end - begin);
     }
   });
 }

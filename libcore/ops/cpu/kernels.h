@@ -58,7 +58,7 @@ struct DropoutArgs {
   void* y;
   const void *x, *residual;  // residual may be null
   const int64_t* samples;    // [batch]
-  int64_t columns, batch;
+  int64_t columns, batch, first_column;
   RowSpans rows;
   MaskKey key;
 };
@@ -71,6 +71,16 @@ struct RopeArgs {
   int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
   int64_t group_heads;     // r + 2
   int64_t head, half;
+  const int32_t* starts;  // [s, batch] rows at which positions begin anew; may be null
+  int64_t batch;
+};
+
+/// The row at which each row's document begins; keys before it are not seen. `rows` may be null: row 0.
+struct DocumentStarts {
+  const int32_t* rows = nullptr;
+  int64_t stride = 0;
+
+  int64_t of(int64_t row) const { return rows == nullptr ? 0 : rows[row * stride]; }
 };
 
 /// One query head of one sequence against `keys` keys; query i sees those up to its position.
@@ -86,6 +96,7 @@ struct AttentionArgs {
   RowSpans mask_rows;
   int64_t sample;
   uint64_t first_column;  // of the mask: head number times keys
+  DocumentStarts starts = {};
 };
 
 /// The query heads of one group of one sequence, with their shared key and value head.
@@ -101,6 +112,7 @@ struct AttentionGradArgs {
   RowSpans mask_rows;
   int64_t sample;
   uint64_t first_column;
+  DocumentStarts starts = {};
 };
 
 /// y[i, j] = scales[j] * (sum over k of x[i, k] w[j, k]) + bias[j].

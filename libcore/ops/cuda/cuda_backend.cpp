@@ -214,6 +214,11 @@ void require_device(int device) {
   fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
 }
 
+/// No kernel here serves an adapter of LoRA or a prefix.
+[[noreturn]] void refuse_adapters() {
+  fail(ErrorKind::kUsage, "cuda: adapters are trained on the CPU; give --device cpu");
+}
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(int device) : device_(device) {
@@ -242,6 +247,11 @@ class CudaBackend final : public Backend {
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const QuantizeRows& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const BiasGrad&) override;
+  void run(Stream&, const AddSlots&) override { refuse_adapters(); }
+  void run(Stream&, const TakeSlots&) override { refuse_adapters(); }
+  void run(Stream&, const ScaleBy&) override { refuse_adapters(); }
+  void run(Stream&, const PutPrefix&) override { refuse_adapters(); }
+  void run(Stream&, const PrefixGrad&) override { refuse_adapters(); }
   void run(Stream&, const LayerNorm&) override;
   void run(Stream&, const LayerNormGrad&) override;
   void run(Stream&, const RmsNorm&) override;
@@ -498,7 +508,15 @@ void CudaBackend::run(Stream& stream, const Dropout& op) {
 
 // ---- attention
 
+/// No kernel here tells the documents of a sequence apart.
+void refuse_documents(const char* op, const ConstView& starts) {
+  if (starts)
+    fail(ErrorKind::kUsage, "cuda: ", op,
+         " does not keep documents of one sequence apart; give --device cpu, or no packing");
+}
+
 void CudaBackend::run(Stream& stream, const Rope& op) {
+  refuse_documents(op.kName, op.starts);
   const Shape& qkv = op.qkv.shape;
   const int64_t half = op.cos.shape[1], first = first_position(op.kName, op.rows) * half;
   launch_rope(enter(stream).stream(), storage_of(op.qkv.dtype),
@@ -515,6 +533,7 @@ void CudaBackend::run(Stream& stream, const Rope& op) {
 
 void CudaBackend::run(Stream& stream, const Attention& op) {
   refuse_apart(op.kName, op.kv);
+  refuse_documents(op.kName, op.starts);
   const Packed heads = packed(Attention::kName, op.qkv.shape);
   launch_attention(enter(stream).stream(), storage_of(op.qkv.dtype),
                    {.out = op.out.data,
@@ -529,6 +548,7 @@ void CudaBackend::run(Stream& stream, const Attention& op) {
 
 void CudaBackend::run(Stream& stream, const AttentionGrad& op) {
   refuse_apart(op.kName, op.kv);
+  refuse_documents(op.kName, op.starts);
   Queue& queue = enter(stream);
   const Packed heads = packed(AttentionGrad::kName, op.qkv.shape);
   const size_t rows = static_cast<size_t>(heads.shape.heads() * heads.shape.queries);
@@ -586,6 +606,7 @@ int64_t batch_of(const ConstView& rows) {
 
 void CudaBackend::run(Stream& stream, const Embedding& op) {
   if (op.table.dtype != op.y.dtype) refuse_narrow(op.kName);
+  refuse_documents(op.kName, op.starts);
   const int64_t columns = op.y.shape.back();
   launch_embedding(
       enter(stream).stream(), storage_of(op.y.dtype),
@@ -601,6 +622,7 @@ void CudaBackend::run(Stream& stream, const Embedding& op) {
 }
 
 void CudaBackend::run(Stream& stream, const EmbeddingGrad& op) {
+  refuse_documents(op.kName, op.starts);
   const int64_t columns = op.dy.shape.back();
   launch_embedding_grad(
       enter(stream).stream(), storage_of(op.dy.dtype),

@@ -38,6 +38,11 @@ class DryBackend final : public Backend {
   void run(Stream& s, const Project& op) override { spend(s, op); }
   void run(Stream& s, const QuantizeRows& op) override { spend(s, op); }
   void run(Stream& s, const BiasGrad& op) override { spend(s, op); }
+  void run(Stream& s, const AddSlots& op) override { spend(s, op); }
+  void run(Stream& s, const TakeSlots& op) override { spend(s, op); }
+  void run(Stream& s, const ScaleBy& op) override { spend(s, op); }
+  void run(Stream& s, const PutPrefix& op) override { spend(s, op); }
+  void run(Stream& s, const PrefixGrad& op) override { spend(s, op); }
   void run(Stream& s, const LayerNorm& op) override { spend(s, op); }
   void run(Stream& s, const LayerNormGrad& op) override { spend(s, op); }
   void run(Stream& s, const RmsNorm& op) override { spend(s, op); }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "libcore/data/samples/gpt_dataset.h"
 
@@ -11,9 +13,26 @@ namespace megalith {
 /// none of that number. Called from several threads at a time.
 using SampleReader = std::function<void(int64_t index, const SampleView&)>;
 
+/// The samples of a data set, and what is known of each before it is read. Functions are called from several
+/// threads at a time.
+struct SampleSource {
+  SampleReader read;
+  /// Rows that a sample fills, at most seq_length; the reader need not write the others. A micro-batch is as
+  /// long as its longest sample. Empty: all of them are full.
+  std::function<int64_t(int64_t index)> length = {};
+  /// Labels of a sample that count in the loss. Given, the loss of a step is the mean over all of its labels
+  /// that count; else the mean over its micro-batches of each one's mean.
+  std::function<int64_t(int64_t index)> counted = {};
+
+  SampleSource() = default;
+  template <class Read>
+  requires std::invocable<const Read&, int64_t, const SampleView&> SampleSource(Read reader)
+      : read(std::move(reader)) {}  // NOLINT(google-explicit-constructor): the usual kind
+};
+
 /// One split. Empty (size 0): there is none.
 struct DataSet {
-  SampleReader read = {};
+  SampleSource read = {};
   int64_t size = 0;                 // samples
   int64_t epoch = 0;                // samples of one time through the data; 0: not known
   bool from_the_beginning = false;  // each evaluation reads its first samples, not the next ones

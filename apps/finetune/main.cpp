@@ -1,0 +1,46 @@
+#include "apps/app.h"
+#include "apps/training_app.h"
+#include "libcore/base/log.h"
+#include "libcore/finetune/finetune.h"
+
+namespace megalith {
+namespace {
+
+void add_notes(Options& options) {
+  options
+      .epilog(
+          "megalith-finetune --model gpt2 --data records --lora --output-dir adapter\n"
+          "megalith-finetune --model gpt2 --data records.jsonl --packing --bf16 \\\n"
+          "  --num-epochs 2 --output-dir tuned\n"
+          "torchrun --no-python --nproc_per_node 4 megalith-finetune ...\n")
+      .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: what is trained, optimizer, options, tokenizer."},
+              {"SAVE/adapter_model.safetensors, SAVE/adapter_config.json",
+               "The adapter, or the prefix, as peft writes it."},
+              {"SAVE/hf/, SAVE/merged/",
+               "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
+}
+
+int run_tuning(int argc, char** argv) {
+  FinetuneConfig config;
+  TrainingApp app(argc, argv);
+  Options options("finetune", "Tune a GPT or LLaMA model on questions and answers: all parameters, or LoRA.");
+  config.add_to(options);
+  add_notes(options);
+  if (!app.read(options)) return 0;
+  app.plan(config.run.parallel);
+  set_log_console(LogConsole::kStdout);
+  options.check();
+  return app.run(
+      options,
+      {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
+       [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log) {
+         return finetune(config, stop, rank, thread_log);
+       }});
+}
+
+}  // namespace
+}  // namespace megalith
+
+int main(int argc, char** argv) {
+  return megalith::run_app("finetune", [&] { return megalith::run_tuning(argc, argv); });
+}

@@ -1,0 +1,85 @@
+#include "apps/training_app.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "apps/app.h"
+#include "apps/manual_notes.h"
+#include "libcore/base/log.h"
+#include "libcore/io/file.h"
+#include "libcore/plan/machine.h"
+
+namespace megalith {
+namespace {
+
+// Exit code of a run that a signal ended: its state is saved, the same command goes on.
+constexpr int kTryAgain = exit_code(ErrorKind::kComm);
+
+/// A rank's lines to workerlog.N of `folder`, which is made.
+LogSink worker_log(const std::string& folder, int rank) {
+  make_directories(folder);
+  const std::string path = concat(folder, "/workerlog.", rank);
+  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
+  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
+  return [file](const std::string& line) { *file << line << std::endl; };
+}
+
+/// This process's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
+void keep_log(const std::string& folder, int rank) {
+  make_directories(folder);
+  add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
+  if (rank > 0) set_log_console(LogConsole::kNone);
+}
+
+void measure_machine(TrainConfig& train) {
+  const Accelerator machine = measure_this_machine();
+  train.machine_flops = train.bf16 || train.fp16 ? machine.half_flops : machine.float_flops;
+}
+
+std::string after_stop(const PretrainResult& result, bool saves) {
+  if (result.saved) return "saved; run the same command to go on";
+  return saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
+}
+
+}  // namespace
+
+bool TrainingApp::read(Options& options) {
+  options.add("Processes", launch_)
+      .environment(thread_variables())
+      .environment(
+          {{"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
+            "What torchrun tells a rank. OMPI_COMM_WORLD_*, PMI_*, SLURM_*, PADDLE_* and RANK_TABLE_FILE "
+            "with RANK_ID are understood, too."}})
+      .environment(tokenizer_variables());
+  return read_options(options, argc_, argv_);
+}
+
+const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
+  plan_ = plan_launch(launch_, parallel.nproc, [](const char* name) { return std::getenv(name); });
+  parallel.processes = plan_.world();
+  if (plan_.world() > 0) parallel.nproc = 0;  // it said how many to start
+  return plan_;
+}
+
+int TrainingApp::run(const Options& options, const Run& run) {
+  if (plan_.server) return run_server_ranks(*plan_.server, "/proc/self/exe", {argv_, argv_ + argc_}, stop_);
+  const int rank = plan_.rank ? plan_.rank->rank : 0;
+  if (launch_.log_dir) keep_log(*launch_.log_dir, rank);
+  if (!run.train.log_file.empty() && rank == 0) add_log_file({.path = run.train.log_file});
+  if (options.given("distributed-backend") && launch_.transport == Transport::kNccl && rank == 0)
+    log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
+  if (run.train.log_throughput && rank == 0) measure_machine(run.train);
+  std::optional<LaunchedRank> launched;
+  if (plan_.rank) launched = {.launch = *plan_.rank, .logs = rank == 0 || launch_.log_dir.has_value()};
+  ThreadLog thread_log;
+  if (!plan_.rank && launch_.log_dir)
+    thread_log = [&](int thread) { return worker_log(*launch_.log_dir, thread); };
+  const PretrainResult result = run.body(stop_, launched, thread_log);
+  if (result.stopped_by.empty()) return 0;
+  tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run.saves));
+  return kTryAgain;
+}
+
+}  // namespace megalith

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "libcore/config/cli.h"
+#include "libcore/config/launch_config.h"
+#include "libcore/config/parallel_config.h"
+#include "libcore/config/train_config.h"
+#include "libcore/io/stop_signal.h"
+#include "libcore/launch/launch_plan.h"
+#include "libcore/train/pretrain.h"
+
+namespace megalith {
+
+/// What the programs that train have in common: they read a command line, find out which ranks they are or
+/// have to start, and train as one of them.
+class TrainingApp {
+ public:
+  TrainingApp(int argc, char** argv) : argc_(argc), argv_(argv) {}
+
+  /// Adds the options of processes and what the manual page says of the environment, and reads the command
+  /// line; false: --help or its like was printed.
+  bool read(Options& options);
+  /// Finds out which ranks there are, and tells `parallel`; before options.check().
+  const LaunchPlan& plan(ParallelConfig& parallel);
+
+  using Train =
+      std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;
+  struct Run {
+    std::string name;   // begins the line of a stop
+    TrainConfig& train;  // is told what the machine computes, where the log is to say it
+    bool saves;          // anywhere
+    Train body;
+  };
+  /// Starts this server's ranks and waits for them, or trains as one rank (or as all, in threads); the exit
+  /// code.
+  int run(const Options& options, const Run& run);
+
+ private:
+  int argc_;
+  char** argv_;
+  const StopSignal stop_;
+  LaunchConfig launch_;
+  LaunchPlan plan_;
+};
+
+}  // namespace megalith

@@ -1,0 +1,45 @@
+#include "libcore/finetune/chat_segments.h"
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+std::string rendered(const ChatTemplate& chat, const ChatTokens& tokens, Json::Array messages, bool prompt) {
+  return chat.render({{"messages", Json(std::move(messages))},
+                      {"bos_token", tokens.bos_token},
+                      {"eos_token", tokens.eos_token},
+                      {"add_generation_prompt", prompt}});
+}
+
+/// Appends what `whole` has beyond `done`.
+void append(std::vector<Segment>& out, std::string& done, const std::string& whole, bool answer,
+            const std::string& where) {
+  if (!whole.starts_with(done))
+    fail(ErrorKind::kData, where,
+         ": the chat template changes earlier messages when one is added, so that no answer stands by "
+         "itself; give another --chat-template");
+  if (whole.size() > done.size()) out.push_back({whole.substr(done.size()), answer});
+  done = whole;
+}
+
+}  // namespace
+
+std::vector<Segment> chat_segments(const ChatTemplate& chat, const ChatTokens& tokens,
+                                   const Json::Array& messages, const std::string& where) try {
+  std::vector<Segment> out;
+  std::string done;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i]["role"] != Json("assistant")) continue;
+    const auto end = messages.begin() + static_cast<std::ptrdiff_t>(i);
+    append(out, done, rendered(chat, tokens, {messages.begin(), end}, true), false, where);
+    append(out, done, rendered(chat, tokens, {messages.begin(), end + 1}, false), true, where);
+  }
+  return out;
+} catch (const Error& error) {
+  if (std::string_view(error.what()).starts_with(where)) throw;
+  throw Error(error.kind(), concat(where, ": ", error.what()));
+}
+
+}  // namespace megalith

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/finetune/records.h"
+#include "libcore/text/chat/chat_template.h"
+
+namespace megalith {
+
+/// A conversation as `chat` renders it, cut where the assistant's answers begin and end: an answer is what
+/// the template adds to the prompt for it, its end mark included. kData, with `where`, when the template does
+/// not render a longer conversation by adding to the shorter one.
+std::vector<Segment> chat_segments(const ChatTemplate& chat, const ChatTokens&, const Json::Array& messages,
+                                   const std::string& where);
+
+}  // namespace megalith

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/finetune/records.h"
+#include "libcore/text/formats/make_tokenizer.h"
+
+namespace megalith {
+
+/// How long an example may be.
+struct LengthLimits {
+  int64_t source = 0;  // tokens of a prompt, whose beginning is cut; 0: no limit
+  int64_t target = 0;  // tokens of an answer, whose end is cut; 0: no limit
+  int64_t whole = 0;   // tokens of a record, whose end is cut; 0: no limit
+};
+
+/// A tokenizer that gives a text's ids and nothing around them, and beside it what stands around a text.
+class PlainTokenizer {
+ public:
+  /// `eos`: the id that ends an answer; -1: the tokenizer's own.
+  explicit PlainTokenizer(const TokenizerFiles&, int32_t eos = -1);
+
+  const Tokenizer& tokenizer() const { return *plain_; }
+  std::vector<int32_t> encode(const std::string& text) const;
+  const std::vector<int32_t>& before() const { return before_; }  // such as <s>; may be empty
+  int32_t eos() const { return eos_; }
+
+ private:
+  std::unique_ptr<Tokenizer> plain_;
+  std::vector<int32_t> before_;
+  int32_t eos_;
+};
+
+/// What records became, for a report.
+struct ExampleReport {
+  int64_t records = 0, tokens = 0, counted = 0;  // counted: tokens that are learned
+  int64_t shortest = 0, longest = 0;             // tokens of a record
+  int64_t cut_sources = 0, cut_answers = 0;      // by the limits
+  int64_t without_answer = 0;                    // nothing of the answer was left: not among the examples
+};
+
+/// Tokenized records, in order.
+class Examples {
+ public:
+  struct Example {
+    std::span<const int32_t> ids;
+    std::span<const uint8_t> counts;  // of each id whether it is learned
+    /// Positions of the model that it takes: each id but the last one is read, each but the first predicted.
+    int64_t rows() const { return static_cast<int64_t>(ids.size()) - 1; }
+    int64_t counted() const;
+  };
+
+  /// Tokenizes a record: prompt and answer by themselves, the beginning of the text marked as the tokenizer
+  /// does it, an answer's end by the end token unless the answer was cut. A record of which no answer is left
+  /// is counted and left out.
+  void add(const Record&, const PlainTokenizer&, const LengthLimits&);
+
+  int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
+  Example operator[](int64_t i) const;
+  const ExampleReport& report() const { return report_; }
+
+ private:
+  std::vector<int32_t> ids_;
+  std::vector<uint8_t> counts_;
+  std::vector<int64_t> begins_ = {0};
+  ExampleReport report_;
+};
+
+/// "train.json: 52,002 records, 12 to 512 tokens (mean 98.4), 35.2 % of them learned; 3 answers cut …".
+std::string report_line(const std::string& name, const ExampleReport&);
+
+}  // namespace megalith

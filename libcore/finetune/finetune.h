@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/finetune/finetune_config.h"
+#include "libcore/finetune/tuning_data.h"
+#include "libcore/train/pretrain.h"
+
+namespace megalith {
+
+/// The records of a run as the model will read them.
+struct TuningSets {
+  std::unique_ptr<Examples> train, dev;              // dev null: nothing to evaluate on
+  std::unique_ptr<TuningData> train_data, dev_data;  // of them
+
+  /// The data sets of a run of `steps` steps. Refer to this object.
+  DataSets data_sets(int64_t steps, int64_t global_batch) const;
+};
+
+/// Reads and tokenizes the records that `config` names, and orders them; completes config.run with what
+/// follows from model and data: the model's shape, the sequence length, steps, evaluations. Reports the
+/// lengths on the log. kNoInput, kData, kUsage.
+TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model);
+
+/// The whole of apps/finetune: meets the other ranks if there are any, reads model and records, tunes, and
+/// writes adapter or model. A run goes on from the latest checkpoint of its output folder unless
+/// --overwrite-output-dir is given. `rank`, `thread_log` and errors as pretrain().
+PretrainResult finetune(FinetuneConfig config, const StopSignal& stop,
+                        const std::optional<LaunchedRank>& rank = {}, const ThreadLog& thread_log = {});
+
+}  // namespace megalith

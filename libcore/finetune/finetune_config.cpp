@@ -1,0 +1,153 @@
+#include "libcore/finetune/finetune_config.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+// Stands for a number of steps that only the data tell, so that the rules about steps can be checked.
+constexpr int64_t kStepsFromData = int64_t{1} << 40;
+
+constexpr IgnoredOption kIgnored[] = {
+    {"dataset-num-proc", IgnoredOption::kOne},
+    {"per-device-eval-batch-size", IgnoredOption::kOne},
+    {"preprocessing-num-workers", IgnoredOption::kOne},
+    {"disable-tqdm", IgnoredOption::kMaybeOne},
+    {"dataloader-num-workers", IgnoredOption::kOne},
+    {"fp16-opt-level", IgnoredOption::kOne},
+    {"model-type", IgnoredOption::kOne},
+    {"report-to", IgnoredOption::kOne},
+    {"use-flash-attention", IgnoredOption::kMaybeOne},
+    {"use-fused-rms-norm", IgnoredOption::kMaybeOne},
+};
+
+constexpr RefusedOption kRefused[] = {
+    {"p-tuning", "give --lora True, or --prefix-tuning"},
+    {"ptuning", "give --lora True"},
+    {"prompt-tuning", "give --lora True"},
+    {"qlora", "give --lora True, with --bf16 to halve the model's memory"},
+    {"load-in-4bit", "give --lora True, with --bf16 to halve the model's memory"},
+    {"load-in-8bit", "give --lora True, with --bf16 to halve the model's memory"},
+    {"do-predict", "run megalith-generate --adapter on the prompts"},
+    {"template", "the model's own chat template is used; give --chat-template FILE for another"},
+    {"use-dora", "leave it out"},
+    {"lora-bias", "leave it out"},
+    {"modules-to-save", "leave it out: only the adapter is trained"},
+    {"data-path", "give --data with records; megalith-pretrain trains on token datasets"},
+    {"deepspeed", "give --sharding stage1 or stage2"},
+    {"fsdp", "give --sharding stage1 or stage2"},
+};
+
+/// Steps and lengths that other tools give as "none".
+void split_commas(std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (const std::string& word : words)
+    for (const std::string& part : split(word, ','))
+      if (!trim(part).empty()) out.emplace_back(trim(part));
+  words = std::move(out);
+}
+
+}  // namespace
+
+void TuningDataOptions::finish() {
+  if (!instruction) return;
+  if (source_length == 0) source_length = 128;
+  if (target_length == 0) target_length = 160;
+}
+
+void MethodOptions::finish() {
+  if (adapter == "lora") {  // axolotl's word for the method
+    lora = true;
+    adapter.clear();
+  }
+  if (prefix) method = "prefix";
+  if (lora || (!adapter.empty() && !prefix)) method = "lora";
+  split_commas(modules);
+  if (modules.empty()) modules = {"all-linear"};
+}
+
+void MethodOptions::validate(Problems& problems) const {
+  if (lora && prefix) problems.add("--lora and --prefix-tuning contradict each other; give one of them");
+  if (merge && !is_lora())
+    problems.add("--merge-weights needs --lora: without an adapter there is nothing to add");
+}
+
+void ScheduleOptions::validate(Problems& problems) const {
+  if ((best || patience > 0) && (!do_eval || evaluate == Moments::kNo))
+    problems.add(best ? "--load-best-model-at-end" : "--early-stopping-patience",
+                 " needs evaluations; give --do-eval and --eval-strategy steps or epoch");
+  if (generates)
+    problems.add(
+        "--do-generation is not supported; evaluations are losses: run megalith-generate on the result");
+  static const std::vector<std::string> kKnown = {"disable_p2p_cache_shape", "disable_partial_send_recv",
+                                                  "enable_delay_scale_loss", "enable_release_grads",
+                                                  "enable_dp_comm_overlap",  "enable_timer",
+                                                  "disable_batch_p2p_comm"};
+  for (const std::string& words : pipeline_config)
+    for (const std::string& word : split(words, ' '))
+      if (!word.empty() && std::find(kKnown.begin(), kKnown.end(), word) == kKnown.end())
+        problems.add("--pipeline-parallel-config ", quote(word), " is not known; known are ",
+                     join(kKnown, ", "));
+}
+
+FinetuneConfig::FinetuneConfig() {
+  run.train.micro_batch = 8;
+  run.train.lr = 5e-5;
+  run.train.weight_decay = 0;
+  run.train.log_interval = 10;
+  run.train.eval_iters = 0;
+  run.train.epochs = schedule.epochs;
+}
+
+void FinetuneConfig::add_to(Options& options) {
+  options.add("Model and data", data).add("Method", method).add("Schedule", schedule);
+  options.add("Training", run.train).add("Parallelism", run.parallel).add("Tokenizer", run.tokenizer);
+  options.add("Checkpoints", run.checkpoint);
+  options.derive([this, &options] {
+    steps_given = options.given("train-iters");
+    eval_interval_given = options.given("eval-interval");
+    save_interval_given = options.given("save-interval");
+    if (eval_interval_given && !options.given("eval-strategy")) schedule.evaluate = Moments::kSteps;
+    if (save_interval_given && !options.given("save-strategy")) schedule.save = Moments::kSteps;
+    for (const char* name : {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint",
+                             "train-samples", "sample-prompt", "sample-tokens", "checkpoint",
+                             "rampup-batch-size"})
+      if (options.given(name)) foreign.emplace_back(name);
+    if (!steps_given) run.train.iters = kStepsFromData;
+    // The rules of a length take one of them.
+    if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
+    if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
+    run.train.finish(run.parallel);
+  });
+  options.rule([this](Problems& problems) {
+    run.train.validate(run.parallel, problems);
+    if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
+      problems.add("--output-dir ", schedule.output, " and --save ", run.checkpoint.save,
+                   " contradict each other; give one of them");
+    if (!is_ours(run.checkpoint.format))
+      problems.add("--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
+                   "written for peft or as a Hugging Face folder");
+    if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
+      problems.add("--context-parallel-size ", run.parallel.context,
+                   " goes with neither --prefix-tuning nor --packing; leave it at 1");
+    if (method.is_prefix() && data.packing)
+      problems.add(
+          "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "
+          "--packing");
+    if (run.checkpoint.save.empty()) problems.add("--output-dir (--save) is missing");
+    for (const std::string& name : foreign)
+      problems.add(
+          "--", name,
+          " is for megalith-pretrain; leave it out (--model says what to begin with, --num-train-epochs or "
+          "--max-steps how long, and a run goes on from its own --output-dir)");
+    if (run.train.device == "cuda" && (method.method != "full" || data.packing))
+      problems.add("--device cuda can train all parameters of padded batches only; give --device cpu");
+  });
+  options.ignore(kIgnored).refuse(kRefused);
+}
+
+}  // namespace megalith

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/cli.h"
+#include "libcore/config/pretrain_config.h"
+#include "libcore/finetune/records.h"
+
+namespace megalith {
+
+inline std::vector<EnumName<PromptStyle>> enum_names(PromptStyle) {
+  return {{"alpaca", PromptStyle::kAlpaca}, {"chat", PromptStyle::kChat}, {"plain", PromptStyle::kPlain}};
+}
+/// When something happens that is no step.
+enum class Moments { kNo, kSteps, kEpoch };
+inline std::vector<EnumName<Moments>> enum_names(Moments) {
+  return {{"no", Moments::kNo}, {"steps", Moments::kSteps}, {"epoch", Moments::kEpoch}};
+}
+
+/// What is tuned, and on what.
+struct TuningDataOptions {
+  std::string model, data = "data", eval_data, chat_template;
+  PromptStyle style = PromptStyle::kAlpaca;
+  int64_t source_length = 0, target_length = 0, max_length = 0;
+  bool packing = false, group_by_length = false, instruction = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("model", model,
+      "The model to begin with: a Hugging Face folder, a folder that training saved into, or a checkpoint of "
+      "Megatron-LM.",
+      required(), metavar("DIR"), alias({"model-name-or-path", "base-model"}));
+    v("data", data, "Folder with train.json and, to evaluate, dev.json; or a file of records.",
+      metavar("PATH"), alias({"dataset-name-or-path", "dataset", "train-file"}));
+    v("eval-data", eval_data, "Records to evaluate on.", metavar("FILE"),
+      alias({"eval-dataset", "validation-file"}), default_text("dev.json of --data"));
+    v("prompt-style", style,
+      "How instruction records become prompts: in Alpaca's words, by the model's chat template, or as they "
+      "stand. With chat, records of src or prompt are a user's message, too.");
+    v("chat-template", chat_template, "A chat template to use in place of the model's own.", metavar("FILE"));
+    v("src-length", source_length, "Most tokens of a prompt, whose beginning is cut; 0: no limit.",
+      at_least(0), alias({"max-source-length"}), default_text("128 with --instruction-generation, else 0"));
+    v("tgt-length", target_length, "Most tokens of an answer, whose end is cut; 0: no limit.", at_least(0),
+      alias({"max-target-length"}), default_text("160 with --instruction-generation, else 0"));
+    v("max-length", max_length, "Most tokens of a record; its end is cut.", at_least(0),
+      alias({"max-seq-length", "cutoff-len", "sequence-len"}),
+      default_text("what the model's positions allow"));
+    v("packing", packing,
+      "Put several records in a sequence; none sees another, and each one's positions begin anew.",
+      alias({"zero-padding", "sample-packing", "neat-packing"}));
+    v("group-by-length", group_by_length, "Put records of about one length in a batch.");
+    v("instruction-generation", instruction, "PaddleNLP's instruction tuning: limits prompts and answers.");
+  }
+  void finish();
+};
+
+/// Which parameters are trained.
+struct MethodOptions {
+  bool lora = false, prefix = false, rslora = false, merge = false, export_model = true;
+  std::string method = "full";
+  int64_t rank = 8, prefix_positions = 64;
+  std::optional<double> alpha;
+  double dropout = 0;
+  std::vector<std::string> modules;
+  std::string adapter;
+  std::optional<double> attention_dropout, hidden_dropout;
+
+  template <class V>
+  void fields(V&& v) {
+    v("finetuning-type", method, "What is trained: all parameters, or an adapter.",
+      one_of({"full", "lora", "prefix"}));
+    v("lora", lora, "Train an adapter of LoRA; the model's own parameters keep their values.",
+      alias({"use-lora"}));
+    v("prefix-tuning", prefix,
+      "Train keys and values before each sequence; the model's parameters keep their values.");
+    v("num-prefix-tokens", prefix_positions, "Positions of --prefix-tuning.", between(1, 1 << 20));
+    v("lora-rank", rank, "Rank of the adapter's matrices.", between(1, 4096), alias({"r", "lora-r"}));
+    v("lora-alpha", alpha, "The adapter's product is multiplied by alpha / rank.", positive(),
+      default_text("2 * lora-rank"));
+    v("lora-dropout", dropout, "Dropout on what an adapter reads.", between(0, 0.999));
+    v("target-modules", modules,
+      "Linear layers that get an adapter, by their Hugging Face names (q_proj, v_proj), with commas or "
+      "blanks.",
+      metavar("NAME"), alias({"lora-target-modules", "lora-target"}), default_text("all-linear"));
+    v("use-rslora", rslora, "Multiply by alpha / sqrt(rank) instead.", alias({"rslora"}));
+    v("adapter", adapter, "Begin with this adapter of peft; its settings are taken.", metavar("DIR"),
+      alias({"lora-path", "adapter-name-or-path"}));
+    v("merge-weights", merge, "At the end also write the model with the adapter added, to OUTPUT/merged.");
+    v("export-model", export_model,
+      "At the end of a run that trains all parameters also write the model as a Hugging Face folder, "
+      "OUTPUT/hf.");
+    v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1),
+      default_text("as the model says"));
+    v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1),
+      default_text("as the model says"));
+  }
+  void finish();
+  void validate(Problems&) const;
+  bool is_lora() const { return method == "lora"; }
+  bool is_prefix() const { return method == "prefix"; }
+  int64_t positions_before() const { return is_prefix() ? prefix_positions : 0; }  // of each sequence
+};
+
+/// How long, and what happens between steps.
+struct ScheduleOptions {
+  double epochs = 3;  // derived: --num-epochs of the training's options
+  bool do_train = true, do_eval = true, overwrite = false, best = false;
+  bool generates = false;  // represented so that it can be refused by name
+  Moments evaluate = Moments::kEpoch, save = Moments::kNo;
+  int64_t patience = 0;
+  double threshold = 0;
+  std::string metric = "eval_loss", output;
+  std::vector<std::string> pipeline_config;
+
+  template <class V>
+  void fields(V&& v) {
+    v("output-dir", output, "As --save.", metavar("DIR"));
+    v("do-train", do_train, "Train; without it the model is only evaluated.");
+    v("do-eval", do_eval, "Evaluate, where there are records for it.");
+    v("eval-strategy", evaluate,
+      "When to evaluate beside the end: no, every --eval-interval steps, or each epoch.",
+      alias({"evaluation-strategy"}), default_text("epoch; with --eval-interval steps"));
+    v("save-strategy", save, "When to save beside the end: no, every --save-interval steps, or each epoch.",
+      default_text("no; with --save-interval steps"));
+    v("load-best-model-at-end", best,
+      "Save at each evaluation that is better than all before, and write the best model at the end.");
+    v("metric-for-best-model", metric, "What is compared for it.", one_of({"eval_loss", "loss"}));
+    v("early-stopping-patience", patience, "End after so many evaluations that were no better; 0: never.",
+      at_least(0));
+    v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
+    v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
+    v("eval-with-do-generation", generates,
+      "Refused: evaluations are losses; run megalith-generate on the result.",
+      alias({"do-generation", "predict-with-generate"}), unlisted());
+    v("pipeline-parallel-config", pipeline_config,
+      "Paddle's settings of a pipeline's messages, which mean nothing here.", metavar("WORD"), unlisted());
+  }
+  void validate(Problems&) const;
+};
+
+/// Everything that megalith-finetune is told. The model's shape, the sequence length and the number of steps
+/// follow from files; `run` is completed with them by plan_tuning().
+struct FinetuneConfig {
+  FinetuneConfig();
+
+  TuningDataOptions data;
+  MethodOptions method;
+  ScheduleOptions schedule;
+  PretrainConfig run;
+  bool steps_given = false, eval_interval_given = false, save_interval_given = false;  // by the user
+
+  std::vector<std::string> foreign = {};  // options given that are for training from the beginning
+
+  /// Adds the groups and the rules between them. `options` must live while it is checked.
+  void add_to(Options& options);
+};
+
+}  // namespace megalith

@@ -1,0 +1,279 @@
+#include "libcore/finetune/lora.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/checkpoint/slice.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "libcore/finetune/memory_tensors.h"
+#include "libcore/io/file.h"
+
+namespace megalith {
+namespace {
+
+constexpr std::string_view kLayers = "decoder.layers.", kWeight = ".weight";
+constexpr const char* kAllLinear = "all-linear";
+
+/// A linear layer, or a part of one, under both names.
+struct Module {
+  std::string layer;     // ours: "decoder.layers.0.self_attention.linear_qkv"
+  std::string theirs;    // "model.layers.0.self_attn.q_proj"
+  LowRankTarget target;  // layer: what stands behind the number
+  Shape weight;          // ours
+  PartRows rows;         // of the part, in ours and theirs
+};
+
+std::string_view without(std::string_view name, std::string_view end) {
+  return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
+}
+
+/// Which slots of our layer one of their tensors holds.
+LowRankTarget target_of(const MappedTensor& mapped, size_t part) {
+  LowRankTarget target{.layer = {}, .part = {}};
+  const auto p = static_cast<int64_t>(part);
+  const int64_t queries = mapped.shape[1] - 2;
+  if (mapped.row->transform == Transform::kSplitGateUp) target.first = p;
+  if (mapped.row->transform == Transform::kSplitQkv) target.first = part == 0 ? 0 : queries + p - 1;
+  if (mapped.theirs.size() > 1) target.slots = part == 0 && mapped.theirs.size() == 3 ? queries : 1;
+  const std::string_view theirs = without(mapped.theirs[part].name, kWeight);
+  target.part = theirs.substr(theirs.rfind('.') + 1);
+  const std::string_view ours = without(mapped.ours, kWeight);
+  target.layer = ours.substr(ours.find('.', kLayers.size()) + 1);
+  return target;
+}
+
+std::vector<Module> modules_of(const ModelConfig& config) {
+  std::vector<Module> out;
+  for (const MappedTensor& mapped : mapped_tensors(family_of(config), config)) {
+    const bool matrix =
+        mapped.ours.starts_with(kLayers) && mapped.ours.ends_with(kWeight) && mapped.shape.rank > 1;
+    if (!matrix || mapped.absent) continue;
+    for (size_t part = 0; part < mapped.theirs.size(); ++part)
+      out.push_back({.layer = std::string(without(mapped.ours, kWeight)),
+                     .theirs = std::string(without(mapped.theirs[part].name, kWeight)),
+                     .target = target_of(mapped, part),
+                     .weight = mapped.shape,
+                     .rows = part_rows(mapped, part)});
+  }
+  return out;
+}
+
+/// Those of the first transformer layer.
+std::vector<Module> first_modules(const ModelConfig& config) {
+  std::vector<Module> all = modules_of(config);
+  std::erase_if(all, [&](const Module& module) { return !module.layer.starts_with("decoder.layers.0."); });
+  return all;
+}
+
+/// "q_proj", or "attn.c_proj" where another module of the layer has that last name too.
+std::string short_name(const Module& module, const std::vector<Module>& all) {
+  const auto same = std::count_if(
+      all.begin(), all.end(), [&](const Module& other) { return other.target.part == module.target.part; });
+  if (same == 1) return module.target.part;
+  const size_t last = module.theirs.rfind('.');
+  return module.theirs.substr(module.theirs.rfind('.', last - 1) + 1);
+}
+
+bool is_named(const Module& module, const std::string& name) {
+  return name == kAllLinear || module.theirs == name || module.theirs.ends_with("." + name);
+}
+
+std::string matrix_name(const Module& module, const char* which) {
+  return concat(module.layer, ".lora_", which, ".", module.target.part);
+}
+
+Shape b_shape(const Module& module, int64_t rank) {
+  Shape shape = module.weight;
+  shape[shape.rank - 1] = rank;
+  if (module.target.slots > 0) shape[shape.rank - 3] = module.target.slots;
+  return shape;
+}
+
+double scale_of(const LoraSettings& settings) {
+  const auto rank = static_cast<double>(settings.rank);
+  return settings.alpha / (settings.rslora ? std::sqrt(rank) : rank);
+}
+
+/// Rows of our B of a part as rows of theirs: where each run of ours begins among the part's own rows.
+std::vector<RowRun> part_runs(const Module& module) {
+  std::vector<RowRun> runs = module.rows.runs;
+  std::sort(runs.begin(), runs.end(), [](const RowRun& a, const RowRun& b) { return a.ours < b.ours; });
+  int64_t at = 0;
+  for (RowRun& run : runs) {
+    run.ours = at;
+    at += run.rows;
+  }
+  return runs;
+}
+
+/// Moves rows of `rank` numbers between our order and theirs.
+std::vector<float> moved_rows(const std::vector<float>& from, const Module& module, int64_t rank,
+                              bool to_ours) {
+  std::vector<float> to(from.size());
+  for (const RowRun& run : part_runs(module)) {
+    const int64_t source = to_ours ? run.theirs : run.ours, target = to_ours ? run.ours : run.theirs;
+    std::copy_n(from.begin() + source * rank, run.rows * rank, to.begin() + target * rank);
+  }
+  return to;
+}
+
+Json config_json(const ModelConfig& config, const LoraSettings& settings, const std::string& base) {
+  Json::Array modules;
+  const std::vector<Module> all = first_modules(config);
+  for (const Module& module : all)
+    if (std::any_of(settings.modules.begin(), settings.modules.end(),
+                    [&](const std::string& name) { return is_named(module, name); }))
+      modules.emplace_back(short_name(module, all));
+  const bool transposed = !all.empty() && all.front().rows.transposed;
+  return Json(Json::Object{{"alpha_pattern", Json::object()},
+                           {"base_model_name_or_path", base},
+                           {"bias", "none"},
+                           {"fan_in_fan_out", transposed},
+                           {"inference_mode", true},
+                           {"init_lora_weights", true},
+                           {"layers_pattern", nullptr},
+                           {"layers_to_transform", nullptr},
+                           {"lora_alpha", settings.alpha},
+                           {"lora_dropout", settings.dropout},
+                           {"modules_to_save", nullptr},
+                           {"peft_type", "LORA"},
+                           {"r", settings.rank},
+                           {"rank_pattern", Json::object()},
+                           {"revision", nullptr},
+                           {"target_modules", Json(std::move(modules))},
+                           {"task_type", "CAUSAL_LM"},
+                           {"use_dora", false},
+                           {"use_rslora", settings.rslora}});
+}
+
+}  // namespace
+
+std::vector<std::string> linear_modules(const ModelConfig& config) {
+  const std::vector<Module> all = first_modules(config);
+  std::vector<std::string> names;
+  for (const Module& module : all) names.push_back(short_name(module, all));
+  return names;
+}
+
+TuningPlan lora_plan(const ModelConfig& config, const LoraSettings& settings) {
+  const std::vector<Module> all = first_modules(config);
+  for (const std::string& name : settings.modules)
+    if (std::none_of(all.begin(), all.end(), [&](const Module& module) { return is_named(module, name); }))
+      fail(ErrorKind::kUsage, "--target-modules ", quote(name),
+           ": the model has no such linear layer; it has ", join(linear_modules(config), ", "),
+           ", or all-linear");
+  TuningPlan plan{
+      .frozen = true, .rank = settings.rank, .scale = scale_of(settings), .dropout = settings.dropout};
+  for (const Module& module : all)
+    if (std::any_of(settings.modules.begin(), settings.modules.end(),
+                    [&](const std::string& name) { return is_named(module, name); }))
+      plan.targets.push_back(module.target);
+  return plan;
+}
+
+LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
+  if (adapter.modules().empty())
+    fail(ErrorKind::kUsage, adapter.path(), ": is an adapter of kind ", adapter.kind(),
+         "; to go on with it give --prefix-tuning");
+  const Adapter::Module& first = adapter.modules().front();
+  LoraSettings settings{.rank = first.rank};
+  const Json* rslora = adapter.config().find("use_rslora");
+  settings.rslora = rslora && rslora->is_bool() && rslora->as_bool();
+  const auto rank = static_cast<double>(first.rank);
+  settings.alpha = first.scale * (settings.rslora ? std::sqrt(rank) : rank);
+  const Json* dropout = adapter.config().find("lora_dropout");
+  settings.dropout = dropout && dropout->is_number() ? dropout->as_double() : 0;
+  std::set<std::string> names;
+  const std::vector<Module> all = first_modules(config);
+  for (const Adapter::Module& module : adapter.modules()) {
+    if (module.rank != first.rank || module.scale != first.scale)
+      fail(ErrorKind::kData, adapter.path(), ": ", quote(module.name), " has rank ", module.rank,
+           " and scale ", module.scale, ", ", quote(first.name), " ", first.rank, " and ", first.scale,
+           "; only one rank and scale can be trained on");
+    for (const Module& known : all)
+      if (known.theirs == module.name) names.insert(short_name(known, all));
+  }
+  settings.modules.assign(names.begin(), names.end());
+  return settings;
+}
+
+std::unique_ptr<TensorFile> adapter_params(const Adapter& adapter, const ModelConfig& config,
+                                           const TuningPlan& plan) {
+  auto out = std::make_unique<MemoryTensors>(adapter.path());
+  std::map<std::string, const Adapter::Module*> left;
+  for (const Adapter::Module& module : adapter.modules()) left[module.name] = &module;
+  for (const Module& module : modules_of(config)) {
+    const bool planned =
+        std::any_of(plan.targets.begin(), plan.targets.end(), [&](const LowRankTarget& target) {
+          return target.layer == module.target.layer && target.part == module.target.part;
+        });
+    const auto found = left.find(module.theirs);
+    if (planned != (found != left.end()))
+      fail(ErrorKind::kData, adapter.path(), planned ? ": has no matrices of " : ": has matrices of ",
+           quote(module.theirs),
+           planned ? ", which --target-modules names" : ", which --target-modules lacks");
+    if (!planned) continue;
+    const Adapter::Module& theirs = *found->second;
+    if (theirs.rank != plan.rank || std::abs(theirs.scale - plan.scale) > 1e-9 * plan.scale)
+      fail(ErrorKind::kData, adapter.path(), ": ", quote(theirs.name), " has rank ", theirs.rank,
+           " and scale ", theirs.scale, ", the options say ", plan.rank, " and ", plan.scale);
+    if (theirs.in != module.rows.columns || theirs.out != module.rows.rows())
+      fail(ErrorKind::kData, adapter.path(), ": ", quote(theirs.name), " takes ", theirs.in, " and gives ",
+           theirs.out, " values, the model's takes ", module.rows.columns, " and gives ", module.rows.rows());
+    const Shape a{theirs.rank, theirs.in}, b{theirs.out, theirs.rank};
+    out->put(matrix_name(module, "A"), a, read_whole(adapter.tensors(), theirs.a, a));
+    out->put(matrix_name(module, "B"), b_shape(module, theirs.rank),
+             moved_rows(read_whole(adapter.tensors(), theirs.b, b), module, theirs.rank, true));
+    left.erase(found);
+  }
+  if (!left.empty())
+    fail(ErrorKind::kData, adapter.path(), ": module ", quote(left.begin()->first), " is not in the model");
+  return out;
+}
+
+void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, const LoraSettings& settings,
+                   const AdapterOutput& output) {
+  struct Matrix {
+    const Module* module;
+    bool first;
+  };
+  const std::vector<Module> all = modules_of(config);
+  std::map<std::string, Matrix> matrices;
+  std::vector<TensorSpec> specs;
+  for (const Module& module : all) {
+    if (std::none_of(settings.modules.begin(), settings.modules.end(),
+                     [&](const std::string& name) { return is_named(module, name); }))
+      continue;
+    for (const bool first : {true, false}) {
+      const Shape shape =
+          first ? Shape{settings.rank, module.rows.columns} : Shape{module.rows.rows(), settings.rank};
+      specs.push_back(
+          {concat("base_model.model.", module.theirs, first ? ".lora_A.weight" : ".lora_B.weight"),
+           DType::kF32, shape});
+      matrices[specs.back().name] = {&module, first};
+    }
+  }
+  make_directories(output.folder);
+  SafetensorsWriter writer(output.folder + "/adapter_model.safetensors", specs);
+  for (const TensorSpec& spec : writer.order()) {
+    const auto& [module, first] = matrices.at(spec.name);
+    std::vector<float> values =
+        first ? read_whole(checkpoint, matrix_name(*module, "A"), spec.shape)
+              : moved_rows(read_whole(checkpoint, matrix_name(*module, "B"), b_shape(*module, settings.rank)),
+                           *module, settings.rank, false);
+    writer.write(spec.name, values.data(), values.size() * sizeof(float));
+  }
+  writer.finish();
+  write_file(output.folder + "/adapter_config.json",
+             config_json(config, settings, output.base).dump(2) + "\n");
+}
+
+}  // namespace megalith

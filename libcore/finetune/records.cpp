@@ -1,0 +1,157 @@
+#include "libcore/finetune/records.h"
+
+#include <array>
+#include <utility>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/line_reader.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kWanted =
+    "wanted \"src\" and \"tgt\", \"instruction\" and \"output\", \"prompt\" and \"completion\", \"messages\" "
+    "or \"conversations\"";
+
+class Reader {
+ public:
+  Reader(const Json& json, const RecordOptions& options, const std::string& where)
+      : json_(json), options_(options), where_(where) {}
+
+  Record read() const {
+    if (!json_.is_object()) refuse("found ", json_.dump().substr(0, 60), "; wanted an object");
+    if (json_.find("messages")) return messages("messages", "role", "content");
+    if (json_.find("conversations")) return messages("conversations", "from", "value");
+    if (json_.find("src")) return pair("src", "tgt");
+    if (json_.find("instruction")) return instruction();
+    if (json_.find("prompt")) return pair("prompt", json_.find("completion") ? "completion" : "response");
+    refuse("found ", names(), "; ", kWanted);
+  }
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorKind::kData, where_, ": ", parts...);
+  }
+
+  std::string names() const {
+    std::vector<std::string> list;
+    for (const auto& [name, value] : json_.as_object()) list.push_back(quote(name));
+    return list.empty() ? std::string("no member") : join(list, ", ");
+  }
+
+  const std::string& text(const char* name) const { return text(json_, name); }
+  const std::string& text(const Json& object, const char* name) const {
+    const Json* value = object.find(name);
+    if (value == nullptr) refuse("has no ", quote(name), "; ", kWanted);
+    if (!value->is_string()) refuse(quote(name), " is ", value->dump().substr(0, 60), "; wanted a text");
+    const std::string& found = value->as_string();
+    if (valid_utf8_prefix(found) != found.size()) refuse(quote(name), " is no valid UTF-8");
+    return found;
+  }
+  std::string optional_text(const char* name) const {
+    const Json* value = json_.find(name);
+    return value == nullptr || value->is_null() ? std::string() : text(name);
+  }
+  const std::string& answer(const char* name) const {
+    const std::string& found = text(name);
+    if (found.empty()) refuse(quote(name), " is empty: there is nothing to learn; leave the record out");
+    return found;
+  }
+
+  Record asked(std::string prompt, const std::string& answer, bool chat) const {
+    if (chat)
+      return rendered({Json(Json::Object{{"role", "user"}, {"content", std::move(prompt)}}),
+                       Json(Json::Object{{"role", "assistant"}, {"content", answer}})});
+    return {.segments = {{std::move(prompt), false}, {answer, true}}, .rendered = false, .where = where_};
+  }
+
+  Record pair(const char* question, const char* reply) const {
+    return asked(text(question), answer(reply), options_.style == PromptStyle::kChat);
+  }
+
+  Record instruction() const {
+    for (const char* name : {"system", "history"})
+      if (const Json* value = json_.find(name);
+          value && !value->is_null() && *value != Json("") && *value != Json(Json::array()))
+        refuse(quote(name), " beside \"instruction\" is not known; give \"messages\" instead");
+    const std::string question = text("instruction"), input = optional_text("input");
+    const std::string& reply = answer("output");
+    if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
+    return asked(input.empty() ? question : question + "\n" + input, reply,
+                 options_.style == PromptStyle::kChat);
+  }
+
+  Record messages(const char* list_name, const char* role_name, const char* content_name) const {
+    const Json& list = json_[list_name];
+    if (!list.is_array() || list.as_array().empty())
+      refuse(quote(list_name), " is ", list.dump().substr(0, 60), "; wanted a list of messages");
+    Json::Array out;
+    bool answered = false;
+    for (const Json& message : list.as_array()) {
+      const std::string role = role_of(text(message, role_name));
+      const std::string& content = text(message, content_name);
+      answered |= role == "assistant" && !content.empty();
+      out.push_back(Json(Json::Object{{"role", role}, {"content", content}}));
+    }
+    if (!answered) refuse(quote(list_name), " holds no answer of the assistant; leave the record out");
+    return rendered(std::move(out));
+  }
+
+  std::string role_of(const std::string& word) const {
+    static constexpr std::array<std::pair<const char*, const char*>, 7> kRoles = {{{"system", "system"},
+                                                                                   {"user", "user"},
+                                                                                   {"human", "user"},
+                                                                                   {"assistant", "assistant"},
+                                                                                   {"gpt", "assistant"},
+                                                                                   {"model", "assistant"},
+                                                                                   {"tool", "tool"}}};
+    for (const auto& [known, role] : kRoles)
+      if (word == known) return role;
+    refuse("a message is from ", quote(word), "; wanted system, user (human) or assistant (gpt)");
+  }
+
+  Record rendered(Json::Array list) const {
+    if (!options_.render)
+      fail(ErrorKind::kUsage, where_,
+           ": a conversation needs a chat template and the model has none; give --chat-template FILE");
+    return {.segments = options_.render(list, where_), .rendered = true, .where = where_};
+  }
+
+  const Json& json_;
+  const RecordOptions& options_;
+  const std::string& where_;
+};
+
+}  // namespace
+
+std::string alpaca_prompt(const std::string& instruction, const std::string& input) {
+  const bool with_input = !input.empty();
+  std::string text = with_input ? "Below is an instruction that describes a task, paired with an input that "
+                                  "provides further context. "
+                                : "Below is an instruction that describes a task. ";
+  text += "Write a response that appropriately completes the request.\n\n### Instruction:\n" + instruction;
+  if (with_input) text += "\n\n### Input:\n" + input;
+  return text + "\n\n### Response:\n";
+}
+
+Record record_of(const Json& json, const RecordOptions& options, const std::string& where) {
+  return Reader(json, options, where).read();
+}
+
+void read_records(const std::string& path, const RecordOptions& options,
+                  const std::function<void(Record&&)>& take) {
+  LineReader reader(path, LineLimits{});
+  LineChunk chunk;
+  while (reader.next(chunk, [](size_t) {}))
+    for (size_t i = 0; i < chunk.lines(); ++i) {
+      const std::string where = concat(path, ":", chunk.place(i, 0).line);
+      const std::span<char> line = chunk.line(i);
+      const std::string_view text(line.data(), line.size());
+      if (trim(text).empty()) continue;
+      take(record_of(Json::parse(text, where), options, where));
+    }
+}
+
+}  // namespace megalith

@@ -1,0 +1,155 @@
+#include "libcore/finetune/tuning_data.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <set>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+/// SplitMix64: the next of a sequence of well mixed numbers.
+uint64_t next_number(uint64_t& state) {
+  uint64_t z = state += 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+
+/// Fisher and Yates.
+void shuffle(std::vector<int32_t>& order, uint64_t state) {
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_number(state) % i]);
+}
+
+std::vector<int32_t> ascending(int64_t n) {
+  std::vector<int32_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+}  // namespace
+
+Packs one_by_one(const Examples& examples) {
+  Packs packs;
+  for (int32_t i = 0; i < examples.size(); ++i) packs.push_back({i});
+  return packs;
+}
+
+Packs pack(const Examples& examples, int64_t rows) {
+  std::vector<int32_t> order = ascending(examples.size());
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return examples[a].rows() > examples[b].rows(); });
+  Packs packs;
+  std::set<std::pair<int64_t, size_t>> room;  // rows left, pack
+  for (const int32_t i : order) {
+    const int64_t wanted = examples[i].rows();
+    if (wanted > rows)
+      fail(ErrorKind::kInternal, "an example of ", wanted, " rows does not fit in a pack of ", rows);
+    const auto found = room.lower_bound({wanted, 0});
+    size_t at = packs.size();
+    int64_t left = rows;
+    if (found == room.end()) {
+      packs.emplace_back();
+    } else {
+      std::tie(left, at) = *found;
+      room.erase(found);
+    }
+    packs[at].push_back(i);
+    if (left > wanted) room.insert({left - wanted, at});
+  }
+  return packs;
+}
+
+/// The orders of the epochs that are being read: the present one, and the next one by who reads ahead.
+struct TuningData::Orders {
+  std::mutex mutex;
+  std::map<int64_t, std::vector<int32_t>> epochs;
+};
+
+TuningData::TuningData(const Examples& examples, Packs packs, const OrderOptions& options)
+    : examples_(examples),
+      packs_(std::move(packs)),
+      options_(options),
+      epoch_((static_cast<int64_t>(packs_.size()) + options.step - 1) / options.step * options.step),
+      orders_(std::make_unique<Orders>()) {
+  for (const std::vector<int32_t>& one : packs_) {
+    int64_t rows = 0, counted = 0;
+    for (const int32_t i : one) {
+      rows += examples[i].rows();
+      counted += examples[i].counted();
+    }
+    rows_.push_back(rows);
+    counted_.push_back(counted);
+  }
+}
+
+TuningData::~TuningData() = default;
+
+int64_t TuningData::longest() const {
+  return rows_.empty() ? 0 : *std::max_element(rows_.begin(), rows_.end());
+}
+
+double TuningData::fill(int64_t rows) const {
+  const int64_t all = std::accumulate(rows_.begin(), rows_.end(), int64_t{0});
+  return static_cast<double>(all) / static_cast<double>(std::max<int64_t>(1, rows * packs()));
+}
+
+std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
+  std::vector<int32_t> order = ascending(packs());
+  if (options_.shuffle) shuffle(order, options_.seed + static_cast<uint64_t>(epoch) * 0x2545F4914F6CDD1DULL);
+  if (options_.sorted <= 0) return order;
+  const auto longer = [&](int32_t a, int32_t b) {
+    return rows_[static_cast<size_t>(a)] > rows_[static_cast<size_t>(b)];
+  };
+  for (auto begin = order.begin(); begin != order.end();) {
+    const auto end = begin + std::min<std::ptrdiff_t>(options_.sorted, order.end() - begin);
+    std::stable_sort(begin, end, longer);
+    begin = end;
+  }
+  return order;
+}
+
+const std::vector<int32_t>* TuningData::pack_of(int64_t sample) const {
+  const int64_t epoch = sample / epoch_, place = sample % epoch_;
+  if (place >= packs()) return nullptr;
+  const std::lock_guard lock(orders_->mutex);
+  auto found = orders_->epochs.find(epoch);
+  if (found == orders_->epochs.end()) {
+    if (orders_->epochs.size() >= 3) orders_->epochs.erase(orders_->epochs.begin());
+    found = orders_->epochs.emplace(epoch, make_order(epoch)).first;
+  }
+  return &packs_[static_cast<size_t>(found->second[static_cast<size_t>(place)])];
+}
+
+void TuningData::read(int64_t sample, const SampleView& out) const {
+  size_t row = 0;
+  if (const std::vector<int32_t>* const one = pack_of(sample))
+    for (const int32_t i : *one) {
+      const Examples::Example example = examples_[i];
+      const auto rows = static_cast<size_t>(example.rows());
+      std::copy_n(example.ids.begin(), rows, out.tokens.begin() + static_cast<std::ptrdiff_t>(row));
+      std::copy_n(example.ids.begin() + 1, rows, out.labels.begin() + static_cast<std::ptrdiff_t>(row));
+      std::copy_n(example.counts.begin() + 1, rows, out.loss_mask.begin() + static_cast<std::ptrdiff_t>(row));
+      if (!out.starts.empty()) std::ranges::fill(out.starts.subspan(row, rows), static_cast<int32_t>(row));
+      row += rows;
+    }
+  // What is left is padding, a document of its own.
+  if (!out.starts.empty() && row < out.starts.size())
+    std::ranges::fill(out.starts.subspan(row), static_cast<int32_t>(row));
+}
+
+SampleSource TuningData::source() const {
+  const auto of_pack = [this](const std::vector<int64_t>& values, int64_t sample) {
+    const std::vector<int32_t>* const one = pack_of(sample);
+    return one == nullptr ? int64_t{0} : values[static_cast<size_t>(one - packs_.data())];
+  };
+  SampleSource out = [this](int64_t sample, const SampleView& view) { read(sample, view); };
+  out.length = [this, of_pack](int64_t sample) { return of_pack(rows_, sample); };
+  out.counted = [this, of_pack](int64_t sample) { return of_pack(counted_, sample); };
+  return out;
+}
+
+}  // namespace megalith

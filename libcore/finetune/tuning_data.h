@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "libcore/finetune/examples.h"
+#include "libcore/train/batch.h"
+
+namespace megalith {
+
+/// Which examples share a sequence.
+using Packs = std::vector<std::vector<int32_t>>;
+/// Each example alone.
+Packs one_by_one(const Examples&);
+/// As few sequences of `rows` rows as best fit, longest first, finds; deterministic. No example is longer.
+Packs pack(const Examples&, int64_t rows);
+
+struct OrderOptions {
+  int64_t step = 1;     // samples of an optimizer step: an epoch is filled up to whole steps with empty ones
+  bool shuffle = true;  // anew in each epoch
+  /// Sequences of about one length stand together: the shuffled ones are sorted in stretches of this many,
+  /// longest first (as transformers' group_by_length); 0: not sorted.
+  int64_t sorted = 0;
+  uint64_t seed = 0;
+};
+
+/// The samples of a run: epoch after epoch of packs. Sample numbers go on from one epoch to the next; those
+/// that fill up its last step are empty and count nothing. Refers to the examples, which must outlive it.
+class TuningData {
+ public:
+  TuningData(const Examples&, Packs, const OrderOptions&);
+  ~TuningData();
+
+  int64_t packs() const { return static_cast<int64_t>(packs_.size()); }
+  int64_t samples_of_epoch() const { return epoch_; }  // a multiple of OrderOptions::step
+  int64_t longest() const;                             // rows of the longest pack
+  /// How full sequences of `rows` rows are, 0 to 1.
+  double fill(int64_t rows) const;
+  /// Refers to this object, which must outlive it.
+  SampleSource source() const;
+
+ private:
+  struct Orders;
+  /// The pack of a sample; null: an empty one.
+  const std::vector<int32_t>* pack_of(int64_t sample) const;
+  std::vector<int32_t> make_order(int64_t epoch) const;
+  void read(int64_t sample, const SampleView&) const;
+
+  const Examples& examples_;
+  Packs packs_;
+  OrderOptions options_;
+  int64_t epoch_;
+  std::vector<int64_t> rows_, counted_;  // of each pack
+  std::unique_ptr<Orders> orders_;
+};
+
+}  // namespace megalith

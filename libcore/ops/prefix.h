@@ -1,0 +1,25 @@
+#pragma once
+
+#include "libcore/ops/op.h"
+
+namespace megalith {
+
+/// Fills the first rows of attention's keys and values with those that every sequence of the batch sees.
+struct PutPrefix {
+  View kv;           // [p, b, groups, 2, head], overwritten
+  ConstView prefix;  // [2 (k, v), groups, p, head], of kv's dtype
+  static constexpr const char* kName = "put_prefix";
+  void check() const;
+  Cost cost() const;
+};
+
+/// dprefix += the gradients of PutPrefix's keys and values, over the batch in its order.
+struct PrefixGrad {
+  View dprefix;   // [2, groups, p, head] f32
+  ConstView dkv;  // [p, b, groups, 2, head]
+  static constexpr const char* kName = "prefix_grad";
+  void check() const;
+  Cost cost() const;
+};
+
+}  // namespace megalith

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+
+/// A folder with a model, "model", and records of a letter, a few times, to be answered by its number,
+/// "data".
+class FinetuneApp : public testing::Test {
+ protected:
+  FinetuneApp() {
+    std::filesystem::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
+    std::filesystem::copy(test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+    std::filesystem::create_directory(dir_ / "data");
+    std::string train, dev;
+    for (int i = 0; i < 24; ++i)
+      (i < 20 ? train : dev) += concat("{\"src\": \"", std::string(static_cast<size_t>(1 + i % 4), letter(i)),
+                                       " is\", \"tgt\": \" ", 1 + i % 3, "\"}\n");
+    write_file(dir_ / "data/train.json", train);
+    write_file(dir_ / "data/dev.json", dev);
+  }
+  CommandResult run(const std::string& options) const {
+    return run_command("cd " + dir_.path().string() + " && OMP_WAIT_POLICY=passive " + app("finetune") + " " +
+                       options);
+  }
+  CommandResult tune(const std::string& options) const {
+    return run("--model_name_or_path model --dataset_name_or_path data --output_dir out --threads 1 " +
+               options);
+  }
+  std::vector<double> losses(const std::string& file) const {
+    std::vector<double> out;
+    for (const std::string& line : split(trim(read_file(dir_ / file)), '\n'))
+      if (const Json json = Json::parse(line, file); json["type"].as_string() == "train")
+        out.push_back(json["loss"].as_double());
+    return out;
+  }
+  void expect_losses(const std::string& file, const std::vector<double>& wanted) const {
+    const std::vector<double> found = losses(file);
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i] / wanted[i], 1, 1e-5) << i;
+  }
+  static char letter(int i) { return static_cast<char>('a' + i % 3); }
+  TempDir dir_;
+};
+
+}  // namespace megalith::test

@@ -1,0 +1,144 @@
+// The finetuning commands of PaddleNLP's users as they have them, the executable swapped
+// (docs/from-paddlenlp.md).
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/checkpoint/name_maps/name_map.h"
+#include "libcore/checkpoint/safetensors/safetensors.h"
+#include "libcore/convert/sources/hf_config.h"
+#include "tests/apps/finetune_app.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In the folder of FinetuneApp a LLaMA of random weights under the names that the commands give, of four
+/// layers and four heads, and records in "data", where the commands look for them.
+class FinetuneCommands : public FinetuneApp {
+ protected:
+  FinetuneCommands() {
+    write_llama(dir_ / "facebook/llama-7b");
+    write_llama(dir_ / "__internal_testing__/tiny-random-llama");
+  }
+
+  /// A command of the source, in the folder, on cores that its ranks share.
+  CommandResult source(const std::string& options) const {
+    const std::string folder = fs::path(app("finetune")).parent_path().string();
+    return run_command("cd " + dir_.path().string() + " && OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive PATH=" +
+                       folder + ":$PATH && megalith-finetune " + options);
+  }
+
+ private:
+  static void write_llama(const std::string& folder) {
+    fs::create_directories(folder);
+    ModelConfig config;
+    config.layers = config.heads = 4;
+    config.hidden = 16;
+    config.ffn_hidden = 32;
+    config.seq_length = config.max_positions = 192;
+    config.vocab_size = 700;
+    config.position = PositionEmbedding::kRope;
+    config.norm = Normalization::kRmsNorm;
+    config.swiglu = config.untied_head = true;
+    config.linear_bias = false;
+    config.attention_dropout = config.hidden_dropout = 0;
+    config.finish();
+    write_file(folder + "/config.json", hf_config(config, DType::kF32, {.bos = 0, .eos = 0}).dump(2));
+    fs::copy(test_data("text/goldens/trained/tokenizer.json"), folder);
+    std::vector<TensorSpec> specs;
+    for (const MappedTensor& mapped : mapped_tensors(llama_names(), config))
+      for (const TheirTensor& tensor : mapped.theirs)
+        specs.push_back({tensor.name, DType::kF32, tensor.shape});
+    SafetensorsWriter writer(folder + "/model.safetensors", specs);
+    for (const TensorSpec& spec : writer.order()) {
+      std::vector<float> values(static_cast<size_t>(spec.shape.elements()));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = spec.shape.rank == 1 ? 1.0f : 0.1f * std::sin(static_cast<float>(i * i % 1009));
+      writer.write(spec.name, values.data(), values.size() * sizeof(float));
+    }
+    writer.finish();
+  }
+};
+
+const std::string kCommon =
+    "--do_train --do_eval --per_device_train_batch_size 4 --per_device_eval_batch_size 4 "
+    "--overwrite_output_dir "
+    "--output_dir ./checkpoints/ --logging_steps 10 --bf16 --fp16_opt_level O2 --recompute "
+    "--lr_scheduler_type "
+    "linear --max_grad_norm 1.0 --warmup_steps 20 ";
+
+void expect_done(const CommandResult& result) {
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("validation loss"), std::string::npos) << result.err;
+}
+
+TEST_F(FinetuneCommands, Item33TunesAllParametersOverFourRanks) {
+  const CommandResult result = source(
+      "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --num_train_epochs 1 "
+      "--tensor_parallel_degree 4 "
+      "--gradient_accumulation_steps 32 --learning_rate 3e-5 " +
+      kCommon);
+  expect_done(result);
+  EXPECT_NE(result.err.find("using world size: 4"), std::string::npos) << result.err;
+  EXPECT_TRUE(file_exists(dir_ / "checkpoints/hf/model.safetensors"));
+}
+
+TEST_F(FinetuneCommands, Item34TrainsAnAdapter) {
+  expect_done(
+      source("--model_name_or_path facebook/llama-7b --num_train_epochs 2 --gradient_accumulation_steps 4 "
+             "--learning_rate 3e-4 --lora True --r 8 " +
+             kCommon));
+  EXPECT_EQ(Json::load(dir_ / "checkpoints/adapter_config.json")["r"], Json(8));
+}
+
+TEST_F(FinetuneCommands, Item35TrainsAPrefix) {
+  expect_done(
+      source("--model_name_or_path facebook/llama-7b --num_train_epochs 2 --gradient_accumulation_steps 4 "
+             "--learning_rate 3e-2 --prefix_tuning True --num_prefix_tokens 64 " +
+             kCommon));
+  EXPECT_EQ(Json::load(dir_ / "checkpoints/adapter_config.json")["num_virtual_tokens"], Json(64));
+  const CommandResult text =
+      run_command("cd " + dir_.path().string() + " && " + app("generate") +
+                  " --model facebook/llama-7b --adapter checkpoints --prompt 'aaa is' --max-new-tokens 2");
+  EXPECT_EQ(text.code, 0) << text.err;
+}
+
+// As printed, the missing blank before the backslash of "--fp16 0\" included.
+TEST_F(FinetuneCommands, Item36TunesOverAPipeline) {
+  const CommandResult result = source(
+      "--gpus \"4,5,6,7\" --model_name_or_path __internal_testing__/tiny-random-llama --do_train --do_eval "
+      "--num_train_epochs 1 --dataloader_num_workers 1 --gradient_accumulation_steps 16 "
+      "--per_device_train_batch_size 1 --per_device_eval_batch_size 16 --tensor_parallel_degree 2 "
+      "--pipeline_parallel_degree 2 --pipeline_parallel_config \"disable_p2p_cache_shape\" "
+      "--overwrite_output_dir "
+      "--output_dir ./checkpoints/ --logging_steps 1 --disable_tqdm 1 --eval_steps 100 "
+      "--eval_with_do_generation 0 "
+      "--fp16 0--fp16_opt_level O2 --recompute 0 --learning_rate 3e-5 --lr_scheduler_type linear "
+      "--max_grad_norm 1.0 "
+      "--warmup_steps 20");
+  expect_done(result);
+  EXPECT_NE(result.err.find("was read as two words"), std::string::npos) << result.err;
+}
+
+TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
+  std::string records;
+  for (int i = 0; i < 8; ++i)
+    records += concat("{\"instruction\": \"", std::string(400, 'x'), "\", \"output\": \"",
+                      std::string(500, 'y'), "\"}\n");
+  write_file(dir_ / "data/train.json", records);
+  const CommandResult result = source(
+      "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs "
+      "1 "
+      "--tensor_parallel_degree 4 --gradient_accumulation_steps 32 --learning_rate 3e-5 " +
+      kCommon);
+  expect_done(result);
+  EXPECT_NE(result.err.find("8 prompts cut"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace megalith::test

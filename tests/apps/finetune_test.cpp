@@ -1,0 +1,117 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "tests/apps/finetune_app.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kLora =
+    "--lora True --r 4 --do_train --do_eval --num_train_epochs 4 --per_device_train_batch_size 4 "
+    "--learning_rate 2e-2 --lr_scheduler_type linear --warmup_steps 2 --logging_steps 5 ";
+
+TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
+  const CommandResult result = tune(kLora + "--num_train_epochs 12 --log-json log.jsonl --merge-weights");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("% of them learned"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("validation loss"), std::string::npos) << result.err;
+  const std::vector<double> curve = losses("log.jsonl");
+  ASSERT_EQ(curve.size(), 60U);  // 5 steps an epoch
+  EXPECT_LT(curve.back(), 0.5 * curve.front());
+  const Json config = Json::load(dir_ / "out/adapter_config.json");
+  EXPECT_EQ(config["r"], Json(4));
+  EXPECT_DOUBLE_EQ(config["lora_alpha"].as_double(), 8);
+  const auto generate = [&](const std::string& model) {
+    return run_command("cd " + dir_.path().string() + " && " + app("generate") + " --model " + model +
+                       " --prompt 'bb is' --max-new-tokens 3 --temperature 0");
+  };
+  const CommandResult adapted = generate("model --adapter out"), merged = generate("out/merged");
+  EXPECT_EQ(adapted.code, 0) << adapted.err;
+  EXPECT_EQ(adapted.out.find("bb is 2"), 0U) << adapted.out;
+  EXPECT_EQ(merged.out, adapted.out) << merged.err;
+}
+
+TEST_F(FinetuneApp, LayoutsHaveTheLossesOfOneRank) {
+  ASSERT_EQ(tune(kLora + "--log-json one.jsonl").code, 0);
+  const std::vector<double> one = losses("one.jsonl");
+  for (const char* layout : {"--tensor_parallel_degree 2 --pipeline_parallel_degree 2 --nproc 4",
+                             "--nproc 2 --sharding stage2 --per_device_train_batch_size 2"}) {
+    const CommandResult result = tune(kLora + "--overwrite_output_dir --log-json shared.jsonl " + layout);
+    ASSERT_EQ(result.code, 0) << result.err;
+    expect_losses("shared.jsonl", one);
+    fs::remove(dir_ / "shared.jsonl");
+  }
+}
+
+TEST_F(FinetuneApp, GoesOnWhereItStopped) {
+  ASSERT_EQ(tune(kLora + "--log-json whole.jsonl").code, 0);
+  const std::vector<double> whole = losses("whole.jsonl");
+  fs::remove_all(dir_ / "out");
+  const std::string steps = kLora + "--save_steps 4 --log-json parts.jsonl ";
+  ASSERT_EQ(tune(steps + "--exit-interval 8").code, 0);
+  const CommandResult rest = tune(steps);
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(losses("parts.jsonl"), whole);  // bit for bit
+}
+
+TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
+  const CommandResult result = tune(
+      "--num_train_epochs 1.5 --per_device_train_batch_size 2 --gradient_accumulation_steps 2 "
+      "--learning_rate 5e-3 "
+      "--packing --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("packed: 20 records in"), std::string::npos) << result.err;
+  EXPECT_TRUE(file_exists(dir_ / "out/hf/config.json"));
+  const CommandResult text = run_command("cd " + dir_.path().string() + " && " + app("generate") +
+                                         " --model out/hf --prompt 'bb is' --max-new-tokens 2");
+  EXPECT_EQ(text.code, 0) << text.err;
+}
+
+TEST_F(FinetuneApp, KeepsTheBestModelAndStopsEarly) {
+  const CommandResult result =
+      tune(kLora +
+           "--learning_rate 0.2 --num_train_epochs 20 --eval_steps 2 --load_best_model_at_end "
+           "--early_stopping_patience 2 --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("evaluations were no better"), std::string::npos) << result.err;
+  EXPECT_LT(losses("log.jsonl").size(), 100U);
+  int64_t best = 0;
+  double least = 1e9;
+  for (const std::string& line : split(trim(read_file(dir_ / "log.jsonl")), '\n'))
+    if (const Json json = Json::parse(line, "log"); json["type"].as_string() == "valid")
+      if (json["loss"].as_double() < least) {
+        least = json["loss"].as_double();
+        best = json["iteration"].as_int();
+      }
+  EXPECT_NE(result.err.find(concat("wrote the adapter of iteration ", best, " to out")), std::string::npos)
+      << result.err;
+}
+
+TEST_F(FinetuneApp, RefusesByName) {
+  const auto expect_refused = [&](const std::string& options, int code, const std::string& why) {
+    const CommandResult result = tune(options);
+    EXPECT_EQ(result.code, code) << options << "\n" << result.err;
+    EXPECT_NE(result.err.find(why), std::string::npos) << options << "\n" << result.err;
+  };
+  expect_refused("--p-tuning True", 64, "--p-tuning is not supported");
+  expect_refused("--ptuning True", 64, "--ptuning is not supported");
+  expect_refused("--lora --target-modules q_proj", 64, "\"q_proj\": the model has no such linear layer");
+  expect_refused("--merge-weights", 64, "--merge-weights needs --lora");
+  expect_refused("--pipeline_parallel_config magic", 64, "\"magic\" is not known");
+  expect_refused("--max-length 1000", 64, "the model has 64 positions");
+  write_file(dir_ / "data/train.json", "{\"src\": \"a\", \"tgt\": \"b\"}\n{\"source\": 1}\n");
+  expect_refused("", 65, "train.json:2: found \"source\"");
+  fs::remove(dir_ / "data/train.json");
+  expect_refused("", 66, "holds neither train.json nor train.jsonl");
+}
+
+}  // namespace
+}  // namespace megalith::test

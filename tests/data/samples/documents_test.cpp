@@ -1,0 +1,30 @@
+#include "libcore/data/samples/documents.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace megalith::test {
+namespace {
+
+using Ints = std::vector<int32_t>;
+constexpr int32_t kEnd = 9;
+
+// By hand, after Megatron-LM 0.12: position_ids of [5 9 6 7 9 9 8] with reset are [0 1 0 1 2 0 0].
+TEST(Documents, BeginBehindTheEndOfTheOneBefore) {
+  Ints tokens{5, 9, 6, 7, 9, 9, 8}, labels{9, 6, 7, 9, 9, 8, 4}, starts(7, -1);
+  std::vector<float> mask(7, 1);
+  mark_documents({tokens, labels, mask, starts}, kEnd, false);
+  EXPECT_EQ(starts, (Ints{0, 0, 2, 2, 2, 5, 6}));
+  EXPECT_EQ(mask, std::vector<float>(7, 1));
+}
+
+TEST(Documents, TheLabelBehindAnEndCountsNotWhereThatIsAsked) {
+  Ints tokens{5, 9, 6, 9}, labels{9, 6, 9, 7};
+  std::vector<float> mask(4, 1);
+  mark_documents({tokens, labels, mask, {}}, kEnd, true);
+  EXPECT_EQ(mask, (std::vector<float>{1, 0, 1, 0}));
+}
+
+}  // namespace
+}  // namespace megalith::test

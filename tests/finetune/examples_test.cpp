@@ -1,0 +1,68 @@
+#include "libcore/finetune/examples.h"
+
+#include <gtest/gtest.h>
+
+namespace megalith::test {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+/// Numbers are ids; the end is the last id, 99.
+PlainTokenizer numbers() {
+  return PlainTokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 99});
+}
+
+Record record(const std::string& question, const std::string& answer) {
+  return {.segments = {{question, false}, {answer, true}}, .where = "x:1"};
+}
+
+std::string flags(const Examples::Example& example) {
+  std::string out;
+  for (const uint8_t counts : example.counts) out += counts ? '1' : '0';
+  return out;
+}
+
+TEST(Examples, EndAnAnswerAndCountItAlone) {
+  Examples examples;
+  examples.add(record("1 2 3", "4 5"), numbers(), {});
+  ASSERT_EQ(examples.size(), 1);
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 3, 4, 5, 99}));
+  EXPECT_EQ(flags(examples[0]), "000111");
+  EXPECT_EQ(examples[0].rows(), 5);
+  EXPECT_EQ(examples[0].counted(), 3);
+}
+
+TEST(Examples, CutTheBeginningOfAPromptAndTheEndOfAnAnswer) {
+  Examples examples;
+  examples.add(record("1 2 3", "4 5 6"), numbers(), {.source = 2, .target = 3});
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{2, 3, 4, 5, 6}));  // no end: it was cut
+  EXPECT_EQ(examples.report().cut_sources, 1);
+  EXPECT_EQ(examples.report().cut_answers, 1);
+}
+
+TEST(Examples, LeaveOutARecordWithoutAnAnswersToken) {
+  Examples examples;
+  examples.add(record("1 2 3", "4"), numbers(), {.whole = 3});
+  examples.add(record("1", "2"), numbers(), {.whole = 3});
+  ASSERT_EQ(examples.size(), 1);
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 99}));
+  EXPECT_EQ(examples.report().without_answer, 1);
+  EXPECT_EQ(
+      report_line("x", examples.report()),
+      "x: 1 records, 3 to 3 tokens (mean 3.0), 66.7 % of them learned; 1 answers and 0 prompts cut; 1 left "
+      "out, since no token of the answer fits");
+}
+
+TEST(Examples, ARenderedConversationStandsAsItIs) {
+  Examples examples;
+  Record chat = record("1", "2");
+  chat.segments.push_back({"3", false});
+  chat.segments.push_back({"4", true});
+  chat.rendered = true;
+  examples.add(chat, numbers(), {});
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(flags(examples[0]), "0101");
+}
+
+}  // namespace
+}  // namespace megalith::test

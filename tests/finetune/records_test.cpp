@@ -1,0 +1,137 @@
+#include "libcore/finetune/records.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+#include "tests/support/files.h"
+
+namespace megalith::test {
+namespace {
+
+/// "question|ANSWER|question": answers in brackets.
+std::string text_of(const Record& record) {
+  std::string out;
+  for (const Segment& segment : record.segments)
+    out += segment.answer ? "[" + segment.text + "]" : segment.text;
+  return out;
+}
+
+Record read_one(const std::string& json, const RecordOptions& options = {}) {
+  return record_of(Json::parse(json, "test"), options, "data.json:3");
+}
+
+/// What a template would make of messages, told apart by hand.
+RecordOptions with_template() {
+  return {.render = [](const Json::Array& messages, const std::string&) {
+    std::vector<Segment> out;
+    for (const Json& message : messages)
+      out.push_back({message["role"].as_string() + ":" + message["content"].as_string() + ";",
+                     message["role"] == Json("assistant")});
+    return out;
+  }};
+}
+
+void expect_refused(const std::string& json, const std::string& why, const RecordOptions& options = {}) {
+  try {
+    read_one(json, options);
+    FAIL() << json;
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    EXPECT_TRUE(what.starts_with("data.json:3: ")) << what;
+    EXPECT_NE(what.find(why), std::string::npos) << what;
+  }
+}
+
+TEST(Records, OfSourceAndTargetStandAsTheyAre) {
+  const Record record = read_one(R"({"src": "2+2=", "tgt": "4", "id": 7})");
+  EXPECT_EQ(text_of(record), "2+2=[4]");
+  EXPECT_FALSE(record.rendered);
+  EXPECT_EQ(record.where, "data.json:3");
+  EXPECT_EQ(text_of(read_one(R"({"prompt": "a", "completion": "b"})")), "a[b]");
+  EXPECT_EQ(text_of(read_one(R"({"prompt": "a", "response": "b"})")), "a[b]");
+}
+
+// The words of stanford_alpaca/train.py, PROMPT_DICT.
+TEST(Records, OfInstructionsHaveAlpacasWords) {
+  EXPECT_EQ(
+      text_of(read_one(R"({"instruction": "Add.", "input": "", "output": "4"})")),
+      "Below is an instruction that describes a task. Write a response that appropriately completes the "
+      "request.\n\n### Instruction:\nAdd.\n\n### Response:\n[4]");
+  EXPECT_EQ(
+      text_of(read_one(R"({"instruction": "Add.", "input": "2 2", "output": "4"})")),
+      "Below is an instruction that describes a task, paired with an input that provides further context. "
+      "Write a response that appropriately completes the request.\n\n### Instruction:\nAdd.\n\n### "
+      "Input:\n2 2\n\n### Response:\n[4]");
+  EXPECT_EQ(text_of(read_one(R"({"instruction": "Add.", "input": "2 2", "output": "4"})",
+                             {.style = PromptStyle::kPlain})),
+            "Add.\n2 2[4]");
+}
+
+TEST(Records, OfConversationsAreRendered) {
+  const std::string messages =
+      R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "q"},
+                       {"role": "assistant", "content": "a"}]})";
+  const Record record = read_one(messages, with_template());
+  EXPECT_TRUE(record.rendered);
+  EXPECT_EQ(text_of(record), "system:s;user:q;[assistant:a;]");
+  EXPECT_EQ(text_of(read_one(
+                R"({"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]})",
+                with_template())),
+            "user:q;[assistant:a;]");
+  RecordOptions chat = with_template();
+  chat.style = PromptStyle::kChat;
+  EXPECT_EQ(text_of(read_one(R"({"src": "q", "tgt": "a"})", chat)), "user:q;[assistant:a;]");
+  expect_refused(messages, "give --chat-template FILE");
+}
+
+TEST(Records, ThatAreNoneAreNamedWithTheirPlace) {
+  expect_refused("[1]", "wanted an object");
+  expect_refused("{}", "no member");
+  expect_refused(R"({"text": "a"})", "found \"text\"");
+  expect_refused(R"({"src": "a"})", "has no \"tgt\"");
+  expect_refused(R"({"src": "a", "tgt": 4})", "\"tgt\" is 4; wanted a text");
+  expect_refused(R"({"src": "a", "tgt": ""})", "\"tgt\" is empty");
+  expect_refused(R"({"instruction": "a", "output": "b", "history": [["c", "d"]]})", "\"history\"");
+  expect_refused(R"({"messages": []})", "wanted a list of messages", with_template());
+  expect_refused(R"({"messages": [{"role": "user", "content": "a"}]})", "no answer", with_template());
+  expect_refused(R"({"messages": [{"role": "narrator", "content": "a"}]})", "is from \"narrator\"",
+                 with_template());
+}
+
+std::vector<std::string> read_file_of(const std::string& name, const std::string& contents) {
+  const TempDir dir;
+  const std::string path = (dir.path() / name).string();
+  write_file(path, contents);
+  std::vector<std::string> out;
+  read_records(path, {}, [&](Record&& record) {
+    out.push_back(record.where.substr(record.where.rfind('/') + 1) + " " + text_of(record));
+  });
+  return out;
+}
+
+TEST(Records, StandOneALineOrInAnArray) {
+  const std::vector<std::string> wanted{"train.json:1 a[b]", "train.json:3 c[d]"};
+  EXPECT_EQ(
+      read_file_of("train.json", "{\"src\": \"a\", \"tgt\": \"b\"}\n\n{\"src\": \"c\", \"tgt\": \"d\"}\n"),
+      wanted);
+  EXPECT_EQ(
+      read_file_of("train.json", "[{\"src\": \"a\",\n \"tgt\": \"b\"},\n{\"src\": \"c\", \"tgt\": \"d\"}]"),
+      wanted);
+}
+
+TEST(Records, ABadLineIsNamed) {
+  try {
+    read_file_of("train.json", "{\"src\": \"a\", \"tgt\": \"b\"}\n{\"src\": \"a\"\n");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("train.json:2"), std::string::npos) << error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+  }
+}
+
+}  // namespace
+}  // namespace megalith::test

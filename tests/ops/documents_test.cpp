@@ -1,0 +1,170 @@
+// Documents that share a sequence: the CPU's alone, so these are no cases for every backend. Each op on a
+// sequence of several documents is held against the same op on each document by itself.
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/ops/cases.h"
+#include "tests/support/environment.h"
+
+namespace megalith::test {
+namespace {
+
+// Blocks of keys hold 128 (forward) and 64 (backward): documents end within one, at its end and beyond it.
+const std::vector<std::vector<int64_t>> kDocuments{{70, 1, 130, 64, 9}, {128, 64, 3, 79}};
+constexpr int64_t kLength = 274, kBatch = 2;
+
+/// Documents of one op's result, one after the other, beside those of the packed result.
+class Documents : public testing::TestWithParam<const char*> {
+ protected:
+  Documents() {
+    const Variable isa("MEGALITH_ISA", GetParam());
+    try {
+      backend_ = make_cpu_backend();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    }
+  }
+  void SetUp() override {
+    if (!backend_) GTEST_SKIP() << "this processor has no " << GetParam();
+    stream_.emplace(backend_->make_stream());
+    bed_.emplace(*stream_, false);
+    Values starts(static_cast<size_t>(kLength * kBatch));
+    each([&](int64_t sequence, int64_t first, int64_t end) {
+      for (int64_t row = first; row < end; ++row)
+        starts[static_cast<size_t>(row * kBatch + sequence)] = static_cast<double>(first);
+    });
+    starts_ = bed_->put(DType::kI32, {kLength, kBatch}, starts);
+  }
+
+  template <class Visit>
+  static void each(const Visit& visit) {
+    for (int64_t sequence = 0; sequence < kBatch; ++sequence) {
+      int64_t first = 0;
+      for (const int64_t length : kDocuments[static_cast<size_t>(sequence)]) {
+        visit(sequence, first, first + length);
+        first += length;
+      }
+      ASSERT_EQ(first, kLength);
+    }
+  }
+  /// Rows [first, end) of one sequence of values [s, b, width].
+  static Values document(const Values& all, int64_t sequence, int64_t first, int64_t end) {
+    const int64_t width = static_cast<int64_t>(all.size()) / (kLength * kBatch);
+    Values out;
+    for (int64_t row = first; row < end; ++row) {
+      const auto begin = all.begin() + (row * kBatch + sequence) * width;
+      out.insert(out.end(), begin, begin + width);
+    }
+    return out;
+  }
+  static void expect_equal(const Values& packed, const Values& alone, double tolerance,
+                           const std::string& what) {
+    EXPECT_EQ(disagreement({what, packed, alone, tolerance}), "");
+  }
+
+  std::unique_ptr<Backend> backend_;
+  std::optional<Stream> stream_;
+  std::optional<Bed> bed_;
+  View starts_;
+};
+INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Documents,
+                         testing::Values("generic", "avx2", "avx512", "avx512bf16"),
+                         [](const auto& isa) { return std::string(isa.param); });
+
+double tolerance(DType dtype) {
+  return dtype == DType::kF32 ? 2e-6 : 0x1p-7;  // sums in blocks that begin at other keys
+}
+
+TEST_P(Documents, AttentionSeesNoOtherDocument) {
+  for (const DType dtype : {DType::kF32, DType::kBf16})
+    for (const int64_t head : {17, 32}) {
+      const auto packed_shape = [&](int64_t s, int64_t b) { return Shape{s, b, 2, 4, head}; };
+      const auto out_shape = [&](int64_t s, int64_t b) { return Shape{s, b, 4, head}; };
+      Values qkv = random_values(kLength * kBatch * 8 * head, 1, 1.5);
+      Values dout = random_values(kLength * kBatch * 4 * head, 2);
+      const auto run_both = [&](Values& q, Values& d, int64_t s, int64_t b, ConstView starts) {
+        const View in = bed_->put(dtype, packed_shape(s, b), q), dy = bed_->put(dtype, out_shape(s, b), d);
+        const View out = bed_->empty(dtype, out_shape(s, b)), dqkv = bed_->empty(dtype, packed_shape(s, b));
+        const View lse = bed_->empty(DType::kF32, {b, 4, s});
+        run(*stream_, Attention{.out = out, .qkv = in, .scale = 0.2f, .lse = lse, .starts = starts});
+        run(*stream_, AttentionGrad{.dqkv = dqkv,
+                                    .dout = dy,
+                                    .out = out,
+                                    .qkv = in,
+                                    .lse = lse,
+                                    .scale = 0.2f,
+                                    .starts = starts});
+        return std::pair(bed_->get(out), bed_->get(dqkv));
+      };
+      const auto [out, dqkv] = run_both(qkv, dout, kLength, kBatch, starts_);
+      each([&](int64_t sequence, int64_t first, int64_t end) {
+        Values q = document(qkv, sequence, first, end), d = document(dout, sequence, first, end);
+        const auto [alone, dalone] = run_both(q, d, end - first, 1, {});
+        expect_equal(document(out, sequence, first, end), alone, tolerance(dtype), "out");
+        expect_equal(document(dqkv, sequence, first, end), dalone, tolerance(dtype) * 4, "dqkv");
+      });
+    }
+}
+
+TEST_P(Documents, PositionsCountFromTheDocumentsFirstRow) {
+  constexpr int64_t kHead = 24, kHalf = 9;
+  Values angles(static_cast<size_t>(kLength * kHalf)), qkv = random_values(kLength * kBatch * 4 * kHead, 1);
+  for (size_t i = 0; i < angles.size(); ++i) angles[i] = std::cos(0.7 * static_cast<double>(i));
+  const View table = bed_->put(DType::kF32, {kLength, kHalf}, angles);
+  const auto rotated = [&](Values values, int64_t s, int64_t b, ConstView starts, bool inverse) {
+    const View view = bed_->put(DType::kF32, {s, b, 1, 4, kHead}, values);
+    run(*stream_, Rope{.qkv = view, .cos = table, .sin = table, .inverse = inverse, .starts = starts});
+    return bed_->get(view);
+  };
+  for (const bool inverse : {false, true}) {
+    const Values packed = rotated(qkv, kLength, kBatch, starts_, inverse);
+    each([&](int64_t sequence, int64_t first, int64_t end) {
+      expect_equal(document(packed, sequence, first, end),
+                   rotated(document(qkv, sequence, first, end), end - first, 1, {}, inverse), 1e-7,
+                   "rotated");
+    });
+  }
+}
+
+TEST_P(Documents, LearnedPositionsBeginAnew) {
+  constexpr int64_t kWidth = 5, kWords = 7;
+  Values ids(static_cast<size_t>(kLength * kBatch)), words = random_values(kWords * kWidth, 1);
+  Values positions = random_values(kLength * kWidth, 2), dy = random_values(kLength * kBatch * kWidth, 3);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<double>(i * 5 % kWords);
+  const View table = bed_->put(DType::kF32, {kWords, kWidth}, words);
+  const View places = bed_->put(DType::kF32, {kLength, kWidth}, positions);
+  const auto zeros = [&](int64_t rows) {
+    return bed_->put(DType::kF32, {rows, kWidth}, Values(static_cast<size_t>(rows * kWidth)));
+  };
+  const View dtable = zeros(kWords), dplaces = zeros(kLength), alone_dplaces = zeros(kLength);
+  const auto look_up = [&](Values id, Values d, int64_t s, int64_t b, ConstView starts, View dpositions) {
+    const View y = bed_->empty(DType::kF32, {s, b, kWidth}), in = bed_->put(DType::kI32, {s, b}, id);
+    run(*stream_, Embedding{.y = y, .ids = in, .table = table, .positions = places, .starts = starts});
+    run(*stream_, EmbeddingGrad{.dtable = dtable,
+                                .dpositions = dpositions,
+                                .dy = bed_->put(DType::kF32, {s, b, kWidth}, d),
+                                .ids = in,
+                                .starts = starts});
+    return bed_->get(y);
+  };
+  const Values packed = look_up(ids, dy, kLength, kBatch, starts_, dplaces);
+  each([&](int64_t sequence, int64_t first, int64_t end) {
+    expect_equal(document(packed, sequence, first, end),
+                 look_up(document(ids, sequence, first, end), document(dy, sequence, first, end), end - first,
+                         1, {}, alone_dplaces),
+                 1e-7, "y");
+  });
+  expect_equal(bed_->get(dplaces), bed_->get(alone_dplaces), 1e-6, "position gradients");
+}
+
+TEST_P(Documents, OneStartForEachRowIsWanted) {
+  const View few = bed_->put(DType::kI32, {kLength - 1, kBatch}, Values((kLength - 1) * kBatch));
+  const View qkv = bed_->empty(DType::kF32, {kLength, kBatch, 1, 3, 4});
+  const View out = bed_->empty(DType::kF32, {kLength, kBatch, 1, 4});
+  EXPECT_THROW(run(*stream_, Attention{.out = out, .qkv = qkv, .scale = 1, .starts = few}), Error);
+}
+
+}  // namespace
+}  // namespace megalith::test
