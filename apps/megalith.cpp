@@ -118,6 +118,9 @@ std::string man(const fs::path& folder) {
 [[noreturn]] void run_app_beside(const fs::path& folder, const std::string& app, char** argv) {
   const std::vector<std::string> apps = find_apps(folder);
   if (std::find(apps.begin(), apps.end(), app) == apps.end()) {
+    if (app == "serve")
+      fail(ErrorKind::kUsage,
+           "serve is not supported; megalith generate answers many prompts with one start (--prompts-file FILE)");
     const auto near = nearest(app, apps);
     fail(ErrorKind::kUsage, "no app is called ", quote(app),
          near ? "; did you mean " + quote(*near) + "?" : "");

@@ -46,9 +46,6 @@ void DataConfig::validate(Problems& problems) const {
   if (stride && !reads_texts())
     problems.add("--stride ", *stride, " needs --train-data-path DIR, a folder of texts or a text file",
                  train_path.empty() ? std::string() : ", which " + quote(join(train_path, " ")) + " is not");
-  const auto refuse = [&](bool given, const char* option, const char* instead) {
-    if (given) problems.add(option, " is not supported; ", instead);
-  };
   const bool one_path = !data_path.empty();
   if (one_path + has_own_paths() + mock > 1)
     problems.add(

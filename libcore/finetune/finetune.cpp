@@ -1,7 +1,6 @@
 #include "libcore/finetune/finetune.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <utility>

@@ -32,6 +32,8 @@ constexpr RefusedOption kRefused[] = {
     {"qlora", "give --lora True, with --bf16 to halve the model's memory"},
     {"load-in-4bit", "give --lora True, with --bf16 to halve the model's memory"},
     {"load-in-8bit", "give --lora True, with --bf16 to halve the model's memory"},
+    {"dpo", "leave it out: --data teaches answers, not which of two is better"},
+    {"dpo-*", "leave it out: --data teaches answers, not which of two is better"},
     {"do-predict", "run megalith-generate --adapter on the prompts"},
     {"template", "the model's own chat template is used; give --chat-template FILE for another"},
     {"use-dora", "leave it out"},

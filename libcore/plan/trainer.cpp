@@ -84,7 +84,7 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     return answer;
   }
   try {
-    const RunShape run{config.model, config.parallel, config.train};
+    const RunShape run = run_shape(config);
     for (int stage = 0; stage < c.pipeline; ++stage) {
       const MemoryBill bill = bill_of(run_memory(run, {.pipeline = stage}));
       if (!answer.rank || bill.needed() > answer.rank->bill.needed()) answer.rank = WorstStage{stage, bill};

@@ -125,7 +125,7 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 }
 
 std::string dry_run_text(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
-  const RunShape run{config.model, config.parallel, config.train};
+  const RunShape run = run_shape(config);
   const BatchShape batch = batch_shape(run);
   std::string out = layout_text(config) + memory_text(run);
   out += concat("a step of ", *config.train.iters, ": ", config.train.global_batch, " samples of ",

@@ -7,6 +7,14 @@
 
 namespace megalith {
 
+RunShape run_shape(const PretrainConfig& config) {
+  return {.model = config.model,
+          .parallel = config.parallel,
+          .train = config.train,
+          .samples = {.attention_starts = config.data.reset_attention_mask,
+                      .position_starts = config.data.reset_position_ids}};
+}
+
 RecomputePlan recompute_plan(const TrainConfig& train) {
   return {.granularity = train.recompute,
           .block = train.recompute_method == "block",

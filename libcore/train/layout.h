@@ -3,9 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "libcore/config/model_config.h"
-#include "libcore/config/parallel_config.h"
-#include "libcore/config/train_config.h"
+#include "libcore/config/pretrain_config.h"
 #include "libcore/model/param_store.h"
 #include "libcore/model/stage.h"
 #include "libcore/parallel/topology.h"
@@ -34,6 +32,9 @@ struct RunShape {
   SampleForm samples = {};
   TuningPlan tuning = {};
 };
+
+/// Of a run that trains all of a model from the beginning.
+RunShape run_shape(const PretrainConfig&);
 
 RecomputePlan recompute_plan(const TrainConfig&);
 DType model_dtype(const TrainConfig&);

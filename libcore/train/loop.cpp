@@ -168,13 +168,11 @@ class Run {
 
 /// The first rank looks at the memory of its machine for all.
 RunShape Run::agreed_shape() const {
-  RunShape shape{.model = config_.model,
-                 .parallel = config_.parallel,
-                 .train = config_.train,
-                 .samples = {.attention_starts = config_.data.reset_attention_mask,
-                             .position_starts = config_.data.reset_position_ids,
-                             .short_ones = tuning_ && tuning_->short_samples},
-                 .tuning = tuning_ ? tuning_->plan : TuningPlan{}};
+  RunShape shape = run_shape(config_);
+  if (tuning_) {
+    shape.samples.short_ones = tuning_->short_samples;
+    shape.tuning = tuning_->plan;
+  }
   if (leads()) {
     // A device of its own refuses by itself what it has no memory for.
     const bool on_host = backend_->name() == std::string_view("cpu");

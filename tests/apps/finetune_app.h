@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,18 @@ class FinetuneApp : public testing::Test {
     const std::vector<double> found = losses(file);
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i] / wanted[i], 1, 1e-5) << i;
+  }
+  /// The first of the lowest evaluations.
+  int64_t best_iteration(const std::string& file) const {
+    int64_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::string& line : split(trim(read_file(dir_ / file)), '\n'))
+      if (const Json json = Json::parse(line, file); json["type"].as_string() == "valid")
+        if (json["loss"].as_double() < least) {
+          least = json["loss"].as_double();
+          best = json["iteration"].as_int();
+        }
+    return best;
   }
   static char letter(int i) { return static_cast<char>('a' + i % 3); }
   TempDir dir_;

@@ -68,13 +68,13 @@ class FinetuneCommands : public FinetuneApp {
 const std::string kCommon =
     "--do_train --do_eval --per_device_train_batch_size 4 --per_device_eval_batch_size 4 "
     "--overwrite_output_dir "
-    "--output_dir ./checkpoints/ --logging_steps 10 --bf16 --fp16_opt_level O2 --recompute "
+    "--output_dir ./checkpoints/ --logging_steps 10 --fp16 --fp16_opt_level O2 --recompute "
     "--lr_scheduler_type "
     "linear --max_grad_norm 1.0 --warmup_steps 20 ";
 
 void expect_done(const CommandResult& result) {
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("validation loss"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("validation loss"), std::string::npos) << result.all();
 }
 
 TEST_F(FinetuneCommands, Item33TunesAllParametersOverFourRanks) {
@@ -84,7 +84,7 @@ TEST_F(FinetuneCommands, Item33TunesAllParametersOverFourRanks) {
       "--gradient_accumulation_steps 32 --learning_rate 3e-5 " +
       kCommon);
   expect_done(result);
-  EXPECT_NE(result.err.find("using world size: 4"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("using world size: 4"), std::string::npos) << result.all();
   EXPECT_TRUE(file_exists(dir_ / "checkpoints/hf/model.safetensors"));
 }
 
@@ -122,7 +122,7 @@ TEST_F(FinetuneCommands, Item36TunesOverAPipeline) {
       "--max_grad_norm 1.0 "
       "--warmup_steps 20");
   expect_done(result);
-  EXPECT_NE(result.err.find("was read as two words"), std::string::npos) << result.err;
+  EXPECT_NE(result.all().find("was read as two words"), std::string::npos) << result.all();
 }
 
 TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
@@ -137,7 +137,7 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
       "--tensor_parallel_degree 4 --gradient_accumulation_steps 32 --learning_rate 3e-5 " +
       kCommon);
   expect_done(result);
-  EXPECT_NE(result.err.find("8 prompts cut"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("8 prompts cut"), std::string::npos) << result.all();
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -5,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/apps/finetune_app.h"
@@ -21,8 +23,8 @@ const std::string kLora =
 TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
   const CommandResult result = tune(kLora + "--num_train_epochs 12 --log-json log.jsonl --merge-weights");
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("% of them learned"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("validation loss"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("% of them learned"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("validation loss"), std::string::npos) << result.all();
   const std::vector<double> curve = losses("log.jsonl");
   ASSERT_EQ(curve.size(), 60U);  // 5 steps an epoch
   EXPECT_LT(curve.back(), 0.5 * curve.front());
@@ -68,7 +70,7 @@ TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
       "--learning_rate 5e-3 "
       "--packing --log-json log.jsonl");
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("packed: 20 records in"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("packed: 20 records in"), std::string::npos) << result.all();
   EXPECT_TRUE(file_exists(dir_ / "out/hf/config.json"));
   const CommandResult text = run_command("cd " + dir_.path().string() + " && " + app("generate") +
                                          " --model out/hf --prompt 'bb is' --max-new-tokens 2");
@@ -81,18 +83,26 @@ TEST_F(FinetuneApp, KeepsTheBestModelAndStopsEarly) {
            "--learning_rate 0.2 --num_train_epochs 20 --eval_steps 2 --load_best_model_at_end "
            "--early_stopping_patience 2 --log-json log.jsonl");
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("evaluations were no better"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("evaluations were no better"), std::string::npos) << result.all();
   EXPECT_LT(losses("log.jsonl").size(), 100U);
-  int64_t best = 0;
-  double least = 1e9;
-  for (const std::string& line : split(trim(read_file(dir_ / "log.jsonl")), '\n'))
-    if (const Json json = Json::parse(line, "log"); json["type"].as_string() == "valid")
-      if (json["loss"].as_double() < least) {
-        least = json["loss"].as_double();
-        best = json["iteration"].as_int();
-      }
-  EXPECT_NE(result.err.find(concat("wrote the adapter of iteration ", best, " to out")), std::string::npos)
-      << result.err;
+  const int64_t best = best_iteration("log.jsonl");
+  EXPECT_NE(result.out.find(concat("wrote the adapter of iteration ", best, " to out")), std::string::npos)
+      << result.all();
+}
+
+// The best of its evaluations is not the last one, and older than the newest checkpoint.
+TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
+  const CommandResult result =
+      tune(kLora + "--learning_rate 0.2 --eval_steps 2 --save_steps 2 --load_best_model_at_end "
+                   "--save_total_limit 1 --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.all();
+  const int64_t best = best_iteration("log.jsonl");
+  ASSERT_LT(best, 18);
+  std::vector<std::string> kept;
+  for (const auto& entry : fs::directory_iterator(dir_ / "out"))
+    if (const std::string name = entry.path().filename(); name.starts_with("iter_")) kept.push_back(name);
+  std::sort(kept.begin(), kept.end());
+  EXPECT_EQ(kept, (std::vector<std::string>{iteration_folder(best), iteration_folder(20)}));
 }
 
 TEST_F(FinetuneApp, RefusesByName) {
@@ -103,6 +113,11 @@ TEST_F(FinetuneApp, RefusesByName) {
   };
   expect_refused("--p-tuning True", 64, "--p-tuning is not supported");
   expect_refused("--ptuning True", 64, "--ptuning is not supported");
+  expect_refused("--qlora True", 64, "--qlora is not supported");
+  expect_refused("--dpo True", 64, "--dpo is not supported");
+  expect_refused("--dpo_beta 0.1", 64, "--dpo-beta is not supported");
+  expect_refused("--ckpt-format torch", 64, "--ckpt-format torch");
+  expect_refused("--save elsewhere", 64, "--output-dir out and --save elsewhere contradict each other");
   expect_refused("--lora --target-modules q_proj", 64, "\"q_proj\": the model has no such linear layer");
   expect_refused("--merge-weights", 64, "--merge-weights needs --lora");
   expect_refused("--pipeline_parallel_config magic", 64, "\"magic\" is not known");

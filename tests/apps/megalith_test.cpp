@@ -54,6 +54,14 @@ TEST_F(Dispatcher, RunsAnAppWithItsArgumentsAndExitCode) {
   EXPECT_EQ(run("help walk").out, "walk: <--help>\n");
 }
 
+TEST_F(Dispatcher, SaysWhatServesInPlaceOfServe) {
+  const auto result = run("serve --model m");
+  EXPECT_EQ(result.code, 64);
+  EXPECT_EQ(result.err,
+            "megalith: error: serve is not supported; megalith generate answers many prompts with one start "
+            "(--prompts-file FILE)\nsee --help\n");
+}
+
 TEST_F(Dispatcher, NamesTheNearestApp) {
   const auto result = run("wistle");
   EXPECT_EQ(result.err,
