@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/app.h"
+#include "apps/pretrain/run_plan.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
@@ -16,7 +17,6 @@
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/plan/machine.h"
-#include "libcore/plan/run_plan.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/start_point.h"
