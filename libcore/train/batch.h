@@ -27,7 +27,7 @@ struct BatchShape {
   int microbatches = 0;  // of this rank, in one step, at most
   int data_rank = 0, data_size = 1;
   int context_rank = 0, context_size = 1;  // of the ranks that share each sample
-  std::optional<BatchRamp> ramp = {};  // steps have fewer microbatches at first
+  std::optional<BatchRamp> ramp = {};      // steps have fewer microbatches at first
 
   /// Microbatches of this rank in the step that begins when `consumed` samples are done.
   int microbatches_at(int64_t consumed) const {

@@ -286,8 +286,8 @@ namespace {
 void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
   const auto add = [&](const HeadShape& heads, int64_t s, const RowPositions& rows, float p) {
     const ContextCase c{{heads, dtype, p}, s, rows};
-    const std::string type = concat(" ", name_of(dtype), " s", s, " of ", heads.s,
-                                    " from ", rows.first, " d", heads.head, " p", p);
+    const std::string type = concat(" ", name_of(dtype), " s", s, " of ", heads.s, " from ", rows.first, " d",
+                                    heads.head, " p", p);
     cases.push_back({"attention context" + type, [c](Bed& bed) { return run_context_attention(bed, c); }});
     cases.push_back(
         {"attention_grad context" + type, [c](Bed& bed) { return run_context_attention_grad(bed, c); }});
