@@ -10,6 +10,7 @@
 
 #include "apps/app.h"
 #include "apps/manual_notes.h"
+#include "apps/pretrain/run_plan.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
@@ -22,7 +23,6 @@
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/plan/machine.h"
-#include "libcore/plan/run_plan.h"
 #include "libcore/train/data/paddle_run.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"
