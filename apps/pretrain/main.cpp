@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/app.h"
+#include "apps/pretrain/run_plan.h"
 #include "apps/training_app.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
@@ -15,7 +16,7 @@
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/tokenizer_model.h"
 #include "libcore/data/samples/sample_order.h"
-#include "libcore/plan/run_plan.h"
+#include "libcore/launch/launch_plan.h"
 #include "libcore/train/data/paddle_run.h"
 #include "libcore/train/pretrain.h"
 #include "libcore/train/run_rules.h"

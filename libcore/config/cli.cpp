@@ -268,6 +268,22 @@ void Options::State::find_missing(const std::vector<std::string>& names, Problem
           " is missing");
 }
 
+namespace {
+/// Without "--num-layers is missing" where "--num-layers "four": wanted an integer" says what became of it.
+Problems without_echoes(const Problems& all) {
+  Problems out;
+  for (const std::string& text : all.list()) {
+    const size_t at = text.find(" is missing");
+    const auto tells_more = [&](const std::string& other) {
+      return other.starts_with(text.substr(0, at) + " \"");
+    };
+    if (at == std::string::npos || std::none_of(all.list().begin(), all.list().end(), tells_more))
+      out.add(text);
+  }
+  return out;
+}
+}  // namespace
+
 void Options::check(const std::vector<std::string>& groups) {
   state_->finish(groups);
   Problems found = state_->problems;
@@ -276,7 +292,7 @@ void Options::check(const std::vector<std::string>& groups) {
     if (group.validate && among(group.name, groups)) group.validate(found);
   if (groups.empty())
     for (const auto& rule : state_->rules) rule(found);
-  found.throw_if_any();
+  without_echoes(found).throw_if_any();
   if (!state_->ignored.empty()) log("ignored, no meaning here: ", join(state_->ignored, " "));
   state_->ignored.clear();
 }

@@ -2,7 +2,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/config/tokenizer_model.h"
-#include "libcore/io/hf_cache.h"
+#include "libcore/io/cache/hf_cache.h"
 
 namespace megalith {
 

@@ -29,12 +29,39 @@ std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
   return BatchRamp{*start, *increment, *samples};
 }
 
+/// Steps of a run and the samples that they take.
+struct Counted {
+  int64_t steps = 0, samples = 0;
+};
+
+/// The steps of a ramp that begin at `consumed` or behind it, no more than `most`, and not beyond `last`
+/// samples. Steps of one size are counted together, so that a ramp of any length takes no time.
+Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t most, int64_t last) {
+  const int64_t end = std::min(ramp.samples, last);
+  const double level = static_cast<double>(ramp.samples) /
+                       static_cast<double>(std::max<int64_t>(1, (whole - ramp.start) / ramp.increment));
+  Counted counted;
+  while (counted.steps < most && consumed <= end) {
+    const int64_t batch = ramp.at(consumed, whole);
+    const double next = (static_cast<double>((batch - ramp.start) / ramp.increment) + 1) * level;
+    const auto guess =
+        static_cast<int64_t>((std::min(next, static_cast<double>(end)) - static_cast<double>(consumed)) /
+                             static_cast<double>(batch));
+    int64_t same = std::clamp<int64_t>(guess, 1, most - counted.steps);
+    if (ramp.at(consumed + (same - 1) * batch, whole) != batch) same = 1;
+    counted.steps += same;
+    counted.samples += same * batch;
+    consumed += same * batch;
+  }
+  return counted;
+}
+
 /// Megatron's update_train_iters: the ramp, then whole batches; what is left of a last one is thrown away.
 int64_t steps_of(int64_t samples, int64_t batch, const std::optional<BatchRamp>& ramp) {
-  int64_t steps = 0, consumed = 0;
+  Counted growing;
   if (ramp && ramp->start <= batch)
-    for (; consumed <= ramp->samples && consumed <= samples; ++steps) consumed += ramp->at(consumed, batch);
-  return steps + std::max<int64_t>(0, samples - consumed) / batch;
+    growing = steps_in_ramp(*ramp, batch, 0, std::numeric_limits<int64_t>::max(), samples);
+  return growing.steps + std::max<int64_t>(0, samples - growing.samples) / batch;
 }
 }  // namespace
 
@@ -48,11 +75,10 @@ int64_t TrainConfig::batch_at(int64_t consumed) const {
 }
 
 int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
-  const int64_t before = consumed;
-  const auto growing = ramp();
-  for (; steps > 0 && growing && consumed <= growing->samples; --steps)
-    consumed += growing->at(consumed, global_batch);
-  return consumed - before + steps * global_batch;
+  Counted growing;
+  if (const auto ramp_of_run = ramp())
+    growing = steps_in_ramp(*ramp_of_run, global_batch, consumed, steps, std::numeric_limits<int64_t>::max());
+  return growing.samples + (steps - growing.steps) * global_batch;
 }
 
 void TrainConfig::finish() {
@@ -76,12 +102,15 @@ void TrainConfig::finish(const ParallelConfig& parallel) {
 }
 
 int64_t TrainConfig::decay_in_samples() const {
-  return decay_samples ? *decay_samples : decay_iters.value_or(iters.value_or(0)) * global_batch;
+  int64_t product = 0;
+  if (decay_samples) return *decay_samples;
+  const bool beyond = __builtin_mul_overflow(decay_iters.value_or(iters.value_or(0)), global_batch, &product);
+  return beyond ? std::numeric_limits<int64_t>::max() : product;
 }
 
 double TrainConfig::warmup_in_samples() const {
   if (warmup_fraction) return *warmup_fraction * static_cast<double>(decay_in_samples());
-  return static_cast<double>(warmup_samples + warmup_iters * global_batch);
+  return static_cast<double>(warmup_samples) + static_cast<double>(warmup_iters) * global_batch;
 }
 
 // A fraction that is a whole number of steps must not be rounded up because it is no number of binary digits.
@@ -140,7 +169,7 @@ void validate_schedule(const TrainConfig& t, Problems& problems) {
     problems.add("the warm-up takes ", t.warmup_in_samples(), " samples, but --lr-decay-samples is ",
                  *t.decay_samples, "; shorten --lr-warmup-samples");
   else if (t.decay_iters && t.global_batch > 0 &&
-           t.warmup_in_samples() >= static_cast<double>(*t.decay_iters * t.global_batch))
+           t.warmup_in_samples() >= static_cast<double>(*t.decay_iters) * t.global_batch)
     problems.add("the warm-up takes ", t.warmup_in_samples() / t.global_batch,
                  " steps, but --lr-decay-iters is ", *t.decay_iters, "; shorten --lr-warmup-iters");
 }

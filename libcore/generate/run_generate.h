@@ -21,7 +21,9 @@ struct ModelOptions {
   template <class V>
   void fields(V&& v) {
     v("model", model,
-      "What to run: a folder that training saved into, one of its iterations, or a Hugging Face folder.",
+      "What to run: a folder that training saved into, one of its iterations, a Hugging Face folder, or the "
+      "id "
+      "of a model that was downloaded from its hub before.",
       required(), metavar("DIR"), alias({"load", "load_checkpoint", "checkpoint_name_or_path"}));
     v("adapter", adapter, "PEFT adapter to run the model with: LoRA or prefix tuning.", metavar("DIR"));
   }

@@ -386,7 +386,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   if (!plan.simulate.empty()) {
     const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(plan.simulate));
     const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
-    return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds), some};
+    return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),
+            some};
   }
   SearchResult result = search_plans(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();

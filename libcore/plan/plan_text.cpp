@@ -356,7 +356,7 @@ struct SimulatedSpeed {
 
 }  // namespace
 
-std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds) {
+std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds, size_t columns) {
   std::vector<Row> table = {{"devices", "tp", "pp", "cp", "dp", "vp", "micro", "global", "seq-par", "zero",
                              "recompute", "step", "ops", "tp, cp", "pipeline", "rest", "closed form",
                              "tokens/s", "MFU %"}};
@@ -377,8 +377,10 @@ std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWor
          seconds_text(world.step.rest()), seconds_text(world.plan->time.total()),
          format_count(static_cast<int64_t>(speed.tokens)), format_fixed(100 * speed.utilisation, 1)});
   }
-  return concat("One step of this version's trainer, simulated on ", p.machine.device.name,
-                "; its parts are those of the stage that works longest\n", aligned(table), lacking);
+  return fitted(
+      concat("One step of this version's trainer, simulated on ", p.machine.device.name,
+             "; its parts are those of the stage that works longest\n", aligned(table, columns), lacking),
+      columns);
 }
 
 std::string simulation_json(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds) {

@@ -32,7 +32,7 @@ std::string plan_text(const Report&);
 std::string plan_json(const Report&);
 
 /// A table of simulated steps beside what the closed forms say, and the same as one JSON object.
-std::string simulation_text(const PlanProblem&, const std::vector<SimulatedWorld>&);
+std::string simulation_text(const PlanProblem&, const std::vector<SimulatedWorld>&, size_t columns = 0);
 std::string simulation_json(const PlanProblem&, const std::vector<SimulatedWorld>&);
 
 /// Seconds between which four of five runs are expected.

@@ -2,6 +2,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/convert/targets/megatron.h"
 
@@ -51,6 +52,11 @@ std::string no_torch_checkpoint(const ModelConfig& model, const ParallelConfig& 
   if (!parallel.pipeline_layers.empty() || parallel.first_layers || parallel.last_layers)
     return "its pipeline ranks hold equally many layers; leave out --pipeline-layers and "
            "--decoder-first-pipeline-num-layers, or save in our format";
+  try {
+    family_of(model);
+  } catch (const Error& unreadable) {
+    return concat("no run could be loaded from it: ", unreadable.what(), "; save in our format");
+  }
   return no_megatron_layout(model, layout_of(parallel));
 }
 

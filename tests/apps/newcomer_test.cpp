@@ -133,6 +133,21 @@ TEST_F(Newcomer, FindsTheTokenizerOfACheckpointWhoseFilesAreGone) {
   }
 }
 
+TEST_F(Newcomer, RunsAModelByItsId) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save known").code, 0);
+  ok("megalith-convert known --output known-hf");
+  fs::create_directories(path("models/models--me--model/refs"));
+  fs::create_directories(path("models/models--me--model/snapshots"));
+  write_file(path("models/models--me--model/refs/main"), "r1");
+  fs::create_directory_symlink(path("known-hf"), path("models/models--me--model/snapshots/r1"));
+  const std::string generate =
+      "HF_HUB_CACHE=$PWD/models megalith-generate --prompt a --max-new-tokens 2 --model ";
+  EXPECT_EQ(ok(generate + "me/model").out, ok(generate + "known-hf").out);
+  const CommandResult absent = run(generate + "me/other");
+  EXPECT_EQ(absent.code, 66) << absent.err;
+  EXPECT_NE(absent.err.find("`hf download me/other`"), std::string::npos) << absent.err;
+}
+
 TEST_F(Newcomer, ConvertsWeightsThatAreNotFiniteAsTheyAre) {
   ASSERT_EQ(train("--tokenizer-model t300 --save sick").code, 0);
   ok("megalith-convert sick --output sick-hf");

@@ -185,7 +185,7 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
 TEST_F(PretrainRankFaults, EndTogetherWhenTheLossIsLost) {
   EXPECT_EQ(start(environment(), "--lr 1e30 --min-lr 1e30 --clip-grad 0 --eval-iters 0"), 65);
   for (const char* rank : {"0", "1"}) {
-    const std::string log = file(concat("err.", rank));
+    const std::string log = file(concat("log.", rank));
     EXPECT_NE(log.find(concat("error: rank ", rank, ": iterations 3 to 5 were not finite")),
               std::string::npos)
         << log;

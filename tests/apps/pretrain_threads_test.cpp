@@ -86,9 +86,9 @@ TEST_F(PretrainThreads, KeepALogEach) {
         out += line.substr(at, line.find("tokens/s") - at) + '\n';
     return out;
   };
-  EXPECT_EQ(split(trim(losses_of(result.err)), '\n').size(), 8U) << result.err;
-  EXPECT_EQ(losses_of(file("logs/workerlog.0")), losses_of(result.err));
-  EXPECT_EQ(losses_of(file("logs/workerlog.1")), losses_of(result.err));
+  EXPECT_EQ(split(trim(losses_of(result.out)), '\n').size(), 8U) << result.out;
+  EXPECT_EQ(losses_of(file("logs/workerlog.0")), losses_of(result.out));
+  EXPECT_EQ(losses_of(file("logs/workerlog.1")), losses_of(result.out));
 }
 
 TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {

@@ -78,6 +78,22 @@ TEST(CommandLine, TakesNoWordWithOneDashAsAValue) {
   EXPECT_EQ(painted({"w", "--keys=-n"}).keys, std::vector<std::string>{"-n"});
 }
 
+TEST(CommandLine, ComplainsOnceOfAValueThatIsNone) {
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  options.read({"--num-layers", "four"});
+  try {
+    options.check();
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("--num-layers \"four\": wanted an integer\n"), 0u) << text;
+    EXPECT_EQ(text.find("--num-layers", 1), std::string::npos) << text;
+    EXPECT_NE(text.find("--hidden-size is missing"), std::string::npos) << text;
+  }
+}
+
 TEST(CommandLine, KnowsTheShortFormOfHelp) {
   Paint paint;
   Options options("paint", "Paint a wall.");

@@ -217,12 +217,41 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
   EXPECT_EQ(folder.tensors().size(),
             SafetensorsFile(convert_golden("gpt2/model.safetensors")).tensors().size());
   const std::string card = read_file(dir / "theirs/README.md"), picture = read_file(dir / "theirs/loss.svg");
-  for (const char* part : {"for 3 iterations", "(loss.svg)", "Training 2.2500, validation 2.7500",
-                           "| data_path | corpus\\|text_\\\\document |", "| num_layers | 2 |"})
+  // 20 positions: a prompt of one byte is at most one token.
+  for (const char* part : {"for 3 iterations", "(loss.svg)", "\"a\", max_new_tokens=19)",
+                           "Training 2.2500, validation 2.7500", "| data_path | corpus\\|text_\\\\document |",
+                           "| num_layers | 2 |"})
     EXPECT_NE(card.find(part), std::string::npos) << part << '\n' << card;
   EXPECT_TRUE(picture.starts_with("<svg xmlns=")) << picture;
   EXPECT_NE(picture.find("<title>iteration 2: 2.75</title>"), std::string::npos) << picture;
   EXPECT_TRUE(Json::load(dir / "theirs/config.json")["bos_token_id"].is_null());
+}
+
+// What was evaluated after the checkpoint was saved belongs to it, and the mean is that of the log's last
+// line.
+TEST(Convert, TellsOfTheEvaluationAtTheEnd) {
+  const TempDir dir;
+  const ModelSource source(convert_golden("gpt2"));
+  CheckpointWriter writer(dir / "ours", 4);
+  TensorCopies copies;
+  for (const StoredTensor& tensor : source.tensors().tensors()) copies.put(writer, source.tensors(), tensor);
+  Json args = to_json(source.config());
+  args.set("log_json", dir / "run.jsonl");
+  args.set("log_interval", 2);
+  writer.put_json(kArgsFile, args);
+  writer.put_json(kStateFile, Json::object());
+  LossHistory losses;
+  for (int i = 1; i <= 4; ++i) losses.add_train(i, 5 - i);
+  losses.add_valid(4, 2.5);
+  writer.put_json(kLossesFile, losses.to_json());
+  writer.commit();
+  std::ofstream(dir / "run.jsonl") << R"({"type": "valid", "iteration": 4, "loss": 2.5}
+{"type": "valid", "iteration": 4, "loss": 2.375}
+{"type": "valid", "iteration": 6, "loss": 9.5}
+)";
+  export_hf({.source = ModelSource(dir / "ours")}, dir / "theirs");
+  const std::string card = read_file(dir / "theirs/README.md");
+  EXPECT_NE(card.find("Training 1.5000, validation 2.3750 (nats"), std::string::npos) << card;
 }
 
 // The checkpoint's own losses come first; without lines of the run there is a picture all the same.

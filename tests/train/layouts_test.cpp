@@ -212,7 +212,6 @@ TEST(Layouts, InFp16SkipTheSameStepsAndFollowOneRank) {
   const auto in_fp16 = [](PretrainConfig config) {
     config.train.fp16 = true;
     config.train.initial_loss_scale = 0x1p23;
-    config.train.loss_scale_window = 8;
     return run(config);
   };
   std::map<std::string, Curve> whole;

@@ -155,6 +155,7 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
   PretrainConfig one = tiny_config();
   one.model.layers = 4;
   one.model.heads = 4;
+  one.model.kv_channels = 0;  // derived anew
   one.model.seq_length = one.model.max_positions = 12;
   one.train.micro_batch = 1;
   one.train.global_batch = 8;
@@ -186,10 +187,11 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
     first.checkpoint.format = CheckpointFormat::kTorch;
     first.train.exit_interval = 10;
     losses(first);
-    if (!back)
+    if (!back) {
       for (const char* rank : {"00_000", "01_000", "00_001", "01_001"})
         EXPECT_TRUE(
             fs::exists(fs::path(folder) / concat("iter_0000010/mp_rank_", rank, "/model_optim_rng.pt")));
+    }
     const std::vector<double> rest = losses(second);
     ASSERT_EQ(rest.size(), 10U);
     for (size_t i = 0; i < rest.size(); ++i)
@@ -213,12 +215,15 @@ TEST(TorchCheckpoint, WithoutTheOptimizerSaysSo) {
             std::string::npos);
 }
 
-TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepth) {
+TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepthAndWhatCannotBeReadBack) {
   PretrainConfig config = tiny_config();
   config.parallel.pipeline = 2;
   config.parallel.pipeline_layers = {"1", "3"};
   EXPECT_NE(no_torch_checkpoint(config.model, config.parallel).find("--pipeline-layers"), std::string::npos);
   config.parallel.pipeline_layers.clear();
+  config.model.kv_channels = 24;
+  EXPECT_NE(no_torch_checkpoint(config.model, config.parallel).find("--kv-channels 24"), std::string::npos);
+  config.model.kv_channels = 8;
   EXPECT_EQ(no_torch_checkpoint(config.model, config.parallel), "");
 }
 

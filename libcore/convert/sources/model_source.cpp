@@ -10,6 +10,7 @@
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/file.h"
+#include "libcore/io/cache/hf_cache.h"
 #include "libcore/json/small_json.h"
 
 namespace megalith {
@@ -108,8 +109,10 @@ TokenizerFiles null_tokenizer(const ModelConfig& config) {
 
 }  // namespace
 
-ModelSource::ModelSource(const std::string& path, const SourceOptions& options) {
-  if (!file_exists(path)) fail(ErrorKind::kNoInput, path, ": there is no such file or folder");
+ModelSource::ModelSource(const std::string& name, const SourceOptions& options) {
+  const std::string path = path_or_snapshot(name);
+  if (!file_exists(path))
+    fail(ErrorKind::kNoInput, path, ": there is no such file or folder", hub_remedy(name));
   const std::string folder = latest_checkpoint(path).value_or(path);
   const bool ours = holds(folder, kIndexFile), found = file_exists(folder);
   if (found && !ours && is_megatron(folder))

@@ -76,7 +76,7 @@ LossHistory losses_of(const ModelSource& source) {
   LossHistory losses = source.losses();
   const int64_t known = losses.valid().empty() ? 0 : losses.valid().rbegin()->first;
   for (const auto& [iteration, loss] : lines.valid())
-    if (iteration > known && iteration <= source.iteration()) losses.add_valid(iteration, loss);
+    if (iteration >= known && iteration <= source.iteration()) losses.add_valid(iteration, loss);
   return losses;
 }
 

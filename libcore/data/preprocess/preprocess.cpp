@@ -251,8 +251,8 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
     });
   } catch (const PreprocessStopped&) {
     tell("stopped by ", signal.name(),
-        config.resume ? "; run the same command to go on"
-                      : "; nothing was written (with --resume it would go on)");
+         config.resume ? "; run the same command to go on"
+                       : "; nothing was written (with --resume it would go on)");
     return config.resume ? exit_code(ErrorKind::kComm) : 128 + signal.number();
   }
   return 0;

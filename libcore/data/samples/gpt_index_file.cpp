@@ -13,7 +13,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
-#include "libcore/io/build_cache.h"
+#include "libcore/io/cache/build_cache.h"
 
 namespace megalith {
 namespace {

@@ -21,7 +21,7 @@ struct Gpt2Settings {
 ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges, const Gpt2Settings& = {});
 
 /// The tokenizer of these files. Of large ones what was made of them is kept for later runs
-/// (io/build_cache.h).
+/// (io/cache/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
                                                         const Gpt2Settings& = {});
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "libcore/base/shared_array.h"
-#include "libcore/io/build_cache.h"
+#include "libcore/io/cache/build_cache.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
 
 namespace megalith {

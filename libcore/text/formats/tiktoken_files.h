@@ -24,7 +24,7 @@ struct TikTokenSettings {
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings);
 
 /// The tokenizer of such a file. Of a large one what was made of it is kept for later runs
-/// (io/build_cache.h).
+/// (io/cache/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
                                                             const TikTokenSettings& settings);
 

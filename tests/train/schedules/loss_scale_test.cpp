@@ -70,7 +70,7 @@ TEST(LossScale, GoesOnFromItsState) {
   LossScale whole(fp16(64, 1, 3, 2)), first(fp16(64, 1, 3, 2)), second(fp16(64, 1, 3, 2));
   scales(whole, "x.");
   scales(first, "x.");
-  EXPECT_EQ(first.to_json().dump(), "{\"scale\":64.0,\"growth_tracker\":1,\"hysteresis_tracker\":1}");
+  EXPECT_EQ(first.to_json().dump(), "{\"scale\": 64.0, \"growth_tracker\": 1, \"hysteresis_tracker\": 1}");
   second.take(first.to_json());
   for (const std::string steps : {"..", "xx", "...x"}) EXPECT_EQ(scales(whole, steps), scales(second, steps));
 }

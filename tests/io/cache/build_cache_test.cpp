@@ -1,4 +1,4 @@
-#include "libcore/io/build_cache.h"
+#include "libcore/io/cache/build_cache.h"
 
 #include <cstdlib>
 #include <filesystem>

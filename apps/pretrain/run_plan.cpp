@@ -1,4 +1,4 @@
-#include "libcore/plan/run_plan.h"
+#include "apps/pretrain/run_plan.h"
 
 #include <algorithm>
 #include <optional>

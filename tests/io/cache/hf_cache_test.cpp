@@ -1,4 +1,4 @@
-#include "libcore/io/hf_cache.h"
+#include "libcore/io/cache/hf_cache.h"
 
 #include <gtest/gtest.h>
 
