@@ -371,6 +371,7 @@ void Run::write_trace() {
 
 // Megatron leaves these evaluations out, too.
 void Run::warn_of_missing_evaluations() const {
+  if (tuning_) return;  // its data have no such parts
   const bool tested = data_.test.size > 0 || config_.data.reads_texts();
   if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && tested)) return;
   const char* parts = data_.valid.size > 0  ? "test"

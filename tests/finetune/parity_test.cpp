@@ -16,7 +16,7 @@
 #include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/parallel/thread_comm.h"
-#include "libcore/train/lr.h"
+#include "libcore/train/schedules/lr.h"
 #include "libcore/train/trainer.h"
 #include "tests/train/layouts.h"
 
