@@ -120,7 +120,8 @@ std::string man(const fs::path& folder) {
   if (std::find(apps.begin(), apps.end(), app) == apps.end()) {
     if (app == "serve")
       fail(ErrorKind::kUsage,
-           "serve is not supported; megalith generate answers many prompts with one start (--prompts-file FILE)");
+           "serve is not supported; megalith generate answers many prompts with one start (--prompts-file "
+           "FILE)");
     const auto near = nearest(app, apps);
     fail(ErrorKind::kUsage, "no app is called ", quote(app),
          near ? "; did you mean " + quote(*near) + "?" : "");

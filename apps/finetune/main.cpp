@@ -30,12 +30,10 @@ int run_tuning(int argc, char** argv) {
   app.plan(config.run.parallel);
   set_log_console(LogConsole::kStdout);
   options.check();
-  return app.run(
-      options,
-      {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
-       [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log) {
-         return finetune(config, stop, rank, thread_log);
-       }});
+  return app.run(options,
+                 {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
+                  [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
+                      const ThreadLog& thread_log) { return finetune(config, stop, rank, thread_log); }});
 }
 
 }  // namespace

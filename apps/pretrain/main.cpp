@@ -157,12 +157,11 @@ int run_training(int argc, char** argv) {
   const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =
       planner.wanted() ? [&](Communicator* world) { return planner.settle(world, ranks); } : Settle();
-  return app.run(
-      options,
-      {"pretrain", config.train, !config.checkpoint.save.empty(),
-       [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank, const ThreadLog& thread_log) {
-         return pretrain(config, stop, rank, settle, thread_log);
-       }});
+  return app.run(options, {"pretrain", config.train, !config.checkpoint.save.empty(),
+                           [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
+                               const ThreadLog& thread_log) {
+                             return pretrain(config, stop, rank, settle, thread_log);
+                           }});
 }
 
 }  // namespace

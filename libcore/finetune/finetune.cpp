@@ -151,8 +151,7 @@ void plan_steps(FinetuneConfig& config, const TuningSets& sets) {
   const int64_t epoch = sets.train_data->samples_of_epoch() / train.global_batch;
   const int64_t never = std::numeric_limits<int64_t>::max();
   if (train.decay_iters == train.iters) train.decay_iters.reset();
-  if (!config.steps_given)
-    train.iters = steps_of_epochs(schedule.epochs, epoch);
+  if (!config.steps_given) train.iters = steps_of_epochs(schedule.epochs, epoch);
   if (!schedule.do_train) train.iters = 0;
   if (!train.decay_iters && train.warmup_iters >= *train.iters && *train.iters > 0) {
     warn("the warm-up of ", train.warmup_iters, " steps outlasts the run's ", *train.iters,

@@ -115,9 +115,9 @@ void FinetuneConfig::add_to(Options& options) {
     save_interval_given = options.given("save-interval");
     if (eval_interval_given && !options.given("eval-strategy")) schedule.evaluate = Moments::kSteps;
     if (save_interval_given && !options.given("save-strategy")) schedule.save = Moments::kSteps;
-    for (const char* name : {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint",
-                             "train-samples", "sample-prompt", "sample-tokens", "checkpoint",
-                             "rampup-batch-size"})
+    for (const char* name :
+         {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint", "train-samples",
+          "sample-prompt", "sample-tokens", "checkpoint", "rampup-batch-size"})
       if (options.given(name)) foreign.emplace_back(name);
     if (!steps_given) run.train.iters = kStepsFromData;
     // The rules of a length take one of them.
@@ -131,8 +131,9 @@ void FinetuneConfig::add_to(Options& options) {
       problems.add("--output-dir ", schedule.output, " and --save ", run.checkpoint.save,
                    " contradict each other; give one of them");
     if (!is_ours(run.checkpoint.format))
-      problems.add("--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
-                   "written for peft or as a Hugging Face folder");
+      problems.add(
+          "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
+          "written for peft or as a Hugging Face folder");
     if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
       problems.add("--context-parallel-size ", run.parallel.context,
                    " goes with neither --prefix-tuning nor --packing; leave it at 1");

@@ -78,7 +78,8 @@ class Run {
         ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
         backend_(make_backend(in.config.train.device)) {
     const std::optional<StartPoint> start =
-        find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model);
+        find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model,
+                   tuning_ ? "the model that is tuned" : "random values");
     if (start && !start->args.is_null()) take_args(*start);
     if (!config_.checkpoint.save.empty()) {
       make_shared_folder(world_, config_.checkpoint.save);
@@ -128,6 +129,7 @@ class Run {
   }
   bool is_turn_to_save() const;
   void note_evaluation(double loss);
+  void save_best();
   void final_evaluations();
   void sample();
   void save();
@@ -522,10 +524,20 @@ void Run::note_evaluation(double loss) {
     state_.best_loss = loss;
     state_.best_iteration = state_.iteration;
     state_.worse_evaluations = 0;
-    if (tuning_->keep_best) save();
+    if (tuning_->keep_best) save_best();
   } else if (++state_.worse_evaluations >= tuning_->patience && tuning_->patience > 0) {
     no_better_ = true;
   }
+}
+
+// A checkpoint that is under way may name the best one until now; the next one does not.
+void Run::save_best() {
+  if (saver_) saver_->finish();
+  best_use_.reset();
+  if (saved_ == state_.iteration)
+    keep_best(concat(config_.checkpoint.save, "/", iteration_folder(saved_)));
+  else
+    save();
 }
 
 void Run::final_evaluations() {

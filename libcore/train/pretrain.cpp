@@ -278,9 +278,9 @@ void log_ranks(const RankWorld& ranks, const PretrainConfig& config) {
   for (size_t i = 0; i < ranks.places.size(); ++i) {
     const RankPlace& place = ranks.places[i];
     const Coord at = topology.coord(static_cast<int>(i));
-    log(" > rank ", i, ": ", place.host, " (", place.address, "), ", config.train.device, " with ", place.cpus.size(),
-        place.cpus.size() == 1 ? " core" : " cores", ", tensor ", at.tensor, ", pipeline ", at.pipeline,
-        ", data ", at.data,
+    log(" > rank ", i, ": ", place.host, " (", place.address, "), ", config.train.device, " with ",
+        place.cpus.size(), place.cpus.size() == 1 ? " core" : " cores", ", tensor ", at.tensor, ", pipeline ",
+        at.pipeline, ", data ", at.data,
         topology.size(Axis::kContext) > 1 ? concat(", context ", at.context) : std::string());
   }
 }

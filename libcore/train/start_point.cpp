@@ -116,7 +116,8 @@ StartPoint from_others(const std::string& path, const ModelConfig& model) {
 
 }  // namespace
 
-std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model) {
+std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model,
+                                     const char* fresh) {
   if (config.number) return pth_start(config.save, *config.number);
   if (config.load.empty()) return std::nullopt;
   const Writer writer = writer_of(config.load);
@@ -128,7 +129,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   if (config.exit_on_missing)
     fail(ErrorKind::kNoInput, config.load,
          ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
-  log("no checkpoint in ", config.load, ": starting from random values");
+  log("no checkpoint in ", config.load, ": starting from ", fresh);
   return std::nullopt;
 }
 

@@ -33,9 +33,11 @@ struct StartPoint {
 };
 
 /// Nothing when --load is empty or names a folder without a checkpoint: a fresh start, which the log says.
-/// `model` tells the vocabulary where Megatron's checkpoint does not. kNoInput with
-/// --exit-on-missing-checkpoint; kData for damage, and for a folder of checkpoints whose tracker is missing.
-std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model);
+/// `model` tells the vocabulary where Megatron's checkpoint does not; `fresh` what a fresh start begins with.
+/// kNoInput with --exit-on-missing-checkpoint; kData for damage, and for a folder of checkpoints whose tracker
+/// is missing.
+std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model,
+                                     const char* fresh = "random values");
 
 /// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins. kUsage.
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const CheckpointConfig&);

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -90,19 +90,22 @@ TEST_F(FinetuneApp, KeepsTheBestModelAndStopsEarly) {
       << result.all();
 }
 
-// The best of its evaluations is not the last one, and older than the newest checkpoint.
+// The best of the evaluations is older than the newest checkpoint, at first of this run, then of the one
+// before.
 TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
-  const CommandResult result =
-      tune(kLora + "--learning_rate 0.2 --eval_steps 2 --save_steps 2 --load_best_model_at_end "
-                   "--save_total_limit 1 --log-json log.jsonl");
-  ASSERT_EQ(result.code, 0) << result.all();
-  const int64_t best = best_iteration("log.jsonl");
-  ASSERT_LT(best, 18);
-  std::vector<std::string> kept;
-  for (const auto& entry : fs::directory_iterator(dir_ / "out"))
-    if (const std::string name = entry.path().filename(); name.starts_with("iter_")) kept.push_back(name);
-  std::sort(kept.begin(), kept.end());
-  EXPECT_EQ(kept, (std::vector<std::string>{iteration_folder(best), iteration_folder(20)}));
+  const std::string steps = kLora +
+                            "--learning_rate 0.2 --num_train_epochs 20 --eval_steps 2 --save_steps 2 "
+                            "--load_best_model_at_end --save_total_limit 1 --log-json log.jsonl ";
+  for (const int64_t end : {6, 8, 20}) {
+    const CommandResult result = tune(steps + concat("--exit-interval ", end));
+    ASSERT_EQ(result.code, 0) << result.all();
+    const int64_t best = best_iteration("log.jsonl");
+    if (end < 20) EXPECT_EQ(best, 4);
+    std::set<std::string> kept;
+    for (const auto& entry : fs::directory_iterator(dir_ / "out"))
+      if (const std::string name = entry.path().filename(); name.starts_with("iter_")) kept.insert(name);
+    EXPECT_EQ(kept, (std::set<std::string>{iteration_folder(best), iteration_folder(end)}));
+  }
 }
 
 TEST_F(FinetuneApp, RefusesByName) {
