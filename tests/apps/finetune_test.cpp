@@ -100,7 +100,9 @@ TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
     const CommandResult result = tune(steps + concat("--exit-interval ", end));
     ASSERT_EQ(result.code, 0) << result.all();
     const int64_t best = best_iteration("log.jsonl");
-    if (end < 20) EXPECT_EQ(best, 4);
+    if (end < 20) {
+      EXPECT_EQ(best, 4);
+    }
     std::set<std::string> kept;
     for (const auto& entry : fs::directory_iterator(dir_ / "out"))
       if (const std::string name = entry.path().filename(); name.starts_with("iter_")) kept.insert(name);
@@ -118,7 +120,7 @@ TEST_F(FinetuneApp, RefusesByName) {
   expect_refused("--ptuning True", 64, "--ptuning is not supported");
   expect_refused("--qlora True", 64, "--qlora is not supported");
   expect_refused("--dpo True", 64, "--dpo is not supported");
-  expect_refused("--dpo_beta 0.1", 64, "--dpo-beta is not supported");
+  expect_refused("--dpo_beta 0.1", 64, "--dpo_beta is not supported");
   expect_refused("--ckpt-format torch", 64, "--ckpt-format torch");
   expect_refused("--save elsewhere", 64, "--output-dir out and --save elsewhere contradict each other");
   expect_refused("--lora --target-modules q_proj", 64, "\"q_proj\": the model has no such linear layer");
