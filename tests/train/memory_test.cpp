@@ -101,7 +101,7 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   EXPECT_EQ(full.executor.tape - bill.executor.tape, 2U * (1280 + 4608));
   EXPECT_LT(bill.backward.flops, 0.7 * full.backward.flops);
   const Tuning tuning{.plan = run.tuning};
-  EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), &tuning).iteration,
+  EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), {}, &tuning).iteration,
             20);  // checks its memory
 }
 

@@ -14,7 +14,7 @@ struct Sample {
 
 Sample sample_of(const DataSet& set, int64_t index, size_t length = 6000) {
   Sample sample{std::vector<int32_t>(length), std::vector<int32_t>(length), std::vector<float>(length)};
-  set.read(index, {.tokens = sample.tokens, .labels = sample.labels, .loss_mask = sample.mask});
+  set.read.read(index, {.tokens = sample.tokens, .labels = sample.labels, .loss_mask = sample.mask});
   return sample;
 }
 
