@@ -29,7 +29,7 @@ class TrainingApp {
   using Train =
       std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;
   struct Run {
-    std::string name;   // begins the line of a stop
+    std::string name;    // begins the line of a stop
     TrainConfig& train;  // is told what the machine computes, where the log is to say it
     bool saves;          // anywhere
     Train body;

@@ -99,8 +99,8 @@ struct TrainConfig {
       "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
       metavar("START INCREMENT SAMPLES"));
     v("num-epochs", epochs,
-      "Times through the training data, in place of --train-iters; a fraction is one of its steps.", positive(),
-      alias({"num-train-epochs", "epochs"}));
+      "Times through the training data, in place of --train-iters; a fraction is one of its steps.",
+      positive(), alias({"num-train-epochs", "epochs"}));
     v("lr", lr, "Highest learning rate.", positive(), alias({"learning-rate"}));
     v("min-lr", min_lr, "Learning rate at the end of the decay.", at_least(0), alias({"min-learning-rate"}));
     v("lr-decay-style", decay, "Course of the learning rate after warm-up.", alias({"lr-scheduler-type"}));

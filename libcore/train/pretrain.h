@@ -20,7 +20,8 @@ struct LaunchedRank {
 /// What a rank does once it knows the others; null: all ranks are threads of this process.
 using RankBody = std::function<PretrainResult(const RankWorld* ranks)>;
 /// Meets the other ranks if there are any, all of which must be given `agreed` alike, and runs `body`, whose
-/// failure the others are told. A stop that body throws (Stopped) is a result. `config` says how long to wait.
+/// failure the others are told. A stop that body throws (Stopped) is a result. `config` says how long to
+/// wait.
 PretrainResult as_rank(const PretrainConfig& config, const Json& agreed,
                        const std::optional<LaunchedRank>& rank, const RankBody& body);
 /// This process among the ranks that it has met, which must stay.
