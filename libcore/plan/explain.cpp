@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/plan/goal.h"

@@ -34,8 +34,8 @@ struct StartPoint {
 
 /// Nothing when --load is empty or names a folder without a checkpoint: a fresh start, which the log says.
 /// `model` tells the vocabulary where Megatron's checkpoint does not; `fresh` what a fresh start begins with.
-/// kNoInput with --exit-on-missing-checkpoint; kData for damage, and for a folder of checkpoints whose tracker
-/// is missing.
+/// kNoInput with --exit-on-missing-checkpoint; kData for damage, and for a folder of checkpoints whose
+/// tracker is missing.
 std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model,
                                      const char* fresh = "random values");
 

@@ -52,7 +52,8 @@ TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
   for (const char* const inputs : {"corpus", "corpus/", "link", "corpus link corpus/deep", "corpus corpus"}) {
     const CommandResult made = run("rm -f out*; " + kPreprocess + inputs);
     EXPECT_EQ(made.code, 0) << made.err;
-    EXPECT_NE(made.all().find("2 documents, 2 sequences, 5 tokens"), std::string::npos) << inputs << made.all();
+    EXPECT_NE(made.all().find("2 documents, 2 sequences, 5 tokens"), std::string::npos)
+        << inputs << made.all();
   }
   // One by one they are taken as they are named.
   const CommandResult named = run("rm -f out*; " + kPreprocess + "corpus/a.jsonl corpus/z.jsonl");

@@ -218,9 +218,9 @@ TEST(Convert, WritesZerosForTheBiasesThatAModelLacks) {
             SafetensorsFile(convert_golden("gpt2/model.safetensors")).tensors().size());
   const std::string card = read_file(dir / "theirs/README.md"), picture = read_file(dir / "theirs/loss.svg");
   // 20 positions: a prompt of one byte is at most one token.
-  for (const char* part : {"for 3 iterations", "(loss.svg)", "\"a\", max_new_tokens=19)",
-                           "Training 2.2500, validation 2.7500", "| data_path | corpus\\|text_\\\\document |",
-                           "| num_layers | 2 |"})
+  for (const char* part :
+       {"for 3 iterations", "(loss.svg)", "\"a\", max_new_tokens=19)", "Training 2.2500, validation 2.7500",
+        "| data_path | corpus\\|text_\\\\document |", "| num_layers | 2 |"})
     EXPECT_NE(card.find(part), std::string::npos) << part << '\n' << card;
   EXPECT_TRUE(picture.starts_with("<svg xmlns=")) << picture;
   EXPECT_NE(picture.find("<title>iteration 2: 2.75</title>"), std::string::npos) << picture;

@@ -14,8 +14,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/parallel/thread_comm.h"
-#include "tests/support/rank_processes.h"
 #include "tests/parallel/tensors.h"
+#include "tests/support/rank_processes.h"
 
 namespace megalith {
 namespace {

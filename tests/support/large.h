@@ -6,7 +6,9 @@ namespace megalith::test {
 
 /// Whether tests that take minutes are to run (tests/LARGE). The others skip, with this reason:
 ///   if (!large_tests_wanted()) GTEST_SKIP() << kOnlyAmongLargeTests;
-inline bool large_tests_wanted() { return std::getenv("MEGALITH_LARGE_TESTS") != nullptr; }
+inline bool large_tests_wanted() {
+  return std::getenv("MEGALITH_LARGE_TESTS") != nullptr;
+}
 
 constexpr char kOnlyAmongLargeTests[] = "takes minutes: ctest -C Large -L large runs it (tests/LARGE)";
 

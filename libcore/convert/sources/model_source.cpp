@@ -9,8 +9,8 @@
 #include "libcore/checkpoint/views/mapped_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
-#include "libcore/io/file.h"
 #include "libcore/io/cache/hf_cache.h"
+#include "libcore/io/file.h"
 #include "libcore/json/small_json.h"
 
 namespace megalith {

@@ -19,8 +19,8 @@ class ModelSource {
  public:
   /// `name`: the folder that training saved into, here or with Megatron-LM (its tracker is followed), one
   /// iter_NNNNNNN folder, one of Megatron's mp_rank_* folders or .pt files, a Hugging Face folder, or its id
-  /// (io/cache/hf_cache.h). Reads and checks everything but the tensors' bytes. kNoInput when nothing is there;
-  /// kData for other kinds of checkpoints, by name, and for damage.
+  /// (io/cache/hf_cache.h). Reads and checks everything but the tensors' bytes. kNoInput when nothing is
+  /// there; kData for other kinds of checkpoints, by name, and for damage.
   explicit ModelSource(const std::string& name, const SourceOptions& options = {});
 
   const std::string& path() const { return path_; }      // of the folder that is read

@@ -2,8 +2,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
 #include "libcore/io/cache/hf_cache.h"
+#include "libcore/io/file.h"
 #include "libcore/text/formats/byte_level_tokenizer.h"
 #include "libcore/text/formats/gpt2_files.h"
 #include "libcore/text/formats/hf_json.h"
