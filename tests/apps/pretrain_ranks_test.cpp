@@ -133,12 +133,14 @@ TEST_F(PretrainRanks, MayBeGivenOtherPathsOfTheSameData) {
   for (int document = 0; document < 30; ++document)
     other.add_document(std::vector<int32_t>(100, document), std::vector<int32_t>{100});
   other.finish();
-  EXPECT_EQ(run_with(""), 65);
-  EXPECT_NE(
-      file("log.1").find("--data-path and the tokenizer's files lead rank 0 to 2780 tokens in 40 sequences"),
-      std::string::npos)
-      << file("log.1");
-  EXPECT_NE(file("log.1").find("rank 1 to 3000 tokens in 30 sequences"), std::string::npos) << file("log.1");
+  // Both find it out; one that hears of the other's end first ends with 75.
+  const int code = run_with("");
+  EXPECT_TRUE(code == 65 || code == 75) << code;
+  const std::string logs = file("log.0") + file("log.1");
+  EXPECT_NE(logs.find("--data-path and the tokenizer's files lead rank 0 to 2780 tokens in 40 sequences"),
+            std::string::npos)
+      << logs;
+  EXPECT_NE(logs.find("rank 1 to 3000 tokens in 30 sequences"), std::string::npos) << logs;
 }
 
 TEST_F(PretrainRanks, SaveWhenASignalComesToOneOfThem) {
