@@ -7,6 +7,26 @@
 #include "libcore/base/text.h"
 
 namespace megalith {
+namespace {
+
+/// Whether there was something to drop.
+bool drop_beginning(std::vector<int32_t>& ids, int64_t most) {
+  const auto size = static_cast<int64_t>(ids.size());
+  if (size > most) ids.erase(ids.begin(), ids.begin() + (size - most));
+  return size > most;
+}
+
+/// Cuts the beginning of what is asked, or the end of an answer; whether it was too long.
+bool cut_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& limits) {
+  const int64_t most = answer ? limits.target : limits.source;
+  if (most == 0) return false;
+  if (!answer) return drop_beginning(ids, most);
+  const bool cut = ids.size() > static_cast<size_t>(most);
+  if (cut) ids.resize(static_cast<size_t>(most));
+  return cut;
+}
+
+}  // namespace
 
 PlainTokenizer::PlainTokenizer(const TokenizerFiles& files, int32_t eos) {
   TokenizerFiles plain = files;
@@ -28,51 +48,92 @@ int64_t Examples::Example::counted() const {
   return std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
 }
 
-void Examples::add(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
-  const auto begin = static_cast<size_t>(begins_.back());
-  const auto append = [&](std::span<const int32_t> ids, bool answer) {
-    ids_.insert(ids_.end(), ids.begin(), ids.end());
-    counts_.resize(ids_.size(), answer ? 1 : 0);
+/// One record's ids, and what was cut.
+struct Examples::Tokens {
+  Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits);
+
+  /// Tokens that are learned: none of what is only read.
+  int64_t counted() const {
+    return ids.size() < 2 ? 0 : std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
+  }
+
+  std::vector<int32_t> ids;
+  std::vector<uint8_t> counts;
+  bool cut_source = false, cut_answer = false;
+};
+
+Examples::Tokens::Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
+  const auto add = [&](std::span<const int32_t> more, bool answer) {
+    ids.insert(ids.end(), more.begin(), more.end());
+    counts.resize(ids.size(), answer ? 1 : 0);
   };
-  bool cut_answer = false, cut_source = false;
-  if (!record.rendered) append(tokenizer.before(), false);
+  if (!record.rendered) add(tokenizer.before(), false);
   for (const Segment& segment : record.segments) {
-    std::vector<int32_t> ids = tokenizer.encode(segment.text);
-    if (segment.answer && !record.rendered) ids.push_back(tokenizer.eos());
-    const auto most = static_cast<size_t>(segment.answer ? limits.target : limits.source);
-    if (most > 0 && ids.size() > most) {
-      (segment.answer ? cut_answer : cut_source) = true;
-      const auto surplus = static_cast<std::ptrdiff_t>(ids.size() - most);
-      if (segment.answer)
-        ids.resize(most);
-      else
-        ids.erase(ids.begin(), ids.begin() + surplus);
-    }
-    append(ids, segment.answer);
+    std::vector<int32_t> part = tokenizer.encode(segment.text);
+    if (segment.answer && !record.rendered) part.push_back(tokenizer.eos());
+    const bool cut = cut_segment(part, segment.answer, limits);
+    (segment.answer ? cut_answer : cut_source) |= cut;
+    add(part, segment.answer);
   }
-  if (limits.whole > 0 && ids_.size() - begin > static_cast<size_t>(limits.whole)) {
+  if (limits.whole > 0 && ids.size() > static_cast<size_t>(limits.whole)) {
     cut_answer = true;
-    ids_.resize(begin + static_cast<size_t>(limits.whole));
-    counts_.resize(ids_.size());
+    ids.resize(static_cast<size_t>(limits.whole));
+    counts.resize(ids.size());
   }
-  report_.cut_sources += cut_source ? 1 : 0;
-  report_.cut_answers += cut_answer ? 1 : 0;
+}
+
+void Examples::note_cuts(const Tokens& made) {
+  report_.cut_sources += made.cut_source ? 1 : 0;
+  report_.cut_answers += made.cut_answer ? 1 : 0;
+}
+
+void Examples::append(const Tokens& made) {
+  ids_.insert(ids_.end(), made.ids.begin(), made.ids.end());
+  counts_.insert(counts_.end(), made.counts.begin(), made.counts.end());
   begins_.push_back(static_cast<int64_t>(ids_.size()));
-  const Example made = (*this)[size() - 1];
-  const int64_t counted = made.ids.size() < 2 ? 0 : made.counted();
-  if (counted == 0) {
-    ++report_.without_answer;
-    ids_.resize(begin);
-    counts_.resize(begin);
-    begins_.pop_back();
-    return;
-  }
   const auto length = static_cast<int64_t>(made.ids.size());
   report_.shortest = report_.records == 0 ? length : std::min(report_.shortest, length);
   report_.longest = std::max(report_.longest, length);
   ++report_.records;
   report_.tokens += length;
-  report_.counted += counted;
+  report_.counted += made.counted();
+}
+
+void Examples::add(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
+  const Tokens made(record, tokenizer, limits);
+  note_cuts(made);
+  if (made.counted() > 0)
+    append(made);
+  else
+    ++report_.without_answer;
+}
+
+void Examples::add(const RecordPair& pair, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
+  const Tokens chosen(pair.chosen, tokenizer, limits), rejected(pair.rejected, tokenizer, limits);
+  note_cuts(chosen);
+  note_cuts(rejected);
+  if (chosen.counted() == 0 || rejected.counted() == 0) {
+    ++report_.without_answer;
+    return;
+  }
+  append(chosen);
+  append(rejected);
+}
+
+Question question_of(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
+  Question out{.prompt = {}, .answer = record.answer, .ids = {}};
+  if (!record.rendered) out.ids = tokenizer.before();
+  size_t last = record.segments.size();
+  while (last > 0 && !record.segments[last - 1].answer) --last;
+  for (size_t i = 0; i + 1 < last; ++i) {
+    const Segment& segment = record.segments[i];
+    out.prompt += segment.text;
+    std::vector<int32_t> part = tokenizer.encode(segment.text);
+    cut_segment(part, segment.answer, limits);
+    out.ids.insert(out.ids.end(), part.begin(), part.end());
+  }
+  if (limits.whole > 0) drop_beginning(out.ids, limits.whole);
+  return out;
 }
 
 Examples::Example Examples::operator[](int64_t i) const {

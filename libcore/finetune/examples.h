@@ -58,17 +58,32 @@ class Examples {
   /// does it, an answer's end by the end token unless the answer was cut. A record of which no answer is left
   /// is counted and left out.
   void add(const Record&, const PlainTokenizer&, const LengthLimits&);
+  /// Two examples, the chosen one first; none when either one's answer is gone.
+  void add(const RecordPair&, const PlainTokenizer&, const LengthLimits&);
 
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
   Example operator[](int64_t i) const;
   const ExampleReport& report() const { return report_; }
 
  private:
+  struct Tokens;
+  void note_cuts(const Tokens&);
+  void append(const Tokens&);
+
   std::vector<int32_t> ids_;
   std::vector<uint8_t> counts_;
   std::vector<int64_t> begins_ = {0};
   ExampleReport report_;
 };
+
+/// A record without its last answer.
+struct Question {
+  std::string prompt, answer;  // as texts
+  std::vector<int32_t> ids;    // of the prompt
+};
+/// The prompt is tokenized as in an example and cut alike, at its beginning also where it is longer than
+/// limits.whole.
+Question question_of(const Record&, const PlainTokenizer&, const LengthLimits&);
 
 /// "train.json: 52,002 records, 12 to 512 tokens (mean 98.4), 35.2 % of them learned; 3 answers cut …".
 std::string report_line(const std::string& name, const ExampleReport&);

@@ -34,7 +34,6 @@ constexpr RefusedOption kRefused[] = {
     {"load-in-8bit", "give --lora True, with --bf16 to halve the model's memory"},
     {"dpo", "leave it out: --data teaches answers, not which of two is better"},
     {"dpo-*", "leave it out: --data teaches answers, not which of two is better"},
-    {"do-predict", "run megalith-generate --adapter on the prompts"},
     {"template", "the model's own chat template is used; give --chat-template FILE for another"},
     {"use-dora", "leave it out"},
     {"lora-bias", "leave it out"},
@@ -82,9 +81,6 @@ void ScheduleOptions::validate(Problems& problems) const {
   if ((best || patience > 0) && (!do_eval || evaluate == Moments::kNo))
     problems.add(best ? "--load-best-model-at-end" : "--early-stopping-patience",
                  " needs evaluations; give --do-eval and --eval-strategy steps or epoch");
-  if (generates)
-    problems.add(
-        "--do-generation is not supported; evaluations are losses: run megalith-generate on the result");
   static const std::vector<std::string> kKnown = {"disable_p2p_cache_shape", "disable_partial_send_recv",
                                                   "enable_delay_scale_loss", "enable_release_grads",
                                                   "enable_dp_comm_overlap",  "enable_timer",
@@ -107,6 +103,7 @@ FinetuneConfig::FinetuneConfig() {
 
 void FinetuneConfig::add_to(Options& options) {
   options.add("Model and data", data).add("Method", method).add("Schedule", schedule);
+  options.add("Answers", generation);
   options.add("Training", run.train).add("Parallelism", run.parallel).add("Tokenizer", run.tokenizer);
   options.add("Checkpoints", run.checkpoint);
   options.derive([this, &options] {

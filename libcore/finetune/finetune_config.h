@@ -107,7 +107,6 @@ struct MethodOptions {
 struct ScheduleOptions {
   double epochs = 3;  // derived: --num-epochs of the training's options
   bool do_train = true, do_eval = true, overwrite = false, best = false;
-  bool generates = false;  // represented so that it can be refused by name
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
   double threshold = 0;
@@ -131,13 +130,26 @@ struct ScheduleOptions {
       at_least(0));
     v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
     v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
-    v("eval-with-do-generation", generates,
-      "Refused: evaluations are losses; run megalith-generate on the result.",
-      alias({"do-generation", "predict-with-generate"}), unlisted());
     v("pipeline-parallel-config", pipeline_config,
       "Paddle's settings of a pipeline's messages, which mean nothing here.", metavar("WORD"), unlisted());
   }
   void validate(Problems&) const;
+};
+
+/// Answers of the tuned model, compared with those of the records.
+struct AnswerOptions {
+  bool wanted = false;
+  int64_t most_tokens = 0;
+
+  template <class V>
+  void fields(V&& v) {
+    v("do-generation", wanted,
+      "At the end answer the prompts of the records to evaluate on, greedily, and say how the answers agree "
+      "with the records' (BLEU, ROUGE-L, exact match).",
+      alias({"eval-with-do-generation", "predict-with-generate", "do-predict"}));
+    v("max-new-tokens", most_tokens, "Most tokens of such an answer; 0: --tgt-length, else 128.",
+      between(0, 1 << 20));
+  }
 };
 
 /// Everything that megalith-finetune is told. The model's shape, the sequence length and the number of steps
@@ -148,6 +160,7 @@ struct FinetuneConfig {
   TuningDataOptions data;
   MethodOptions method;
   ScheduleOptions schedule;
+  AnswerOptions generation;
   PretrainConfig run;
   bool steps_given = false, eval_interval_given = false, save_interval_given = false;  // by the user
 

@@ -14,6 +14,9 @@ constexpr const char* kWanted =
     "wanted \"src\" and \"tgt\", \"instruction\" and \"output\", \"prompt\" and \"completion\", \"messages\" "
     "or \"conversations\"";
 
+constexpr const char* kWantedPair =
+    "wanted \"chosen\" and \"rejected\" with \"prompt\", \"instruction\", \"messages\" or \"conversations\"";
+
 class Reader {
  public:
   Reader(const Json& json, const RecordOptions& options, const std::string& where)
@@ -27,6 +30,19 @@ class Reader {
     if (json_.find("instruction")) return instruction();
     if (json_.find("prompt")) return pair("prompt", json_.find("completion") ? "completion" : "response");
     refuse("found ", names(), "; ", kWanted);
+  }
+
+  RecordPair read_pair() const {
+    if (!json_.is_object()) refuse("found ", json_.dump().substr(0, 60), "; wanted an object");
+    for (const char* name : {"chosen", "rejected"})
+      if (!json_.find(name)) refuse("found ", names(), "; ", kWantedPair);
+    RecordPair out{with_answer("chosen"), with_answer("rejected")};
+    for (Record* record : {&out.chosen, &out.rejected})
+      for (size_t i = 0; i + 1 < record->segments.size(); ++i) record->segments[i].answer = false;
+    if (out.chosen.answer == out.rejected.answer)
+      refuse(
+          "\"chosen\" and \"rejected\" are the same answer: there is nothing to learn; leave the record out");
+    return out;
   }
 
  private:
@@ -62,41 +78,91 @@ class Reader {
 
   Record asked(std::string prompt, const std::string& answer, bool chat) const {
     if (chat)
-      return rendered({Json(Json::Object{{"role", "user"}, {"content", std::move(prompt)}}),
-                       Json(Json::Object{{"role", "assistant"}, {"content", answer}})});
-    return {.segments = {{std::move(prompt), false}, {answer, true}}, .rendered = false, .where = where_};
+      return conversation({Json(Json::Object{{"role", "user"}, {"content", std::move(prompt)}}),
+                           Json(Json::Object{{"role", "assistant"}, {"content", answer}})},
+                          "prompt");
+    return {.segments = {{std::move(prompt), false}, {answer, true}},
+            .rendered = false,
+            .where = where_,
+            .answer = answer};
   }
 
   Record pair(const char* question, const char* reply) const {
     return asked(text(question), answer(reply), options_.style == PromptStyle::kChat);
   }
 
-  Record instruction() const {
+  Record instruction() const { return instruction(answer("output")); }
+  Record instruction(const std::string& reply) const {
     for (const char* name : {"system", "history"})
       if (const Json* value = json_.find(name);
           value && !value->is_null() && *value != Json("") && *value != Json(Json::array()))
         refuse(quote(name), " beside \"instruction\" is not known; give \"messages\" instead");
     const std::string question = text("instruction"), input = optional_text("input");
-    const std::string& reply = answer("output");
     if (options_.style == PromptStyle::kAlpaca) return asked(alpaca_prompt(question, input), reply, false);
     return asked(input.empty() ? question : question + "\n" + input, reply,
                  options_.style == PromptStyle::kChat);
   }
 
   Record messages(const char* list_name, const char* role_name, const char* content_name) const {
+    Json::Array out;
+    append_messages(out, list_name, {role_name, content_name});
+    return conversation(std::move(out), list_name);
+  }
+
+  /// What the members of a message are called.
+  struct MessageNames {
+    const char *role, *content;
+  };
+  static MessageNames names_in(const Json& message) {
+    return message.is_object() && message.find("from") ? MessageNames{"from", "value"}
+                                                       : MessageNames{"role", "content"};
+  }
+  void append_messages(Json::Array& out, const char* list_name, const MessageNames& names) const {
     const Json& list = json_[list_name];
     if (!list.is_array() || list.as_array().empty())
       refuse(quote(list_name), " is ", list.dump().substr(0, 60), "; wanted a list of messages");
-    Json::Array out;
-    bool answered = false;
-    for (const Json& message : list.as_array()) {
-      const std::string role = role_of(text(message, role_name));
-      const std::string& content = text(message, content_name);
-      answered |= role == "assistant" && !content.empty();
-      out.push_back(Json(Json::Object{{"role", role}, {"content", content}}));
-    }
-    if (!answered) refuse(quote(list_name), " holds no answer of the assistant; leave the record out");
-    return rendered(std::move(out));
+    for (const Json& message : list.as_array()) out.push_back(message_of(message, names));
+  }
+  Json message_of(const Json& message, const MessageNames& names) const {
+    if (!message.is_object()) refuse("found ", message.dump().substr(0, 60), "; wanted a message");
+    const std::string role = role_of(text(message, names.role));
+    return Json(Json::Object{{"role", role}, {"content", text(message, names.content)}});
+  }
+
+  Record conversation(Json::Array&& list, const char* name) const {
+    const Json* answer = nullptr;
+    for (const Json& message : list)
+      if (message["role"] == Json("assistant") && message["content"] != Json(""))
+        answer = &message["content"];
+    if (answer == nullptr) refuse(quote(name), " holds no answer of the assistant; leave the record out");
+    std::string reply = answer->as_string();
+    Record out = rendered(std::move(list));
+    out.answer = std::move(reply);
+    return out;
+  }
+
+  /// The question of a preference with the answer that stands under `name`.
+  Record with_answer(const char* name) const {
+    const Json& value = json_[name];
+    const bool chat = options_.style == PromptStyle::kChat;
+    const Json* const prompt = json_.find("prompt");
+    if (value.is_string() && prompt && prompt->is_string()) return asked(text("prompt"), answer(name), chat);
+    if (value.is_string() && json_.find("instruction")) return instruction(answer(name));
+    Json::Array list;
+    for (const char* before : {"prompt", "messages", "conversations"})
+      if (const Json* found = json_.find(before); found && found->is_array() && !found->as_array().empty())
+        append_messages(list, before, names_in(found->as_array().front()));
+    if (value.is_array() && !value.as_array().empty())
+      append_messages(list, name, names_in(value.as_array().front()));
+    else if (value.is_object())
+      list.push_back(message_of(value, names_in(value)));
+    else
+      list.push_back(Json(Json::Object{{"role", "assistant"}, {"content", answer(name)}}));
+    if (list.size() < 2) refuse(quote(name), " answers nothing; ", kWantedPair);
+    if (list.back()["role"] != Json("assistant"))
+      refuse(quote(name), " ends with a message from ", list.back()["role"].dump(),
+             "; wanted an answer of the assistant");
+    return conversation(std::move(list), name);
   }
 
   std::string role_of(const std::string& word) const {
@@ -140,8 +206,14 @@ Record record_of(const Json& json, const RecordOptions& options, const std::stri
   return Reader(json, options, where).read();
 }
 
-void read_records(const std::string& path, const RecordOptions& options,
-                  const std::function<void(Record&&)>& take) {
+RecordPair pair_of(const Json& json, const RecordOptions& options, const std::string& where) {
+  return Reader(json, options, where).read_pair();
+}
+
+namespace {
+
+void read_objects(const std::string& path,
+                  const std::function<void(const Json&, const std::string& where)>& take) {
   LineReader reader(path, LineLimits{});
   LineChunk chunk;
   while (reader.next(chunk, [](size_t) {}))
@@ -149,9 +221,22 @@ void read_records(const std::string& path, const RecordOptions& options,
       const std::string where = concat(path, ":", chunk.place(i, 0).line);
       const std::span<char> line = chunk.line(i);
       const std::string_view text(line.data(), line.size());
-      if (trim(text).empty()) continue;
-      take(record_of(Json::parse(text, where), options, where));
+      if (!trim(text).empty()) take(Json::parse(text, where), where);
     }
+}
+
+}  // namespace
+
+void read_records(const std::string& path, const RecordOptions& options,
+                  const std::function<void(Record&&)>& take) {
+  read_objects(path,
+               [&](const Json& json, const std::string& where) { take(record_of(json, options, where)); });
+}
+
+void read_pairs(const std::string& path, const RecordOptions& options,
+                const std::function<void(RecordPair&&)>& take) {
+  read_objects(path,
+               [&](const Json& json, const std::string& where) { take(pair_of(json, options, where)); });
 }
 
 }  // namespace megalith

@@ -21,7 +21,14 @@ struct Record {
   /// Whether the text is complete as it stands, with the special tokens that a chat template wrote; else the
   /// beginning and the end of the text are still to be marked.
   bool rendered = false;
-  std::string where;  // "train.json:17"
+  std::string where;        // "train.json:17"
+  std::string answer = {};  // the last one as the record has it, without a template's marks
+};
+
+/// One question and two answers to it, of which the first is preferred. Their segments are alike but for the
+/// last one, which alone is an answer.
+struct RecordPair {
+  Record chosen, rejected;
 };
 
 /// What turns the messages of a conversation into text: segments of which the assistant's are answers. Null:
@@ -52,6 +59,16 @@ void read_records(const std::string& path, const RecordOptions&, const std::func
 
 /// As read_records() does it with one object.
 Record record_of(const Json&, const RecordOptions&, const std::string& where);
+
+/// Reads a file of preferences; errors as read_records(). A record holds "chosen" and "rejected", texts or
+/// messages ({"role", "content"}, {"from", "value"}, or a list of them that ends with the answer), and what
+/// was asked as
+///   "prompt"                         a text, or a list of messages
+///   "instruction", "input"?          texts (Stanford Alpaca)
+///   "messages" | "conversations"     lists of messages (LLaMA-Factory's ShareGPT form)
+/// or, where "chosen" and "rejected" are whole conversations, no more.
+void read_pairs(const std::string& path, const RecordOptions&, const std::function<void(RecordPair&&)>& take);
+RecordPair pair_of(const Json&, const RecordOptions&, const std::string& where);
 
 /// The prompt of an instruction record in Stanford Alpaca's words.
 std::string alpaca_prompt(const std::string& instruction, const std::string& input);

@@ -1,25 +1,18 @@
 #include "libcore/generate/run_generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/params_io.h"
-#include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/generate/generation_files.h"
-#include "libcore/generate/prefix.h"
+#include "libcore/generate/loaded_model.h"
 #include "libcore/generate/printer.h"
 #include "libcore/generate/prompts.h"
-#include "libcore/generate/weight_store.h"
-#include "libcore/model/param_store.h"
-#include "libcore/ops/cuda_plugin.h"
 #include "libcore/text/chat/chat_template.h"
 
 namespace megalith {
@@ -48,62 +41,6 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   tokenizer->expect(0);  // prompts are short
   return tokenizer;
 }
-
-/// A model in memory, ready to run.
-class LoadedModel {
- public:
-  LoadedModel(const ModelSource& source, const std::string& adapter, const RunOptions& options)
-      : backend_(make_backend(options.device)),
-        stream_(backend_->make_stream()),
-        stage_(source.config(), {.count = source.config().layers}, {}, table_) {
-    const auto start = std::chrono::steady_clock::now();
-    if (!adapter.empty()) read_adapter(source, adapter);
-    const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
-    if (std::string_view(backend_->name()) == "cpu") {
-      weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
-    } else {
-      if (options.int8 || options.cache == CacheType::kBf16)
-        fail(ErrorKind::kUsage, "--int8 and --kv-cache bf16 are for the CPU; leave them out with --device ",
-             options.device);
-      const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
-      params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
-      load_params(tensors, table_, stream_);
-    }
-    report(source, options, seconds_since(start));
-  }
-
-  const Stage& stage() const { return stage_; }
-  Stream& stream() { return stream_; }
-  const KvPrefix* prefix() const { return prefix_ ? &*prefix_ : nullptr; }
-
- private:
-  void read_adapter(const ModelSource& source, const std::string& path) {
-    adapter_.emplace(path);
-    if (adapter_->kind() == "PREFIX_TUNING")
-      prefix_ = read_prefix(*adapter_, source.config());
-    else
-      merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);
-  }
-  void report(const ModelSource& source, const RunOptions& options, double seconds) const {
-    const int64_t bytes = weights_ ? weights_->bytes() : static_cast<int64_t>(params_->values().bytes());
-    log("model: ", format_count(table_.elements()), " parameters, ", format_bytes(static_cast<double>(bytes)),
-        " of weights (", options.int8 ? "int8" : name_of(source.dtype()),
-        weights_ && weights_->mapped() > 0
-            ? concat(", ", format_bytes(static_cast<double>(weights_->mapped())), " of them in the file")
-            : std::string(),
-        "), loaded in ", format_fixed(seconds * 1e3, 1), " ms");
-  }
-
-  std::unique_ptr<Backend> backend_;
-  Stream stream_;
-  ParamTable table_;
-  Stage stage_;
-  std::optional<Adapter> adapter_;
-  std::optional<KvPrefix> prefix_;
-  std::unique_ptr<TensorFile> merged_;  // the model with LoRA added
-  std::optional<WeightStore> weights_;
-  std::optional<ParamStore> params_;
-};
 
 std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, const ModelSource& source) {
   std::vector<int32_t> ids;
@@ -166,7 +103,11 @@ void run_generate(const GenerateConfig& config) {
   const GenerationFiles files = generation_files(source, *tokenizer);
   const std::vector<Prompt> prompts = encode_prompts(config, source, *tokenizer, files);
   show_status(concat("loading ", config.model.model, " ..."));  // a prompt that was typed took its place
-  LoadedModel model(source, config.model.adapter, config.run);
+  const bool bf16_cache = config.run.cache == CacheType::kBf16;
+  LoadedModel model(source, {.adapter = config.model.adapter,
+                             .device = config.run.device,
+                             .int8 = config.run.int8,
+                             .bf16_cache = bf16_cache});
 
   Printer printer(*tokenizer, prompts,
                   {.json = config.output.json,
@@ -176,9 +117,7 @@ void run_generate(const GenerateConfig& config) {
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
   Generator generator(model.stage(), model.stream(),
-                      {.batch = config.run.batch,
-                       .bf16_cache = config.run.cache == CacheType::kBf16,
-                       .prefix = model.prefix()});
+                      {.batch = config.run.batch, .bf16_cache = bf16_cache, .prefix = model.prefix()});
   generator.run({.prompts = ids,
                  .continuations = config.prompt.sequences,
                  .sampling = config.sampling,

@@ -110,6 +110,40 @@ TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
   }
 }
 
+// The scores are sacrebleu's and rouge-score's of the very answers that the file holds, worked out by hand
+// where all answers are one token that is right or wrong.
+TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
+  const CommandResult result =
+      tune(kLora +
+           "--num_train_epochs 12 --do_generation 1 --max_new_tokens 3 --merge-weights --eval-strategy no");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<std::string> lines =
+      split(trim(read_file(dir_ / "out/generated_predictions.jsonl")), '\n');
+  ASSERT_EQ(lines.size(), 4U);
+  int right = 0;
+  for (const std::string& line : lines) {
+    const Json json = Json::parse(line, "predictions");
+    right += trim(json["predict"].as_string()) == trim(json["label"].as_string()) ? 1 : 0;
+    const CommandResult text = run_command("cd " + dir_.path().string() + " && " + app("generate") +
+                                           " --model out/merged --prompt '" + json["prompt"].as_string() +
+                                           "' --max-new-tokens 3 --temperature 0 --json");
+    EXPECT_EQ(Json::parse(text.out, "generate")["text"], json["predict"]) << line;
+  }
+  EXPECT_GT(right, 0);
+  const Json scores = Json::load(dir_ / "out/predict_results.json");
+  EXPECT_DOUBLE_EQ(scores["predict_exact_match"].as_double(), 25.0 * right);
+  EXPECT_NE(result.out.find(concat("exact match: ", 25 * right, ".00 %")), std::string::npos) << result.all();
+
+  // The same adapter again, evaluated alone and over ranks; the answers are the first rank's.
+  const std::string before = read_file(dir_ / "out/generated_predictions.jsonl");
+  const CommandResult again = run(
+      "--model_name_or_path model --dataset_name_or_path data --output_dir again --adapter out --no-do-train "
+      "--per_device_train_batch_size 2 --nproc 2 --tensor_parallel_degree 2 --do_generation --max_new_tokens "
+      "3");
+  ASSERT_EQ(again.code, 0) << again.all();
+  EXPECT_EQ(read_file(dir_ / "again/generated_predictions.jsonl"), before);
+}
+
 TEST_F(FinetuneApp, RefusesByName) {
   const auto expect_refused = [&](const std::string& options, int code, const std::string& why) {
     const CommandResult result = tune(options);
@@ -126,6 +160,8 @@ TEST_F(FinetuneApp, RefusesByName) {
   expect_refused("--lora --target-modules q_proj", 64, "\"q_proj\": the model has no such linear layer");
   expect_refused("--merge-weights", 64, "--merge-weights needs --lora");
   expect_refused("--pipeline_parallel_config magic", 64, "\"magic\" is not known");
+  fs::rename(dir_ / "data/dev.json", dir_ / "data/kept.json");
+  expect_refused("--do_generation True", 64, "--do-generation needs records to answer");
   expect_refused("--max-length 1000", 64, "the model has 64 positions");
   write_file(dir_ / "data/train.json", "{\"src\": \"a\", \"tgt\": \"b\"}\n{\"source\": 1}\n");
   expect_refused("", 65, "train.json:2: found \"source\"");

@@ -64,5 +64,28 @@ TEST(Examples, ARenderedConversationStandsAsItIs) {
   EXPECT_EQ(flags(examples[0]), "0101");
 }
 
+TEST(Examples, OfAPairStandTogetherOrNotAtAll) {
+  Examples examples;
+  examples.add(RecordPair{record("1", "2"), record("1", "3 4")}, numbers(), {.whole = 3});
+  examples.add(RecordPair{record("1 2 3", "4"), record("1", "5")}, numbers(), {.whole = 3});
+  ASSERT_EQ(examples.size(), 2);
+  EXPECT_EQ(Ids(examples[0].ids.begin(), examples[0].ids.end()), (Ids{1, 2, 99}));
+  EXPECT_EQ(Ids(examples[1].ids.begin(), examples[1].ids.end()), (Ids{1, 3, 4}));
+  EXPECT_EQ(examples.report().without_answer, 1);
+}
+
+TEST(Question, IsARecordWithoutItsLastAnswer) {
+  Record chat = record("1 2", "3");
+  chat.segments.push_back({"4 5", false});
+  chat.segments.push_back({"6", true});
+  chat.rendered = true;
+  chat.answer = "6";
+  const Question question = question_of(chat, numbers(), {});
+  EXPECT_EQ(question.ids, (Ids{1, 2, 3, 4, 5}));
+  EXPECT_EQ(question.answer, "6");
+  EXPECT_EQ(question_of(record("1 2 3", "4"), numbers(), {.source = 2}).ids, (Ids{2, 3}));
+  EXPECT_EQ(question_of(chat, numbers(), {.whole = 3}).ids, (Ids{3, 4, 5}));
+}
+
 }  // namespace
 }  // namespace megalith::test

@@ -102,6 +102,66 @@ TEST(Records, ThatAreNoneAreNamedWithTheirPlace) {
                  with_template());
 }
 
+std::string pair_text(const std::string& json, const RecordOptions& options = {}) {
+  const RecordPair pair = pair_of(Json::parse(json, "x:1"), options, "x:1");
+  return text_of(pair.chosen) + " " + text_of(pair.rejected) + " " + pair.chosen.answer + "/" +
+         pair.rejected.answer;
+}
+
+TEST(RecordPairs, HoldOneQuestionAndTwoAnswers) {
+  EXPECT_EQ(pair_text(R"({"prompt": "q", "chosen": "a", "rejected": "b"})"), "q[a] q[b] a/b");
+  EXPECT_EQ(pair_text(R"({"instruction": "q", "input": "r", "chosen": "a", "rejected": "b"})",
+                      {.style = PromptStyle::kPlain}),
+            "q\nr[a] q\nr[b] a/b");
+  const std::string wanted = "user:q;[assistant:a;] user:q;[assistant:b;] a/b";
+  EXPECT_EQ(pair_text(R"({"conversations": [{"from": "human", "value": "q"}],
+                          "chosen": {"from": "gpt", "value": "a"}, "rejected": {"from": "gpt", "value": "b"}})",
+                      with_template()),
+            wanted);
+  EXPECT_EQ(pair_text(R"({"prompt": [{"role": "user", "content": "q"}],
+                          "chosen": [{"role": "assistant", "content": "a"}],
+                          "rejected": [{"role": "assistant", "content": "b"}]})",
+                      with_template()),
+            wanted);
+  EXPECT_EQ(pair_text(R"({"chosen": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
+                    "rejected": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "b"}]})",
+                      with_template()),
+            wanted);
+}
+
+// Earlier answers of a conversation are what is asked, too.
+TEST(RecordPairs, LearnTheLastAnswerAlone) {
+  EXPECT_EQ(
+      pair_text(R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "r"},
+                                       {"role": "user", "content": "s"}],
+                          "chosen": {"role": "assistant", "content": "a"},
+                          "rejected": {"role": "assistant", "content": "b"}})",
+                with_template()),
+      "user:q;assistant:r;user:s;[assistant:a;] user:q;assistant:r;user:s;[assistant:b;] a/b");
+}
+
+TEST(RecordPairs, ThatAreNoneAreNamed) {
+  const auto expect_bad = [](const std::string& json, const std::string& why) {
+    try {
+      pair_text(json, with_template());
+      ADD_FAILURE() << json;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_EQ(std::string(error.what()).find("x:1: "), 0U) << error.what();
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  };
+  expect_bad("[1]", "wanted an object");
+  expect_bad(R"({"src": "a", "tgt": "b"})", "wanted \"chosen\" and \"rejected\"");
+  expect_bad(R"({"prompt": "q", "chosen": "a", "rejected": "a"})", "are the same answer");
+  expect_bad(R"({"prompt": "q", "chosen": "", "rejected": "a"})", "\"chosen\" is empty");
+  expect_bad(R"({"prompt": "q", "chosen": "a", "rejected": 3})", "\"rejected\" is 3; wanted a text");
+  expect_bad(R"({"chosen": "a", "rejected": "b"})", "answers nothing");
+  expect_bad(R"({"messages": [{"role": "user", "content": "q"}], "chosen": {"role": "user", "content": "a"},
+                 "rejected": {"role": "assistant", "content": "b"}})",
+             "ends with a message from \"user\"");
+}
+
 std::vector<std::string> read_file_of(const std::string& name, const std::string& contents) {
   const TempDir dir;
   const std::string path = (dir.path() / name).string();

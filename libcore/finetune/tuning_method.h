@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libcore/convert/output/adapter.h"
+#include "libcore/convert/sources/model_source.h"
+#include "libcore/finetune/finetune_config.h"
+#include "libcore/finetune/lora.h"
+#include "libcore/train/loop.h"
+
+namespace megalith {
+
+/// A model, and what stands beside it.
+struct TunedModel {
+  std::string model;    // what ModelSource takes
+  std::string adapter;  // a folder of peft; empty: none
+};
+
+/// What a run trains, and what it keeps of it at the end. Refers to options and model, which must outlive it.
+class TuningMethod {
+ public:
+  /// Reads the adapter that the options begin with, if any; errors as Adapter, lora_plan() and
+  /// adapter_params() say.
+  TuningMethod(const FinetuneConfig& config, const ModelSource& model);
+
+  const Tuning& tuning() const { return tuning_; }
+
+  /// Writes what others take from the checkpoint of an iteration: an adapter's or a model's folder.
+  void write_result(int64_t iteration) const;
+  /// What write_result() wrote; of iteration 0, what the run begins with.
+  TunedModel result(int64_t iteration) const;
+
+ private:
+  void set_lora();
+  void set_prefix();
+  std::string checkpoint(int64_t iteration) const;
+  std::string tokenizer_folder(const ModelSource& result) const;
+  void write_merged(const std::string& output) const;
+
+  const FinetuneConfig& config_;
+  const ModelSource& model_;
+  Tuning tuning_;
+  std::optional<LoraSettings> lora_;
+  std::optional<Adapter> begin_;
+  std::unique_ptr<TensorFile> adapters_;
+};
+
+}  // namespace megalith

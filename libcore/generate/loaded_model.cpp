@@ -1,0 +1,54 @@
+#include "libcore/generate/loaded_model.h"
+
+#include <chrono>
+#include <string_view>
+
+#include "libcore/base/error.h"
+#include "libcore/base/log.h"
+#include "libcore/base/process.h"
+#include "libcore/base/text.h"
+#include "libcore/checkpoint/native/params_io.h"
+#include "libcore/generate/prefix.h"
+#include "libcore/ops/cuda_plugin.h"
+
+namespace megalith {
+
+LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
+    : backend_(make_backend(options.device)),
+      stream_(backend_->make_stream()),
+      stage_(source.config(), {.count = source.config().layers}, {}, table_) {
+  const auto start = std::chrono::steady_clock::now();
+  if (!options.adapter.empty()) read_adapter(source, options.adapter);
+  const TensorFile& tensors = merged_ ? *merged_ : source.tensors();
+  if (std::string_view(backend_->name()) == "cpu") {
+    weights_.emplace(tensors, table_, stream_, WeightOptions{.int8 = options.int8});
+  } else {
+    if (options.int8 || options.bf16_cache)
+      fail(ErrorKind::kUsage, "--int8 and --kv-cache bf16 are for the CPU; leave them out with --device ",
+           options.device);
+    const DType dtype = source.dtype() == DType::kBf16 ? DType::kBf16 : DType::kF32;
+    params_.emplace(table_, stream_, StoreOptions{.dtype = dtype, .grads = false});
+    load_params(tensors, table_, stream_);
+  }
+  report(source, options.int8, seconds_since(start));
+}
+
+void LoadedModel::read_adapter(const ModelSource& source, const std::string& path) {
+  adapter_.emplace(path);
+  if (adapter_->kind() == "PREFIX_TUNING")
+    prefix_ = read_prefix(*adapter_, source.config());
+  else
+    merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);
+}
+
+void LoadedModel::report(const ModelSource& source, bool int8, double seconds) const {
+  const int64_t bytes = weights_ ? weights_->bytes() : static_cast<int64_t>(params_->values().bytes());
+  log("model: ", format_count(table_.elements()), " parameters, ", format_bytes(static_cast<double>(bytes)),
+      " of weights (", int8 ? "int8" : name_of(source.dtype()),
+      weights_ && weights_->mapped() > 0
+          ? concat(", ", format_bytes(static_cast<double>(weights_->mapped())), " of them in the file")
+          : std::string(),
+      "), loaded in ", format_fixed(seconds * 1e3, 1), " ms");
+}
+
+}  // namespace megalith
