@@ -34,14 +34,37 @@ std::string test_data(std::string_view path) {
   return concat(MEGALITH_SOURCE_DIR, "/tests/", path);
 }
 
+namespace {
+
+/// Whether a shell reads on in the next line: behind a backslash, or within quotes.
+bool goes_on(std::string_view command) {
+  char quote = 0;
+  for (const char c : command) {
+    if (quote == 0 && (c == '\'' || c == '"'))
+      quote = c;
+    else if (c == quote)
+      quote = 0;
+  }
+  return quote != 0 || command.ends_with('\\');
+}
+
+}  // namespace
+
 std::vector<std::string> doc_commands(std::string_view page) {
+  const std::string_view folder = page == "README.md" ? "/" : "/docs/";
   std::vector<std::string> found;
-  bool inside = false;
-  for (const std::string& line : split(read_file(concat(MEGALITH_SOURCE_DIR, "/docs/", page)), '\n')) {
-    if (line.starts_with("```"))
+  bool inside = false, open = false;
+  for (const std::string& line : split(read_file(concat(MEGALITH_SOURCE_DIR, folder, page)), '\n')) {
+    if (line.starts_with("```")) {
       inside = line == "```sh";
-    else if (inside)
+      open = false;
+    } else if (inside && open) {
+      found.back() += '\n' + line;
+      open = goes_on(found.back());
+    } else if (inside && !line.empty() && !line.starts_with('#')) {
       found.push_back(line);
+      open = goes_on(line);
+    }
   }
   return found;
 }
