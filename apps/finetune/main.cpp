@@ -16,6 +16,8 @@ void add_notes(Options& options) {
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: what is trained, optimizer, options, tokenizer."},
               {"SAVE/adapter_model.safetensors, SAVE/adapter_config.json",
                "The adapter, or the prefix, as peft writes it."},
+              {"SAVE/generated_predictions.jsonl, SAVE/predict_results.json",
+               "The answers of --do-generation, and their scores."},
               {"SAVE/hf/, SAVE/merged/",
                "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
 }

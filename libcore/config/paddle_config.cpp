@@ -8,7 +8,7 @@ namespace megalith {
 namespace {
 
 /// The names of --report-to, which may also be one word with commas.
-std::vector<std::string> reporters(const PaddleConfig& config) {
+std::vector<std::string> reporters(const PaddleNames& config) {
   std::vector<std::string> names;
   for (const std::string& word : config.report_to)
     for (const std::string& name : split(word, ',')) names.emplace_back(trim(name));
@@ -21,12 +21,25 @@ bool among(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-void PaddleConfig::validate(Problems& problems) const {
+void PaddleNames::validate(Problems& problems) const {
   for (const std::string& name : reporters(*this))
     if (name == "wandb")
       problems.add("--report-to wandb is not supported; give tensorboard, and `wandb sync` its folder");
     else if (!among({"tensorboard", "visualdl", "all", "none"}, name))
       problems.add("--report-to ", quote(name), ": wanted tensorboard, visualdl, all or none");
+  if (data_degree && *data_degree > 1)
+    problems.add("--data-parallel-degree ", *data_degree,
+                 " is not supported: --sharding cuts over all data-parallel ranks; leave it out");
+}
+
+void PaddleNames::check_sharding(int data_ranks, Problems& problems) const {
+  if (sharding_degree && *sharding_degree > 0 && *sharding_degree != data_ranks)
+    problems.add("--sharding-parallel-degree ", *sharding_degree, ": --sharding cuts over all ", data_ranks,
+                 " data-parallel ranks; leave it out");
+}
+
+void PaddleConfig::validate(Problems& problems) const {
+  PaddleNames::validate(problems);
   if (continue_training.value_or(false) && model.empty())
     problems.add("--continue-training needs --model-name-or-path DIR");
   if (overwrite && !resume_from.empty())
@@ -34,20 +47,17 @@ void PaddleConfig::validate(Problems& problems) const {
                  " contradict each other; give one of them");
   if (do_train && !*do_train && !do_eval.value_or(false))
     problems.add("--do-train false without --do-eval leaves nothing to do");
-  if (data_degree && *data_degree > 1)
-    problems.add("--data-parallel-degree ", *data_degree,
-                 " is not supported: --sharding cuts over all data-parallel ranks; leave it out");
 }
 
-std::string PaddleConfig::tensorboard() const {
+std::string PaddleNames::tensorboard(const std::string& output) const {
   const std::vector<std::string> names = reporters(*this);
   const bool wanted = among(names, "tensorboard") || among(names, "visualdl") || among(names, "all");
   if (!wanted || among(names, "none")) return {};
   if (!logging_dir.empty()) return logging_dir;
-  return output_dir.empty() ? "runs" : output_dir + "/runs";
+  return output.empty() ? "runs" : output + "/runs";
 }
 
-bool PaddleConfig::wants_visualdl() const {
+bool PaddleNames::wants_visualdl() const {
   return among(reporters(*this), "visualdl");
 }
 

@@ -8,18 +8,45 @@
 
 namespace megalith {
 
-/// What PaddleNLP's training scripts (run_pretrain.py, finetune_generation.py) call by names of their own and
-/// have rules of their own for; their other names are aliases of our options. docs/from-paddlenlp.md.
-struct PaddleConfig {
+/// What PaddleNLP's training scripts (run_pretrain.py, finetune_generation.py) have in common, by names of
+/// their own. docs/from-paddlenlp.md.
+struct PaddleNames {
+  std::string resume_from, logging_dir;
+  std::vector<std::string> report_to;
+  std::optional<int> sharding_degree, data_degree;
+
+  template <class V>
+  void fields(V&& v) {
+    v("resume-from-checkpoint", resume_from, "As --load.", metavar("DIR"));
+    v("report-to", report_to,
+      "tensorboard, visualdl, all: write TensorBoard's files to --logging-dir; none: nothing.",
+      metavar("NAME"));
+    v("logging-dir", logging_dir, "Folder of --report-to.", metavar("DIR"),
+      default_text("runs below --output-dir"));
+    v("sharding-parallel-degree", sharding_degree,
+      "Ranks that share what --sharding cuts: all of one model's.", unlisted());
+    v("data-parallel-degree", data_degree, "Copies of those: 1.", unlisted());
+  }
+  void validate(Problems&) const;
+  /// What sharding-parallel-degree must be in a run of so many data-parallel ranks.
+  void check_sharding(int data_ranks, Problems&) const;
+
+  /// Folder of TensorBoard's files of a run that writes to `output`; empty: none.
+  std::string tensorboard(const std::string& output) const;
+  /// Whether VisualDL's logs were asked for, in whose place TensorBoard's are written.
+  bool wants_visualdl() const;
+};
+
+/// What run_pretrain.py calls by names of its own and has rules of its own for; its other names are aliases
+/// of our options.
+struct PaddleConfig : PaddleNames {
   std::string model;                      // its shape, its tokenizer and, to continue, its weights
   std::optional<bool> continue_training;  // unset: no
-  std::string input_dir, output_dir, resume_from, logging_dir;
+  std::string input_dir, output_dir;
   bool overwrite = false;  // begin anew even where output_dir has checkpoints
   std::optional<bool> do_train, do_eval, do_predict;
   std::optional<int> eval_batch;
-  std::vector<std::string> report_to;
   bool disable_tqdm = false;
-  std::optional<int> sharding_degree, data_degree;
 
   template <class V>
   void fields(V&& v) {
@@ -34,29 +61,16 @@ struct PaddleConfig {
     v("output-dir", output_dir,
       "As --save; without --overwrite-output-dir a run goes on from its newest checkpoint.", metavar("DIR"));
     v("overwrite-output-dir", overwrite, "Begin anew where --output-dir has checkpoints.");
-    v("resume-from-checkpoint", resume_from, "As --load.", metavar("DIR"));
     v("do-train", do_train, "Train; with it, evaluations are made only with --do-eval.");
     v("do-eval", do_eval,
       "Evaluate every --eval-interval steps and at the end; without --do-train that alone.");
     v("do-predict", do_predict, "Evaluate on the test part at the end.", unlisted());
     v("per-device-eval-batch-size", eval_batch, "Evaluation takes the training's batch.", at_least(1),
       unlisted());
-    v("report-to", report_to,
-      "tensorboard, visualdl, all: write TensorBoard's files to --logging-dir; none: nothing.",
-      metavar("NAME"));
-    v("logging-dir", logging_dir, "Folder of --report-to.", metavar("DIR"),
-      default_text("runs below --output-dir"));
     v("disable-tqdm", disable_tqdm, "Draw no progress line.");
-    v("sharding-parallel-degree", sharding_degree,
-      "Ranks that share what --sharding cuts: all of one model's.", unlisted());
-    v("data-parallel-degree", data_degree, "Copies of those: 1.", unlisted());
+    PaddleNames::fields(v);
   }
   void validate(Problems&) const;
-
-  /// Folder of TensorBoard's files; empty: none.
-  std::string tensorboard() const;
-  /// Whether VisualDL's logs were asked for, in whose place TensorBoard's are written.
-  bool wants_visualdl() const;
 };
 
 }  // namespace megalith

@@ -46,15 +46,18 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
   sets.train_data = std::make_unique<TuningData>(
       *sets.train, packs(*sets.train),
       OrderOptions{.step = step,
+                   .group = config.preference.answers(),
                    .sorted = config.data.group_by_length ? kSortedBatches * batch : 0,
                    .seed = static_cast<uint64_t>(config.run.train.seed)});
   if (config.data.packing)
     log("packed: ", format_count(sets.train->size()), " records in ", format_count(sets.train_data->packs()),
         " sequences of ", rows, " tokens, ", format_fixed(100 * sets.train_data->fill(rows), 1), " % full");
   if (!sets.dev) return;
-  sets.dev_data = std::make_unique<TuningData>(
-      *sets.dev, packs(*sets.dev),
-      OrderOptions{.step = step, .shuffle = false, .sorted = std::numeric_limits<int32_t>::max()});
+  sets.dev_data = std::make_unique<TuningData>(*sets.dev, packs(*sets.dev),
+                                               OrderOptions{.step = step,
+                                                            .shuffle = false,
+                                                            .group = config.preference.answers(),
+                                                            .sorted = std::numeric_limits<int32_t>::max()});
 }
 
 /// Steps, and when to evaluate and to save: what follows from the number of samples.
@@ -104,9 +107,22 @@ Json agreed_options(FinetuneConfig& config) {
   add(to_json(fields_of(config.method)));
   add(to_json(fields_of(config.schedule)));
   add(to_json(fields_of(config.generation)));
+  add(to_json(fields_of(config.preference)));
+  add(to_json(fields_of(config.paddle)));
   all.set("num-epochs", config.schedule.epochs);
   all.set("output-dir", "given");  // may be called otherwise elsewhere
   return all;
+}
+
+/// Numbers the examples from `first` on, and counts pairs.
+void number_pairs(SampleSource& source, int64_t first) {
+  source.example = [first, example = source.example](int64_t sample) {
+    const int64_t number = example(sample);
+    return number < 0 ? number : number + first;
+  };
+  source.counted = [example = source.example](int64_t sample) {
+    return int64_t{sample % 2 == 0 && example(sample) >= 0};
+  };
 }
 
 PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWorld* ranks,
@@ -115,9 +131,12 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   log_world(config.run.parallel);
   const ModelSource model(config.data.model);
   const TuningSets sets = prepare_tuning(config, model);
-  const TuningMethod method(config, model);
+  TuningMethod method(config, model);
+  if (config.preference.wanted)
+    method.learn_preferences(in_order(*sets.train, sets.dev.get()),
+                             sets.train->size() + (sets.dev ? sets.dev->size() : 0));
   const TrainConfig& train = config.run.train;
-  const DataSets data = sets.data_sets(*train.iters, train.global_batch);
+  const DataSets data = sets.data_sets(*train.iters, train.global_batch, config.preference.wanted);
   const PretrainResult result =
       ranks ? megalith::train(config.run, data, nullptr, stop, process_rank(*ranks), &method.tuning())
             : megalith::train(config.run, data, nullptr, stop, thread_log, &method.tuning());
@@ -131,23 +150,31 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
 
 }  // namespace
 
-DataSets TuningSets::data_sets(int64_t steps, int64_t global_batch) const {
+DataSets TuningSets::data_sets(int64_t steps, int64_t global_batch, bool pairs) const {
   DataSets sets{
       .train = {.read = train_data->source(), .size = steps * global_batch}, .valid = {}, .test = {}};
   if (dev_data) sets.valid = {.read = dev_data->source(), .size = dev_data->samples_of_epoch()};
+  if (!pairs) return sets;
+  number_pairs(sets.train.read, 0);
+  if (dev_data) number_pairs(sets.valid.read, train->size());
   return sets;
 }
 
 TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   PretrainConfig& run = config.run;
+  run.train.micro_batch *= static_cast<int>(config.preference.answers());
+  run.train.global_batch *= static_cast<int>(config.preference.answers());
   const DataFiles files = data_files(config.data);
   if (config.generation.wanted && files.dev.empty())
     fail(ErrorKind::kUsage,
          "--do-generation needs records to answer; give --eval-data, or a dev.json beside ", files.train);
   const TokenizerFiles tokenizer = take_tokenizer(run.tokenizer, model);
   run.model = model.config();
-  run.model.attention_dropout = config.method.attention_dropout.value_or(run.model.attention_dropout);
-  run.model.hidden_dropout = config.method.hidden_dropout.value_or(run.model.hidden_dropout);
+  const auto dropout = [&](const std::optional<double>& given, double own) {
+    return given.value_or(config.preference.wanted ? 0 : own);
+  };
+  run.model.attention_dropout = dropout(config.method.attention_dropout, run.model.attention_dropout);
+  run.model.hidden_dropout = dropout(config.method.hidden_dropout, run.model.hidden_dropout);
   const int64_t positions = run.model.usable_positions() - config.method.positions_before();
   if (positions < 2)
     fail(ErrorKind::kUsage, "--num-prefix-tokens ", config.method.prefix_positions, ": the model has ",
@@ -156,13 +183,16 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
 
   const RecordFiles records(config.data, model, tokenizer);
   TuningSets sets;
-  sets.train = records.examples(files.train, limits);
-  if (!files.dev.empty() && config.schedule.do_eval) sets.dev = records.examples(files.dev, limits);
+  const bool pairs = config.preference.wanted;
+  sets.train = records.examples(files.train, limits, pairs);
+  if (!files.dev.empty() && config.schedule.do_eval) sets.dev = records.examples(files.dev, limits, pairs);
   run.model.seq_length = static_cast<int>(sequence_rows(config, sets, limits.whole));
   run.data.reset_attention_mask = run.data.reset_position_ids = config.data.packing;
   order_data(config, sets);
   plan_steps(config, sets);
-  if (!config.schedule.overwrite) run.checkpoint.load = run.checkpoint.save;
+  const FinetuneConfig::Resume resume = config.resume();
+  run.checkpoint.load = resume.folder;
+  run.checkpoint.exit_on_missing = resume.wanted;
   check_complete(config);
   return sets;
 }

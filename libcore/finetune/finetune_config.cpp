@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/text.h"
+#include "libcore/finetune/axolotl.h"
 
 namespace megalith {
 namespace {
@@ -20,7 +21,6 @@ constexpr IgnoredOption kIgnored[] = {
     {"dataloader-num-workers", IgnoredOption::kOne},
     {"fp16-opt-level", IgnoredOption::kOne},
     {"model-type", IgnoredOption::kOne},
-    {"report-to", IgnoredOption::kOne},
     {"use-flash-attention", IgnoredOption::kMaybeOne},
     {"use-fused-rms-norm", IgnoredOption::kMaybeOne},
 };
@@ -29,11 +29,8 @@ constexpr RefusedOption kRefused[] = {
     {"p-tuning", "give --lora True, or --prefix-tuning"},
     {"ptuning", "give --lora True"},
     {"prompt-tuning", "give --lora True"},
-    {"qlora", "give --lora True, with --bf16 to halve the model's memory"},
-    {"load-in-4bit", "give --lora True, with --bf16 to halve the model's memory"},
-    {"load-in-8bit", "give --lora True, with --bf16 to halve the model's memory"},
-    {"dpo", "leave it out: --data teaches answers, not which of two is better"},
-    {"dpo-*", "leave it out: --data teaches answers, not which of two is better"},
+    {"load-in-4bit", "give --qlora: 8 bits"},
+    {"quantization-bit", "give --qlora: 8 bits"},
     {"template", "the model's own chat template is used; give --chat-template FILE for another"},
     {"use-dora", "leave it out"},
     {"lora-bias", "leave it out"},
@@ -75,6 +72,8 @@ void MethodOptions::validate(Problems& problems) const {
   if (lora && prefix) problems.add("--lora and --prefix-tuning contradict each other; give one of them");
   if (merge && !is_lora())
     problems.add("--merge-weights needs --lora: without an adapter there is nothing to add");
+  if (loraplus_ratio != 1 && !is_lora()) problems.add("--loraplus-lr-ratio needs --lora");
+  if (qlora && !is_lora()) problems.add("--qlora needs --lora: what is kept in 8 bits is not trained");
 }
 
 void ScheduleOptions::validate(Problems& problems) const {
@@ -103,7 +102,8 @@ FinetuneConfig::FinetuneConfig() {
 
 void FinetuneConfig::add_to(Options& options) {
   options.add("Model and data", data).add("Method", method).add("Schedule", schedule);
-  options.add("Answers", generation);
+  options.add("Answers", generation).add("Preferences", preference);
+  options.add("PaddleNLP", paddle);
   options.add("Training", run.train).add("Parallelism", run.parallel).add("Tokenizer", run.tokenizer);
   options.add("Checkpoints", run.checkpoint);
   options.derive([this, &options] {
@@ -120,6 +120,7 @@ void FinetuneConfig::add_to(Options& options) {
     // The rules of a length take one of them.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
+    if (run.train.tensorboard.empty()) run.train.tensorboard = paddle.tensorboard(run.checkpoint.save);
     run.train.finish(run.parallel);
   });
   options.rule([this](Problems& problems) {
@@ -138,16 +139,39 @@ void FinetuneConfig::add_to(Options& options) {
       problems.add(
           "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "
           "--packing");
+    if (preference.wanted) check_preferences(problems);
+    paddle.check_sharding(run.parallel.data, problems);
+    if (schedule.overwrite && resume().wanted)
+      problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
+                   " contradict each other; give one of them");
     if (run.checkpoint.save.empty()) problems.add("--output-dir (--save) is missing");
     for (const std::string& name : foreign)
       problems.add(
           "--", name,
           " is for megalith-pretrain; leave it out (--model says what to begin with, --num-train-epochs or "
           "--max-steps how long, and a run goes on from its own --output-dir)");
-    if (run.train.device == "cuda" && (method.method != "full" || data.packing))
-      problems.add("--device cuda can train all parameters of padded batches only; give --device cpu");
+    if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
+      problems.add(
+          "--device cuda can train all parameters of padded batches only, by answers; give --device cpu");
   });
-  options.ignore(kIgnored).refuse(kRefused);
+  options.ignore(kIgnored).refuse(kRefused).translate(translate_axolotl);
+}
+
+// transformers takes true for the newest checkpoint of the output folder, too.
+FinetuneConfig::Resume FinetuneConfig::resume() const {
+  for (const char* word : {"", "true", "True", "1"})
+    if (paddle.resume_from == word) return {schedule.overwrite ? "" : run.checkpoint.save, false};
+  return {paddle.resume_from, true};
+}
+
+void FinetuneConfig::check_preferences(Problems& problems) const {
+  if (method.is_prefix())
+    problems.add("--dpo goes with all parameters or --lora: a prefix cannot be left out of the reference");
+  if (data.packing)
+    problems.add(
+        "--packing and --dpo contradict each other: each answer has a loss of its own; leave out --packing");
+  if (method.dropout > 0 || method.attention_dropout.value_or(0) > 0 || method.hidden_dropout.value_or(0) > 0)
+    problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
 }
 
 }  // namespace megalith

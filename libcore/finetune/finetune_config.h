@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libcore/config/cli.h"
+#include "libcore/config/paddle_config.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/finetune/records.h"
 
@@ -58,11 +59,11 @@ struct TuningDataOptions {
 
 /// Which parameters are trained.
 struct MethodOptions {
-  bool lora = false, prefix = false, rslora = false, merge = false, export_model = true;
+  bool lora = false, prefix = false, rslora = false, merge = false, export_model = true, qlora = false;
   std::string method = "full";
   int64_t rank = 8, prefix_positions = 64;
   std::optional<double> alpha;
-  double dropout = 0;
+  double dropout = 0, loraplus_ratio = 1;
   std::vector<std::string> modules;
   std::string adapter;
   std::optional<double> attention_dropout, hidden_dropout;
@@ -85,6 +86,11 @@ struct MethodOptions {
       "blanks.",
       metavar("NAME"), alias({"lora-target-modules", "lora-target"}), default_text("all-linear"));
     v("use-rslora", rslora, "Multiply by alpha / sqrt(rank) instead.", alias({"rslora"}));
+    v("loraplus-lr-ratio", loraplus_ratio,
+      "LoRA+: the learning rate of the adapter's matrices B over that of its A; 1: LoRA.", positive());
+    v("qlora", qlora,
+      "With --lora, keep the linear layers' own weights in 8 bits with a scale a row; CPU only.",
+      alias({"load-in-8bit"}));
     v("adapter", adapter, "Begin with this adapter of peft; its settings are taken.", metavar("DIR"),
       alias({"lora-path", "adapter-name-or-path"}));
     v("merge-weights", merge, "At the end also write the model with the adapter added, to OUTPUT/merged.");
@@ -152,6 +158,29 @@ struct AnswerOptions {
   }
 };
 
+/// Learning which of two answers is better, by direct preference optimization.
+struct PairOptions {
+  bool wanted = false;
+  std::string stage = "sft", loss = "sigmoid";
+  double beta = 0.1, smoothing = 0;
+
+  template <class V>
+  void fields(V&& v) {
+    v("dpo", wanted,
+      "Learn from records of a chosen and a rejected answer, which of two is better (direct preference "
+      "optimization); the reference is the model as it is before, without an adapter.");
+    v("stage", stage, "LLaMA-Factory's word: sft, or dpo as --dpo.", one_of({"sft", "dpo"}));
+    v("dpo-beta", beta, "How much it costs to leave the reference; less is freer.", positive(),
+      alias({"pref-beta"}));
+    v("dpo-label-smoothing", smoothing, "Share of the records that are taken to be the wrong way round.",
+      between(0, 0.499));
+    v("dpo-loss-type", loss, "Only the sigmoid of the paper is supported.", one_of({"sigmoid"}),
+      alias({"pref-loss"}), unlisted());
+  }
+  void finish() { wanted |= stage == "dpo"; }
+  int64_t answers() const { return wanted ? 2 : 1; }  // of a record
+};
+
 /// Everything that megalith-finetune is told. The model's shape, the sequence length and the number of steps
 /// follow from files; `run` is completed with them by plan_tuning().
 struct FinetuneConfig {
@@ -161,13 +190,26 @@ struct FinetuneConfig {
   MethodOptions method;
   ScheduleOptions schedule;
   AnswerOptions generation;
+  PairOptions preference;
+  PaddleNames paddle;
   PretrainConfig run;
   bool steps_given = false, eval_interval_given = false, save_interval_given = false;  // by the user
 
   std::vector<std::string> foreign = {};  // options given that are for training from the beginning
 
+  /// The folder whose newest checkpoint the run goes on from; empty: it begins anew. `wanted`: the user named
+  /// it, so that it must hold one.
+  struct Resume {
+    std::string folder;
+    bool wanted;
+  };
+  Resume resume() const;
+
   /// Adds the groups and the rules between them. `options` must live while it is checked.
   void add_to(Options& options);
+
+ private:
+  void check_preferences(Problems&) const;
 };
 
 }  // namespace megalith

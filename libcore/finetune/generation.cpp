@@ -60,7 +60,8 @@ void generate_answers(const FinetuneConfig& config, const TunedModel& tuned, con
   const int64_t most = std::min(most_tokens(config), positions / 2);
   const std::vector<Question> questions =
       records.questions(data_files(config.data).dev,
-                        {.source = config.data.source_length, .target = 0, .whole = positions - most});
+                        {.source = config.data.source_length, .target = 0, .whole = positions - most},
+                        config.preference.wanted);
   LoadedModel model(source, {.adapter = tuned.adapter});
   std::vector<std::vector<int32_t>> prompts;
   for (const Question& question : questions) prompts.push_back(question.ids);

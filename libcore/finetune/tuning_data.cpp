@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "libcore/base/error.h"
@@ -30,7 +31,34 @@ std::vector<int32_t> ascending(int64_t n) {
   return order;
 }
 
+/// Writes an example to the rows from `row` on; returns how many it takes.
+size_t put_example(const Examples::Example& example, const SampleView& out, size_t row) {
+  const auto rows = static_cast<size_t>(example.rows());
+  const auto begin = static_cast<std::ptrdiff_t>(row);
+  std::copy_n(example.ids.begin(), rows, out.tokens.begin() + begin);
+  std::copy_n(example.ids.begin() + 1, rows, out.labels.begin() + begin);
+  std::copy_n(example.counts.begin() + 1, rows, out.loss_mask.begin() + begin);
+  return rows;
+}
+
 }  // namespace
+
+SampleSource in_order(const Examples& train, const Examples* dev) {
+  const auto at = [&train, dev](int64_t i) -> std::optional<Examples::Example> {
+    if (i < train.size()) return train[i];
+    const int64_t rest = i - train.size();
+    if (dev && rest < dev->size()) return (*dev)[rest];
+    return std::nullopt;
+  };
+  SampleSource out = [at](int64_t sample, const SampleView& view) {
+    if (const auto example = at(sample)) put_example(*example, view, 0);
+  };
+  out.length = [at](int64_t sample) {
+    const auto example = at(sample);
+    return example ? example->rows() : int64_t{0};
+  };
+  return out;
+}
 
 Packs one_by_one(const Examples& examples) {
   Packs packs;
@@ -98,18 +126,24 @@ double TuningData::fill(int64_t rows) const {
 }
 
 std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
-  std::vector<int32_t> order = ascending(packs());
+  const int64_t size = options_.group;
+  std::vector<int32_t> order = ascending(packs() / size);  // of groups
   if (options_.shuffle) shuffle(order, options_.seed + static_cast<uint64_t>(epoch) * 0x2545F4914F6CDD1DULL);
-  if (options_.sorted <= 0) return order;
-  const auto longer = [&](int32_t a, int32_t b) {
-    return rows_[static_cast<size_t>(a)] > rows_[static_cast<size_t>(b)];
+  const auto longest = [&](int32_t group) {
+    const auto begin = rows_.begin() + group * size;
+    return *std::max_element(begin, begin + size);
   };
-  for (auto begin = order.begin(); begin != order.end();) {
-    const auto end = begin + std::min<std::ptrdiff_t>(options_.sorted, order.end() - begin);
+  const auto longer = [&](int32_t a, int32_t b) { return longest(a) > longest(b); };
+  const std::ptrdiff_t stretch = options_.sorted / size;
+  for (auto begin = order.begin(); stretch > 0 && begin != order.end();) {
+    const auto end = begin + std::min<std::ptrdiff_t>(stretch, order.end() - begin);
     std::stable_sort(begin, end, longer);
     begin = end;
   }
-  return order;
+  std::vector<int32_t> each;
+  for (const int32_t group : order)
+    for (int64_t i = 0; i < size; ++i) each.push_back(static_cast<int32_t>(group * size + i));
+  return each;
 }
 
 const std::vector<int32_t>* TuningData::pack_of(int64_t sample) const {
@@ -128,11 +162,7 @@ void TuningData::read(int64_t sample, const SampleView& out) const {
   size_t row = 0;
   if (const std::vector<int32_t>* const one = pack_of(sample))
     for (const int32_t i : *one) {
-      const Examples::Example example = examples_[i];
-      const auto rows = static_cast<size_t>(example.rows());
-      std::copy_n(example.ids.begin(), rows, out.tokens.begin() + static_cast<std::ptrdiff_t>(row));
-      std::copy_n(example.ids.begin() + 1, rows, out.labels.begin() + static_cast<std::ptrdiff_t>(row));
-      std::copy_n(example.counts.begin() + 1, rows, out.loss_mask.begin() + static_cast<std::ptrdiff_t>(row));
+      const size_t rows = put_example(examples_[i], out, row);
       if (!out.starts.empty()) std::ranges::fill(out.starts.subspan(row, rows), static_cast<int32_t>(row));
       row += rows;
     }
@@ -149,6 +179,10 @@ SampleSource TuningData::source() const {
   SampleSource out = [this](int64_t sample, const SampleView& view) { read(sample, view); };
   out.length = [this, of_pack](int64_t sample) { return of_pack(rows_, sample); };
   out.counted = [this, of_pack](int64_t sample) { return of_pack(counted_, sample); };
+  out.example = [this](int64_t sample) {
+    const std::vector<int32_t>* const one = pack_of(sample);
+    return one == nullptr ? int64_t{-1} : int64_t{one->front()};
+  };
   return out;
 }
 

@@ -16,9 +16,14 @@ Packs one_by_one(const Examples&);
 /// As few sequences of `rows` rows as best fit, longest first, finds; deterministic. No example is longer.
 Packs pack(const Examples&, int64_t rows);
 
+/// The examples one after the other, each a sample, with empty ones behind the last. Both must outlive it;
+/// dev may be null.
+SampleSource in_order(const Examples& train, const Examples* dev);
+
 struct OrderOptions {
   int64_t step = 1;     // samples of an optimizer step: an epoch is filled up to whole steps with empty ones
   bool shuffle = true;  // anew in each epoch
+  int64_t group = 1;    // packs that follow each other and stay so: the two answers of a pair
   /// Sequences of about one length stand together: the shuffled ones are sorted in stretches of this many,
   /// longest first (as transformers' group_by_length); 0: not sorted.
   int64_t sorted = 0;

@@ -46,6 +46,13 @@ TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& mode
   if (config.method.is_lora()) set_lora();
 }
 
+void TuningMethod::learn_preferences(SampleSource examples, int64_t count) {
+  const PairOptions& pairs = config_.preference;
+  tuning_.preferences = {.options = {.beta = pairs.beta, .smoothing = pairs.smoothing},
+                         .examples = std::move(examples),
+                         .count = count};
+}
+
 void TuningMethod::write_result(int64_t iteration) const {
   const std::string& output = config_.run.checkpoint.save;
   const std::string folder = checkpoint(iteration);
@@ -80,9 +87,12 @@ void TuningMethod::set_lora() {
   if (!config_.method.adapter.empty())
     lora_ = settings_of(begin_.emplace(config_.method.adapter), model_.config());
   tuning_.plan = lora_plan(model_.config(), *lora_);
+  tuning_.plan.rate_of_b = config_.method.loraplus_ratio;
+  tuning_.plan.int8 = config_.method.qlora;
   if (begin_) tuning_.adapters = (adapters_ = adapter_params(*begin_, model_.config(), tuning_.plan)).get();
   tuning_.args = {{"adapter", lora_json(*lora_, model_.path())}};
-  log("training an adapter of rank ", lora_->rank, " on ", join(lora_->modules, ", "));
+  log("training an adapter of rank ", lora_->rank, " on ", join(lora_->modules, ", "),
+      config_.method.qlora ? ", over linear layers kept in 8 bits" : "");
 }
 
 void TuningMethod::set_prefix() {

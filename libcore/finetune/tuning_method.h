@@ -26,6 +26,8 @@ class TuningMethod {
   TuningMethod(const FinetuneConfig& config, const ModelSource& model);
 
   const Tuning& tuning() const { return tuning_; }
+  /// Makes it a run that learns which of two answers is better, as the options say; see Tuning::Preferences.
+  void learn_preferences(SampleSource examples, int64_t count);
 
   /// Writes what others take from the checkpoint of an iteration: an adapter's or a model's folder.
   void write_result(int64_t iteration) const;

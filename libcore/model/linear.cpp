@@ -25,6 +25,7 @@ Linear::Linear(ParamTable& table, const TensorSplit& split, const LinearShape& s
   const bool row_parallel = shape.cut_axis == shape.weight.rank - 1;
   Param weight{.name = shape.name + ".weight", .global = shape.weight};
   weight.init = Init::normal(shape.init_std);
+  weight.int8 = table.plan().frozen && table.plan().int8;
   weight_ = &table.add(cut(std::move(weight), shape.cut_axis, split));
   declare_adapters(table, split, shape);
   if (!shape.bias) return;
@@ -50,21 +51,36 @@ void Linear::forward(const Ctx& ctx, View y, ConstView x) const {
 }
 
 void Linear::project(const Ctx& ctx, View y, ConstView x) const {
-  if (weight_->value.dtype != x.dtype)
+  if (!weight_->int8 && weight_->value.dtype != x.dtype)
     return run(ctx.compute, Project{.y = matrix(y, out()),
                                     .x = matrix(x, in()),
                                     .w = weight_matrix(),
                                     .scales = weight_->scales,
                                     .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{}});
+  const ArenaScope scope(ctx.scratch);
   run(ctx.compute, Gemm{.c = matrix(y, out()),
                         .a = matrix(x, in()),
-                        .b = weight_matrix(),
+                        .b = wide_weight(ctx, x.dtype),
                         .bias = adds_bias_ ? bias_->value.as_shape({out()}) : ConstView{},
                         .trans_b = true});
 }
 
+ConstView Linear::wide_weight(const Ctx& ctx, DType dtype) const {
+  if (!weight_->int8) return weight_matrix();
+  const Shape shape{out(), in()};
+  const View wide = ctx.scratch.make(DType::kF32, shape, "widened weight");
+  run(ctx.compute, WidenRows{.w = wide, .q = weight_matrix(), .scales = weight_->scales});
+  if (dtype == DType::kF32) return wide;
+  const View rounded = ctx.scratch.make(dtype, shape, "rounded weight");
+  ctx.compute.copy(rounded, wide);
+  return rounded;
+}
+
 void Linear::backward_input(const Ctx& ctx, View dx, ConstView dy) const {
-  run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = weight_matrix()});
+  {
+    const ArenaScope scope(ctx.scratch);
+    run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = wide_weight(ctx, dy.dtype)});
+  }
   for (const LowRank& adapter : adapters_) adapter.backward_input(ctx, dx, dy);
 }
 

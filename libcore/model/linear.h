@@ -42,6 +42,8 @@ class Linear {
   /// y = x W^T + b.
   void project(const Ctx&, View y, ConstView x) const;
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
+  /// The weight as numbers of this type: itself, or in ctx.scratch what 8 bits hold of it.
+  ConstView wide_weight(const Ctx&, DType) const;
 
   Param* weight_;
   Param* bias_ = nullptr;

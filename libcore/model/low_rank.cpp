@@ -32,12 +32,14 @@ Param declare_a(const TensorSplit& split, const LowRank::Layer& layer, const std
 }
 
 Param declare_b(const TensorSplit& split, const LowRank::Layer& layer, const LowRankTarget& target,
-                int64_t r) {
+                const TuningPlan& plan) {
+  const int64_t r = plan.rank;
   Param b{.name = layer.name + ".lora_B." + target.part, .global = layer.weight};
   b.global[layer.weight.rank - 1] = r;
   if (target.slots > 0) b.global[slot_axis(layer.weight)] = target.slots;
   b.init = Init::constant(0);
   b.adapter = true;
+  b.rate = plan.rate_of_b;
   if (layer.cut_axis < layer.weight.rank - 1) return cut(std::move(b), layer.cut_axis, split);
   b.grad_summed_over_tp = split.size > 1;
   return b;
@@ -61,7 +63,7 @@ Slots slots_of(const LowRank::Layer& layer, const LowRankTarget& target, const S
 
 LowRank::LowRank(ParamTable& table, const TensorSplit& split, const Layer& layer, const LowRankTarget& target)
     : a_(&table.add(declare_a(split, layer, target.part, table.plan().rank))),
-      b_(&table.add(declare_b(split, layer, target, table.plan().rank))),
+      b_(&table.add(declare_b(split, layer, target, table.plan()))),
       slots_(slots_of(layer, target, b_->local)),
       scale_(static_cast<float>(table.plan().scale)),
       dropout_(static_cast<float>(table.plan().dropout)),

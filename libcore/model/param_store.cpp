@@ -127,6 +127,8 @@ ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& op
   };
   values_ = make_flat("values", options.dtype, elements_);
   if (frozen_elements_ > 0) frozen_ = make_flat("frozen values", options.dtype, frozen_elements_);
+  if (narrow_elements_ > 0) narrow_ = make_flat("frozen values in 8 bits", DType::kI8, narrow_elements_);
+  if (narrow_elements_ > 0) scales_ = make_flat("their scales", DType::kF32, scale_elements_);
   arenas_.push_back(place_constants(table, stream));
   for (const Arena& arena : arenas_) value_bytes_ += arena.peak();
   if (options.grads) {
@@ -142,6 +144,12 @@ void ParamStore::place(ParamTable& table, const StoreOptions& options) {
   for (Param& param : table.all()) {
     if (&holder(table, param) != &param) continue;
     parameters_ += param.local.elements();
+    if (param.int8) {
+      places[&param] = narrow_elements_;
+      narrow_elements_ += aligned(param.local.elements(), kAlign);
+      scale_elements_ += aligned(param.local.rows(), kAlign);
+      continue;
+    }
     if (!param.trainable) {
       places[&param] = frozen_elements_;
       frozen_elements_ += aligned(param.local.elements(), kAlign);
@@ -169,6 +177,7 @@ void ParamStore::place(ParamTable& table, const StoreOptions& options) {
 
 void ParamStore::give_views(ParamTable& table) {
   size_t i = 0;
+  int64_t scales = 0;
   for (Param& param : table.all()) {
     const int64_t at = offsets_[i++];
     const Param& from = holder(table, param);
@@ -177,7 +186,11 @@ void ParamStore::give_views(ParamTable& table) {
       param.grad = from.grad;
       continue;
     }
-    param.value = part_of(param.trainable ? values_ : frozen_, at, param.local);
+    param.value = part_of(param.int8 ? narrow_ : param.trainable ? values_ : frozen_, at, param.local);
+    if (param.int8) {
+      param.scales = scales_.rows(scales, scales + param.local.rows());
+      scales += aligned(param.local.rows(), kAlign);
+    }
     if (!grads_ || !param.trainable) continue;
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
                                      [&](const Bucket& b) { return b.begin <= at && at < b.end; });

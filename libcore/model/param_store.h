@@ -35,9 +35,10 @@ struct Bucket {
 
 /// The memory of a rank's parameters: one flat tensor of values and one of gradients, in the table's order,
 /// each parameter starting at a multiple of kAlign elements; gaps and padding are zero and stay zero. Frozen
-/// parameters lie in a tensor of their own, of which nobody keeps gradients or an optimizer's state. A tied
-/// parameter aliases the one it names when that is in the same table. Sets Param::value, Param::grad and
-/// Constant::view, which are valid as long as the store. Works on the dry backend (views point nowhere).
+/// parameters lie in a tensor of their own, of which nobody keeps gradients or an optimizer's state, and
+/// those of Param::int8 in two, of 8-bit numbers and their scales. A tied parameter aliases the one it names
+/// when that is in the same table. Sets Param::value, Param::grad and Constant::view, which are valid as long
+/// as the store. Works on the dry backend (views point nowhere).
 class ParamStore {
  public:
   static constexpr int64_t kAlign = 64;
@@ -65,11 +66,12 @@ class ParamStore {
   void place(ParamTable&, const StoreOptions&);
   void give_views(ParamTable&);
 
-  int64_t elements_ = 0, parameters_ = 0, trained_ = 0, grad_elements_ = 0, frozen_elements_ = 0;
+  int64_t elements_ = 0, parameters_ = 0, trained_ = 0, grad_elements_ = 0, frozen_elements_ = 0,
+          narrow_elements_ = 0, scale_elements_ = 0;
   size_t value_bytes_ = 0, grad_bytes_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<int64_t> offsets_;  // of each parameter in its tensor of values, beside ParamTable::all()
-  View values_, frozen_, grads_;
+  View values_, frozen_, narrow_, scales_, grads_;
   std::vector<Arena> arenas_;
 };
 

@@ -38,11 +38,13 @@ struct LowRankTarget {
 /// Which parameters of a model are trained, and what is added to it for that. As declared: everything,
 /// nothing.
 struct TuningPlan {
-  bool frozen = false;  // the model's own parameters keep their values, and have no gradient
-  int64_t rank = 0;     // of the adapters
-  double scale = 1;     // of what they add
-  double dropout = 0;   // of what they read
-  int64_t prefix = 0;   // positions before each sequence whose keys and values every layer learns
+  bool frozen = false;   // the model's own parameters keep their values, and have no gradient
+  int64_t rank = 0;      // of the adapters
+  double scale = 1;      // of what they add
+  double dropout = 0;    // of what they read
+  double rate_of_b = 1;  // LoRA+ (Hayou et al. 2024): learning rate of the matrices B over that of the others
+  bool int8 = false;     // frozen linear layers are kept in 8 bits with a scale a row (see QuantizeRows)
+  int64_t prefix = 0;    // positions before each sequence whose keys and values every layer learns
   std::vector<LowRankTarget> targets = {};
 };
 
@@ -67,6 +69,8 @@ struct Param {
   bool adapter = false;  // no part of the model, but added to it by a TuningPlan
   std::string tie = {};  // name of the Param it equals (tied word embeddings): saved, loaded, counted once,
                          // under that name
+  double rate = 1;       // by which the learning rate is multiplied
+  bool int8 = false;     // kept in 8 bits, with scales; only of a frozen matrix
   bool grad_summed_over_tp = false;  // replicated over the tensor group, gradient a partial sum
   int unit = 0;                      // of ParamTable::begin_unit(); set by add()
   View value = {};                   // placed by ParamStore, in the model's dtype; or by WeightStore

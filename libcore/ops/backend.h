@@ -48,6 +48,7 @@ class Backend {
   virtual void run(Stream&, const Gemm&) = 0;
   virtual void run(Stream&, const Project&) = 0;
   virtual void run(Stream&, const QuantizeRows&) = 0;
+  virtual void run(Stream&, const WidenRows&) = 0;
   virtual void run(Stream&, const BiasGrad&) = 0;
   virtual void run(Stream&, const AddSlots&) = 0;
   virtual void run(Stream&, const TakeSlots&) = 0;

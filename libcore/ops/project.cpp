@@ -32,4 +32,15 @@ Cost QuantizeRows::cost() const {
   return {2 * static_cast<double>(w.elements()), 2 * bytes_of(w) + bytes_of(q) + bytes_of(scales)};
 }
 
+void WidenRows::check() const {
+  want_dtype(kName, "w", w, DType::kF32);
+  want_dtype(kName, "q", q, DType::kI8);
+  require(q.shape == w.shape && q.shape.rank == 2, kName, "q and w [rows, columns]", q.shape, w.shape);
+  want_vector(kName, "one scale per row", scales, w.shape[0], DType::kF32);
+}
+
+Cost WidenRows::cost() const {
+  return {static_cast<double>(w.elements()), bytes_of(w) + bytes_of(q) + bytes_of(scales)};
+}
+
 }  // namespace megalith

@@ -32,4 +32,14 @@ struct QuantizeRows {
   Cost cost() const;
 };
 
+/// w[j] = q[j] * scales[j]: what QuantizeRows left of a matrix.
+struct WidenRows {
+  View w;            // [rows, columns] f32
+  ConstView q;       // [rows, columns] i8
+  ConstView scales;  // [rows] f32
+  static constexpr const char* kName = "widen_rows";
+  void check() const;
+  Cost cost() const;
+};
+
 }  // namespace megalith

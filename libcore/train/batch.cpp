@@ -218,6 +218,25 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
   target.grad_scale = static_cast<float>(scale_of(sum));
 }
 
+void Batch::weigh(Stream& stream, std::span<const double> weights) {
+  std::vector<float> mask;
+  for (int m = 0; m < loaded_; ++m) {
+    Microbatch& target = microbatches_[static_cast<size_t>(m)];
+    const int64_t rows = target.tokens.shape[0], columns = shape_.micro_batch;
+    const View place = places_[static_cast<size_t>(m)].loss_mask.rows(0, rows);
+    mask.resize(static_cast<size_t>(rows * columns));
+    stream.to_host(mask.data(), place);
+    stream.synchronize();
+    for (size_t i = 0; i < mask.size(); ++i) {
+      const auto column = static_cast<int64_t>(i) % columns;
+      mask[i] *= static_cast<float>(weights[static_cast<size_t>(this->place(m, column))]);
+    }
+    stream.from_host(place, mask.data());
+    target.loss_mask = place;
+    target.grad_scale = 1;
+  }
+}
+
 size_t Batch::bytes(const BatchShape& shape) {
   Arena counting = Arena::counting("batch");
   make_places(counting, shape, shape.microbatches);

@@ -63,6 +63,13 @@ class Batch {
     return {microbatches_.data(), static_cast<size_t>(loaded_)};
   }
   const BatchShape& shape() const { return shape_; }
+  /// Place of a sample of the present step among all of the step's, on all ranks.
+  int64_t place(int microbatch, int64_t column) const {
+    return (int64_t{microbatch} * shape_.data_size + shape_.data_rank) * shape_.micro_batch + column;
+  }
+  /// Multiplies the loss of each sample of the present step, all ranks' in their order, by its weight; these
+  /// are all of the scale then: grad_scale is 1.
+  void weigh(Stream&, std::span<const double> weights);
 
   static size_t bytes(const BatchShape&);
   /// Of the host's memory, in which samples are read before they are copied; taken once.

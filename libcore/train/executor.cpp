@@ -75,6 +75,8 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
   stage_seconds_ += seconds_since(begin);
   if (depth(step) < last_depth())
     send(ctx, *place_.forward, out, (place_.rank + 1) % place_.ranks);
+  else if (listener_)
+    listener_(step.microbatch, out);
   else
     megalith::run(ctx.compute, ScaledSum{.out = loss, .x = out, .scale = microbatch.grad_scale});
   if (!ctx.training) release(slot);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "libcore/model/stage.h"
@@ -46,6 +48,11 @@ class Executor {
   void run(const Ctx&, std::span<const Step> plan, std::span<const Microbatch>, View loss,
            GradBuffer* grads = nullptr);
 
+  /// From now on `listener` is told the token losses [s, b] f32 of each micro-batch, by its number in the
+  /// plan's microbatches, where the last stage is here; they are valid during the call. Empty: nobody is.
+  using LossListener = std::function<void(int microbatch, ConstView losses)>;
+  void listen(LossListener listener) { listener_ = std::move(listener); }
+
   /// Bytes of the stages' inputs, one gradient and messages on their way.
   static size_t link_bytes(const PipelinePlace&, const ExecutorSize&);
   /// Seconds that this rank's stages took in the last run(), without its waits for other stages; on a GPU of
@@ -78,6 +85,7 @@ class Executor {
   PipelinePlace place_;
   View gradient_;  // d(result) that came from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
+  LossListener listener_;
   double stage_seconds_ = 0;
 };
 

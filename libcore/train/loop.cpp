@@ -93,8 +93,13 @@ class Run {
     const RunShape shape = agreed_shape();
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
-    do_together(world_, config_.parallel.peer_timeout(),
-                [&](const auto&) { begin_values(start ? &*start : nullptr); });
+    const StartPoint* const from = start ? &*start : nullptr;
+    const auto together = [&](auto&& work) {
+      do_together(world_, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
+    };
+    together([&] { begin_base(from); });
+    if (tuning_ && tuning_->preferences) take_preferences(*tuning_->preferences);
+    together([&] { begin_trained(from); });
     check_data();
     make_saver();
   }
@@ -108,7 +113,9 @@ class Run {
 
   RunShape agreed_shape() const;
   void make_saver();
-  void begin_values(const StartPoint*);
+  void begin_base(const StartPoint*);
+  void take_preferences(const Tuning::Preferences&);
+  void begin_trained(const StartPoint*);
   void take_args(const StartPoint&);
   void load(const StartPoint&);
   void load_optimizer_state(const StartPoint&);
@@ -212,19 +219,29 @@ void Run::keep_best(const std::string& path) {
   if (tuning_ && tuning_->keep_best && leads()) best_use_.emplace(path);
 }
 
-/// A checkpoint holds what is trained; the rest is what the run began with.
-void Run::begin_values(const StartPoint* start) {
+/// A checkpoint holds what is trained; the rest is what the run began with, as the reference of preferences
+/// is.
+void Run::begin_base(const StartPoint* start) {
   const bool frozen = tuning_ && tuning_->plan.frozen;
-  Stream& stream = trainer_->stream();
   if (!start) trainer_->initialize();
-  if (tuning_ && tuning_->base && (frozen || !start)) {
-    load_params(*tuning_->base, trainer_->params(), stream, ParamSource::kMasters,
+  if (tuning_ && tuning_->base && (frozen || !start || tuning_->preferences))
+    load_params(*tuning_->base, trainer_->params(), trainer_->stream(), ParamSource::kMasters,
                 frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
-    if (tuning_->adapters && !start)
-      load_params(*tuning_->adapters, trainer_->params(), stream, ParamSource::kValues,
-                  ParamChoice::kTrained);
-    trainer_->optimizer().take_values(stream);
-  }
+}
+
+// Adapters have not been read yet and add nothing: their B is zero.
+void Run::take_preferences(const Tuning::Preferences& preferences) {
+  const Preference::LossesOf losses_of = [this](const SampleSource& all, int64_t first) {
+    return trainer_->sample_losses(all, first);
+  };
+  trainer_->set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
+}
+
+void Run::begin_trained(const StartPoint* start) {
+  if (tuning_ && tuning_->adapters && !start)
+    load_params(*tuning_->adapters, trainer_->params(), trainer_->stream(), ParamSource::kValues,
+                ParamChoice::kTrained);
+  trainer_->optimizer().take_values(trainer_->stream());
   if (start) load(*start);
 }
 
@@ -470,6 +487,7 @@ SampleSource repeated(const DataSet& set) {
   SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
   if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
   if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
+  if (set.read.example) out.example = [&](int64_t index) { return set.read.example(index % set.size); };
   return out;
 }
 

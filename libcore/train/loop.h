@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "libcore/base/log.h"
@@ -13,6 +14,7 @@
 #include "libcore/parallel/communicator.h"
 #include "libcore/text/tokenizer.h"
 #include "libcore/train/data/data_set.h"
+#include "libcore/train/objective/preference.h"
 
 namespace megalith {
 
@@ -25,7 +27,15 @@ struct Tuning {
   bool keep_best = false;                // save at each evaluation that is better than all before
   int64_t patience = 0;                  // end after so many evaluations without a better one; 0: never
   double threshold = 0;                  // by how much a loss must be lower to be better
-  Json::Object args = {};                // more members of a checkpoint's args.json
+  /// Learns which of two answers is the better one; the reference is the base without adapters. `examples`
+  /// are all that SampleSource::example of the run's data may name, each one sample.
+  struct Preferences {
+    PreferenceOptions options;
+    SampleSource examples;
+    int64_t count;
+  };
+  std::optional<Preferences> preferences = {};
+  Json::Object args = {};  // more members of a checkpoint's args.json
 };
 
 struct PretrainResult {

@@ -34,6 +34,12 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   v_ = arena_.make(DType::kF32, flat, "second moments");
   stream.fill(m_, 0);
   stream.fill(v_, 0);
+  if (std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) { return range.rate != 1; })) {
+    const Shape scalars{StepScalar::kCount};
+    rated_arena_.emplace(
+        make_arena(stream.backend(), "scalars of other rates", Arena::bytes_of(DType::kF64, scalars)));
+    rated_ = rated_arena_->make(DType::kF64, scalars, "scalars");
+  }
   if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
   take_values(stream);
 }
@@ -48,12 +54,13 @@ std::vector<Optimizer::Range> Optimizer::make_ranges() const {
     const int64_t begin = store_.offset(*part.param) + part.first;
     const OwnRange where{begin, begin + part.elements, part.at};
     const bool joins = !ranges.empty() && ranges.back().decay == part.param->decay &&
+                       ranges.back().rate == part.param->rate &&
                        begin - ranges.back().where.end < ParamStore::kAlign &&
                        begin - ranges.back().where.begin == part.at - ranges.back().where.at;
     if (joins)
       ranges.back().where.end = where.end;
     else
-      ranges.push_back({where, part.param->decay});
+      ranges.push_back({where, part.param->decay, part.param->rate});
   }
   return ranges;
 }
@@ -71,14 +78,23 @@ void Optimizer::take_values(Stream& stream) {
                 store_.values().rows(range.begin, range.end));
 }
 
-void Optimizer::give_corrections(double* scalars) const {
+void Optimizer::give_corrections(double* scalars) {
+  learning_rate_ = scalars[StepScalar::kLearningRate];
   const auto step = static_cast<double>(steps_ + 1);
   scalars[StepScalar::kBiasCorrection1] = 1 - std::pow(settings_.beta1, step);
   scalars[StepScalar::kBiasCorrection2] = 1 - std::pow(settings_.beta2, step);
 }
 
+// Decided by the device, so the copy is made there; the stream's order keeps it from the range before.
+ConstView Optimizer::with_rate(Stream& stream, ConstView scalars, double rate) {
+  if (rate == 1) return scalars;
+  stream.copy(rated_, scalars);
+  stream.fill(step_scalar(rated_, StepScalar::kLearningRate), rate * learning_rate_);
+  return rated_;
+}
+
 void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars) {
-  for (const auto& [where, decay] : ranges_) {
+  for (const auto& [where, decay, rate] : ranges_) {
     const View value = store_.values().rows(where.begin, where.end);
     const auto state = [&](View flat) { return flat.rows(where.at, where.at + where.elements()); };
     run(stream, AdamW{.master = masters_ ? state(masters_) : value,
@@ -86,7 +102,7 @@ void Optimizer::step(Stream& stream, const GradBuffer& grads, ConstView scalars)
                       .v = state(v_),
                       .grad = grads.of(where),
                       .value = masters_ ? value : View{},
-                      .scalars = scalars,
+                      .scalars = with_rate(stream, scalars, rate),
                       .beta1 = settings_.beta1,
                       .beta2 = settings_.beta2,
                       .eps = settings_.eps,

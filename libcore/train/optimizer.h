@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "libcore/model/param_store.h"
@@ -16,14 +17,16 @@ struct AdamSettings {
 
 /// AdamW over the part of a rank's flat values that the rank owns: first and second moment, and fp32 masters
 /// when the values are 16 bits wide (an fp32 model is its own master), each one flat tensor in the order of
-/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies. Refers to
-/// table, store and shards, which must outlive it.
+/// Shards. Frozen parameters are left alone; Param::decay chooses where weight decay applies, Param::rate
+/// says how much faster than the others a parameter learns. Refers to table, store and shards, which must
+/// outlive it.
 class Optimizer {
  public:
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
-  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update.
-  void give_corrections(double* scalars) const;
+  /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update, whose learning
+  /// rate they hold.
+  void give_corrections(double* scalars);
   /// One update with what StepScalar says: learning rate, corrections, scale of the gradients; none when the
   /// step is skipped. The caller says afterwards, with set_steps(), whether it was one.
   void step(Stream&, const GradBuffer&, ConstView scalars);
@@ -49,8 +52,10 @@ class Optimizer {
   struct Range {
     OwnRange where;
     bool decay;
+    double rate;
   };
   std::vector<Range> make_ranges() const;
+  ConstView with_rate(Stream&, ConstView scalars, double rate);
 
   const ParamStore& store_;
   const Shards& shards_;
@@ -58,7 +63,10 @@ class Optimizer {
   std::vector<OwnedPart> parts_;  // of trainable parameters
   std::vector<Range> ranges_;
   Arena arena_;
-  View m_, v_, masters_;  // [shards.elements()] f32; no masters for an fp32 model
+  View m_, v_, masters_;              // [shards.elements()] f32; no masters for an fp32 model
+  std::optional<Arena> rated_arena_;  // only where some parameter has a rate of its own
+  View rated_;                        // [StepScalar::kCount] f64: the step's with another learning rate
+  double learning_rate_ = 0;          // of the next update
   int64_t steps_ = 0;
 };
 

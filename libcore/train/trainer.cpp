@@ -92,8 +92,10 @@ void Trainer::make_gradients(const SampleSource& source, int64_t consumed, doubl
     begin_scalars(learning_rate);
     grads_->zero(stream_);
   }
+  const double judged = judge_ ? judge_batch(source, consumed) : 0;
   executor_->run(layer_context(true), plan_of_step(), batch_->microbatches(), scalar(StepScalar::kLoss),
                  grads_.get());
+  if (judge_) stream_.fill(scalar(StepScalar::kLoss), groups_.world.rank() == 0 ? judged : 0);
   const StreamSpan span(stream_, "wait for buckets");
   grads_->finish(stream_);
 }
@@ -138,7 +140,43 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
           .loss_scale = loss_scale_.value()};
 }
 
+// The ranks that share a sample's rows have a summand of its loss each; of those that share a matrix, which
+// have the same losses, one counts.
+std::vector<double> Trainer::losses_of_batch() {
+  const StreamSpan span(stream_, "losses of samples");
+  evaluated_ = true;
+  std::vector<double> sums(static_cast<size_t>(batch_->shape().samples()), 0.0);
+  executor_->listen([&](int microbatch, ConstView losses) {
+    std::vector<float> host(static_cast<size_t>(losses.elements()));
+    stream_.to_host(host.data(), losses);
+    stream_.synchronize();
+    const auto columns = static_cast<size_t>(losses.shape.back());
+    if (groups_.at.tensor == 0)
+      for (size_t i = 0; i < host.size(); ++i)
+        sums[static_cast<size_t>(batch_->place(microbatch, static_cast<int64_t>(i % columns)))] +=
+            static_cast<double>(host[i]);
+  });
+  executor_->run(layer_context(false), evaluation_plan_, batch_->microbatches(), scalar(StepScalar::kLoss));
+  executor_->listen({});
+  groups_.world.all_reduce(stream_, View{sums.data(), DType::kF64, {batch_->shape().samples()}},
+                           Reduce::kSum);
+  stream_.synchronize();
+  return sums;
+}
+
+double Trainer::judge_batch(const SampleSource& source, int64_t consumed) {
+  const Judgement judged = judge_(source, consumed, losses_of_batch());
+  batch_->weigh(stream_, judged.weights);
+  return judged.loss;
+}
+
+std::vector<double> Trainer::sample_losses(const SampleSource& source, int64_t consumed) {
+  batch_->load_now(stream_, source, consumed);
+  return losses_of_batch();
+}
+
 double Trainer::evaluate(const SampleSource& source, int64_t consumed) {
+  if (judge_) return judge_(source, consumed, sample_losses(source, consumed)).loss;
   const StreamSpan span(stream_, "evaluation");
   evaluated_ = true;
   batch_->load_now(stream_, source, consumed);

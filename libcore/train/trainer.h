@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "libcore/model/param_store.h"
@@ -12,6 +15,7 @@
 #include "libcore/train/grad_buffer.h"
 #include "libcore/train/layout.h"
 #include "libcore/train/memory.h"
+#include "libcore/train/objective/judgement.h"
 #include "libcore/train/optimizer.h"
 #include "libcore/train/run_trace.h"
 #include "libcore/train/schedules/loss_scale.h"
@@ -44,6 +48,14 @@ class Trainer {
                   const std::function<bool()>& stop = {});
   /// Mean loss over the samples of one step, without dropout.
   double evaluate(const SampleSource&, int64_t consumed);
+  /// The sum of each sample's token losses, of the samples of one step in their order, without dropout; the
+  /// same on all ranks. On the CPU alone.
+  std::vector<double> sample_losses(const SampleSource&, int64_t consumed);
+
+  /// Minimises what `judge` says from the next step or evaluation on. A step then has one forward pass more:
+  /// the weights are known when all samples' losses are. On the CPU alone, and without dropout, which would
+  /// differ between the two passes.
+  void set_judge(Judge judge) { judge_ = std::move(judge); }
 
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
@@ -78,6 +90,8 @@ class Trainer {
   PipelinePlace pipeline_place() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
   void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
+  std::vector<double> losses_of_batch();
+  double judge_batch(const SampleSource&, int64_t consumed);
   void update();
   void begin_scalars(double learning_rate);
   void sum_scalars();
@@ -103,6 +117,7 @@ class Trainer {
   View scalars_;  // [StepScalar::kCount] f64
   std::unique_ptr<Batch> batch_;
   std::vector<Step> training_plan_, evaluation_plan_;
+  Judge judge_;
   int planned_ = 0;  // microbatches of training_plan_
   bool evaluated_ = false, keeps_own_loss_ = false;
   double max_norm_, own_loss_ = 0;

@@ -50,6 +50,13 @@ class FinetuneApp : public testing::Test {
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i] / wanted[i], 1, 1e-5) << i;
   }
+  double last_evaluation(const std::string& file) const {
+    double last = std::numeric_limits<double>::infinity();
+    for (const std::string& line : split(trim(read_file(dir_ / file)), '\n'))
+      if (const Json json = Json::parse(line, file); json["type"].as_string() == "valid")
+        last = json["loss"].as_double();
+    return last;
+  }
   /// The first of the lowest evaluations.
   int64_t best_iteration(const std::string& file) const {
     int64_t best = 0;

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -64,6 +65,20 @@ TEST_F(FinetuneApp, GoesOnWhereItStopped) {
   EXPECT_EQ(losses("parts.jsonl"), whole);  // bit for bit
 }
 
+// PaddleNLP's names: a run goes on in another folder, from a checkpoint that is named.
+TEST_F(FinetuneApp, GoesOnFromTheCheckpointThatIsNamed) {
+  ASSERT_EQ(tune(kLora + "--log-json whole.jsonl --save_steps 8").code, 0);
+  const CommandResult rest =
+      run("--model_name_or_path model --dataset_name_or_path data --output_dir rest --threads 1 " + kLora +
+          "--log-json rest.jsonl --resume_from_checkpoint out/iter_0000008 --report_to visualdl "
+          "--sharding_parallel_degree 1 "
+          "--data_parallel_degree 1");
+  ASSERT_EQ(rest.code, 0) << rest.all();
+  const std::vector<double> whole = losses("whole.jsonl");
+  EXPECT_EQ(losses("rest.jsonl"), std::vector<double>(whole.begin() + 8, whole.end()));
+  EXPECT_TRUE(fs::is_directory(dir_ / "rest/runs"));  // TensorBoard's
+}
+
 TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
   const CommandResult result = tune(
       "--num_train_epochs 1.5 --per_device_train_batch_size 2 --gradient_accumulation_steps 2 "
@@ -110,6 +125,50 @@ TEST_F(FinetuneApp, KeepsTheBestCheckpointBesideTheNewest) {
   }
 }
 
+TEST_F(FinetuneApp, LearnsWhichAnswerIsBetter) {
+  std::string train, dev;
+  for (int i = 0; i < 26; ++i)
+    (i < 20 ? train : dev) +=
+        concat("{\"prompt\": \"", std::string(static_cast<size_t>(1 + i % 4), letter(i)),
+               " is\", \"chosen\": \" ", 1 + i % 3, "\", \"rejected\": \" ", 1 + (i + 1) % 3, "\"}\n");
+  write_file(dir_ / "data/train.json", train);
+  write_file(dir_ / "data/dev.json", dev);
+  const std::string steps =
+      "--stage dpo --pref_beta 0.3 --num_train_epochs 3 --per_device_train_batch_size 4 --learning_rate "
+      "5e-3 ";
+  for (const std::string method : {"--lora True --r 4 ", ""}) {
+    const CommandResult result = tune(steps + method + "--log-json one.jsonl --overwrite_output_dir");
+    ASSERT_EQ(result.code, 0) << result.all();
+    EXPECT_NE(result.out.find("reference: log probabilities of 52 answers"), std::string::npos)
+        << result.all();
+    const std::vector<double> one = losses("one.jsonl");
+    ASSERT_EQ(one.size(), 15U);  // 5 steps an epoch, of 4 pairs
+    EXPECT_NEAR(one.front(), std::log(2.0), 1e-6);
+    EXPECT_LT(one.back(), 0.6 * one.front());
+    EXPECT_LT(last_evaluation("one.jsonl"), 0.5);
+    const std::string layout =
+        "--nproc 4 --tensor_parallel_degree 2 --pipeline_parallel_degree 2 --log-json shared.jsonl ";
+    ASSERT_EQ(tune(steps + method + layout + "--overwrite_output_dir").code, 0);
+    expect_losses("shared.jsonl", one);
+    // In two parts, bit for bit.
+    ASSERT_EQ(tune(steps + method + "--overwrite_output_dir --log-json parts.jsonl --exit-interval 7").code,
+              0);
+    ASSERT_EQ(tune(steps + method + "--log-json parts.jsonl").code, 0);
+    EXPECT_EQ(losses("parts.jsonl"), one);
+    for (const char* log : {"one.jsonl", "shared.jsonl", "parts.jsonl"}) fs::remove(dir_ / log);
+  }
+}
+
+TEST_F(FinetuneApp, KeepsTheBaseInEightBits) {
+  const CommandResult result =
+      tune(kLora + "--qlora True --loraplus_lr_ratio 4 --num_train_epochs 12 --log-json log.jsonl");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.out.find("over linear layers kept in 8 bits"), std::string::npos) << result.all();
+  const std::vector<double> curve = losses("log.jsonl");
+  EXPECT_LT(curve.back(), 0.5 * curve.front());
+  EXPECT_TRUE(file_exists(dir_ / "out/adapter_model.safetensors"));
+}
+
 // The scores are sacrebleu's and rouge-score's of the very answers that the file holds, worked out by hand
 // where all answers are one token that is right or wrong.
 TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
@@ -144,6 +203,76 @@ TEST_F(FinetuneApp, AnswersTheRecordsToEvaluateOn) {
   EXPECT_EQ(read_file(dir_ / "again/generated_predictions.jsonl"), before);
 }
 
+// The keys of axolotl's examples/llama-3/lora-1b.yml (version 0.8), with a model and records of our own.
+const std::string kAxolotl = R"(base_model: model
+model_type: LlamaForCausalLM
+tokenizer_type: AutoTokenizer
+load_in_8bit: true
+load_in_4bit: false
+strict: false
+datasets:
+  - path: data
+    type: alpaca
+dataset_prepared_path: last_run_prepared
+val_set_size: 0.0
+output_dir: ./outputs/lora-out
+adapter: lora
+lora_model_dir:
+sequence_len: 64
+sample_packing: true
+eval_sample_packing: true
+pad_to_sequence_len: true
+lora_r: 16
+lora_alpha: 32
+lora_dropout: 0.05
+lora_target_linear: true
+lora_fan_in_fan_out:
+wandb_project:
+wandb_entity:
+gradient_accumulation_steps: 2
+micro_batch_size: 2
+num_epochs: 2
+optimizer: adamw_torch
+lr_scheduler: cosine
+learning_rate: 0.0002
+bf16: false
+tf32: false
+gradient_checkpointing: true
+resume_from_checkpoint:
+logging_steps: 1
+flash_attention: true
+warmup_steps: 1
+evals_per_epoch: 1
+saves_per_epoch: 1
+weight_decay: 0.0
+special_tokens:
+  pad_token: "<|endoftext|>"
+)";
+
+TEST_F(FinetuneApp, TakesAFileOfAxolotl) {
+  write_file(dir_ / "lora.yml", kAxolotl);
+  const CommandResult result = run("--config lora.yml --threads 1");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.out.find("rank 16 on all-linear, over linear layers kept in 8 bits"), std::string::npos)
+      << result.all();
+  EXPECT_NE(result.out.find("packed: 20 records"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("ignored, no meaning here:"), std::string::npos) << result.all();
+  const Json config = Json::load(dir_ / "outputs/lora-out/adapter_config.json");
+  EXPECT_EQ(config["r"], Json(16));
+  EXPECT_DOUBLE_EQ(config["lora_alpha"].as_double(), 32);
+  EXPECT_DOUBLE_EQ(config["lora_dropout"].as_double(), 0.05);
+
+  const auto expect_bad = [&](const std::string& line, const std::string& why) {
+    write_file(dir_ / "bad.yml", kAxolotl + line + "\n");
+    const CommandResult bad = run("--config bad.yml");
+    EXPECT_EQ(bad.code, 64) << line << bad.all();
+    EXPECT_NE(bad.err.find(why), std::string::npos) << line << bad.err;
+  };
+  expect_bad("rl: kto", "bad.yml:44: rl is \"kto\", which is not supported; give dpo");
+  expect_bad("train_on_inputs: true", "give false: answers are learned");
+  expect_bad("neftune_noise_alpha: 5", "neftune_noise_alpha");
+}
+
 TEST_F(FinetuneApp, RefusesByName) {
   const auto expect_refused = [&](const std::string& options, int code, const std::string& why) {
     const CommandResult result = tune(options);
@@ -152,9 +281,19 @@ TEST_F(FinetuneApp, RefusesByName) {
   };
   expect_refused("--p-tuning True", 64, "--p-tuning is not supported");
   expect_refused("--ptuning True", 64, "--ptuning is not supported");
-  expect_refused("--qlora True", 64, "--qlora is not supported");
-  expect_refused("--dpo True", 64, "--dpo is not supported");
-  expect_refused("--dpo_beta 0.1", 64, "--dpo_beta is not supported");
+  expect_refused("--qlora True", 64, "--qlora needs --lora");
+  expect_refused("--loraplus_lr_ratio 16", 64, "--loraplus-lr-ratio needs --lora");
+  expect_refused("--load_in_4bit True", 64, "--load_in_4bit is not supported; give --qlora");
+  expect_refused("--dpo --packing", 64, "--packing and --dpo contradict each other");
+  expect_refused("--dpo --prefix-tuning", 64, "--dpo goes with all parameters or --lora");
+  expect_refused("--dpo --lora --lora-dropout 0.1", 64, "--dpo is without dropout");
+  expect_refused("--stage ppo", 64, "ppo");
+  expect_refused("--dpo", 65, "train.json:1: found \"src\", \"tgt\"; wanted \"chosen\"");
+  expect_refused("--data_parallel_degree 2", 64, "--data-parallel-degree 2 is not supported");
+  expect_refused("--sharding_parallel_degree 3", 64, "cuts over all 1 data-parallel ranks");
+  expect_refused("--report_to wandb", 64, "--report-to wandb is not supported");
+  expect_refused("--resume_from_checkpoint other --overwrite_output_dir", 64, "contradict each other");
+  expect_refused("--resume_from_checkpoint other", 66, "other");
   expect_refused("--ckpt-format torch", 64, "--ckpt-format torch");
   expect_refused("--save elsewhere", 64, "--output-dir out and --save elsewhere contradict each other");
   expect_refused("--lora --target-modules q_proj", 64, "\"q_proj\": the model has no such linear layer");

@@ -1,9 +1,12 @@
 // 20 steps of tuning small models as transformers and peft do it (tools/golden/make_finetune_goldens.py), on
 // one rank and shared by several.
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -11,11 +14,14 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/finetune/lora.h"
+#include "libcore/finetune/memory_tensors.h"
 #include "libcore/finetune/prefix_files.h"
 #include "libcore/finetune/tuning_data.h"
 #include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/parallel/thread_comm.h"
+#include "libcore/train/memory.h"
+#include "libcore/train/objective/preference.h"
 #include "libcore/train/schedules/lr.h"
 #include "libcore/train/trainer.h"
 #include "tests/train/layouts.h"
@@ -35,12 +41,12 @@ struct Golden {
   Json json;
 };
 
-/// The samples as examples: NullTokenizer's ids, the end included.
-Examples examples() {
+/// The samples of a file as examples: NullTokenizer's ids, the end included.
+Examples examples(const std::string& file = "samples.json") {
   const PlainTokenizer numbers(
       {.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 61});
   Examples out;
-  const Json samples = Json::load(kFolder + "/samples.json");
+  const Json samples = Json::load(kFolder + "/" + file);
   for (const Json& sample : samples.as_array()) {
     std::string question, answer;
     const auto& ids = sample["ids"].as_array();
@@ -86,18 +92,29 @@ struct Curve {
   double after = 0;
 };
 
-Curve tune(const RunShape& run, const ModelSource& model, const TensorFile* adapters,
-           const SampleSource& source) {
+/// What a run begins with, and learns.
+struct Begin {
+  const TensorFile& base;
+  const TensorFile* adapters;       // null: none, or as they are declared
+  const Examples* pairs = nullptr;  // null: answers are learned, not preferences
+};
+
+Curve tune(const RunShape& run, const Begin& begin, const SampleSource& source) {
   Curve curve;
   std::mutex mutex;
   run_thread_ranks(run.parallel.world, {}, [&](Communicator& world) {
     set_cpu_threads(1);
     const std::unique_ptr<Backend> backend = make_cpu_backend();
     Trainer trainer(run, *backend, world);
-    load_params(model.tensors(), trainer.params(), trainer.stream(), ParamSource::kValues,
+    load_params(begin.base, trainer.params(), trainer.stream(), ParamSource::kValues,
                 run.tuning.frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
-    if (adapters)
-      load_params(*adapters, trainer.params(), trainer.stream(), ParamSource::kValues, ParamChoice::kTrained);
+    if (begin.pairs)
+      trainer.set_judge(Preference(
+          {.beta = 0.3}, {in_order(*begin.pairs, nullptr), begin.pairs->size()},
+          [&](const SampleSource& all, int64_t first) { return trainer.sample_losses(all, first); }));
+    if (begin.adapters)
+      load_params(*begin.adapters, trainer.params(), trainer.stream(), ParamSource::kValues,
+                  ParamChoice::kTrained);
     trainer.optimizer().take_values(trainer.stream());
     const LrSchedule schedule = make_lr_schedule(run.train);
     Curve mine;
@@ -118,19 +135,24 @@ void expect_golden(const Case& c) {
   const Golden golden(c.family, c.method);
   const ModelSource model(kFolder + "/" + c.family);
   RunShape run = shape_of(c, model, golden.json["lr"].as_double());
+  const bool pairs = c.method.starts_with("dpo"),
+             begins_with_lora = c.method == "dpo-lora" || c.method == "loraplus";
   std::unique_ptr<Adapter> adapter;
   std::unique_ptr<TensorFile> adapters;
-  if (c.method != "full") adapter = std::make_unique<Adapter>(concat(kFolder, "/", c.family, "-", c.method));
+  if (!c.method.ends_with("full"))
+    adapter =
+        std::make_unique<Adapter>(concat(kFolder, "/", c.family, "-", begins_with_lora ? "lora" : c.method));
   if (c.method == "prefix") {
     run.tuning = prefix_plan(5);
     adapters = prefix_params(*adapter, model.config());
   } else if (adapter) {
     run.tuning = lora_plan(model.config(), settings_of(*adapter, model.config()));
     adapters = adapter_params(*adapter, model.config(), run.tuning);
+    if (c.method == "loraplus") run.tuning.rate_of_b = 16;
   }
-  const Examples all = examples();
-  const TuningData data(all, one_by_one(all), {.step = kBatch, .shuffle = false});
-  const Curve curve = tune(run, model, adapters.get(), data.source());
+  const Examples all = examples(pairs ? "pairs.json" : "samples.json");
+  const TuningData data(all, one_by_one(all), {.step = kBatch, .shuffle = false, .group = pairs ? 2 : 1});
+  const Curve curve = tune(run, {model.tensors(), adapters.get(), pairs ? &all : nullptr}, data.source());
   const auto& losses = golden.json["losses"].as_array();
   const auto& norms = golden.json["grad_norms"].as_array();
   double worst_loss = 0, worst_norm = 0;
@@ -149,11 +171,14 @@ class TuningParity : public testing::TestWithParam<Case> {};
 std::vector<Case> one_rank_cases() {
   std::vector<Case> cases;
   for (const char* family : {"gpt2", "llama", "qwen2"})
-    for (const char* method : {"full", "lora", "rslora", "prefix"}) cases.push_back({family, method});
+    for (const char* method : {"full", "lora", "rslora", "prefix", "loraplus", "dpo-full", "dpo-lora"})
+      cases.push_back({family, method});
   return cases;
 }
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
-  return info.param.family + "_" + info.param.method + "_" + info.param.layout.name;
+  std::string name = info.param.family + "_" + info.param.method + "_" + info.param.layout.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 INSTANTIATE_TEST_SUITE_P(OneRank, TuningParity, testing::ValuesIn(one_rank_cases()), name_of_case);
 
@@ -169,9 +194,10 @@ std::vector<Case> layout_cases() {
   std::vector<Case> cases;
   for (const char* family : {"gpt2", "llama", "qwen2"})
     for (const Layout& layout : layouts)
-      for (const char* method : {"lora", "full", "prefix"}) {
+      for (const char* method : {"lora", "full", "prefix", "dpo-lora", "dpo-full", "loraplus"}) {
         if (method == std::string("prefix") && layout.tensor == 1) continue;
-        if (method == std::string("full") && layout.pipeline == 1 && layout.data == 1) continue;
+        if (method == std::string("loraplus") && layout.tensor * layout.data == 1) continue;
+        if (std::string_view(method).ends_with("full") && layout.pipeline == 1 && layout.data == 1) continue;
         cases.push_back({family, method, layout});
       }
   return cases;
@@ -180,6 +206,80 @@ INSTANTIATE_TEST_SUITE_P(Shared, TuningParity, testing::ValuesIn(layout_cases())
 
 TEST_P(TuningParity, FollowsPeftFor20Steps) {
   expect_golden(GetParam());
+}
+
+/// Tensors in memory: what QuantizeRows (see ops/project_test.cpp) leaves of the linear layers' matrices.
+MemoryTensors rounded(const ModelSource& model) {
+  MemoryTensors out("rounded");
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  Stream stream = backend->make_stream();
+  for (const StoredTensor& tensor : model.tensors().tensors()) {
+    const Shape shape = tensor.shape();
+    std::vector<float> values = read_whole(model.tensors(), tensor.name, shape);
+    if (tensor.name.find(".linear_") != std::string::npos && tensor.name.ends_with(".weight")) {
+      const Shape matrix{shape.rows(), shape.back()};
+      std::vector<int8_t> q(values.size());
+      std::vector<float> scales(static_cast<size_t>(matrix[0]));
+      run(stream, QuantizeRows{.q = View{q.data(), DType::kI8, matrix},
+                               .scales = View{scales.data(), DType::kF32, {matrix[0]}},
+                               .w = ConstView{values.data(), DType::kF32, matrix}});
+      stream.synchronize();
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(q[i]) * scales[i / static_cast<size_t>(matrix[1])];
+    }
+    out.put(tensor.name, shape, std::move(values));
+  }
+  return out;
+}
+
+// QLoRA is LoRA over the base that 8 bits hold, bit for bit on one rank; ranks that share a row's columns
+// have its scale all the same.
+TEST(TuningInt8, IsLoraOverTheRoundedBase) {
+  for (const char* family : {"gpt2", "llama"}) {
+    const ModelSource model(kFolder + "/" + family);
+    const Adapter adapter(concat(kFolder, "/", family, "-lora"));
+    const TuningPlan plan = lora_plan(model.config(), settings_of(adapter, model.config()));
+    const std::unique_ptr<TensorFile> adapters = adapter_params(adapter, model.config(), plan);
+    const MemoryTensors base = rounded(model);
+    const Examples all = examples();
+    const TuningData data(all, one_by_one(all), {.step = kBatch, .shuffle = false});
+    const auto curve_of = [&](const TensorFile& tensors, bool int8, const Layout& layout) {
+      RunShape run = shape_of({family, "lora", layout}, model, 2e-2);
+      run.tuning = plan;
+      run.tuning.int8 = int8;
+      return tune(run, {tensors, adapters.get()}, data.source());
+    };
+    const Curve wanted = curve_of(base, false, {"one"}), narrow = curve_of(model.tensors(), true, {"one"});
+    EXPECT_EQ(narrow.losses, wanted.losses) << family;
+    EXPECT_EQ(narrow.norms, wanted.norms) << family;
+    EXPECT_NE(narrow.losses, curve_of(model.tensors(), false, {"one"}).losses) << family;
+    for (const Layout& layout :
+         {Layout{.name = "tp2", .tensor = 2}, Layout{.name = "tp2_pp2", .tensor = 2, .pipeline = 2}}) {
+      const Curve shared = curve_of(model.tensors(), true, layout);
+      for (size_t k = 0; k < wanted.losses.size(); ++k)
+        EXPECT_NEAR(shared.losses[k] / wanted.losses[k], 1, 1e-5) << family << " " << layout.name << " " << k;
+    }
+  }
+}
+
+// The estimate before a run, which the run itself takes (Trainer::check_memory()): a byte for each weight of
+// a linear layer in place of four, and a scale for each row.
+TEST(TuningInt8, IsInTheMemoryEstimate) {
+  const ModelSource model(kFolder + "/llama");
+  RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
+  run.tuning = lora_plan(model.config(), {.rank = 4});
+  const auto weights = [&](bool int8) {
+    run.tuning.int8 = int8;
+    return static_cast<int64_t>(run_memory(run).weights);
+  };
+  // A layer: queries 16 x 16, keys and values 8 x 16 each, projection 16 x 16, gate and up 32 x 16 each, down
+  // 16 x 32.
+  const int64_t elements = 4 * (16 * 16 + 2 * 8 * 16 + 16 * 16 + 2 * 32 * 16 + 16 * 32),
+                rows = 4 * (16 + 2 * 8 + 16 + 2 * 32 + 16);
+  EXPECT_NEAR(
+      static_cast<double>(weights(false) - weights(true)), static_cast<double>(3 * elements - 4 * rows),
+      4 * 4 * 64 * 4 +
+          512);  // four scale vectors a layer begin at a multiple of 64 each; two tensors at one of 256
 }
 
 // Issue 22: packed samples give the losses of single ones within 1e-5.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -93,6 +95,40 @@ TEST(TuningData, SortedStretchesHoldNeighboursInLength) {
   for (int64_t i = 0; i + 1 < 20; ++i) EXPECT_GE(source.length(i), source.length(i + 1));
   for (int64_t i = 20; i + 1 < 40; ++i) EXPECT_GE(source.length(i), source.length(i + 1));
   EXPECT_LT(source.length(19), source.length(20));
+}
+
+// The two answers of a pair are neighbours in each epoch, the chosen one first; the pairs come in another
+// order.
+TEST(TuningData, ShufflesPairsAsAWhole) {
+  const Examples all = examples_of({4, 9, 5, 5, 7, 3, 3, 3, 8, 6});
+  for (const int64_t sorted : {0, 4}) {
+    const TuningData data(all, one_by_one(all), {.step = 4, .group = 2, .sorted = sorted, .seed = 3});
+    EXPECT_EQ(data.samples_of_epoch(), 12);
+    const SampleSource source = data.source();
+    std::set<std::vector<int64_t>> orders;
+    for (int64_t epoch = 0; epoch < 4; ++epoch) {
+      std::vector<int64_t> order;
+      for (int64_t i = 0; i < 10; i += 2) {
+        const int64_t chosen = source.example(12 * epoch + i);
+        EXPECT_EQ(chosen % 2, 0);
+        EXPECT_EQ(source.example(12 * epoch + i + 1), chosen + 1);
+        order.push_back(chosen);
+      }
+      EXPECT_EQ(source.example(12 * epoch + 10), -1);
+      orders.insert(order);
+      std::sort(order.begin(), order.end());
+      EXPECT_EQ(order, (std::vector<int64_t>{0, 2, 4, 6, 8}));
+    }
+    EXPECT_GT(orders.size(), 1U);
+  }
+}
+
+TEST(TuningData, InOrderIsEachExampleOnce) {
+  const Examples train = examples_of({3, 5}), dev = examples_of({4});
+  const SampleSource source = in_order(train, &dev);
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < 4; ++i) lengths.push_back(source.length(i));
+  EXPECT_EQ(lengths, (std::vector<int64_t>{train[0].rows(), train[1].rows(), dev[0].rows(), 0}));
 }
 
 }  // namespace

@@ -131,6 +131,19 @@ TEST_P(Narrow, RoundsEachRowToItsOwn127Steps) {
   EXPECT_EQ(scales.as<float>()[2], 0);
 }
 
+TEST_P(Narrow, WidensRowsToWhatTheyStandFor) {
+  Stream stream = this->stream();
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 17}, Shape{70, 4097}}) {
+    Bed bed(stream);
+    const Weights narrow = make_weights(bed, DType::kI8, shape);
+    const View wide = bed.empty(DType::kF32, shape);
+    run(stream, WidenRows{.w = wide, .q = narrow.view, .scales = narrow.scales});
+    const Values found = bed.get(wide);
+    for (size_t i = 0; i < found.size(); ++i)
+      ASSERT_EQ(found[i], static_cast<double>(static_cast<float>(narrow.values[i]))) << i;
+  }
+}
+
 TEST_P(Narrow, LooksUpRowsOfNarrowTables) {
   Stream stream = this->stream();
   for (const DType dtype : {DType::kBf16, DType::kF16}) {

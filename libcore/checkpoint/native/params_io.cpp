@@ -6,6 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/ops/backend.h"
 
 namespace megalith {
 
@@ -27,7 +28,38 @@ Box source_of(const TensorFile& file, const Box& value, ParamSource source) {
   return source == ParamSource::kMasters && file.find(master.name) ? master : value;
 }
 
+/// A matrix in 8 bits. Whole rows are read, also where the ranks share their columns, so that every layout
+/// has the same scales.
+void load_int8(const TensorFile& file, Param& param, Stream& stream) {
+  constexpr int64_t kPiece = int64_t{1} << 22;  // elements in passing
+  const ParamShare share = share_of(param);
+  const int last = param.global.rank - 1;
+  Shape extent = share.extent, from = share.box.offset;
+  extent[last] = param.global[last];
+  from[last] = 0;
+  const int64_t columns = extent[last], own = param.local[last], first = share.box.offset[last];
+  std::vector<float> whole(static_cast<size_t>(extent.elements()));
+  Box box = share.box;
+  box.offset = from;
+  file.read(box, View{whole.data(), DType::kF32, extent});
+  const int64_t rows = extent.rows(), step = std::max<int64_t>(1, kPiece / columns);
+  std::vector<int8_t> narrow(static_cast<size_t>(std::min(rows, step) * columns)), part;
+  for (int64_t row = 0; row < rows; row += step) {
+    const int64_t count = std::min(step, rows - row);
+    const Shape piece{count, columns};
+    run(stream, QuantizeRows{.q = View{narrow.data(), DType::kI8, piece},
+                             .scales = param.scales.rows(row, row + count),
+                             .w = ConstView{whole.data() + row * columns, DType::kF32, piece}});
+    stream.synchronize();
+    part.resize(static_cast<size_t>(count * own));
+    for (int64_t i = 0; i < count; ++i)
+      std::copy_n(narrow.begin() + i * columns + first, own, part.begin() + i * own);
+    stream.from_host(param.value.as_shape({rows, own}).rows(row, row + count), part.data());
+  }
+}
+
 void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSource source) {
+  if (param.int8) return load_int8(file, param, stream);
   const ParamShare share = share_of(param);
   const DType dtype = param.value.dtype;
   std::vector<std::byte> part(static_cast<size_t>(share.extent.elements()) * size_of(dtype));

@@ -147,6 +147,7 @@ class CpuBackend final : public Backend {
   void run(Stream&, const Gemm& op) override { gemm_.run(op); }
   void run(Stream&, const Project& op) override { gemm_.run(op); }
   void run(Stream&, const QuantizeRows&) override;
+  void run(Stream&, const WidenRows&) override;
   void run(Stream&, const BiasGrad&) override;
   void run(Stream&, const AddSlots&) override;
   void run(Stream&, const TakeSlots&) override;
@@ -311,6 +312,18 @@ void CpuBackend::run(Stream&, const QuantizeRows& op) {
   const auto quantize = kernels_.quantize_rows[storage_of(op.w.dtype)];
   for_each_piece(op.w.shape[0], piece_rows(args.columns),
                  [&](int64_t begin, int64_t end) { quantize(args, begin, end); });
+}
+
+void CpuBackend::run(Stream&, const WidenRows& op) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads them
+  const QuantizeArgs args{.q = const_cast<int8_t*>(op.q.as<int8_t>()),
+                          .scales = const_cast<float*>(op.scales.as<float>()),  // NOLINT: as above
+                          .w = nullptr,
+                          .columns = op.w.shape[1]};
+  float* const to = op.w.as<float>();
+  for_each_piece(op.w.shape[0], piece_rows(args.columns), [&](int64_t begin, int64_t end) {
+    kernels_.widen_rows(to + begin * args.columns, args, begin, end);
+  });
 }
 
 void CpuBackend::run(Stream&, const BiasGrad& op) {

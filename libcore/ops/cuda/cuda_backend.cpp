@@ -246,6 +246,7 @@ class CudaBackend final : public Backend {
   void run(Stream&, const Gemm&) override;
   void run(Stream&, const Project& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const QuantizeRows& op) override { refuse_narrow(op.kName); }
+  void run(Stream&, const WidenRows& op) override { refuse_narrow(op.kName); }
   void run(Stream&, const BiasGrad&) override;
   void run(Stream&, const AddSlots&) override { refuse_adapters(); }
   void run(Stream&, const TakeSlots&) override { refuse_adapters(); }

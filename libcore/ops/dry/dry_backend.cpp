@@ -37,6 +37,7 @@ class DryBackend final : public Backend {
   void run(Stream& s, const Gemm& op) override { spend(s, op); }
   void run(Stream& s, const Project& op) override { spend(s, op); }
   void run(Stream& s, const QuantizeRows& op) override { spend(s, op); }
+  void run(Stream& s, const WidenRows& op) override { spend(s, op); }
   void run(Stream& s, const BiasGrad& op) override { spend(s, op); }
   void run(Stream& s, const AddSlots& op) override { spend(s, op); }
   void run(Stream& s, const TakeSlots& op) override { spend(s, op); }

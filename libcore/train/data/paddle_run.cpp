@@ -86,15 +86,12 @@ void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& 
     config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
   if (paddle.do_eval.value_or(false) && !paddle.do_train.value_or(false)) config.train.eval_only = true;
-  if (paddle.sharding_degree && *paddle.sharding_degree > 0)
-    options.rule([degree = *paddle.sharding_degree, &config](Problems& problems) {
-      if (degree != config.parallel.data)
-        problems.add("--sharding-parallel-degree ", degree, ": --sharding cuts over all ",
-                     config.parallel.data, " data-parallel ranks; leave it out");
-    });
+  options.rule(
+      [&paddle, &config](Problems& problems) { paddle.check_sharding(config.parallel.data, problems); });
   if (paddle.disable_tqdm) set_quiet(true);
-  if (!paddle.tensorboard().empty() && config.train.tensorboard.empty()) {
-    config.train.tensorboard = paddle.tensorboard();
+  const std::string tensorboard = paddle.tensorboard(paddle.output_dir);
+  if (!tensorboard.empty() && config.train.tensorboard.empty()) {
+    config.train.tensorboard = tensorboard;
     if (paddle.wants_visualdl())
       log("--report-to visualdl: TensorBoard's files are written in its place, to ",
           config.train.tensorboard);
