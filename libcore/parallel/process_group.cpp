@@ -146,7 +146,7 @@ std::string ProcessGroup::place() const {
 }
 
 void ProcessGroup::check_alive() const {
-  if (world_->stopped()) throw Aborted(concat(place(), ": stopped: ", world_->why()));
+  if (world_->given_up()) throw Aborted(concat(place(), ": stopped: ", world_->why()));
 }
 
 void ProcessGroup::check(const std::string& problem) const {

@@ -10,12 +10,11 @@
 namespace megalith {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Direction = MeshBuffer::Direction;
 using Outcome = MeshBuffer::Outcome;
 
 constexpr std::chrono::hours kIdle(1);            // between looks of a clock that has nothing to do
-constexpr std::chrono::milliseconds kGrace(500);  // for what a peer has sent before it left
+constexpr std::chrono::milliseconds kGrace(500);  // for what a peer has sent before it left or stopped
 constexpr std::chrono::seconds kToTell(1);    // a peer that does not take a notice so long has stopped itself
 constexpr std::chrono::seconds kToAnswer(2);  // for a process that runs, if maybe among many others
 constexpr size_t kNoticeText = 2000;
@@ -149,14 +148,25 @@ ProcessWorld::Waited ProcessWorld::await_for(std::chrono::milliseconds time, Mes
       left = true;
       deadline = std::min(deadline, Clock::now() + kGrace);
     }
-    if (stopped()) return Waited::kStopped;
+    if (stopped()) return await_last({buffer, direction, peer, deadline, left, true});
     const Outcome outcome = wait({buffer, direction, peer, deadline, left});
     if (outcome == Outcome::kDone) return Waited::kDone;
     if (outcome == Outcome::kLost) lost(peer);
-    if (stopped()) return Waited::kStopped;
+    if (stopped()) continue;
     if (left && outcome == Outcome::kLost) return Waited::kLeft;
     if (Clock::now() >= deadline) return left ? Waited::kLeft : Waited::kLate;
   }
+}
+
+/// The message may have come before the notice.
+ProcessWorld::Waited ProcessWorld::await_last(Wait last) {
+  last.deadline = std::min(last.deadline, calls_end_.load());
+  while (Clock::now() < last.deadline) {
+    const Outcome outcome = wait(last);
+    if (outcome == Outcome::kDone) return Waited::kDone;
+    if (outcome == Outcome::kLost) break;
+  }
+  return Waited::kStopped;
 }
 
 bool ProcessWorld::has_left(int peer) const {
@@ -217,7 +227,7 @@ void ProcessWorld::watch(int rank) {
       break;
   }
   if (peer.heard.kind == Notice::kStops) {
-    stop_here(peer.heard.text);
+    stop_here(peer.heard.text, Clock::now() + kGrace);
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -244,10 +254,11 @@ std::string ProcessWorld::why() const {
   return why_;
 }
 
-bool ProcessWorld::stop_here(const std::string& why) {
+bool ProcessWorld::stop_here(const std::string& why, Time calls_end) {
   const std::lock_guard lock(mutex_);
   if (stopped()) return false;
   why_ = why;
+  calls_end_.store(calls_end);
   stopped_.store(true);
   for (const Wait* const wait : waits_) wait->buffer.interrupt(wait->direction);
   peer_ended_.notify_all();
@@ -255,7 +266,7 @@ bool ProcessWorld::stop_here(const std::string& why) {
 }
 
 void ProcessWorld::stop(const std::string& why) {
-  if (stop_here(why)) tell({Notice::kStops, why});
+  if (stop_here(why, Clock::now())) tell({Notice::kStops, why});
 }
 
 void ProcessWorld::fail(const std::exception_ptr& error) {

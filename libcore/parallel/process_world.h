@@ -59,10 +59,14 @@ class ProcessWorld {
   Culprits held_up_by(const std::vector<int>& missing);
 
   bool stopped() const { return stopped_.load(); }
+  /// Whether no call can end well any more: the run was stopped, by this rank, or by another one that long
+  /// ago that what it had sent before is here. Until then calls that the others have ended end here, too, so
+  /// that what all ranks find out in one call, all say, and none says only that another one failed.
+  bool given_up() const { return stopped() && Clock::now() >= calls_end_.load(); }
   /// Why it was stopped: what came first.
   std::string why() const;
-  /// From here on every wait ends with kStopped, here and, as they are told, on all other ranks. Returns when
-  /// they have been told, or cannot be in a second.
+  /// From here on every wait ends with kStopped, here and, soon after they are told, on all other ranks.
+  /// Returns when they have been told, or cannot be in a second.
   void stop(const std::string& why);
   /// stop() with what this rank threw.
   void fail(const std::exception_ptr& error);
@@ -75,7 +79,8 @@ class ProcessWorld {
  private:
   struct Notice;
   struct Peer;
-  using Time = std::chrono::steady_clock::time_point;
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
   struct Wait {
     MeshBuffer& buffer;
     MeshBuffer::Direction direction;
@@ -90,14 +95,17 @@ class ProcessWorld {
   void watch(int peer);
   void lost(int peer);
   void leave();
-  /// Stops this rank only; false when it had been stopped already.
-  bool stop_here(const std::string& why);
+  /// Stops this rank only, at `calls_end`; false when it had been stopped already.
+  bool stop_here(const std::string& why, Time calls_end);
+  /// await_for() when the run was stopped.
+  Waited await_last(Wait);
   void connect_peer(int rank);
   void tell(const Notice&);
 
   ProcessCommOptions options_;
   std::unique_ptr<Mesh> mesh_;
   std::atomic<bool> stopped_{false};
+  std::atomic<Time> calls_end_{};   // of a run that was stopped
   std::atomic<int> next_group_{1};  // the world is 0
   std::atomic<int32_t> pulse_{-1};  // the rank that is waited for; the mesh sends it when a peer asks
   mutable std::mutex mutex_;        // guards what follows

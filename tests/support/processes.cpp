@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ ForkedProcess::ForkedProcess(const std::function<std::string()>& body) {
   if (::pipe(ends) != 0) throw std::runtime_error("pipe");
   id_ = ::fork();
   if (id_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::alarm(60);  // ends a body that waits for ever
     ::close(ends[0]);
     const std::string result = result_of(body);
     const ssize_t written = ::write(ends[1], result.data(), result.size());
