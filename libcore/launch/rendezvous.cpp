@@ -12,6 +12,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/io/stop_signal.h"
 #include "libcore/launch/rank_hello.h"
 #include "libcore/launch/socket.h"
 #include "libcore/launch/torch_store.h"
@@ -93,6 +94,7 @@ class Door {
                         "; look at the log of each, or raise --distributed-timeout-minutes")});
       }
       serve();
+      stop_if_asked();
     }
     for (size_t rank = 1; rank < seats_.size(); ++rank)
       with_rank(rank, [&] { seats_[rank].send(frame(kWelcome), deadline_); });

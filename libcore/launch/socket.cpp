@@ -20,6 +20,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/io/stop_signal.h"
 
 namespace megalith {
 namespace {
@@ -28,6 +29,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kPause = milliseconds(50);  // between two tries to connect
+constexpr int kLook = 100;                 // milliseconds from one look at a signal to the next
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr int kWaiting = 4096;  // connections that the system keeps until they are accepted
 
@@ -60,8 +62,10 @@ int milliseconds_left(Deadline deadline) {
 bool wait_for(int descriptor, short event, Deadline deadline) {
   pollfd wanted{.fd = descriptor, .events = event, .revents = 0};
   for (;;) {
-    const int ready = ::poll(&wanted, 1, milliseconds_left(deadline));
-    if (ready >= 0 || errno != EINTR) return ready > 0;
+    const int left = milliseconds_left(deadline);
+    const int ready = ::poll(&wanted, 1, std::min(left, kLook));
+    if (ready > 0 || left <= 0 || (ready < 0 && errno != EINTR)) return ready > 0;
+    stop_if_asked();
   }
 }
 
@@ -231,6 +235,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
     const int error = errno;
     if (steady_clock::now() + kPause >= deadline)
       fail(ErrorKind::kComm, "nobody listens on ", host, ':', port, " (", std::strerror(error), ")");
+    stop_if_asked();
     std::this_thread::sleep_for(kPause);
   }
 }
