@@ -18,10 +18,7 @@ namespace fs = std::filesystem;
 
 class Inputs : public ProgramFolder {
  protected:
-  const std::string kTrain =
-      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
-      "--max-position-embeddings 8 --micro-batch-size 2 --lr 0.01 --lr-decay-style constant "
-      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --log-interval 1 --threads 1 ";
+  const std::string kTrain = kTrainOnSet + "--log-interval 1 ";
   const std::string kPreprocess =
       "megalith-preprocess --output-prefix out --tokenizer-type NullTokenizer --vocab-size 9 --input ";
 };

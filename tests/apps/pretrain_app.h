@@ -11,6 +11,7 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 
 namespace megalith::test {
 
@@ -37,11 +38,7 @@ class PretrainApp : public testing::Test {
   CommandResult train(const std::string& options) const { return run(kModel + options); }
   std::string file(const std::string& name) const { return read_file(dir_ / name); }
   std::vector<Json> lines(const std::string& name, const std::string& type) const {
-    std::vector<Json> out;
-    for (const std::string& line : split(trim(file(name)), '\n'))
-      if (Json json = Json::parse(line, name); json["type"].as_string() == type)
-        out.push_back(std::move(json));
-    return out;
+    return log_lines(dir_ / name, type);
   }
   /// A log's lines with a loss, without the time that they took.
   static std::string losses(const std::string& log) {

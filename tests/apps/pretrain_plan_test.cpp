@@ -45,11 +45,7 @@ class PretrainPlanApp : public PretrainApp {
     EXPECT_TRUE(std::regex_search(log, found, std::regex("planned for .*: (--tensor[^\n]*)"))) << log;
     return found.empty() ? "" : found[1].str();
   }
-  std::vector<double> losses(const std::string& name) const {
-    std::vector<double> all;
-    for (const Json& step : lines(name, "train")) all.push_back(step["loss"].as_double());
-    return all;
-  }
+  std::vector<double> losses(const std::string& name) const { return test::train_losses(dir_ / name); }
 };
 
 // What it logs is what it does: the flags given by hand train the same.

@@ -1,5 +1,5 @@
 // What becomes of a run of two processes when one is killed, stopped or told to end, or when the loss is lost
-// (../shared/spec/reliability.md: R1, R2, R5, R6, R7).
+// (docs/reliability.md: R1, R2, R5, R6, R7).
 #include <filesystem>
 #include <random>
 #include <regex>
@@ -161,7 +161,7 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
     const Ends ends =
         run_both(options, concat(until_trained("s.jsonl"), "kill -", signal, " $p1\n",
                                  signal == "STOP" ? "stopped=$(date +%s.%N); wait $t0; a0=$?; "
-                                                    "echo $stopped $(date +%s.%N) > times; kill -KILL $p1"
+                                                    "echo $stopped $(date +%s.%N) $a0 > times; kill -KILL $p1"
                                                   : ""));
     const std::string log = file("log.0");
     EXPECT_EQ(ends.second, 137);
@@ -169,8 +169,10 @@ TEST_F(PretrainRankFaults, NameTheRankThatIsKilledOrStopped) {
     if (signal == "STOP") {
       std::istringstream times(file("times"));
       double began = 0, ended = 0;
-      times >> began >> ended;
+      int code = 0;
+      times >> began >> ended >> code;
       seconds = ended - began;
+      EXPECT_EQ(code, 75) << log;
       EXPECT_GE(seconds, kTimeout - 0.5);
     } else {
       EXPECT_EQ(ends.first, 75) << log;

@@ -12,6 +12,7 @@
 #include "libcore/json/json.h"
 #include "libcore/parallel/gloo_comm.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -48,9 +49,7 @@ class PretrainScripts : public testing::Test {
   };
   Curve curve(const std::string& name) const {
     Curve curve;
-    for (const std::string& line : split(trim(read_file(dir_ / name)), '\n')) {
-      const Json step = Json::parse(line, name);
-      if (step["type"].as_string() != "train") continue;
+    for (const Json& step : log_lines(dir_ / name, "train")) {
       curve.losses.push_back(step["loss"].is_number() ? step["loss"].as_double() : NAN);
       if (step["skipped"].as_bool()) curve.skipped.push_back(step["iteration"].as_int());
     }

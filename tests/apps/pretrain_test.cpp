@@ -128,10 +128,10 @@ TEST_F(PretrainApp, GoesOnWhereItsLogCannotBeWritten) {
 
 TEST_F(PretrainApp, SavesAtASignalAndGoesOnWithTheSameCommand) {
   const std::string options = "--train-iters 100000 --save s --load s --log-json s.jsonl --eval-iters 0";
-  const CommandResult stopped =
-      run_command("cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
-                  " & pid=$!; until grep -q train s.jsonl 2>/dev/null; do sleep 0.05; done; " +
-                  "kill -TERM $pid; wait $pid)");
+  const CommandResult stopped = run_command(
+      "cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
+      " & pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; " +
+      "kill -TERM $pid; wait $pid)");
   EXPECT_EQ(stopped.code, 75) << stopped.all();
   EXPECT_NE(stopped.all().find("stopped by SIGTERM; saved; run the same command to go on"), std::string::npos)
       << stopped.all();

@@ -18,11 +18,7 @@ namespace fs = std::filesystem;
 
 class PretrainThreads : public PretrainApp {
  protected:
-  std::vector<double> losses(const std::string& name) const {
-    std::vector<double> out;
-    for (const Json& line : lines(name, "train")) out.push_back(line["loss"].as_double());
-    return out;
-  }
+  std::vector<double> losses(const std::string& name) const { return train_losses(dir_ / name); }
   void expect_near(const std::vector<double>& got, const std::vector<double>& want) const {
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i] / want[i], 1, 1e-5) << i;
@@ -95,10 +91,10 @@ TEST_F(PretrainThreads, SaveAtASignalAndGoOn) {
   const std::string options =
       "--nproc 2 --pipeline-model-parallel-size 2 --train-iters 100000 --save s --load s --log-json s.jsonl "
       "--eval-iters 0";
-  const CommandResult stopped =
-      run_command("cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
-                  " & pid=$!; until grep -q train s.jsonl 2>/dev/null; do sleep 0.05; done; " +
-                  "kill -TERM $pid; wait $pid)");
+  const CommandResult stopped = run_command(
+      "cd " + dir_.path().string() + " && (" + app("pretrain") + " " + kModel + options +
+      " & pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; " +
+      "kill -TERM $pid; wait $pid)");
   EXPECT_EQ(stopped.code, 75) << stopped.all();
   const int64_t done = *parse_int(trim(file("s/latest_checkpointed_iteration.txt")));
   EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), done);

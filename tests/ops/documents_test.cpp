@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/ops/cases.h"
-#include "tests/support/environment.h"
+#include "tests/ops/instruction_sets.h"
 
 namespace megalith::test {
 namespace {
@@ -16,18 +16,11 @@ const std::vector<std::vector<int64_t>> kDocuments{{70, 1, 130, 64, 9}, {128, 64
 constexpr int64_t kLength = 274, kBatch = 2;
 
 /// Documents of one op's result, one after the other, beside those of the packed result.
-class Documents : public testing::TestWithParam<const char*> {
+class Documents : public InstructionSetTest {
  protected:
-  Documents() {
-    const Variable isa("MEGALITH_ISA", GetParam());
-    try {
-      backend_ = make_cpu_backend();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    }
-  }
   void SetUp() override {
-    if (!backend_) GTEST_SKIP() << "this processor has no " << GetParam();
+    InstructionSetTest::SetUp();
+    if (IsSkipped()) return;
     stream_.emplace(backend_->make_stream());
     bed_.emplace(*stream_, false);
     Values starts(static_cast<size_t>(kLength * kBatch));
@@ -64,14 +57,11 @@ class Documents : public testing::TestWithParam<const char*> {
     EXPECT_EQ(disagreement({what, packed, alone, tolerance}), "");
   }
 
-  std::unique_ptr<Backend> backend_;
   std::optional<Stream> stream_;
   std::optional<Bed> bed_;
   View starts_;
 };
-INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Documents,
-                         testing::Values("generic", "avx2", "avx512", "avx512bf16"),
-                         [](const auto& isa) { return std::string(isa.param); });
+INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Documents, kInstructionSets, instruction_set_name);
 
 double tolerance(DType dtype) {
   return dtype == DType::kF32 ? 2e-6 : 0x1p-7;  // sums in blocks that begin at other keys

@@ -8,33 +8,18 @@
 
 #include "libcore/ops/cpu/team.h"
 #include "tests/ops/cases.h"
-#include "tests/support/environment.h"
+#include "tests/ops/instruction_sets.h"
 
 namespace megalith::test {
 namespace {
 
 constexpr double kTolerance = 2e-6;  // a few ulp of fp32, more where a sum of k terms rounds k times
 
-/// Runs a test's body with each instruction set of this processor.
-class Narrow : public testing::TestWithParam<const char*> {
+class Narrow : public InstructionSetTest {
  protected:
-  Narrow() {
-    const Variable isa("MEGALITH_ISA", GetParam());
-    try {
-      backend_ = make_cpu_backend();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-    }
-  }
-  void SetUp() override {
-    if (!backend_) GTEST_SKIP() << "this processor has no " << GetParam();
-  }
   Stream stream() { return backend_->make_stream(); }
-  std::unique_ptr<Backend> backend_;
 };
-INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Narrow,
-                         testing::Values("generic", "avx2", "avx512", "avx512bf16"),
-                         [](const auto& isa) { return std::string(isa.param); });
+INSTANTIATE_TEST_SUITE_P(EachInstructionSet, Narrow, kInstructionSets, instruction_set_name);
 
 struct Sizes {
   int64_t n, out, in;

@@ -6,23 +6,24 @@
 
 namespace megalith::test {
 
-/// Sets an environment variable for a scope.
+/// Sets an environment variable for a scope; nullopt: unsets it.
 class Variable {
  public:
-  Variable(const char* name, const std::string& value) : name_(name) {
+  Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
     if (const char* const old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
+    set(value);
   }
-  ~Variable() {
-    if (old_)
-      setenv(name_, old_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
+  ~Variable() { set(old_); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
+  void set(const std::optional<std::string>& value) const {
+    if (value)
+      setenv(name_, value->c_str(), 1);
+    else
+      unsetenv(name_);
+  }
   const char* name_;
   std::optional<std::string> old_;
 };

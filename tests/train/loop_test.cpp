@@ -18,6 +18,7 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/tensor_copies.h"
 #include "tests/train/tiny_run.h"
 
@@ -61,11 +62,7 @@ class Loop : public testing::Test {
     return false;
   }
   std::vector<Json> figures(const std::string& folder, const std::string& type) const {
-    std::vector<Json> lines;
-    for (const std::string& line : split(trim(read_file(dir_ / (folder + ".jsonl"))), '\n'))
-      if (Json json = Json::parse(line, folder); json["type"].as_string() == type)
-        lines.push_back(std::move(json));
-    return lines;
+    return log_lines(dir_ / (folder + ".jsonl"), type);
   }
   fs::path checkpoint(const std::string& folder, int64_t iteration) const {
     return dir_.path() / folder / iteration_folder(iteration);

@@ -16,6 +16,7 @@
 #include "libcore/io/file.h"
 #include "libcore/train/loop.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/train/layouts.h"
 #include "tests/train/tiny_run.h"
 
@@ -166,11 +167,7 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
     config.train.log_json = dir / concat("log", fs::exists(dir.path() / "log1") ? "2" : "1");
     fs::remove(config.train.log_json);
     train(config, tiny_data(), nullptr);
-    std::vector<double> all;
-    for (const std::string& line : split(trim(read_file(config.train.log_json)), '\n'))
-      if (const Json json = Json::parse(line, "log"); json["type"].as_string() == "train")
-        all.push_back(json["loss"].as_double());
-    return all;
+    return train_losses(config.train.log_json);
   };
   const std::vector<double> whole = losses(one);
   const Layout spread{.name = "tp2_pp2_dp2_zero1",

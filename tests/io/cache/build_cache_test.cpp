@@ -1,40 +1,19 @@
 #include "libcore/io/cache/build_cache.h"
 
-#include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libcore/io/file.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
-
-/// An environment variable for the length of a test; nullptr: not set.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    set(value);
-  }
-  ~Variable() { set(old_ ? old_->c_str() : nullptr); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  void set(const char* value) const {
-    if (value)
-      setenv(name_, value, 1);
-    else
-      unsetenv(name_);
-  }
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 /// In place of a SHA-256.
 std::string source(int number) {
@@ -42,22 +21,22 @@ std::string source(int number) {
 }
 
 TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
-  const Variable home("HOME", "/h");
-  const Variable xdg("XDG_CACHE_HOME", nullptr), own("MEGALITH_CACHE_DIR", nullptr);
+  const test::Variable home("HOME", "/h");
+  const test::Variable xdg("XDG_CACHE_HOME", std::nullopt), own("MEGALITH_CACHE_DIR", std::nullopt);
   EXPECT_EQ(cache_folder(), "/h/.cache/megalith");
   {
-    const Variable set("XDG_CACHE_HOME", "/x");
+    const test::Variable set("XDG_CACHE_HOME", "/x");
     EXPECT_EQ(cache_folder(), "/x/megalith");
-    const Variable both("MEGALITH_CACHE_DIR", "/m");
+    const test::Variable both("MEGALITH_CACHE_DIR", "/m");
     EXPECT_EQ(cache_folder(), "/m");
   }
   for (const char* const relative : {"", ".", "cache", "../x"}) {
-    const Variable set("XDG_CACHE_HOME", relative);
+    const test::Variable set("XDG_CACHE_HOME", relative);
     EXPECT_EQ(cache_folder(), "/h/.cache/megalith") << relative;
-    const Variable home_too("HOME", relative);
+    const test::Variable home_too("HOME", relative);
     EXPECT_EQ(cache_folder(), "") << relative;
   }
-  const Variable none("HOME", nullptr);
+  const test::Variable none("HOME", std::nullopt);
   EXPECT_EQ(cache_folder(), "");
   EXPECT_FALSE(CachedFile("kind", 1, source(1)).load());
   CachedFile("kind", 1, source(1)).store("nowhere");
@@ -65,7 +44,7 @@ TEST(CacheFolder, IsThatOfTheFirstVariableSet) {
 
 TEST(CachedFile, GivesBackWhatWasStoredForTheSameSource) {
   const test::TempDir dir;
-  const Variable own("MEGALITH_CACHE_DIR", (dir / "new/folder").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", (dir / "new/folder").c_str());
   const std::string contents("a\0b", 3);
   EXPECT_FALSE(CachedFile("kind", 1, source(1)).load());
   CachedFile("kind", 1, source(1)).store(contents);
@@ -78,7 +57,7 @@ TEST(CachedFile, GivesBackWhatWasStoredForTheSameSource) {
 
 TEST(CachedFile, TakesThePlaceOfOlderForms) {
   const test::TempDir dir;
-  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
   for (const int form : {1, 2, 3, 4}) {
     CachedFile("kind", form, source(1)).store("1");
     CachedFile("kind", form, source(2)).store("2");
@@ -98,7 +77,7 @@ TEST(CachedFile, TakesThePlaceOfOlderForms) {
 
 TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
   const test::TempDir dir;
-  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
   const CachedFile cached("kind", 1, source(1));
   cached.store("some contents");
   const std::string good = read_file(cached.path());
@@ -120,7 +99,7 @@ TEST(CachedFile, IgnoresADamagedFileWithOneLine) {
 
 TEST(CachedFile, IsOfItsSourceAlone) {
   const test::TempDir dir;
-  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", std::string(dir / "cache").c_str());
   CachedFile("kind", 1, source(1)).store("contents");
   const test::LogLines log;
   std::filesystem::rename(CachedFile("kind", 1, source(1)).path(), CachedFile("kind", 1, source(2)).path());
@@ -128,11 +107,27 @@ TEST(CachedFile, IsOfItsSourceAlone) {
 }
 
 /// Whoever may write the file, or put another one in its place, is this user or root.
+TEST(CachedFile, SaysThatANamedFolderKeepsNothing) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  fs::create_directory(dir / "shared");
+  fs::permissions(dir / "shared", fs::perms::all);
+  const test::LogLines log;
+  const CachedFile cached(dir / "shared", "kind", 1, source(1));
+  EXPECT_FALSE(cached.load());
+  EXPECT_TRUE(log.lines.empty());
+  cached.store("contents");
+  ASSERT_EQ(log.lines.size(), 1U);
+  EXPECT_NE(log.lines[0].find("is not kept: others may write in"), std::string::npos) << log.lines[0];
+  EXPECT_NE(log.lines[0].find("--data-cache-path"), std::string::npos) << log.lines[0];
+  EXPECT_TRUE(fs::is_empty(dir / "shared"));
+}
+
 TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
   namespace fs = std::filesystem;
   const test::TempDir dir;
   fs::create_directory(dir.path() / "home");
-  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "home/cache").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", std::string(dir / "home/cache").c_str());
   const CachedFile cached("kind", 1, source(1));
   cached.store("contents");
   const std::string file = cached.path(), folder = dir / "home/cache", above = dir / "home";
@@ -174,7 +169,7 @@ TEST(CachedFile, IsNotUsedWhereOthersMayWrite) {
 TEST(CachedFile, IsClosedToOthersWhateverTheUmask) {
   namespace fs = std::filesystem;
   const test::TempDir dir;
-  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "a/b").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", std::string(dir / "a/b").c_str());
   for (const mode_t mask : {0000, 0002, 0022}) {
     const mode_t before = ::umask(mask);
     const CachedFile cached("kind", 1, source(1));
@@ -191,7 +186,7 @@ TEST(CachedFile, IsClosedToOthersWhateverTheUmask) {
 TEST(CachedFile, LivesWithAFolderThatCannotBeMade) {
   const test::TempDir dir;
   write_file(dir / "file", "");
-  const Variable own("MEGALITH_CACHE_DIR", std::string(dir / "file").c_str());
+  const test::Variable own("MEGALITH_CACHE_DIR", std::string(dir / "file").c_str());
   CachedFile("kind", 1, source(1)).store("contents");
   EXPECT_FALSE(CachedFile("kind", 1, source(1)).load());
 }

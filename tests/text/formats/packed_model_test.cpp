@@ -13,6 +13,7 @@
 #include "libcore/text/formats/gpt2_files.h"
 #include "libcore/text/formats/hf_json.h"
 #include "libcore/text/formats/tiktoken_files.h"
+#include "tests/support/environment.h"
 #include "tests/support/log_lines.h"
 #include "tests/text/fixtures.h"
 
@@ -313,11 +314,10 @@ class KeptTokenizer : public testing::TestWithParam<size_t> {
     right_ = make();
     use("cache");
   }
-  ~KeptTokenizer() override { unsetenv("MEGALITH_CACHE_DIR"); }
-
   void use(const char* cache) {
     cache_ = dir_ / cache;
-    setenv("MEGALITH_CACHE_DIR", cache_.c_str(), 1);
+    folder_.reset();  // before the next one remembers what was set
+    folder_.emplace("MEGALITH_CACHE_DIR", cache_);
   }
   std::unique_ptr<Tokenizer> make(const std::vector<std::string>& special = {}) {
     return kind_.make(dir_, special);
@@ -348,6 +348,7 @@ class KeptTokenizer : public testing::TestWithParam<size_t> {
   const Kind& kind_;
   test::TempDir dir_;
   std::string cache_;
+  std::optional<test::Variable> folder_;
   std::unique_ptr<Tokenizer> right_;
 };
 
@@ -424,7 +425,7 @@ TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   ASSERT_EQ(xxh64(concat(length, mine)), xxh64(concat(length, theirs)));
   ASSERT_NE(mine, theirs);
   const test::TempDir dir;
-  setenv("MEGALITH_CACHE_DIR", (dir / "cache").c_str(), 1);
+  const test::Variable folder("MEGALITH_CACHE_DIR", dir / "cache");
   const auto kept = [&](const std::string& text) {
     write_file(dir / "source", text);
     const std::vector<std::string> files = {dir / "source"};
@@ -432,13 +433,12 @@ TEST(KeptFile, IsOfItsSourcesWhoeverMadeThem) {
   };
   EXPECT_NE(kept(mine), kept(theirs));
   EXPECT_EQ(kept(mine), kept(mine));
-  unsetenv("MEGALITH_CACHE_DIR");
 }
 
 TEST(KeptHf, KnowsTheEndOfADocumentAndWhatStandsAroundATextApart) {
   const test::TempDir dir;
   write_hf(dir);
-  setenv("MEGALITH_CACHE_DIR", (dir / "cache").c_str(), 1);
+  const test::Variable folder("MEGALITH_CACHE_DIR", dir / "cache");
   const std::string path = dir / "tokenizer.json";
   const int32_t end = read_hf_tokenizer(path)->eod();
   write_file(dir / "tokenizer_config.json", R"({"eos_token": "<a>"})");
@@ -446,7 +446,6 @@ TEST(KeptHf, KnowsTheEndOfADocumentAndWhatStandsAroundATextApart) {
   EXPECT_EQ(read_hf_tokenizer(path)->eod(), end + 1);
   EXPECT_EQ(test::encode(*read_hf_tokenizer(path), "a"), (std::vector<int32_t>{end + 1, 'a'}));
   EXPECT_EQ(test::encode(*read_hf_tokenizer(path, {.around = false}), "a"), std::vector<int32_t>{'a'});
-  unsetenv("MEGALITH_CACHE_DIR");
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "libcore/text/sentences/punkt_parameters.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
 #include "libcore/io/file.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -15,22 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kModel = "text/goldens/punkt/tokenizers/punkt_tab/english";
-
-/// An environment variable for the time of a test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { before_.empty() ? ::unsetenv(name_) : ::setenv(name_, before_.c_str(), 1); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::string before_;
-};
 
 TEST(PunktParameters, AreThoseOfTheFiles) {
   const PunktParameters found = read_punkt_parameters(test::test_data(kModel));
@@ -61,32 +45,32 @@ class PunktFolder : public testing::Test {
     }
   }
   test::TempDir dir_;
-  Variable home_{"HOME", dir_ / "home"};
+  test::Variable home_{"HOME", dir_ / "home"};
 };
 
 TEST_F(PunktFolder, IsFoundWhereNltkLooks) {
-  const Variable data("NLTK_DATA", ":/absent:" + dir_.path().string());
+  const test::Variable data("NLTK_DATA", ":/absent:" + dir_.path().string());
   EXPECT_EQ(find_punkt_folder("klingon"), model());
   {
-    const Variable none("NLTK_DATA", "");
+    const test::Variable none("NLTK_DATA", "");
     expect_error(ErrorKind::kNoInput, "no Punkt model of \"klingon\"");
     expect_error(ErrorKind::kNoInput, dir_ / "home/nltk_data, ");
     fs::create_directories(dir_.path() / "home");
     fs::create_directory_symlink(dir_.path(), dir_.path() / "home/nltk_data");
     EXPECT_EQ(find_punkt_folder("klingon"), dir_ / "home/nltk_data/tokenizers/punkt_tab/klingon");
     fs::remove(dir_.path() / "home/nltk_data");
-    const Variable python("VIRTUAL_ENV", dir_ / "venv");
+    const test::Variable python("VIRTUAL_ENV", dir_ / "venv");
     fs::create_directories(dir_.path() / "venv/share");
     fs::create_directory_symlink(dir_.path(), dir_.path() / "venv/share/nltk_data");
     EXPECT_EQ(find_punkt_folder("klingon"), dir_ / "venv/share/nltk_data/tokenizers/punkt_tab/klingon");
   }
   fs::create_directory_symlink(dir_.path(), dir_.path() / "home/here");
-  const Variable at_home("NLTK_DATA", "~/here");
+  const test::Variable at_home("NLTK_DATA", "~/here");
   EXPECT_EQ(find_punkt_folder("klingon"), dir_ / "home/here/tokenizers/punkt_tab/klingon");
 }
 
 TEST_F(PunktFolder, IsToldWhatIsThereInstead) {
-  const Variable data("NLTK_DATA", dir_.path().string());
+  const test::Variable data("NLTK_DATA", dir_.path().string());
   fs::remove_all(model());
   expect_error(ErrorKind::kNoInput, "python3 -m nltk.downloader punkt_tab");
   fs::create_directories(dir_.path() / "tokenizers/punkt");
@@ -102,7 +86,7 @@ TEST_F(PunktFolder, IsNoPath) {
 }
 
 TEST_F(PunktFolder, IsRefusedWhenDamaged) {
-  const Variable data("NLTK_DATA", dir_.path().string());
+  const test::Variable data("NLTK_DATA", dir_.path().string());
   const auto damage = [&](const std::string& file, const std::string& text, const std::string& message) {
     const std::string before = read_file(model() + "/" + file);
     write_file(model() + "/" + file, text);
