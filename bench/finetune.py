@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -36,12 +35,10 @@ def make_records(path, kind, count):
 
 
 def measured(command):
-    """Standard output, and the greatest memory of the process in GiB."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(run.stderr + run.stdout)
-    return run.stdout, max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    return run.stdout
 
 
 def ours(args, folder, records, extra):
@@ -89,7 +86,7 @@ print(json.dumps(dict(milliseconds=times[1:], memory=resource.getrusage(resource
 
 
 def theirs(args, folder, records):
-    out, _ = measured([sys.executable, "-c", THEIRS, folder, records, str(args.steps), str(args.threads)])
+    out = measured([sys.executable, "-c", THEIRS, folder, records, str(args.steps), str(args.threads)])
     return json.loads(out.splitlines()[-1])
 
 

@@ -54,7 +54,7 @@ def free_port():
 
 
 def start(command, environment):
-    return subprocess.Popen(command.split(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen(command.split(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             env={**os.environ, "OMP_WAIT_POLICY": "passive", **environment})
 
 
@@ -74,12 +74,12 @@ def run(binary, folder, name, steps):
                                      "MASTER_PORT": port}) for rank in range(ranks)]
     else:
         processes = [start(f"{command} --nproc {ranks}", {})]
-    errors = [process.communicate()[1] for process in processes]
-    for process, error in zip(processes, errors):
+    logs = [process.communicate()[0] for process in processes]
+    for process, text in zip(processes, logs):
         if process.returncode != 0:
-            sys.exit(f"{command}\n{error[-2000:]}")
+            sys.exit(f"{command}\n{text[-2000:]}")
     rates = [line["tokens_per_s"] for line in map(json.loads, log.open()) if line["type"] == "train"][2:]
-    known = re.search(r"memory known before the run: (.*)", errors[0]).group(1)
+    known = re.search(r"memory known before the run: (.*)", logs[0]).group(1)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return (statistics.median(rates), 1e3 * processor / (batch * 1024 * (steps + 2)),

@@ -25,10 +25,10 @@ def run(options, folder, mode):
     log.unlink(missing_ok=True)
     command = (f"{options.bin}/megalith-pretrain {MODEL} {'--bf16' if options.bf16 else ''} {mode} --data-path {folder}/data_text_document "
                f"--train-iters {BETWEEN * (options.saves + 1)} --save {out} --save-interval {BETWEEN} --log-json {log}")
-    process = subprocess.Popen(command.split(), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command.split(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     begun, stalls, complete = 0.0, [], []
     tail = []
-    for line in process.stderr:
+    for line in process.stdout:
         now = time.monotonic()
         tail = tail[-9:] + [line]
         if line.startswith("saving checkpoint"):

@@ -18,7 +18,9 @@ MODEL = ("--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 1
 
 
 def lines(log):
-    return [re.sub(r"elapsed[^|]*\||tokens/s[^|]*\|", "|", line) for line in log.splitlines() if "lm loss" in line]
+    """What the iteration lines say of the training itself: neither when nor how fast, nor how many ranks it took."""
+    wanted = r"iteration +\d+/|(?:consumed samples|learning rate|lm loss|grad norm): +[^|]*"
+    return [re.findall(wanted, line) for line in log.splitlines() if "lm loss" in line]
 
 
 def start(launcher, words):
@@ -36,7 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
         raise SystemExit(made.stderr)
     words = [*MODEL, "--data-path", os.path.join(folder, "c_text_document"), "--tokenizer-type", "HuggingFaceTokenizer",
              "--tokenizer-model", TOKENIZER]
-    wanted = lines(subprocess.run([PRETRAIN, *words], capture_output=True, text=True).stderr)
+    wanted = lines(subprocess.run([PRETRAIN, *words], capture_output=True, text=True).stdout)
     say(len(wanted) == 10, "one rank trains")
 
     def compare(what, *launchers):

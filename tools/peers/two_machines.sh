@@ -26,23 +26,23 @@ for document in $(seq 40); do echo "{\"text\": \"$(seq -s ' ' "$document" $((doc
 model="--num-layers 2 --hidden-size 16 --num-attention-heads 2 --seq-length 12 --max-position-embeddings 12 --micro-batch-size 2
   --global-batch-size 4 --lr 0.01 --lr-decay-style constant --log-interval 1 --eval-iters 0 --split 1,0,0 --threads 1 --vocab-size 101
   --data-path c_text_document"
-losses() { grep 'lm loss' "$1" | sed -E 's/elapsed[^|]*\||tokens\/s[^|]*\|/|/g'; }
+losses() { grep 'lm loss' "$1" | sed -E 's/^ \[[^]]*\]//; s/elapsed[^|]*\||tokens\/s[^|]*\|/|/g'; }
 # A machine of its own name.
 on() { ip netns exec "$1" unshare --uts sh -c 'hostname "$1"; shift; exec "$@"' sh "$2" "${@:3}"; }
 both() {
-  on "$a" node-a env RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$bin/megalith-pretrain" $model "$@" 2>err.0 & p0=$!
-  on "$b" node-b env RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$bin/megalith-pretrain" $model "$@" 2>err.1 & p1=$!
+  on "$a" node-a env RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$bin/megalith-pretrain" $model "$@" >log.0 2>&1 & p0=$!
+  on "$b" node-b env RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$bin/megalith-pretrain" $model "$@" >log.1 2>&1 & p1=$!
 }
-until_logged() { for _ in $(seq 400); do grep -q "$1" err.0 && return; sleep 0.05; done; echo "FAILED: rank 0 never logged $1"; exit 1; }
+until_logged() { for _ in $(seq 400); do grep -q "$1" log.0 && return; sleep 0.05; done; echo "FAILED: rank 0 never logged $1"; exit 1; }
 
-"$bin/megalith-pretrain" $model --train-iters 10 2>one || { cat one; exit 1; }
+"$bin/megalith-pretrain" $model --train-iters 10 >one 2>&1 || { cat one; exit 1; }
 both --train-iters 10
 code=0; wait $p0 || code=$?; wait $p1 || code=$?
-[ $code = 0 ] || cat err.0 err.1
-check "two machines train as one rank does" '[ $code = 0 ] && [ -n "$(losses one)" ] && [ "$(losses one)" = "$(losses err.0)" ]'
-check "each has its own name and address" 'grep -q "rank 0: node-a (10.77.0.1)" err.0 && grep -q "rank 1: node-b (10.77.0.2)" err.0'
+[ $code = 0 ] || cat log.0 log.1
+check "two machines train as one rank does" '[ $code = 0 ] && [ -n "$(losses one)" ] && [ "$(losses one)" = "$(losses log.0)" ]'
+check "each has its own name and address" 'grep -q "rank 0: node-a (10.77.0.1)" log.0 && grep -q "rank 1: node-b (10.77.0.2)" log.0'
 
-on "$a" node-a env RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$bin/megalith-pretrain" $model --train-iters 10 2>err.0 & p0=$!
+on "$a" node-a env RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 "$bin/megalith-pretrain" $model --train-iters 10 >log.0 2>&1 & p0=$!
 until_logged "waits for 1 more"
 bound=$(ip netns exec "$a" ss -Hltn | awk '{print $4}')
 kill -KILL $p0; wait $p0 2>/dev/null || true
@@ -59,6 +59,6 @@ code1=0; wait $p1 || code1=$?
 took=$(($(date +%s) - began))
 check "a cut cable ends both with exit code 75 ($code0, $code1)" '[ $code0 = 75 ] && [ $code1 = 75 ]'
 check "within the timeout of 4 s and five seconds ($took s)" '[ $took -le 9 ]'
-check "and they name each other" 'grep -q "error: rank 0: .*rank 1 on node-b" err.0 && grep -q "error: rank 1: .*rank 0 on node-a" err.1'
-[ $failed = 0 ] || { tail -n 3 err.0 err.1; }
+check "and they name each other" 'grep -q "error: rank 0: .*rank 1 on node-b" log.0 && grep -q "error: rank 1: .*rank 0 on node-a" log.1'
+[ $failed = 0 ] || { tail -n 3 log.0 log.1; }
 exit $failed
