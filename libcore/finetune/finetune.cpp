@@ -103,14 +103,18 @@ Json agreed_options(FinetuneConfig& config) {
   const auto add = [&](const Json& more) {
     for (const auto& [name, value] : more.as_object()) all.set(name, value);
   };
-  add(to_json(fields_of(config.data)));
-  add(to_json(fields_of(config.method)));
+  TuningDataOptions data = config.data;
+  MethodOptions method = config.method;
+  for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter})
+    if (!path->empty()) *path = "given";  // may be called otherwise elsewhere
+  add(to_json(fields_of(data)));
+  add(to_json(fields_of(method)));
   add(to_json(fields_of(config.schedule)));
   add(to_json(fields_of(config.generation)));
   add(to_json(fields_of(config.preference)));
   add(to_json(fields_of(config.paddle)));
   all.set("num-epochs", config.schedule.epochs);
-  all.set("output-dir", "given");  // may be called otherwise elsewhere
+  all.set("output-dir", "given");
   return all;
 }
 
@@ -168,7 +172,7 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   if (config.generation.wanted && files.dev.empty())
     fail(ErrorKind::kUsage,
          "--do-generation needs records to answer; give --eval-data, or a dev.json beside ", files.train);
-  const TokenizerFiles tokenizer = take_tokenizer(run.tokenizer, model);
+  const TokenizerFiles tokenizer = tokenizer_of(run.tokenizer, model);
   run.model = model.config();
   const auto dropout = [&](const std::optional<double>& given, double own) {
     return given.value_or(config.preference.wanted ? 0 : own);

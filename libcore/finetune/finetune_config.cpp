@@ -6,6 +6,9 @@
 
 #include "libcore/base/text.h"
 #include "libcore/finetune/axolotl.h"
+#include "libcore/io/run_files.h"
+#include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/run_rules.h"
 
 namespace megalith {
 namespace {
@@ -40,7 +43,7 @@ constexpr RefusedOption kRefused[] = {
     {"fsdp", "give --sharding stage1 or stage2"},
 };
 
-/// Steps and lengths that other tools give as "none".
+/// "a,b", given as one word, becomes two.
 void split_commas(std::vector<std::string>& words) {
   std::vector<std::string> out;
   for (const std::string& word : words)
@@ -172,6 +175,18 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
         "--packing and --dpo contradict each other: each answer has a loss of its own; leave out --packing");
   if (method.dropout > 0 || method.attention_dropout.value_or(0) > 0 || method.hidden_dropout.value_or(0) > 0)
     problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
+}
+
+void check_files(const FinetuneConfig& config) {
+  RunFiles files;
+  files.reads("--model", config.data.model);
+  files.reads("--data", config.data.data);
+  files.reads("--eval-data", config.data.eval_data);
+  files.reads("--chat-template", config.data.chat_template);
+  files.reads("--adapter", config.method.adapter);
+  reads_tokenizer(files, config.run.tokenizer);
+  add_run_outputs(files, config.run);
+  files.check();
 }
 
 }  // namespace megalith

@@ -212,4 +212,8 @@ struct FinetuneConfig {
   void check_preferences(Problems&) const;
 };
 
+/// Throws kUsage when a file that the run writes beside its checkpoints is one that it reads, or another one
+/// that it writes.
+void check_files(const FinetuneConfig&);
+
 }  // namespace megalith

@@ -44,16 +44,13 @@ LengthLimits length_limits(const TuningDataOptions& options, int64_t positions) 
           .whole = options.max_length > 0 ? options.max_length : positions};
 }
 
-TokenizerFiles take_tokenizer(TokenizerConfig& config, const ModelSource& model) {
+TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model) {
   if (!config.type.empty()) return tokenizer_files(config, 0);
   const TokenizerFiles& own = model.tokenizer();
   if (own.type.empty())
     fail(ErrorKind::kUsage, model.path(),
          ": the model came without a tokenizer; give --tokenizer-model, or --vocab-file and --merge-file");
-  config.type = own.type;
-  config.vocab = own.vocab;
-  config.merges = own.merges;
-  config.model = own.model;
+  take_tokenizer(own, config);
   return own;
 }
 

@@ -26,7 +26,7 @@ LengthLimits length_limits(const TuningDataOptions& options, int64_t positions);
 
 /// The tokenizer that the options name, else the model's, whose files then stand in `config`. kUsage:
 /// neither.
-TokenizerFiles take_tokenizer(TokenizerConfig& config, const ModelSource& model);
+TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model);
 
 /// Reads files of records as a model's tokenizer and chat template render them. Errors as read_records().
 class RecordFiles {

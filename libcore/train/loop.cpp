@@ -124,6 +124,7 @@ class Run {
   void warn_of_missing_evaluations() const;
   void start_log();
   void step();
+  int64_t tokens_of(int64_t first, int64_t samples) const;
   void stop_when_lost(const Trainer::StepResult&);
   void set_traced();
   void write_trace();
@@ -164,6 +165,7 @@ class Run {
   int64_t saved_ = -1;  // iteration of this run's last checkpoint
   int64_t skips_in_a_row_ = 0;
   int64_t consumed_before_ = 0, first_lost_ = 0;  // samples before the last step, and before those skips
+  int64_t seen_tokens_ = 0;                       // of all steps, also those of earlier runs
   double last_loss_ = 0;
   Clock::time_point began_ = Clock::now();
   std::unique_ptr<RunLog> run_log_;
@@ -186,7 +188,7 @@ RunShape Run::agreed_shape() const {
     // A device of its own refuses by itself what it has no memory for.
     const bool on_host = backend_->name() == std::string_view("cpu");
     const MachineMemory machine{on_host ? available_memory() : std::nullopt, ranks_here_};
-    shape.save_copy = chosen_save_copy(config_.checkpoint, shape, machine);
+    if (!config_.train.eval_only) shape.save_copy = chosen_save_copy(config_.checkpoint, shape, machine);
     const std::vector<ModelRank> ranks = memory_of_model(shape);
     require_memory(shape, ranks, machine);
     log_parameters(ranks);
@@ -274,6 +276,7 @@ void Run::load(const StartPoint& start) {
     log(start.path, " holds weights alone: training begins at iteration 0");
   }
   start_ = state_.iteration;
+  seen_tokens_ = tokens_of(0, state_.consumed_train);
   if (resumes(start) && state_.best_iteration > 0)
     keep_best(concat(config_.checkpoint.save, "/", iteration_folder(state_.best_iteration)));
   log("  successfully loaded checkpoint from ", start.path, " at iteration ", state_.iteration);
@@ -431,6 +434,8 @@ void Run::step() {
     ++state_.skipped;
   else
     state_.schedule_samples += samples;
+  const int64_t tokens = tokens_of(consumed_before_, samples);
+  seen_tokens_ += tokens;
   const StepFigures figures{
       .iteration = state_.iteration,
       .consumed_samples = state_.consumed_train,
@@ -440,9 +445,10 @@ void Run::step() {
       .loss_scale = result.loss_scale,
       .seconds = seconds_since(start),
       .samples = samples,
-      .tokens = samples * config_.model.seq_length,
-      .seen_tokens = state_.consumed_train * config_.model.seq_length,
-      .flops = model_flops(config_.model, config_.model.padded_vocab(config_.parallel.tensor), samples),
+      .tokens = tokens,
+      .seen_tokens = seen_tokens_,
+      .flops = model_flops(config_.model, config_.model.padded_vocab(config_.parallel.tensor), samples) *
+               static_cast<double>(tokens) / static_cast<double>(samples * config_.model.seq_length),
       .peak_memory = peak_memory(),
       .skipped = result.skipped};
   last_loss_ = result.loss;
@@ -458,6 +464,15 @@ void Run::step() {
     run_log_->flush();
   }
   stop_when_lost(result);
+}
+
+/// In `samples` training samples from `first` on; of those that are shorter than the sequence, their own.
+int64_t Run::tokens_of(int64_t first, int64_t samples) const {
+  const auto& length = data_.train.read.length;
+  if (!length) return samples * config_.model.seq_length;
+  int64_t sum = 0;
+  for (int64_t i = first; i < first + samples; ++i) sum += length(i);
+  return sum;
 }
 
 // As long as a dynamic loss scale can fall, an overflow is no news: the first steps of a run find the scale.
@@ -477,9 +492,8 @@ void Run::stop_when_lost(const Trainer::StepResult& result) {
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMostSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
        " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
-       saved_ >= 0 || !config_.checkpoint.save.empty()
-           ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
-           : std::string("an earlier checkpoint"));
+       saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
+                                 : std::string("an earlier checkpoint"));
 }
 
 /// A set that begins anew when it is used up.

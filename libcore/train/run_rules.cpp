@@ -87,6 +87,11 @@ void check_files(const PretrainConfig& config) {
       data.reads_texts() ? files.reads(option, prefix) : files.reads_dataset(option, prefix);
   reads_tokenizer(files, config.tokenizer);
   files.reads("--load", config.checkpoint.load);
+  add_run_outputs(files, config);
+  files.check();
+}
+
+void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   files.reads("--save", config.checkpoint.save);
   // A report is drawn from the figures, which must then be kept.
   files.writes("--log-json", config.train.log_json,
@@ -94,7 +99,6 @@ void check_files(const PretrainConfig& config) {
   files.writes("--report", config.train.report, OutputKind::kStream);
   files.writes("--trace", config.train.trace, OutputKind::kStream);
   files.writes("--log-file", config.train.log_file, OutputKind::kStream);
-  files.check();
 }
 
 void require_same_model(const ModelConfig& model, const Json& args, const std::string& from) {

@@ -29,10 +29,7 @@ class Faults : public ProgramFolder {
     return text.replace(text.find(what), what.size(), with);
   }
 
-  const std::string kTrain =
-      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
-      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 3 --lr 0.01 --lr-decay-style constant "
-      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --threads 1 ";
+  const std::string kTrain = kTrainOnSet + "--train-iters 3 ";
   const std::string kPreprocess =
       "megalith-preprocess --input lines.jsonl --tokenizer-type NullTokenizer --vocab-size 9 "
       "--output-prefix ";
@@ -53,6 +50,7 @@ TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {
       {kPreprocess + "out --resume", "out_text_document.bin", ".out.resume.json.lock"},
       {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out", "out", ".out.lock"},
       {kTrain + "--save out", "out/iter_0000003", ".out.lock"},
+      {kTuneModel + "out", "out/adapter_model.safetensors", ".out.lock"},
   };
   for (const auto& [command, output, lock] : cases) {
     // The first is another program with the kernel's lock, which has written what ours write.
@@ -99,12 +97,13 @@ TEST_F(Faults, ConversionsAtOnceLeaveOneWholeCheckpoint) {
 // The program waits for its options in a pipe when the signal comes.
 TEST_F(Faults, ASignalBeforeTheFirstStepGives75) {
   for (const char* const signal : {"TERM", "INT", "USR1", "HUP"}) {
-    for (const char* const save : {"", "--save run"}) {
+    for (const std::string& command : {kTrain, kTrain + "--save run", kTuneModel + "run"}) {
       const CommandResult stopped =
-          run(concat("mkfifo options.yaml; ", kTrain, save, " --config options.yaml & pid=$!\n",
-                     "until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$pid/status; do sleep 0.005; done\n",
+          run(concat("mkfifo options.yaml; ", command, " --config options.yaml & pid=$!\n",
+                     "until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$pid/status || ! kill -0 $pid; do sleep "
+                     "0.005; done\n",
                      "kill -", signal,
-                     " $pid; echo 'log-interval: 1' > options.yaml; wait $pid; code=$?; "
+                     " $pid; timeout 20 sh -c \"echo 'log-interval: 1' > options.yaml\"; wait $pid; code=$?; "
                      "rm options.yaml; exit $code"));
       EXPECT_EQ(stopped.code, 75) << signal << ": " << stopped.err;
       EXPECT_NE(stopped.err.find(concat("stopped by SIG", signal)), std::string::npos) << stopped.err;
@@ -212,7 +211,7 @@ TEST_F(Faults, AFileTooLargeExits74) {
         std::string("megalith-convert model --to gguf --output out"),
         std::string("megalith-merge --input sets --output-prefix out"), kPreprocess + "out",
         std::string("megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out"),
-        kTrain + "--save out"}) {
+        kTrain + "--save out", kTuneModel + "out"}) {
     const CommandResult full = run("ulimit -f 4; " + command);
     EXPECT_EQ(full.code, 74) << command << ": " << full.err;
     EXPECT_NE(full.err.find("File too large"), std::string::npos) << command << ": " << full.err;

@@ -12,6 +12,7 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 
 namespace megalith::test {
 
@@ -38,13 +39,7 @@ class FinetuneApp : public testing::Test {
     return run("--model_name_or_path model --dataset_name_or_path data --output_dir out --threads 1 " +
                options);
   }
-  std::vector<double> losses(const std::string& file) const {
-    std::vector<double> out;
-    for (const std::string& line : split(trim(read_file(dir_ / file)), '\n'))
-      if (const Json json = Json::parse(line, file); json["type"].as_string() == "train")
-        out.push_back(json["loss"].as_double());
-    return out;
-  }
+  std::vector<double> losses(const std::string& file) const { return train_losses(dir_ / file); }
   void expect_losses(const std::string& file, const std::vector<double>& wanted) const {
     const std::vector<double> found = losses(file);
     ASSERT_EQ(found.size(), wanted.size());
@@ -61,12 +56,11 @@ class FinetuneApp : public testing::Test {
   int64_t best_iteration(const std::string& file) const {
     int64_t best = 0;
     double least = std::numeric_limits<double>::infinity();
-    for (const std::string& line : split(trim(read_file(dir_ / file)), '\n'))
-      if (const Json json = Json::parse(line, file); json["type"].as_string() == "valid")
-        if (json["loss"].as_double() < least) {
-          least = json["loss"].as_double();
-          best = json["iteration"].as_int();
-        }
+    for (const Json& evaluation : log_lines(dir_ / file, "valid"))
+      if (evaluation["loss"].as_double() < least) {
+        least = evaluation["loss"].as_double();
+        best = evaluation["iteration"].as_int();
+      }
     return best;
   }
   static char letter(int i) { return static_cast<char>('a' + i % 3); }

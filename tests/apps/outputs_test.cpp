@@ -28,12 +28,10 @@ class Outputs : public ProgramFolder {
     return contents;
   }
 
-  const std::string kTrain =
-      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
-      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 2 --lr 0.01 --lr-decay-style constant "
-      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --threads 1 ";
+  const std::string kTrain = kTrainOnSet + "--train-iters 2 ";
   const std::string kPreprocess =
       "megalith-preprocess --input bad.jsonl --tokenizer-type NullTokenizer --vocab-size 9 --on-error skip ";
+  const std::string kTune = kTuneModel + "tuned ";
   const std::string kPlan =
       "megalith-autoplan --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
       "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --gpus 8 "
@@ -107,14 +105,21 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   for (const std::string& command :
        {kPreprocess + "--output-prefix new --rejects bad.jsonl",
         kPreprocess + "--output-prefix new --rejects here/link",
-        kPreprocess + "--output-prefix new --rejects hard", kPreprocess + "--output-prefix out",
+        kPreprocess + "--output-prefix new --rejects hard",
+        kPreprocess + "--output-prefix out",
         kPreprocess + "--output-prefix here/out",
         kPreprocess + "--output-prefix new --rejects new_text_document.bin",
-        tokenizer + "--rejects model/tokenizer.json", tokenizer + "--rejects here/model/config.json",
-        kTrain + "--log-json set.bin", kTrain + "--log-json bin", kTrain + "--report here/set.idx",
+        tokenizer + "--rejects model/tokenizer.json",
+        tokenizer + "--rejects here/model/config.json",
+        kTrain + "--log-json set.bin",
+        kTrain + "--log-json bin",
+        kTrain + "--report here/set.idx",
         kTrain + "--log-json new --report here/new",
         kTrain +
             "--tokenizer-type HuggingFaceTokenizer --tokenizer-model model --report model/tokenizer.json",
+        kTune + "--log-json records/train.json",
+        kTune + "--report here/model/config.json",
+        kTune + "--log-json new --log-file here/new",
         std::string("megalith-merge --input sets/a set --output-prefix here/set"),
         std::string("megalith-convert model --to hf --output here/model"),
         std::string("megalith-convert model --to megalith --output ."),

@@ -31,10 +31,13 @@ class StandardStreams : public ProgramFolder {
       "megalith-autoplan --help",
       "megalith-convert --help",
       "megalith-data --help",
+      "megalith-finetune --help",
       "megalith-generate --help",
       "megalith-merge --help",
       "megalith-preprocess --help-markdown",
       "megalith-pretrain --help-man",
+      "megalith-rank-table --help",
+      "megalith-rank-table --device_num '[0,2)' --server_ip a",
       "megalith-tokenizer --version",
       "megalith-tokenizer encode --tokenizer-model model --input line",
       "megalith-tokenizer decode --tokenizer-model model --input ids",
@@ -90,10 +93,7 @@ TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
 
 // The files that a program writes while descriptors are closed are those it writes with all of them open.
 TEST_F(StandardStreams, ThatAreClosedGiveTheirNumbersToNoFile) {
-  const std::string train =
-      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
-      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 3 --lr 0.01 --lr-decay-style constant "
-      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --log-interval 1 --threads 1 ";
+  const std::string train = kTrainOnSet + "--train-iters 3 --log-interval 1 ";
   struct Case {
     std::string command;
     std::vector<std::string> outputs;
@@ -111,6 +111,7 @@ TEST_F(StandardStreams, ThatAreClosedGiveTheirNumbersToNoFile) {
       {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output OUT/tok",
        {"tok/tokenizer.json", "tok/merges.txt"}},
       {train + "--save OUT/run", {"run/iter_0000003/data_00000.safetensors"}},
+      {kTuneModel + "OUT/run", {"run/adapter_model.safetensors", "run/iter_0000002/data_00000.safetensors"}},
   };
   const auto at = [](std::string text, const std::string& folder) {
     return text.replace(text.find("OUT"), 3, folder);
@@ -136,13 +137,10 @@ TEST_F(StandardStreams, ClosedStdinIsNoEmptyInput) {
   EXPECT_EQ(run("megalith-tokenizer encode --tokenizer-model model <&-").code, 74);
 }
 
-// The log of figures is opened while the program runs, and each line of the log on stderr comes after.
+// The log of figures is opened while the program runs, and each line of the log on stdout comes after.
 TEST_F(StandardStreams, ThatAreClosedMixNoLogIntoTheFigures) {
-  const CommandResult result = run(
-      "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
-      "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 3 --lr 0.01 --lr-decay-style constant "
-      "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --log-interval 1 --threads 1 "
-      "--log-json figures <&- >&- 2>&-");
+  const CommandResult result =
+      run(kTrainOnSet + "--train-iters 3 --log-interval 1 --log-json figures <&- >&- 2>&-");
   EXPECT_EQ(result.code, 0);
   for (const std::string& line : split(trim(read_file(dir_ / "figures")), '\n'))
     EXPECT_EQ(line.find("{\"type\": "), 0u) << line;

@@ -44,10 +44,9 @@ const std::vector<Writer>& writers() {
       {"convert_gguf", "megalith-convert model --to gguf --output out.gguf", {"out.gguf"}},
       {"tokenizer", "megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out", {"out"}},
       {"pretrain",
-       "megalith-pretrain --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
-       "--max-position-embeddings 8 --micro-batch-size 2 --train-iters 2 --lr 0.01 --lr-decay-style constant "
-       "--data-path set --vocab-size 100000 --split 1,0,0 --eval-iters 0 --threads 1 --save out",
+       kTrainOnSet + "--train-iters 2 --save out",
        {"out/latest_checkpointed_iteration.txt", "out/iter_0000002"}},
+      {"finetune", kTuneModel + "out", {"out/adapter_model.safetensors", "out/adapter_config.json"}},
   };
   return all;
 }

@@ -20,6 +20,16 @@ inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t voc
           .eod = config.eod};
 }
 
+/// Names `files` in the options, as if they had been given.
+inline void take_tokenizer(const TokenizerFiles& files, TokenizerConfig& config) {
+  config.type = files.type;
+  config.vocab = files.vocab;
+  config.merges = files.merges;
+  config.model = files.model;
+  config.hf_special_tokens = files.hf_special_tokens;
+  config.special_tokens = files.special_tokens;
+}
+
 /// The files that make_tokenizer() will read.
 inline void reads_tokenizer(RunFiles& files, const TokenizerConfig& config) {
   files.reads("--vocab-file", config.vocab);

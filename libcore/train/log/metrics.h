@@ -22,8 +22,8 @@ struct StepFigures {
   double seconds = 0;
   int64_t samples = 0;  // of this step
   int64_t tokens = 0;
-  int64_t seen_tokens = 0;   // of all steps up to this one
-  double flops = 0;          // of the model, over all ranks (see model_flops)
+  int64_t seen_tokens = 0;  // of all steps up to this one
+  double flops = 0;  // of the model, over all ranks (see model_flops); of short samples as of long ones
   uint64_t peak_memory = 0;  // bytes that this process has held at most
   bool skipped = false;      // no update: loss or gradient was not finite
 };
@@ -90,7 +90,7 @@ struct RunLogOptions {
 /// "time" (seconds since 1970) is in every line; a figure that is not finite is null.
 /// TensorBoard: Megatron's tags, against the iteration: "lm loss", "learning-rate", "grad-norm",
 /// "loss-scale", "batch-size", "iteration-time" (s), "lm loss validation", "lm loss validation ppl", "lm loss
-/// test", …; "tokens-per-second" and the text "sample".
+/// test", …; "tokens-per-second", "tflops" and the text "sample".
 class RunLog {
  public:
   explicit RunLog(const RunLogOptions&);

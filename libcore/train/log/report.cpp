@@ -63,23 +63,6 @@ Run read_run(const std::string& path) {
   return run;
 }
 
-std::string escape(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string section(const std::string& title, const std::string& value,
                     const std::vector<ChartSeries>& series) {
   const bool any =
@@ -106,7 +89,7 @@ int64_t log_interval(const Run& run) {
 std::string facts(const Run& run) {
   std::string out = "<h2>Run</h2>\n<table>\n";
   const auto row = [&](const std::string& name, const std::string& value) {
-    out += "<tr><th>" + escape(name) + "</th><td>" + escape(value) + "</td></tr>\n";
+    out += "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(value) + "</td></tr>\n";
   };
   const int64_t all = start_number(run, "iterations", 0), began = start_number(run, "iteration", 0);
   if (!run.loss.empty()) {
@@ -129,7 +112,8 @@ std::string options(const Run& run) {
   if (!args || !args->is_object()) return {};
   std::string out = "<details><summary>Options</summary>\n<table>\n";
   for (const auto& [name, value] : args->as_object())
-    out += "<tr><th>" + escape(name) + "</th><td>" + escape(scalar_text(value)) + "</td></tr>\n";
+    out +=
+        "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(scalar_text(value)) + "</td></tr>\n";
   return out + "</table>\n</details>\n";
 }
 
@@ -139,8 +123,8 @@ std::string samples(const Run& run) {
   for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s) {
     std::string_view text = s->text;  // of this version it begins with the prompt
     if (text.starts_with(s->prompt)) text.remove_prefix(s->prompt.size());
-    out += concat("<h3>iteration ", s->iteration, "</h3>\n<pre><b>", escape(s->prompt), "</b>", escape(text),
-                  "</pre>\n");
+    out += concat("<h3>iteration ", s->iteration, "</h3>\n<pre><b>", escape_markup(s->prompt), "</b>",
+                  escape_markup(text), "</pre>\n");
   }
   return out;
 }

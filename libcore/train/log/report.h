@@ -6,8 +6,8 @@ namespace megalith {
 
 /// Writes one HTML page about a run, without scripts and without anything from outside: loss curves (training
 /// and validation), learning rate, gradient norm and tokens per second as pictures, the run's facts, and its
-/// sampled texts. Reads the run's JSON lines (train/metrics.h); where a resumed run repeats an iteration, the
-/// later line counts. Throws kNoInput, kData (file and line), kIo.
+/// sampled texts. Reads the run's JSON lines (train/log/metrics.h); where a resumed run repeats an iteration,
+/// the later line counts. Throws kNoInput, kData (file and line), kIo.
 void write_report(const std::string& metrics_path, const std::string& html_path);
 
 }  // namespace megalith
