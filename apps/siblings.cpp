@@ -80,11 +80,11 @@ std::string who_has(const std::string& option) {
   std::replace(name.begin(), name.end(), '_', '-');
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error || name.empty()) return {};
+  if (error || name.empty()) return {};  // a "did you mean" that cannot be had is no failure
   std::vector<std::string> having;
   for (const std::string& app : find_apps(self.parent_path())) {
     const fs::path program = app_path(self.parent_path(), app);
-    if (program == self || app == "dispatch") continue;
+    if (program == self) continue;
     if (offers(read_all(ask_app(program, "--help-bash-completion").get()), name))
       having.push_back(kPrefix + app);
   }

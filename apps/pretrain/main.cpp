@@ -145,12 +145,14 @@ int run_training(int argc, char** argv) {
   add_notes(options);
   if (!app.read(options)) return 0;
   if (config.checkpoint.use_checkpoint_args)
-    if (const auto saved = saved_args(config.checkpoint.load))
+    if (const auto saved = saved_args(config.checkpoint))
       options.adopt(with_own_tokenizer(saved->args, saved->folder), saved->folder, {"Model", "Tokenizer"});
-  settle_paddle(command.paddle, config, options);
   const LaunchPlan& plan = app.plan(config.parallel);
-  if (planner.only_asks(plan)) return planner.answer();
+  if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
+  mute_this_thread(plan.rank && !plan.rank->logs);
+  settle_paddle(command.paddle, config, options);
+  mute_this_thread(false);
   if (!planner.wanted()) options.check();
   check_files(config);
   if (command.running.dry) return dry_run(plan, planner, std::move(config));

@@ -51,9 +51,9 @@ struct PaddleConfig : PaddleNames {
   template <class V>
   void fields(V&& v) {
     v("model-name-or-path", model,
-      "Take the model's shape from here: a Hugging Face folder, or a checkpoint of Megatron-LM or our own; "
-      "its "
-      "tokenizer too, unless one is given.",
+      "Take the model's shape from here: a Hugging Face folder, the id of a model that was downloaded from "
+      "the "
+      "hub before, or a checkpoint of Megatron-LM or our own; its tokenizer too, unless one is given.",
       metavar("DIR"));
     v("continue-training", continue_training, "Begin with the weights of --model-name-or-path.");
     v("input-dir", input_dir,
@@ -70,6 +70,7 @@ struct PaddleConfig : PaddleNames {
     v("disable-tqdm", disable_tqdm, "Draw no progress line.");
     PaddleNames::fields(v);
   }
+  void finish();
   void validate(Problems&) const;
 };
 

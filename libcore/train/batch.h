@@ -50,9 +50,9 @@ class Batch {
   Batch& operator=(Batch&&) = delete;
 
   /// Takes the samples of the step that begins when `consumed` samples are done, and has a thread of its own
-  /// read those of the step behind it, with a copy of `read`: the next call, for that step and with the same
-  /// reader, only copies. What `read` refers to outlives this object. Throws what the reader threw for one of
-  /// this step's samples.
+  /// read those of the step behind it, with a copy of `source`: the next call, for that step and with the
+  /// same reader, only copies. What `source` refers to outlives this object. Throws what the reader threw for
+  /// one of this step's samples.
   void load(Stream&, const SampleSource& source, int64_t consumed);
   /// The same without reading ahead, and without touching what is read ahead: for evaluation.
   void load_now(Stream&, const SampleSource& source, int64_t consumed);

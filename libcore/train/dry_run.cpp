@@ -125,7 +125,10 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
 }
 
 std::string dry_run_text(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
-  const RunShape run = run_shape(config);
+  RunShape run = run_shape(config);
+  const bool on_host = config.train.device == "cpu";
+  run.save_copy = chosen_save_copy(
+      config.checkpoint, run, {on_host ? available_memory() : std::nullopt, config.parallel.local_world});
   const BatchShape batch = batch_shape(run);
   std::string out = layout_text(config) + memory_text(run);
   out += concat("a step of ", *config.train.iters, ": ", config.train.global_batch, " samples of ",

@@ -63,8 +63,8 @@ struct MachineMemory {
 void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
-/// What a save copies: nothing without --async-save, or, unless that is given, where the machine's memory
-/// does not hold the copy.
+/// What a save copies: nothing with --no-async-save, nor, unless --async-save is given, where the machine's
+/// memory does not hold the copy.
 RunShape::SaveCopy chosen_save_copy(const CheckpointConfig&, RunShape, const MachineMemory&);
 
 }  // namespace megalith

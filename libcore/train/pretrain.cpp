@@ -23,9 +23,9 @@
 #include "libcore/parallel/together.h"
 #include "libcore/parallel/topology.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/data/mock_data.h"
 #include "libcore/train/data/text_data.h"
 #include "libcore/train/dry_run.h"
-#include "libcore/train/mock_data.h"
 
 namespace megalith {
 // Megatron's line of that name.
@@ -268,7 +268,7 @@ Json agreed_options(const PretrainConfig& config) {
   }
   const auto given = [](std::string& path) { path = path.empty() ? "" : "given"; };
   for (std::string* path : {&shared.checkpoint.save, &shared.checkpoint.load, &shared.tokenizer.vocab,
-                            &shared.tokenizer.merges, &shared.tokenizer.model})
+                            &shared.tokenizer.merges, &shared.tokenizer.model, &shared.train.trace})
     given(*path);
   return to_json(shared);
 }

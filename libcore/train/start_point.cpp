@@ -95,7 +95,8 @@ TrainState megatron_progress(int64_t iteration, const SourceTraining& training) 
   return state;
 }
 
-StartPoint from_others(const std::string& path, const ModelConfig& model) {
+StartPoint from_others(const CheckpointConfig& config, const ModelConfig& model) {
+  const std::string& path = config.load;
   const auto source = std::make_shared<const ModelSource>(
       path, SourceOptions{.vocab_size = model.vocab_size, .optimizer = true});
   const SourceTraining& training = source->training();
@@ -106,7 +107,7 @@ StartPoint from_others(const std::string& path, const ModelConfig& model) {
   for (const char* key : {"data_path", "split", "seed", "seq_length"})
     if (const Json* value = training.args.find(key); value && !value->is_null()) start.args.set(key, *value);
   start.state = megatron_progress(source->iteration(), training);
-  if (training.scheduler.is_object())
+  if (training.scheduler.is_object() && !config.finetune && config.load_optim && !config.override_scheduler)
     start.schedule = LrSchedule::from_json(training.scheduler, concat(start.path, ": opt_param_scheduler"));
   start.optimizer_steps = training.optimizer_steps;
   start.no_optimizer = training.no_optimizer;
@@ -124,7 +125,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   if (writer == Writer::kUs) return from_ours(config.load);
   if (writer == Writer::kNobody)
     if (const auto number = newest_pth(config.load)) return pth_start(config.load, *number);
-  if (writer != Writer::kNobody) return from_others(config.load, model);
+  if (writer != Writer::kNobody) return from_others(config, model);
   refuse_missing_tracker(config.load);
   if (config.exit_on_missing)
     fail(ErrorKind::kNoInput, config.load,
@@ -155,9 +156,17 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   return ours;
 }
 
-std::optional<SavedArgs> saved_args(const std::string& root) {
-  const Writer writer = root.empty() ? Writer::kNobody : writer_of(root);
-  if (writer == Writer::kNobody) return std::nullopt;
+std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
+  const std::string& root = config.number ? config.save : config.load;
+  if (root.empty()) return std::nullopt;
+  const Writer writer = config.number ? Writer::kNobody : writer_of(root);
+  if (writer == Writer::kNobody) {
+    const auto number = config.number ? config.number : newest_pth(root);
+    if (!number) return std::nullopt;
+    Json args = pth_start(root, *number).args;
+    if (!args.is_object()) return std::nullopt;  // a model file alone
+    return SavedArgs{.args = std::move(args), .folder = root};
+  }
   if (writer == Writer::kUs) {
     const CheckpointReader reader(root);
     return SavedArgs{.args = reader.json(kArgsFile), .folder = reader.path()};

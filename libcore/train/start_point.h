@@ -42,12 +42,12 @@ std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig&
 /// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins. kUsage.
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const CheckpointConfig&);
 
-/// The options that --use-checkpoint-args takes from what --load names (`root`), and where they stand;
-/// nothing when there is no checkpoint. kData when it keeps none.
+/// The options that --use-checkpoint-args takes from what --load, or --checkpoint, names, and where they
+/// stand; nothing when there is no checkpoint. kData when it keeps none.
 struct SavedArgs {
   Json args;
   std::string folder;
 };
-std::optional<SavedArgs> saved_args(const std::string& root);
+std::optional<SavedArgs> saved_args(const CheckpointConfig&);
 
 }  // namespace megalith

@@ -143,6 +143,10 @@ TEST_F(Newcomer, RunsAModelByItsId) {
   const std::string generate =
       "HF_HUB_CACHE=$PWD/models megalith-generate --prompt a --max-new-tokens 2 --model ";
   EXPECT_EQ(ok(generate + "me/model").out, ok(generate + "known-hf").out);
+  const std::string shape =
+      "--mock-data --dry-run --micro-batch-size 1 --train-iters 1 --lr 0.1 --model-name-or-path ";
+  EXPECT_EQ(ok("HF_HUB_CACHE=$PWD/models megalith-pretrain " + shape + "me/model").out,
+            ok("megalith-pretrain " + shape + "known-hf").out);
   const CommandResult absent = run(generate + "me/other");
   EXPECT_EQ(absent.code, 66) << absent.err;
   EXPECT_NE(absent.err.find("`hf download me/other`"), std::string::npos) << absent.err;

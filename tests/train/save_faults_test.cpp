@@ -1,4 +1,4 @@
-// A fault at every file call of the saves of two ranks that are processes (../shared/spec/reliability.md: R1
+// A fault at every file call of the saves of two ranks that are processes (docs/reliability.md: R1
 // and R3), and what becomes of the run when it is started again (R2).
 #include <cerrno>
 #include <csignal>

@@ -14,6 +14,7 @@
 #include "libcore/io/file.h"
 #include "libcore/train/loop.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/train/tiny_run.h"
 
 namespace megalith {
@@ -50,11 +51,7 @@ class Start : public testing::Test {
     config.train.exit_interval = begun + 3;
     fs::remove(config.train.log_json);
     train(config, tiny_data(), nullptr);
-    std::vector<double> all;
-    for (const std::string& line : split(trim(read_file(config.train.log_json)), '\n'))
-      if (const Json json = Json::parse(line, "log"); json["type"].as_string() == "train")
-        all.push_back(json["loss"].as_double());
-    return all;
+    return train_losses(config.train.log_json);
   }
   std::string complaint(const std::string& load, ErrorKind kind) {
     CheckpointConfig config;
@@ -123,13 +120,16 @@ TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {
 TEST_F(Start, TellsTheArgsOfEachKind) {
   const ModelSource ours(dir_ / "s");
   export_hf({.source = ours}, dir_ / "hf");
+  CheckpointConfig from;
   for (const char* folder : {"s", "hf"}) {
-    const auto saved = saved_args(dir_ / folder);
+    from.load = dir_ / folder;
+    const auto saved = saved_args(from);
     ASSERT_TRUE(saved) << folder;
     EXPECT_EQ(saved->args["num_layers"].as_int(), 2) << folder;
     EXPECT_EQ(saved->args["hidden_size"].as_int(), 16) << folder;
   }
-  EXPECT_FALSE(saved_args(dir_ / "none"));
+  from.load = dir_ / "none";
+  EXPECT_FALSE(saved_args(from));
 }
 
 }  // namespace

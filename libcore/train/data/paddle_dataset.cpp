@@ -1,12 +1,14 @@
 #include "libcore/train/data/paddle_dataset.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -127,6 +129,17 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
+/// Another rank of the run may be making it: then a little later it is made, or can be.
+void make_or_wait(const std::string& stem, const std::string& prefix) {
+  constexpr std::chrono::milliseconds kLook(50);
+  try {
+    make_pair(stem, prefix);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kComm) throw;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
 /// Paths of the folder's files that end so, without the end.
 std::vector<std::string> stems(const std::string& folder, std::string_view end) {
   std::vector<std::string> out;
@@ -160,7 +173,11 @@ std::string dataset_of_folder(const std::string& folder, const std::string& cach
   if (!pairs.empty()) return pairs.front();
   const std::string& stem = arrays.front();
   const std::string prefix = cache.empty() ? stem : concat(cache, "/", fs::path(stem).filename().string());
-  if (!is_newer(prefix + ".idx", concat(stem, kIds))) make_pair(stem, prefix);
+  const auto is_made = [&] {
+    const std::string made = prefix + ".idx";
+    return is_newer(made, concat(stem, kIds)) && is_newer(made, concat(stem, kLengths));
+  };
+  while (!is_made()) make_or_wait(stem, prefix);
   return prefix;
 }
 

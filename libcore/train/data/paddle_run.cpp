@@ -1,12 +1,11 @@
 #include "libcore/train/data/paddle_run.h"
 
-#include <filesystem>
-
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/sources/model_source.h"
+#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/data/paddle_dataset.h"
 
 namespace megalith {
@@ -20,15 +19,6 @@ void refuse_both(const std::string& theirs, const std::string& given, const char
          " are two names of one thing; give one of them");
 }
 
-void take_tokenizer(const TokenizerFiles& files, TokenizerConfig& config) {
-  config.type = files.type;
-  config.vocab = files.vocab;
-  config.merges = files.merges;
-  config.model = files.model;
-  config.hf_special_tokens = files.hf_special_tokens;
-  config.special_tokens = files.special_tokens;
-}
-
 bool has_tokenizer(const Options& options) {
   for (const char* name : {"tokenizer-type", "tokenizer-model", "vocab-file", "merge-file"})
     if (options.given(name)) return true;
@@ -36,11 +26,6 @@ bool has_tokenizer(const Options& options) {
 }
 
 void take_model(const std::string& path, PretrainConfig& config, Options& options) {
-  if (!std::filesystem::exists(path))
-    fail(ErrorKind::kNoInput, "--model-name-or-path ", path,
-         ": there is no such folder; nothing is downloaded: give a Hugging Face folder or a checkpoint of "
-         "this "
-         "machine");
   const ModelSource source(path);
   Json shape = to_json(source.config());
   options.adopt(shape, path, {"Model"});

@@ -20,7 +20,7 @@ struct LrSchedule {
 
   double at(int64_t samples) const;
   /// As Megatron's opt_param_scheduler has it: max_lr, min_lr, lr_decay_style, lr_warmup_steps,
-  /// lr_decay_steps.
+  /// lr_decay_steps; and ours, lr_warmup_init.
   Json to_json() const;
   static LrSchedule from_json(const Json&, const std::string& where);  // kData
 };

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "libcore/train/loop.h"
+#include "libcore/train/data/data_set.h"
 
 namespace megalith {
 

@@ -1,4 +1,4 @@
-#include "libcore/train/mock_data.h"
+#include "libcore/train/data/mock_data.h"
 
 #include <vector>
 
