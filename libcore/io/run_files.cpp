@@ -19,8 +19,7 @@ std::string real_path(const std::string& path) {
   return error ? path : real.string();
 }
 
-/// Whether both name one thing that a write to the one would change for a reader of the other. What is
-/// written to a device is not kept.
+/// Whether both name one thing that a write to the one would change for a reader of the other.
 bool are_one_file(const std::string& a, const std::string& b) {
   struct stat first {
   }, second{};
@@ -28,6 +27,7 @@ bool are_one_file(const std::string& a, const std::string& b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+/// What is written to a device is not kept.
 bool is_device(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISCHR(info.st_mode);

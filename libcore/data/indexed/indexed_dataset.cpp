@@ -1,10 +1,14 @@
 #include "libcore/data/indexed/indexed_dataset.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <utility>
 
+#include <sys/stat.h>
+
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/data/indexed/index_check.h"
 
 namespace megalith {
@@ -103,6 +107,17 @@ const MappedFile& IndexedDataset::bin() const {
 }
 const MappedFile& IndexedDataset::idx() const {
   return state_->idx;
+}
+
+std::string IndexedDataset::file_key() const {
+  std::string key = std::filesystem::absolute(prefix()).string();
+  for (const char* ending : {".bin", ".idx"}) {
+    struct stat info {};
+    const std::string path = prefix() + ending;
+    if (::stat(path.c_str(), &info) != 0) fail(ErrorKind::kIo, path, ": cannot inspect");
+    key += concat('|', info.st_ino, '|', info.st_size, '|', info.st_mtim.tv_sec, '.', info.st_mtim.tv_nsec);
+  }
+  return key;
 }
 
 int64_t IndexedDataset::document_of(int64_t sequence) const {

@@ -116,6 +116,9 @@ class IndexedDataset {
   TokenSpan all_tokens() const;
   const MappedFile& bin() const;
   const MappedFile& idx() const;
+  /// The prefix, made absolute, and the inode, size and time of change of both files as they are now: all
+  /// that a result kept for the dataset depends on but the bytes themselves. kIo.
+  std::string file_key() const;
 
  private:
   struct State;

@@ -2,22 +2,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
-#include <sys/stat.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/hash/sha256.h"
-#include "libcore/io/file.h"
-#include "libcore/json/json.h"
+#include "libcore/io/cache/build_cache.h"
 #include "libcore/threads/beside.h"
 
 namespace megalith {
@@ -59,33 +56,17 @@ std::optional<TokenRange> range_in_sidecar(const IndexedDataset& data) {
   return TokenRange{0, sidecar->max_token_id};
 }
 
-/// Name of the cache file: all that a scan depends on but the bytes themselves.
-std::string cache_path(const IndexedDataset& data, const std::string& folder) {
-  std::string key = std::filesystem::absolute(data.prefix()).string();
-  for (const char* ending : {".bin", ".idx"}) {
-    struct stat info {};
-    const std::string path = data.prefix() + ending;
-    if (::stat(path.c_str(), &info) != 0) fail(ErrorKind::kIo, path, ": cannot inspect");
-    key += concat('|', info.st_ino, '|', info.st_size, '|', info.st_mtim.tv_sec, '.', info.st_mtim.tv_nsec);
-  }
-  return concat(folder, "/", sha256_hex(key).substr(0, 32), "-token-range.json");
-}
-
 TokenRange scanned_or_cached(const IndexedDataset& data, const std::string& cache_folder,
                              const WorkCheck& check) {
   if (cache_folder.empty()) return scan_tokens(data, check);
-  const std::string path = cache_path(data, cache_folder);
-  if (file_exists(path)) {
-    const Json json = Json::load(path);
-    return {json["least"].as_int(), json["greatest"].as_int()};
+  const CachedFile file(cache_folder, "token-range", 1, sha256_hex(data.file_key()));
+  TokenRange range;
+  if (const auto kept = file.load(); kept && kept->text().size() == sizeof range) {
+    std::memcpy(&range, kept->text().data(), sizeof range);
+    return range;
   }
-  const TokenRange range = scan_tokens(data, check);
-  Json json = Json::object();
-  json.set("dataset", data.prefix());
-  json.set("least", range.least);
-  json.set("greatest", range.greatest);
-  make_directories(cache_folder);
-  write_file(path, json.dump(2) + "\n");
+  range = scan_tokens(data, check);
+  file.store({reinterpret_cast<const char*>(&range), sizeof range});
   return range;
 }
 

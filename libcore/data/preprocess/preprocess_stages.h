@@ -191,7 +191,7 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config,
 class PreprocessJournal {
  public:
   /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
-  /// with what differs; kData when the file was changed; kIo when that run is not over.
+  /// with what differs; kData when the file was changed; kComm when that run is not over.
   PreprocessJournal(const std::string& output_prefix, Json identity);
   const std::optional<Json>& state() const { return state_; }
   void write(Json state);

@@ -2,14 +2,11 @@
 
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
-
-#include <sys/stat.h>
 
 #include "libcore/base/error.h"
 #include "libcore/hash/sha256.h"
@@ -31,16 +28,9 @@ struct alignas(kAlign) Header {
 
 /// All that an index depends on but the bytes themselves.
 std::string source_of(const IndexedDataset& data, const GptSpec& spec) {
-  std::string key = std::filesystem::absolute(data.prefix()).string();
-  for (const char* ending : {".bin", ".idx"}) {
-    struct stat info {};
-    const std::string path = data.prefix() + ending;
-    if (::stat(path.c_str(), &info) != 0) fail(ErrorKind::kIo, path, ": cannot inspect");
-    key += concat('|', info.st_ino, '|', info.st_size, '|', info.st_mtim.tv_sec, '.', info.st_mtim.tv_nsec);
-  }
-  key += concat('|', spec.range.begin, '-', spec.range.end, '|', spec.samples.value_or(-1), '|',
-                spec.seq_length, '|', spec.seed, '|', spec.extra_token, spec.drop_last);
-  return sha256_hex(key);
+  return sha256_hex(concat(data.file_key(), '|', spec.range.begin, '-', spec.range.end, '|',
+                           spec.samples.value_or(-1), '|', spec.seq_length, '|', spec.seed, '|',
+                           spec.extra_token, spec.drop_last));
 }
 
 template <class T>

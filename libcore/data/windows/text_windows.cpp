@@ -23,12 +23,12 @@ std::vector<std::string> files_of(const std::string& path) {
   fs::recursive_directory_iterator at(path, error);
   if (error)
     fail(ErrorKind::kNoInput, path, ": ", error.message(), "; wanted a text file or a folder of them");
-  for (; at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (error) fail(ErrorKind::kIo, path, ": ", error.message());
+  for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     const bool hidden = at->path().filename().string().starts_with('.');
     if (hidden && at->is_directory()) at.disable_recursion_pending();
     if (!hidden && at->is_regular_file()) files.push_back(at->path().string());
   }
+  if (error) fail(ErrorKind::kIo, path, ": cannot read all of the folder: ", error.message());
   if (files.empty()) fail(ErrorKind::kNoInput, path, ": holds no file; wanted texts");
   std::sort(files.begin(), files.end());
   return files;

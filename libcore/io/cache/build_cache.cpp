@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/hash/xxh64.h"
 
 namespace megalith {
@@ -74,38 +74,38 @@ void make_own_folders(const fs::path& folder) {
     fail(ErrorKind::kIo, folder.string(), ": cannot create folder: ", std::strerror(errno));
 }
 
-std::string from_environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
-
 }  // namespace
 
 std::string cache_folder() {
-  if (const std::string folder = from_environment("MEGALITH_CACHE_DIR"); !folder.empty()) return folder;
-  if (const std::string folder = from_environment("XDG_CACHE_HOME"); folder.starts_with('/'))
+  if (const std::string folder = environment("MEGALITH_CACHE_DIR"); !folder.empty()) return folder;
+  if (const std::string folder = environment("XDG_CACHE_HOME"); folder.starts_with('/'))
     return folder + "/megalith";
-  const std::string home = from_environment("HOME");
+  const std::string home = environment("HOME");
   return home.starts_with('/') ? home + "/.cache/megalith" : "";
 }
 
-CachedFile::CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
-    : source_(std::move(source)) {
+CachedFile::CachedFile(const std::string& folder, bool named, std::string_view kind, int form,
+                       std::string source)
+    : named_(named), source_(std::move(source)) {
   if (folder.empty()) return;
   const auto path_of = [&](int any) { return concat(folder, "/", kind, "-", any, "-", source_); };
   path_ = path_of(form);
   for (int older = 1; older < form; ++older) older_.push_back(path_of(older));
 }
 
+bool CachedFile::is_open(const char* used) const {
+  const std::string folder = open_folder(parent_or_here(path_).string());
+  if (folder.empty()) return false;
+  warn(path_, ": is not ", used, ": others may write in ", folder, "; chmod go-w ", folder,
+       ", or name another folder ", named_ ? "with --data-cache-path" : "in MEGALITH_CACHE_DIR");
+  return true;
+}
+
 std::shared_ptr<const CachedFile::Contents> CachedFile::load() const {
   if (path_.empty()) return nullptr;
   try {
     if (!file_exists(path_)) return nullptr;
-    if (const std::string folder = open_folder(parent_or_here(path_).string()); !folder.empty()) {
-      warn(path_, ": is not used: others may write in ", folder, "; chmod go-w ", folder,
-           ", or name another folder in MEGALITH_CACHE_DIR");
-      return nullptr;
-    }
+    if (is_open("used")) return nullptr;
     if (!is_our_file(path_)) {
       warn(path_, ": is not used: it is a link, or not only of this user; remove it");
       return nullptr;
@@ -130,7 +130,7 @@ void CachedFile::store(std::string_view contents) const {
   try {
     const fs::path folder = parent_or_here(path_);
     make_own_folders(folder);
-    if (!open_folder(folder.string()).empty()) return;
+    if (named_ ? is_open("kept") : !open_folder(folder.string()).empty()) return;
     const Header header = header_of(contents, source_);
     AtomicFile file(path_);
     if (::chmod(file.open_path().c_str(), S_IRUSR | S_IWUSR) != 0) return;

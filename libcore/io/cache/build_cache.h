@@ -26,9 +26,11 @@ class CachedFile {
   /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is the SHA-256 of what they are
   /// made from, in 64 digits.
   CachedFile(std::string_view kind, int form, std::string source)
-      : CachedFile(cache_folder(), kind, form, std::move(source)) {}
-  /// The same in a folder of the caller's; empty: there is none.
-  CachedFile(const std::string& folder, std::string_view kind, int form, std::string source);
+      : CachedFile(cache_folder(), false, kind, form, std::move(source)) {}
+  /// The same in the folder that the option --data-cache-path named; empty: there is none. One in which
+  /// others may write gets a warning.
+  CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
+      : CachedFile(folder, true, kind, form, std::move(source)) {}
 
   /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
   /// changed, only replaced.
@@ -43,12 +45,19 @@ class CachedFile {
   };
   /// The contents, if they are there and whole, else null. Of a damaged file a line goes to the log.
   std::shared_ptr<const Contents> load() const;
-  /// Quietly does nothing where it cannot be written. Removes what older forms kept of the same source.
+  /// Quietly does nothing where it cannot be written (but for a named folder in which others may write).
+  /// Removes what older forms kept of the same source.
   void store(std::string_view contents) const;
 
   const std::string& path() const { return path_; }  // empty: there is no folder
 
  private:
+  CachedFile(const std::string& folder, bool named, std::string_view kind, int form, std::string source);
+  /// Whether others may write in the file's folder, or in one above it; then a warning says that it "is not
+  /// …".
+  bool is_open(const char* used) const;
+
+  bool named_ = false;  // by an option, else by the environment
   std::string source_, path_;
   std::vector<std::string> older_;  // paths
 };

@@ -2,27 +2,23 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
 
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value ? value : "";
-}
-
 std::string hub_folder() {
-  if (std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) return hub;
-  if (const std::string home = variable("HF_HOME"); !home.empty()) return home + "/hub";
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/huggingface/hub";
-  return variable("HOME") + "/.cache/huggingface/hub";
+  if (std::string hub = environment("HF_HUB_CACHE"); !hub.empty()) return hub;
+  if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/huggingface/hub";
+  return environment("HOME") + "/.cache/huggingface/hub";
 }
 
 bool is_hub_word(std::string_view word) {

@@ -8,6 +8,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/data/indexed/sidecar.h"
+#include "libcore/hash/sha256.h"
+#include "libcore/io/cache/build_cache.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
@@ -138,9 +140,17 @@ TEST(TokenCheck, KeepsTheResultOfAScanUntilTheFilesChange) {
   };
   EXPECT_EQ(refusal(with_last_id(dir / "c", IndexedDType::kU16, 50), 100, dir / "cache"), "accepted");
   ASSERT_EQ(files().size(), 1u);
-  const std::string path = files()[0];
-  write_file(path, "{\"least\": 0, \"greatest\": 7}");  // proves that the second check reads it
-  EXPECT_EQ(refusal(IndexedDataset(dir / "c"), 8, dir / "cache"), "accepted");
+  const IndexedDataset data(dir / "c");
+  const CachedFile kept(dir / "cache", "token-range", 1, sha256_hex(data.file_key()));
+  const TokenRange other{0, 7};  // proves that the second check reads it
+  kept.store({reinterpret_cast<const char*>(&other), sizeof other});
+  EXPECT_EQ(refusal(data, 8, dir / "cache"), "accepted");
+  {
+    const test::LogLines log;
+    write_file(kept.path(), "damaged");  // and that it does not trust what is there
+    EXPECT_NE(refusal(data, 8, dir / "cache").find("id 50"), std::string::npos);
+    EXPECT_EQ(log.lines.size(), 1U);
+  }
   EXPECT_NE(refusal(with_last_id(dir / "c", IndexedDType::kU16, 60), 60, dir / "cache").find("id 60"),
             std::string::npos);
   EXPECT_EQ(files().size(), 2u);

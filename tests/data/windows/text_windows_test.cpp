@@ -6,11 +6,13 @@
 #include <set>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/io/file.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
+#include "tests/support/processes.h"
 
 namespace megalith {
 namespace {
@@ -102,6 +104,29 @@ TEST(TextWindows, ReadsAFoldersTextsInOrder) {
   want.clear();
   add("one");
   EXPECT_EQ(read_texts(dir / "a.txt", *tokenizer), want);
+}
+
+// As another user, who may not open a folder in it: no text may be missing in silence.
+TEST(TextWindows, RefusesAFolderThatItCannotReadWhole) {
+  const test::TempDir dir;
+  const auto tokenizer = make_tokenizer({.type = "HuggingFaceTokenizer",
+                                         .vocab = "",
+                                         .merges = "",
+                                         .model = test::test_data("text/goldens/trained/tokenizer.json")});
+  std::filesystem::create_directories(dir / "texts/closed");
+  write_file(dir / "texts/a.txt", "one");
+  std::filesystem::permissions(dir.path(),
+                               std::filesystem::perms::others_exec | std::filesystem::perms::owner_all);
+  std::filesystem::permissions(dir / "texts/closed", std::filesystem::perms::none);
+  const test::ProcessResult result = test::ForkedProcess([&] {
+                                       constexpr uid_t kNobody = 65534;
+                                       if (::geteuid() == 0 && ::setuid(kNobody) != 0)
+                                         return std::string("cannot be another user");
+                                       return concat(read_texts(dir / "texts", *tokenizer).size(), " ids");
+                                     }).wait();
+  std::filesystem::permissions(dir / "texts/closed", std::filesystem::perms::owner_all);
+  EXPECT_EQ(result.code, exit_code(ErrorKind::kIo));
+  EXPECT_NE(result.text.find("cannot read all of the folder"), std::string::npos) << result.text;
 }
 
 TEST(TextWindows, NamesFileAndByte) {
