@@ -79,9 +79,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
 }
 
 std::string negate_word(const std::string& word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_ascii(word);
   if (lower == "true" || lower == "1" || lower == "yes" || lower == "on") return "false";
   if (lower == "false" || lower == "0" || lower == "no" || lower == "off") return "true";
   return word;
@@ -102,9 +100,7 @@ bool looks_short(const std::string& word) {
 
 /// Whether a word after a flag is the flag's value.
 bool is_flag_value(const std::string& word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_ascii(word);
   return lower == "true" || lower == "false" || lower == "1" || lower == "0";
 }
 

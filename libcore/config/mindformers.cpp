@@ -144,15 +144,10 @@ constexpr const char* kNamed[] = {
     "model.model_config.use_prompt_flash_attention",
     "model.model_config.offset",
     "model.model_config.qkv_concat",
-    "model.model_config.checkpoint_name_or_path",
-    "micro_batch_interleave_num",
     "src_strategy_path_or_dir",
     "auto_trans_ckpt",
     "only_save_strategy",
-    "resume_training",
     "remote_save_url",
-    "load_checkpoint",
-    "use_parallel",
     "lr_scale_factor",
     "layer_decay",
     "auto_tune",
@@ -165,7 +160,6 @@ constexpr const char* kNamed[] = {
     "profile_communication",
     "profile_memory",
     "eval_epoch_interval",
-    "do_eval",
 };
 
 /// Keys that mean something together.
@@ -204,13 +198,6 @@ constexpr const char* kCombined[] = {
     "model.model_config.n_kv_heads",
     "model.model_config.checkpoint_name_or_path",
 };
-
-std::string lower(const std::string& text) {
-  std::string out = text;
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 std::string path_of(const FileOption& option) {
   return option.group.empty() ? option.key : option.group + "." + option.key;
@@ -279,7 +266,7 @@ class Translator {
   }
 
   static bool is(const FileOption* option, const std::string& value) {
-    return option && option->words.size() == 1 && lower(option->words[0]) == lower(value);
+    return option && option->words.size() == 1 && lower_ascii(option->words[0]) == lower_ascii(value);
   }
   const FileOption* key(const std::string& path) const {
     const auto found = keys_.find(path);
@@ -297,12 +284,17 @@ class Translator {
     if (std::find(file_.ignored.begin(), file_.ignored.end(), text) == file_.ignored.end())
       file_.ignored.push_back(text);
   }
-  /// Our option with a key's words; named where the app has no such option.
+  /// Our option with a key's words, in place of an earlier key's for it; named where the app has no such
+  /// option.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
-    if (file_.knows(option))
-      file_.options.push_back({.key = option, .words = std::move(words), .where = from.where});
-    else
-      name(path_of(from));
+    if (!file_.knows(option)) return name(path_of(from));
+    FileOption own{.key = option, .words = std::move(words), .where = from.where};
+    if (const auto before = put_.find(option);
+        before != put_.end())  // a line of our own name stays, and is refused
+      std::erase_if(file_.options,
+                    [&](const FileOption& one) { return one.key == option && one.where == before->second; });
+    put_[option] = own.where;
+    file_.options.push_back(std::move(own));
   }
   void put(const std::string& option, const FileOption& from) { put(option, from, from.words); }
   void put(const std::string& option, const std::string& path) {
@@ -320,7 +312,8 @@ class Translator {
     const FileOption* const mode = key("parallel.parallel_mode");
     if (!is(mode, "0") && !is(mode, "data_parallel")) return;
     for (const FileOption& option : file_.options)
-      if ((option.key == "tensor-model-parallel-size" || option.key == "pipeline-model-parallel-size") &&
+      if ((option.key == "tensor-model-parallel-size" || option.key == "pipeline-model-parallel-size" ||
+           option.key == "context-parallel-size") &&
           !is(&option, "1"))
         file_.problems.add(option.where, ": --", option.key, ' ', join(option.words, " "),
                            " contradicts parallel_mode 0 (data parallel); give parallel_mode 1");
@@ -369,7 +362,7 @@ class Translator {
       put("clip-grad", *key("runner_wrapper.use_clip_grad"), {"0"});
     const FileOption* const type = key("lr_schedule.type");
     if (!type) return;
-    const std::string course = lower(type->words[0]);
+    const std::string course = lower_ascii(type->words[0]);
     for (const auto& [word, style] : {std::pair{"cosine", "cosine"},
                                       {"linear", "linear"},
                                       {"polynomial", "linear"},  // its power is 1
@@ -383,7 +376,7 @@ class Translator {
   void precision() {
     const FileOption* const type = key("model.model_config.compute_dtype");
     if (!type) return;
-    const std::string dtype = lower(type->words[0]);
+    const std::string dtype = lower_ascii(type->words[0]);
     if (dtype == "bfloat16") return put("bf16", *type, {"true"});
     if (dtype != "float16") return name(path_of(*type));
     put("fp16", *type, {"true"});
@@ -458,7 +451,7 @@ class Translator {
     if (const FileOption* memory = key("context.max_device_memory")) {
       const std::string word = memory->words[0];
       put("device-memory-gb", *memory,
-          {lower(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word});
+          {lower_ascii(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word});
     }
     const FileOption* const target = key("context.device_target");
     if (!target) return;
@@ -468,8 +461,8 @@ class Translator {
       return;
     }
     int64_t ranks = 1;  // several ranks compute on the CPU
-    for (const char* option :
-         {"data-parallel-size", "tensor-model-parallel-size", "pipeline-model-parallel-size"})
+    for (const char* option : {"data-parallel-size", "tensor-model-parallel-size",
+                               "pipeline-model-parallel-size", "context-parallel-size"})
       ranks *= std::max<int64_t>(1, made_number(option).value_or(1));
     if (!made("device")) put("device", *target, {ranks > 1 || is(target, "CPU") ? "cpu" : "gpu"});
   }
@@ -477,6 +470,8 @@ class Translator {
   FileTranslation& file_;
   const bool trains_;  // or plans
   const std::set<std::string> combined_;
+  std::map<std::string, std::string>
+      put_;  // our options that keys were translated to, and where the key stands
   std::map<std::string, FileOption> keys_;  // those of kCombined, the first of a name
 };
 

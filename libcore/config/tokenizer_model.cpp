@@ -17,10 +17,9 @@ namespace fs = std::filesystem;
 
 enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kUnknown };
 
-// The name that a form has in a model's folder, the likeliest first: transformers reads tokenizer.json where
-// there is one.
-constexpr const char* kModelNames[] = {"tokenizer.json", "tokenizer.model", "spiece.model",
-                                       "sentencepiece.bpe.model", "tiktoken.model"};
+// The names that SentencePiece's and tiktoken's files have in a model's folder, the likeliest first.
+constexpr const char* kModelNames[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+                                       "tiktoken.model"};
 
 /// As much of the beginning as tells the forms apart.
 std::string beginning(const std::string& path) {

@@ -125,8 +125,8 @@ struct TrainConfig {
     v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
     v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1),
       alias({"eval-steps", "eval-freq"}));
-    v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none.", at_least(0),
-      alias({"eval-iter"}));
+    v("eval-iters", eval_iters, "Global batches of one evaluation; 0: none (megalith-finetune: all records).",
+      at_least(0), alias({"eval-iter"}));
     v("exit-interval", exit_interval, "Stop when the step is a multiple of this.", at_least(1));
     v("exit-duration-in-mins", exit_minutes, "Stop after this many minutes.", at_least(0));
     v("exit-signal-handler", exit_at_signal,
@@ -151,7 +151,7 @@ struct TrainConfig {
     v("report", report, "Write an HTML page with the loss curve there.", metavar("FILE"));
     v("trace", trace,
       "Write a Chrome trace there: what each rank did when, in the steps between --profile-step-start and "
-      "--profile-step-end.",
+      "--profile-step-end; of a plan, its pipeline's timeline.",
       metavar("FILE"));
     v("profile-step-start", trace_begin, "Steps that are done when --trace begins.", at_least(0));
     v("profile-step-end", trace_end, "Steps that are done when --trace ends.", at_least(1));

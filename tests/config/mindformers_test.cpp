@@ -298,6 +298,27 @@ TEST(MindFormers, ShardsUnlessEitherKeySaysNo) {
   EXPECT_EQ(sharding("False", "True"), Sharding::kNone);
 }
 
+// Two keys of a file may stand for one option: what the second says is meant.
+TEST(MindFormers, TakesTheMoreSpecificOfTwoKeys) {
+  const Training run =
+      train_on(small("runner_wrapper:\n  max_grad_norm: 1.5\n  use_clip_grad: False\n"
+                     "optimizer:\n  type: AdamW\n  beta1: 0.5\n  betas: [0.8, 0.9]\n"));
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.config.train.clip_grad, 0);
+  EXPECT_EQ(run.config.train.beta1, 0.8);
+  const Training twice =
+      train_on(small("runner_wrapper:\n  max_grad_norm: 1.5\n  use_clip_grad: False\nclip-grad: 2\n"));
+  EXPECT_NE(twice.error.find("\"clip-grad\" is set already"), std::string::npos) << twice.error;
+}
+
+TEST(MindFormers, CountsContextRanksAsRanks) {
+  const std::string ascend = "context:\n  device_target: Ascend\nparallel_config:\n  context_parallel: 2\n";
+  EXPECT_EQ(train_on(small(ascend)).config.train.device, "cpu");
+  EXPECT_NE(
+      train_on(small(ascend + "parallel:\n  parallel_mode: 0\n")).error.find("contradicts parallel_mode 0"),
+      std::string::npos);
+}
+
 TEST(MindFormers, BeginsWithWeightsOrGoesOn) {
   const Training begun = train_on(small("load_checkpoint: dir\n"));
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
