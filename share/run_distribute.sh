@@ -56,8 +56,11 @@ if [ "$mode" = predict ]; then
   unset RANK_ID RANK_SIZE RANK_TABLE_FILE
   log=$(log_of "$rank")
   : >"$log"
-  megalith-generate --config "$config" --run-mode predict "$@" 2> >(tee -a "$log" >&2) | tee -a "$log"
-  exit "${PIPESTATUS[0]}"
+  # The text joins the log at its end: written as it comes, what stderr says would stand in its midst.
+  megalith-generate --config "$config" --run-mode predict "$@" 2> >(tee -a "$log" >&2) | tee "$log.text"
+  code=${PIPESTATUS[0]}
+  cat "$log.text" >>"$log" && rm "$log.text"
+  exit "$code"
 fi
 
 RANK_TABLE_FILE=$(realpath "$table")

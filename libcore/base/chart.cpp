@@ -63,19 +63,12 @@ class Ticks {
   int decimals_;
 };
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-  return out;
-}
-
 class Picture {
  public:
   Picture(const ChartNames& names, const std::vector<ChartSeries>& series, const std::string& attributes,
           const std::string& style)
       : x_(scale_of(series, true)), y_(scale_of(series, false)) {
-    const std::string title = escaped(names.title);
+    const std::string title = escape_markup(names.title);
     out_ = concat("<svg", attributes, " viewBox=\"0 0 ", kWidth, " ", kHeight,
                   "\" role=\"img\" aria-label=\"", title, "\">\n<title>", title, "</title>\n", style);
     grid();
@@ -109,7 +102,7 @@ class Picture {
     const double middle = (kTop + kHeight - kBottom) / 2;
     out_ += concat("<text class=\"axis\" x=\"", at((kLeft + kWidth - kRight) / 2), "\" y=\"", kHeight - 8,
                    "\">iteration</text>\n<text class=\"axis\" transform=\"translate(14 ", at(middle),
-                   ") rotate(-90)\">", escaped(names.value), "</text>\n");
+                   ") rotate(-90)\">", escape_markup(names.value), "</text>\n");
   }
 
   void curve(const ChartSeries& s) {

@@ -1,6 +1,7 @@
 #include "libcore/base/process.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 #include <sched.h>
@@ -22,6 +23,11 @@ int usable_cpus() {
   cpu_set_t mask;
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));  // more CPUs than a mask has
+}
+
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
 }
 
 }  // namespace megalith

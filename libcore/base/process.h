@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace megalith {
 
@@ -13,5 +14,8 @@ uint64_t peak_memory();
 
 /// CPUs that this process may run on; at least 1.
 int usable_cpus();
+
+/// The value of an environment variable; empty where it is not set.
+std::string environment(const char* name);
 
 }  // namespace megalith

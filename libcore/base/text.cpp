@@ -36,6 +36,29 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return out;
 }
 
+std::string lower_ascii(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+std::string escape_markup(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  return out;
+}
+
 std::string quote(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {

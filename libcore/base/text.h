@@ -12,6 +12,8 @@ namespace megalith {
 std::vector<std::string> split(std::string_view text, char separator);  // "" gives one empty part
 std::string_view trim(std::string_view text);                           // blanks, tabs, CR, LF
 std::string join(std::span<const std::string> parts, std::string_view separator);
+std::string lower_ascii(std::string_view text);    // A to Z only
+std::string escape_markup(std::string_view text);  // for the text and the quoted attributes of HTML and SVG
 std::string quote(std::string_view text);  // "text", control characters and bad UTF-8 escaped, for messages
 
 /// The whole of `text` as a number, or nothing. No blanks, no trailing characters; decimal; range checked.

@@ -36,7 +36,7 @@ struct Scaling {
 };
 Scaling scaling(const PlanProblem&, const Fixed&, const Goal&);
 
-/// "how many devices for 1.0e+12 tokens in 30 days …": a table of the powers and the answers.
+/// "devices for 1000.0 billion tokens in 30.0 days": a table of the powers and the answers.
 std::string scaling_text(const PlanProblem&, const Goal&, const Scaling&);
 
 }  // namespace megalith

@@ -13,15 +13,6 @@ namespace {
 
 constexpr int kWidth = 960, kLeft = 70;  // pixels
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text)
-    out += c == '&'   ? std::string("&amp;")
-           : c == '<' ? std::string("&lt;")
-           : c == '>' ? std::string("&gt;")
-                      : std::string(1, c);
-  return out;
-}
 std::string pixels(double value) {
   return format_fixed(value, 1);
 }
@@ -134,7 +125,7 @@ void front_plot(std::ostream& out, const Report& r) {
   out << "\" fill=none stroke=\"#4269d0\"/>\n";
   for (const Plan& plan : r.front)
     out << "<circle cx=" << pixels(x(plan)) << " cy=" << pixels(y(plan)) << " r=4 fill=\"#4269d0\"><title>"
-        << escaped(launch_options(r.problem, plan.candidate)) << "</title></circle>\n";
+        << escape_markup(launch_options(r.problem, plan.candidate)) << "</title></circle>\n";
   out << "<line x1=" << kLeft << " x2=" << kWidth - 20 << " y1=" << kHeight - kBottom
       << " y2=" << kHeight - kBottom << " stroke=\"#888\"/><line x1=" << kLeft << " x2=" << kLeft
       << " y1=5 y2=" << kHeight - kBottom << " stroke=\"#888\"/>"
@@ -160,12 +151,13 @@ std::string plan_html(const Report& r) {
   std::ostringstream out;
   out << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
          "content=\"width=device-width\">"
-      << "<title>Plan for " << p.machine.world << " x " << escaped(p.machine.device.name) << "</title><style>"
-      << kStyle << "</style></head><body>\n<h1>" << format_fixed(total_parameters(p.model) / 1e9, 2)
-      << " billion parameters on " << p.machine.world << " x " << escaped(p.machine.device.name) << "</h1>\n";
+      << "<title>Plan for " << p.machine.world << " x " << escape_markup(p.machine.device.name)
+      << "</title><style>" << kStyle << "</style></head><body>\n<h1>"
+      << format_fixed(total_parameters(p.model) / 1e9, 2) << " billion parameters on " << p.machine.world
+      << " x " << escape_markup(p.machine.device.name) << "</h1>\n";
   if (!r.result.plans.empty()) {
     const Plan& best = r.result.plans.front();
-    out << "<p><code>" << escaped(launch_options(p, best.candidate))
+    out << "<p><code>" << escape_markup(launch_options(p, best.candidate))
         << "</code></p>\n<h2>Memory of plan 1 by stage (layers)</h2>\n";
     legend(out);
     memory_bars(out, p, best);
@@ -174,7 +166,7 @@ std::string plan_html(const Report& r) {
     out << "<h2>Time against memory</h2>\n";
     front_plot(out, r);
   }
-  out << "<h2>All of it</h2>\n<pre>" << escaped(plan_text(r)) << "</pre>\n</body></html>\n";
+  out << "<h2>All of it</h2>\n<pre>" << escape_markup(plan_text(r)) << "</pre>\n</body></html>\n";
   return out.str();
 }
 

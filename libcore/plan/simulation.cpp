@@ -234,7 +234,7 @@ SimulatedStep simulate_step(const PlanProblem& p, const Candidate& c) {
     fail(ErrorKind::kUsage, "this cut cannot be simulated: ", trainer.refusal);
   PretrainConfig config = trainer_configuration(p, c);
   config.parallel.finish();
-  const std::vector<SimulatedStep> steps = run_stages(p, c, {config.model, config.parallel, config.train});
+  const std::vector<SimulatedStep> steps = run_stages(p, c, run_shape(config));
   const auto by_work = [](const SimulatedStep& a, const SimulatedStep& b) { return a.work < b.work; };
   const auto by_time = [](const SimulatedStep& a, const SimulatedStep& b) { return a.seconds < b.seconds; };
   SimulatedStep step = *std::max_element(steps.begin(), steps.end(), by_work);

@@ -16,8 +16,8 @@ struct TimelinePiece {
 };
 
 /// The pipeline of a step of `plan` played through: 1F1B or its interleaving in the order that the trainer
-/// takes (train/schedule.h), each piece as long as the time model says, waiting for what it needs from its
-/// neighbours. Of at most `microbatches` microbatches.
+/// takes (train/schedules/schedule.h), each piece as long as the time model says, waiting for what it needs
+/// from its neighbours. Of at most `microbatches` microbatches.
 std::vector<TimelinePiece> play_pipeline(const PlanProblem&, const Plan&, int64_t microbatches);
 
 /// For chrome://tracing and Perfetto: one complete event a piece, stages as threads.

@@ -50,7 +50,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   TrainConfig& train = config.train;
   train.micro_batch = c.micro_batch;
   train.global_batch = static_cast<int>(c.global_batch);
-  train.bf16 = p.precision == Precision::kHalf;
+  (p.fp16 ? train.fp16 : train.bf16) = p.precision == Precision::kHalf;
   if (c.recompute == Recomputed::kAttention) train.recompute = Recompute::kSelective;
   if (c.recompute == Recomputed::kFull) {
     train.recompute = Recompute::kFull;

@@ -44,6 +44,18 @@ TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
             static_cast<double>(run_memory({p.model, parallel, train}).total()));
 }
 
+TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
+  PlanProblem p = on_this_processor(512, 2);
+  p.precision = Precision::kHalf;
+  const Candidate c{.micro_batch = 2};
+  for (const bool fp16 : {false, true}) {
+    p.fp16 = fp16;
+    const TrainConfig train = trainer_configuration(p, c).train;
+    EXPECT_EQ(train.fp16, fp16);
+    EXPECT_EQ(train.bf16, !fp16);
+  }
+}
+
 // The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
 TEST(Trainer, ClosedFormsAreNearItsCount) {
   constexpr double kNear = 0.2;

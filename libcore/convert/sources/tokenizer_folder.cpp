@@ -204,17 +204,18 @@ void check_link(const std::string& folder, const std::string& path) {
 
 // vocab.json and merges.txt beside a tokenizer.json say the same as it does, for some programs read the ones,
 // some the other. Tokens may be missing from vocab.json that were added later.
-void check_agreement(const std::map<std::string, std::string>& files, const std::string& folder) {
+void check_agreement(const std::map<std::string, std::string>& files,
+                     const std::map<std::string, Json>& parsed, const std::string& folder) {
   const auto main = files.find("tokenizer.json");
   if (main == files.end() || !(files.contains("vocab.json") || files.contains("merges.txt"))) return;
-  const Json json = Json::parse(main->second, folder + "/tokenizer.json");
+  const Json& json = parsed.at("tokenizer.json");
   const JsonNames names(json, folder + "/tokenizer.json");
   const auto differ = [&](const char* name, const std::string& how) {
     fail(ErrorKind::kData, folder, "/", name, ": ", how,
          ", other than tokenizer.json; remove it, or give the files of one tokenizer");
   };
-  if (const auto vocab = files.find("vocab.json"); vocab != files.end()) {
-    const Json listed = Json::parse(vocab->second, folder + "/vocab.json");
+  if (const auto vocab = parsed.find("vocab.json"); vocab != parsed.end()) {
+    const Json& listed = vocab->second;
     const JsonNames vocab_names(listed, folder + "/vocab.json");
     const Ids all = ids_of({*main});
     Ids theirs, model;
@@ -260,15 +261,17 @@ bool is_tokenizer_file(std::string_view name) {
 
 std::map<std::string, std::string> tokenizer_files_of(const std::string& folder) {
   std::map<std::string, std::string> files;
+  std::map<std::string, Json> parsed;
   for (const char* name : kTokenizerFiles) {
     if (!has(folder, name)) continue;
     const std::string path = folder + "/" + name;
     check_link(folder, path);
     files[name] = read_file(path);
-    if (path.ends_with(".json") && !Json::parse(files[name], path).is_object())
+    if (!path.ends_with(".json")) continue;
+    if (!parsed.emplace(name, Json::parse(files[name], path)).first->second.is_object())
       fail(ErrorKind::kData, path, ": is no JSON object; it is no tokenizer's file");
   }
-  check_agreement(files, folder);
+  check_agreement(files, parsed, folder);
   return files;
 }
 

@@ -1,13 +1,13 @@
 #include "libcore/text/sentences/punkt_parameters.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/text/identity_hash.h"
@@ -55,25 +55,20 @@ void read_words(ModelFile file, PunktParameters::Words& words) {
   file.each_line([&](std::string_view line) { words.emplace(line); });
 }
 
-std::optional<std::string> environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value && *value ? std::optional<std::string>(value) : std::nullopt;
-}
-
 /// Where NLTK looks, in its order. It takes the third group from the Python that it runs in: here the
 /// environment that is active, then the usual places.
 std::vector<std::string> data_folders() {
   std::vector<std::string> folders;
-  const std::optional<std::string> home = environment("HOME");
-  for (std::string folder : split(environment("NLTK_DATA").value_or(""), ':')) {
-    if (home && (folder == "~" || folder.starts_with("~/"))) folder.replace(0, 1, *home);
+  const std::string home = environment("HOME");
+  for (std::string folder : split(environment("NLTK_DATA"), ':')) {
+    if (!home.empty() && (folder == "~" || folder.starts_with("~/"))) folder.replace(0, 1, home);
     if (!folder.empty()) folders.push_back(std::move(folder));
   }
-  if (home) folders.push_back(*home + "/nltk_data");
+  if (!home.empty()) folders.push_back(home + "/nltk_data");
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
-    if (const auto prefix = environment(name))
+    if (const std::string prefix = environment(name); !prefix.empty())
       for (const char* below : {"/nltk_data", "/share/nltk_data", "/lib/nltk_data"})
-        folders.push_back(*prefix + below);
+        folders.push_back(prefix + below);
   for (const char* folder : {"/usr/nltk_data", "/usr/share/nltk_data", "/usr/local/share/nltk_data",
                              "/usr/lib/nltk_data", "/usr/local/lib/nltk_data", "/usr/local/nltk_data"})
     folders.push_back(folder);
