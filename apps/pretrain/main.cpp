@@ -150,7 +150,7 @@ int run_training(int argc, char** argv) {
   const LaunchPlan& plan = app.plan(config.parallel);
   if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
-  mute_this_thread(plan.rank && !plan.rank->logs);
+  mute_this_thread(plan.rank && plan.rank->rank > 0);
   settle_paddle(command.paddle, config, options);
   mute_this_thread(false);
   if (!planner.wanted()) options.check();

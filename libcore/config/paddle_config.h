@@ -70,7 +70,6 @@ struct PaddleConfig : PaddleNames {
     v("disable-tqdm", disable_tqdm, "Draw no progress line.");
     PaddleNames::fields(v);
   }
-  void finish();
   void validate(Problems&) const;
 };
 

@@ -1,6 +1,7 @@
 #include "libcore/finetune/finetune.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "libcore/finetune/generation.h"
 #include "libcore/finetune/record_files.h"
 #include "libcore/finetune/tuning_method.h"
+#include "libcore/io/stop_signal.h"
+#include "libcore/parallel/together.h"
 #include "libcore/train/run_rules.h"
 
 namespace megalith {
@@ -129,12 +132,38 @@ void number_pairs(SampleSource& source, int64_t first) {
   };
 }
 
+/// The paths of --data may differ between machines, the records may not.
+void require_same_records(Communicator& world, const TuningSets& sets) {
+  std::string mine;
+  for (const auto* examples : {&sets.train, &sets.dev})
+    if (*examples) {
+      const ExampleReport& report = (*examples)->report();
+      mine += concat(mine.empty() ? "" : " and ", report.records, " records of ", report.tokens, " tokens");
+    }
+  const std::vector<std::string> all = world.exchange(mine);
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      fail(ErrorKind::kData, "--data leads rank 0 to ", all.front(), " and rank ", rank, " to ", all[rank],
+           "; give every machine the same files");
+}
+
 PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWorld* ranks,
                     const ThreadLog& thread_log) {
   if (ranks) log_ranks(*ranks, config.run);
   log_world(config.run.parallel);
   const ModelSource model(config.data.model);
-  const TuningSets sets = prepare_tuning(config, model);
+  TuningSets sets;
+  const auto prepare = [&](const std::function<void()>& check) {
+    sets = prepare_tuning(config, model);
+    check();
+    stop_if_asked();
+  };
+  if (ranks) {
+    do_together(*ranks->comm, config.run.parallel.peer_timeout(), prepare);
+    require_same_records(*ranks->comm, sets);
+  } else {
+    prepare([] {});
+  }
   TuningMethod method(config, model);
   if (config.preference.wanted)
     method.learn_preferences(in_order(*sets.train, sets.dev.get()),

@@ -13,7 +13,6 @@
 namespace megalith {
 namespace {
 
-constexpr std::chrono::milliseconds kRound(1000);
 constexpr const char* kWorks = "works";
 constexpr const char* kDone = "done";
 
@@ -22,7 +21,7 @@ class SignsOfLife {
  public:
   SignsOfLife(Communicator& ranks, std::chrono::milliseconds peer_timeout)
       : ranks_(ranks),
-        round_(std::min(kRound, peer_timeout / 4)),
+        round_(between_signs_of_life(peer_timeout)),
         thread_([this] { give(); }, Beside::Alone::kFail) {}
 
   /// Throws when another rank failed.
@@ -78,6 +77,11 @@ class SignsOfLife {
 };
 
 }  // namespace
+
+std::chrono::milliseconds between_signs_of_life(std::chrono::milliseconds peer_timeout) {
+  constexpr std::chrono::milliseconds kMost(1000);
+  return std::min(kMost, peer_timeout / 4);
+}
 
 void do_together(Communicator& ranks, std::chrono::milliseconds peer_timeout, const TogetherWork& work) {
   if (ranks.size() == 1) return work([] {});

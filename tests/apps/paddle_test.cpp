@@ -173,7 +173,7 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
     EXPECT_EQ(result.code, code) << options << result.err;
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
   };
-  refused("--model_name_or_path facebook/llama-65b", 66, "nothing is downloaded");
+  refused("--model_name_or_path facebook/llama-65b", 66, "`hf download facebook/llama-65b`");
   refused("--input_dir none", 66, "none: is no folder");
   refused("--report_to wandb", 64, "wandb sync");
   fs::create_directories(dir_ / "empty");

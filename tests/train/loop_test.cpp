@@ -62,7 +62,7 @@ class Loop : public testing::Test {
     return false;
   }
   std::vector<Json> figures(const std::string& folder, const std::string& type) const {
-    return log_lines(dir_ / (folder + ".jsonl"), type);
+    return test::log_lines(dir_ / (folder + ".jsonl"), type);
   }
   fs::path checkpoint(const std::string& folder, int64_t iteration) const {
     return dir_.path() / folder / iteration_folder(iteration);

@@ -51,7 +51,7 @@ class Start : public testing::Test {
     config.train.exit_interval = begun + 3;
     fs::remove(config.train.log_json);
     train(config, tiny_data(), nullptr);
-    return train_losses(config.train.log_json);
+    return test::train_losses(config.train.log_json);
   }
   std::string complaint(const std::string& load, ErrorKind kind) {
     CheckpointConfig config;
@@ -103,9 +103,17 @@ TEST_F(Start, RefusesAHuggingFaceModelOfAnotherShape) {
   }
 }
 
+// A first save is killed between its folder's name and its tracker's.
+TEST_F(Start, TakesTheOnlyCheckpointWhereTheTrackerIsMissing) {
+  const std::vector<double> want = losses(dir_ / "s");
+  fs::remove(dir_.path() / "s/latest_checkpointed_iteration.txt");
+  EXPECT_EQ(losses(dir_ / "s"), want);
+}
+
 TEST_F(Start, DoesNotBeginAnewWhereOnlyTheTrackerIsMissing) {
   fs::remove(dir_.path() / "s/latest_checkpointed_iteration.txt");
-  EXPECT_NE(complaint(dir_ / "s", ErrorKind::kData).find("s/iter_0000010"), std::string::npos);
+  fs::copy(dir_.path() / "s/iter_0000010", dir_.path() / "s/iter_0000005", fs::copy_options::recursive);
+  EXPECT_NE(complaint(dir_ / "s", ErrorKind::kData).find("s/iter_00000"), std::string::npos);
 }
 
 TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {

@@ -167,7 +167,7 @@ TEST(TorchCheckpoint, OfManyRanksIsGoneOnFromByAnyLayout) {
     config.train.log_json = dir / concat("log", fs::exists(dir.path() / "log1") ? "2" : "1");
     fs::remove(config.train.log_json);
     train(config, tiny_data(), nullptr);
-    return train_losses(config.train.log_json);
+    return test::train_losses(config.train.log_json);
   };
   const std::vector<double> whole = losses(one);
   const Layout spread{.name = "tp2_pp2_dp2_zero1",

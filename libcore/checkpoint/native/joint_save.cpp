@@ -8,13 +8,13 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/parallel/together.h"
 
 namespace megalith {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kRound(1000);
 constexpr std::chrono::seconds kBetweenLines(60);  // of the log, while a disk is waited for
 
 // What a rank tells the others about its step; anything else is what went wrong.
@@ -40,7 +40,7 @@ std::optional<Error> error_of(const Step& step) {
 }  // namespace
 
 JointSave::JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout)
-    : ranks_(ranks), round_(std::min(kRound, peer_timeout / 4)) {}
+    : ranks_(ranks), round_(between_signs_of_life(peer_timeout)) {}
 
 JointSave::~JointSave() {
   if (phase_ == Phase::kNone) return;

@@ -1,6 +1,8 @@
 #include "libcore/checkpoint/native/reader.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -23,11 +25,25 @@ std::string checkpoint_folder(const std::string& path) {
   fail(ErrorKind::kNoInput, path, ": holds no checkpoint (neither ", kIndexFile, " nor ", kTrackerFile, ")");
 }
 
+std::optional<std::string> only_checkpoint(const std::string& root) {
+  std::optional<std::string> only;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
+    const bool is_one = entry.path().filename().string().starts_with("iter_") &&
+                        file_exists(entry.path().string() + "/" + kIndexFile);
+    if (!is_one) continue;
+    if (only) return std::nullopt;
+    only = root + "/" + entry.path().filename().string();
+  }
+  return only;
+}
+
 }  // namespace
 
 std::optional<std::string> latest_checkpoint(const std::string& root) {
   const std::string tracker = root + "/" + kTrackerFile;
-  if (root.empty() || !file_exists(tracker)) return {};
+  if (root.empty()) return {};
+  if (!file_exists(tracker)) return only_checkpoint(root);
   const std::string contents = read_own_file(tracker);
   const std::string_view word = trim(contents);
   const auto iteration = parse_int(word);

@@ -611,8 +611,8 @@ void CpuBackend::run(Stream&, const CopyKeyValues& op) {
   const size_t bytes = static_cast<size_t>(2 * to.head) * size_of(op.to.dtype);
   for_each_piece(groups, piece_rows(2 * to.head), [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
-      copy_bytes(at(op.to, to.qkv_place(0, group, to.r)), at(op.from, from.qkv_place(0, group, from.r)),
-                 bytes);
+      std::memcpy(at(op.to, to.qkv_place(0, group, to.r)), at(op.from, from.qkv_place(0, group, from.r)),
+                  bytes);
   });
 }
 

@@ -495,6 +495,7 @@ void CudaBackend::run(Stream& stream, const SwiGluGrad& op) {
 }
 
 void CudaBackend::run(Stream& stream, const Dropout& op) {
+  if (op.key.first_column != 0) refuse_adapters();
   launch_dropout(enter(stream).stream(), storage_of(op.x.dtype),
                  {.y = op.y.data,
                   .x = op.x.data,

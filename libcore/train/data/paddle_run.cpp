@@ -5,6 +5,7 @@
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/sources/model_source.h"
+#include "libcore/io/cache/hf_cache.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/data/paddle_dataset.h"
 
@@ -61,7 +62,8 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
 
 }  // namespace
 
-void settle_paddle(const PaddleConfig& paddle, PretrainConfig& config, Options& options) {
+void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options) {
+  paddle.model = path_or_snapshot(paddle.model);
   refuse_both("--output-dir", paddle.output_dir, "save", options);
   refuse_both("--input-dir", paddle.input_dir, "data-path", options);
   refuse_both("--resume-from-checkpoint", paddle.resume_from, "load", options);

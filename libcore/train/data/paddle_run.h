@@ -12,6 +12,6 @@ namespace megalith {
 /// are evaluations; TensorBoard's folder. `options` has both among its groups, and says what was given by
 /// other names, which come first. kUsage for contradictions, kNoInput for what is not there: nothing is
 /// downloaded.
-void settle_paddle(const PaddleConfig&, PretrainConfig&, Options& options);
+void settle_paddle(PaddleConfig, PretrainConfig&, Options& options);
 
 }  // namespace megalith

@@ -115,6 +115,8 @@ TEST(TextWindows, RefusesAFolderThatItCannotReadWhole) {
                                          .model = test::test_data("text/goldens/trained/tokenizer.json")});
   std::filesystem::create_directories(dir / "texts/closed");
   write_file(dir / "texts/a.txt", "one");
+  std::filesystem::permissions(dir / "texts", std::filesystem::perms(0755));
+  std::filesystem::permissions(dir / "texts/a.txt", std::filesystem::perms(0644));
   std::filesystem::permissions(dir.path(),
                                std::filesystem::perms::others_exec | std::filesystem::perms::owner_all);
   std::filesystem::permissions(dir / "texts/closed", std::filesystem::perms::none);
