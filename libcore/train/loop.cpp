@@ -17,6 +17,7 @@
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/native/retention.h"
+#include "libcore/checkpoint/native/writer.h"
 #include "libcore/generate/generate.h"
 #include "libcore/io/file.h"
 #include "libcore/io/lock_file.h"
@@ -83,7 +84,10 @@ class Run {
     if (start && !start->args.is_null()) take_args(*start);
     if (!config_.checkpoint.save.empty()) {
       make_shared_folder(world_, config_.checkpoint.save);
-      if (leads()) lock_.emplace(config_.checkpoint.save);
+      if (leads()) {
+        lock_.emplace(config_.checkpoint.save);
+        end_killed_save(config_.checkpoint.save);
+      }
       if (leads() && config_.checkpoint.format == CheckpointFormat::kTorchDist)
         log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
             "too");

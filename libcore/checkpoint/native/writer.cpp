@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
@@ -48,6 +49,10 @@ void remove_leftovers(const fs::path& root) {
     std::error_code ignored;
     if ((folder && name.ends_with(kTemporaryEnd)) || tracker) fs::remove_all(entry.path(), ignored);
   }
+}
+
+void write_tracker(const std::string& root, const std::string& word) {
+  write_file(root + "/" + kTrackerFile, word);
 }
 
 // Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time; from a device through host
@@ -223,7 +228,15 @@ void CheckpointWriter::publish(int ranks, const Look& look) {
   write_file(folder + "/" + kIndexFile, dump_index(index));  // syncs the folder too
   if (look) look(folder);
   rename_directory(folder, root_ + "/" + iteration_folder(iteration_));
-  write_file(root_ + "/" + kTrackerFile, iteration_ == kRelease ? "release" : std::to_string(iteration_));
+  write_tracker(root_, iteration_ == kRelease ? "release" : std::to_string(iteration_));
+}
+
+void end_killed_save(const std::string& root) {
+  if (!file_exists(root)) return;
+  remove_leftovers(root);
+  if (file_exists(root + "/" + kTrackerFile)) return;
+  if (const auto only = latest_checkpoint(root))
+    write_tracker(root, std::to_string(CheckpointReader(*only).iteration()));
 }
 
 }  // namespace megalith

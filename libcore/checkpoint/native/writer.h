@@ -29,6 +29,11 @@ class CheckpointJob {
   virtual void discard() noexcept = 0;  // the first rank's, after a failure, when nobody writes any more
 };
 
+/// Ends what a process that was killed left in a folder of checkpoints: its temporary files go, and an only
+/// checkpoint that no tracker names gets its tracker. For who holds the folder's lock; nothing where there is
+/// no such folder. kIo.
+void end_killed_save(const std::string& root);
+
 /// Writes one checkpoint in our own format. Nothing is visible until every byte is on the disk: the folder
 /// appears by rename, then the tracker names it. A process that dies at any moment leaves the tracker naming
 /// a complete checkpoint.

@@ -117,8 +117,7 @@ TEST(TextWindows, RefusesAFolderThatItCannotReadWhole) {
   write_file(dir / "texts/a.txt", "one");
   std::filesystem::permissions(dir / "texts", std::filesystem::perms(0755));
   std::filesystem::permissions(dir / "texts/a.txt", std::filesystem::perms(0644));
-  std::filesystem::permissions(dir.path(),
-                               std::filesystem::perms::others_exec | std::filesystem::perms::owner_all);
+  std::filesystem::permissions(dir.path(), std::filesystem::perms(0711));
   std::filesystem::permissions(dir / "texts/closed", std::filesystem::perms::none);
   const test::ProcessResult result = test::ForkedProcess([&] {
                                        constexpr uid_t kNobody = 65534;
