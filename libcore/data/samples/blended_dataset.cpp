@@ -25,6 +25,23 @@ size_t furthest_behind(std::span<const size_t> candidates, std::span<const doubl
   return best;
 }
 
+/// A blend as it grows.
+class Taken {
+ public:
+  explicit Taken(size_t datasets) : taken_(datasets, 0) {}
+  const std::vector<int64_t>& of_each() const { return taken_; }
+  void next_of(size_t dataset) {
+    dataset_.push_back(static_cast<int16_t>(dataset));
+    sample_.push_back(taken_[dataset]++);
+  }
+  BlendIndex index() && { return {SharedArray(std::move(dataset_)), SharedArray(std::move(sample_))}; }
+
+ private:
+  std::vector<int64_t> taken_;  // samples of each dataset
+  std::vector<int16_t> dataset_ = {};
+  std::vector<int64_t> sample_ = {};
+};
+
 std::vector<size_t> all_of(size_t n) {
   std::vector<size_t> numbers(n);
   std::iota(numbers.begin(), numbers.end(), size_t{0});
@@ -87,32 +104,25 @@ std::vector<double> normalized(std::span<const double> weights) {
 }
 
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size) {
-  BlendIndex index;
+  Taken taken(weights.size());
   const std::vector<size_t> candidates = all_of(weights.size());
-  std::vector<int64_t> taken(weights.size(), 0);
-  for (int64_t s = 0; s < size; ++s) {
-    const size_t i = furthest_behind(candidates, weights, taken, s);
-    index.dataset.push_back(static_cast<int16_t>(i));
-    index.sample.push_back(taken[i]++);
-  }
-  return index;
+  for (int64_t s = 0; s < size; ++s) taken.next_of(furthest_behind(candidates, weights, taken.of_each(), s));
+  return std::move(taken).index();
 }
 
 BlendIndex blend_exhaustively(std::span<const int64_t> sizes) {
-  BlendIndex index;
   const auto total = static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
   std::vector<double> weights;
   for (const int64_t size : sizes) weights.push_back(static_cast<double>(size) / total);
   std::vector<size_t> candidates = all_of(sizes.size());
   std::erase_if(candidates, [&](size_t i) { return sizes[i] == 0; });
-  std::vector<int64_t> taken(sizes.size(), 0);
+  Taken taken(sizes.size());
   for (int64_t s = 0; !candidates.empty(); ++s) {
-    const size_t i = furthest_behind(candidates, weights, taken, s);
-    index.dataset.push_back(static_cast<int16_t>(i));
-    index.sample.push_back(taken[i]++);
-    if (taken[i] == sizes[i]) std::erase(candidates, i);
+    const size_t i = furthest_behind(candidates, weights, taken.of_each(), s);
+    taken.next_of(i);
+    if (taken.of_each()[i] == sizes[i]) std::erase(candidates, i);
   }
-  return index;
+  return std::move(taken).index();
 }
 
 BlendedDataset::BlendedDataset(std::vector<GptDataset> datasets, BlendIndex index)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "libcore/base/shared_array.h"
 #include "libcore/data/samples/gpt_dataset.h"
 
 namespace megalith {
@@ -27,8 +28,8 @@ std::vector<double> normalized(std::span<const double> weights);
 
 /// Which dataset, and which of its samples, each sample of a blend is.
 struct BlendIndex {
-  std::vector<int16_t> dataset;
-  std::vector<int64_t> sample;
+  SharedArray<int16_t> dataset;
+  SharedArray<int64_t> sample;
 };
 
 /// The next sample is taken from the first dataset that is furthest behind its share (helpers.cpp,

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/data/samples/blend_index_file.h"
 
 namespace megalith {
 namespace {
@@ -52,7 +53,8 @@ BlendedDataset blend_weighted(const SplitPart& part) {
     size += static_cast<int64_t>(share);
     datasets.push_back(part.build(i, static_cast<int64_t>(std::ceil(share * (1 + kSurplus)))));
   }
-  return BlendedDataset(std::move(datasets), blend_by_weights(normalized(weights), size));
+  return BlendedDataset(std::move(datasets),
+                        kept_blend_by_weights(normalized(weights), size, part.request.index_folder));
 }
 
 BlendedDataset blend_by_size(const SplitPart& part) {
@@ -66,12 +68,13 @@ BlendedDataset blend_by_size(const SplitPart& part) {
            " part is too short for one sample of ", part.request.seq_length,
            " tokens; leave the dataset out of --data-path, give the datasets weights, or change --split");
   }
-  if (!part.samples()) return BlendedDataset(std::move(datasets), blend_exhaustively(sizes));
+  const std::string& folder = part.request.index_folder;
+  if (!part.samples()) return BlendedDataset(std::move(datasets), kept_blend_exhaustively(sizes, folder));
   const std::vector<double> weights(sizes.begin(), sizes.end());
   int64_t total = 0;
   for (const int64_t size : sizes) total += size;
   return BlendedDataset(std::move(datasets),
-                        blend_by_weights(normalized(weights), std::min(*part.samples(), total)));
+                        kept_blend_by_weights(normalized(weights), std::min(*part.samples(), total), folder));
 }
 
 TrainingDataset build_part(const SplitPart& part) {

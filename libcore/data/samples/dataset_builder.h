@@ -21,7 +21,7 @@ struct DatasetRequest {
   bool extra_token = true;
   bool keep_last_partial_valid = false;
   int64_t pad = -1;               // see GptDataset; resolve it with usable_pad()
-  std::string index_folder = {};  // see GptDataset
+  std::string index_folder = {};  // of the datasets' indexes, see GptDataset, and of the blend's
 };
 
 /// The pad id where it can be told from text: -1 when it is also the end of a document.

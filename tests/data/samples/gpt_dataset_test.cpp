@@ -213,7 +213,8 @@ TEST(BlendedDataset, RefusesMoreSamplesThanADatasetHas) {
   std::vector<GptDataset> datasets;
   datasets.emplace_back(counting(dir / "c", {9}), GptSpec{.range = {0, 1}, .samples = {}, .seq_length = 4});
   EXPECT_NE(message_of([&] {
-              BlendedDataset(datasets, {{0, 0, 0}, {0, 1, 2}});
+              BlendedDataset(datasets, {SharedArray(std::vector<int16_t>{0, 0, 0}),
+                                        SharedArray(std::vector<int64_t>{0, 1, 2})});
             }).find("the blend asks for 3 samples, it has 2"),
             std::string::npos);
 }
