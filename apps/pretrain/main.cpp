@@ -120,8 +120,7 @@ void add_notes(Options& options) {
 /// The ranks that there will be, before the layout of them is known.
 RunRanks ranks_of(const LaunchPlan& plan, const ParallelConfig& parallel) {
   if (plan.rank) return {plan.rank->world, plan.rank->local_world.value_or(plan.rank->world)};
-  const int threads =
-      parallel.nproc == ParallelConfig::kAutoRanks ? usable_cpus() : std::max(1, parallel.nproc);
+  const int threads = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   return {threads, threads};
 }
 
@@ -149,6 +148,7 @@ int run_training(int argc, char** argv) {
       options.adopt(with_own_tokenizer(saved->args, saved->folder), saved->folder, {"Model", "Tokenizer"});
   const LaunchPlan& plan = app.plan(config.parallel);
   if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
+  if (!planner.wanted()) config.train.device_memory = planner.target().memory_gb.value_or(0) * 1e9;
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
   mute_this_thread(plan.rank && plan.rank->rank > 0);
   settle_paddle(command.paddle, config, options);

@@ -66,6 +66,7 @@ struct TrainConfig {
   std::string tensorboard, log_json, report, log_file;
   bool log_throughput = false;
   double machine_flops = 0;  // FLOP/s of this machine, measured for log_throughput; no option. 0: not known
+  double device_memory = 0;  // bytes that a rank may take on its device; no option. 0: no bound of its own
   std::string trace;
   int64_t trace_begin = 10, trace_end = 12;  // steps done
   LogStyle log_style = LogStyle::kMegatron;

@@ -10,6 +10,7 @@
 #include "libcore/plan/coefficients.h"
 #include "libcore/plan/machine.h"
 #include "libcore/plan/software.h"
+#include "libcore/train/layout.h"
 
 namespace megalith {
 
@@ -44,6 +45,8 @@ struct PlanProblem {
   Machine machine;
   Software software = {};
   Precision precision = Precision::kHalf;
+  /// What a save copies in the host's memory, where that is the device's, too: a plan of this processor.
+  RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
   bool fp16 = false;                   // kHalf is fp16 and not bf16; their costs are the same
   int64_t global_batch = 0;            // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound

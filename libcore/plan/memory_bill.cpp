@@ -38,6 +38,8 @@ void add_state(const PlanProblem& p, const Candidate& c, double parameters, Memo
   bill.parameters = parameters * p.element() * part(Sharding::kParameters);
   bill.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
   bill.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
+  if (p.save_copy != RunShape::SaveCopy::kNone) bill.save_copy = bill.parameters;  // the first copy's rank
+  if (p.save_copy == RunShape::SaveCopy::kAll) bill.save_copy += bill.optimizer;
 }
 
 double layer_activations(const Candidate& c, const LayerPrice& price, double layers) {

@@ -10,12 +10,15 @@ struct MemoryBill {
   double activations = 0;    // of all microbatches in flight
   double logits = 0;         // last stage
   double transient = 0;      // gathered inputs and parameters, pipeline messages, workspace
+  double save_copy = 0;      // of what an asynchronous save writes (PlanProblem::save_copy)
   double context = 0;        // driver, kernels and communication buffers
   double fragmentation = 0;  // what a caching allocator reserves but cannot use
 
   double cached = 0;  // kept by the allocator from another phase of the step; given back before it runs out
 
-  double allocated() const { return parameters + gradients + optimizer + activations + logits + transient; }
+  double allocated() const {
+    return parameters + gradients + optimizer + activations + logits + transient + save_copy;
+  }
   double reserved() const { return allocated() + fragmentation + cached; }
   double device() const {
     return reserved() + context;

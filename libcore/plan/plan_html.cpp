@@ -29,6 +29,7 @@ constexpr Part kParts[] = {
     {"activations", "#efb118", [](const MemoryBill& b) { return b.activations; }},
     {"logits", "#ff725c", [](const MemoryBill& b) { return b.logits; }},
     {"transient", "#a463f2", [](const MemoryBill& b) { return b.transient; }},
+    {"save copy", "#97bbf5", [](const MemoryBill& b) { return b.save_copy; }},
     {"context", "#9498a0", [](const MemoryBill& b) { return b.context; }},
     {"fragmentation", "#d0d3d8", [](const MemoryBill& b) { return b.fragmentation; }},
 };

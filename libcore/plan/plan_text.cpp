@@ -115,6 +115,7 @@ constexpr BillColumn kBill[] = {
     {"activations", [](const MemoryBill& b) { return b.activations; }},
     {"logits", [](const MemoryBill& b) { return b.logits; }},
     {"transient", [](const MemoryBill& b) { return b.transient; }},
+    {"save copy", [](const MemoryBill& b) { return b.save_copy; }},
     {"context", [](const MemoryBill& b) { return b.context; }},
     {"fragmentation", [](const MemoryBill& b) { return b.fragmentation; }},
     {"cached", [](const MemoryBill& b) { return b.cached; }},
@@ -122,6 +123,14 @@ constexpr BillColumn kBill[] = {
     {"reserved", [](const MemoryBill& b) { return b.reserved(); }},
     {"device", [](const MemoryBill& b) { return b.device(); }},
 };
+
+/// Those that say something of the problem.
+std::vector<BillColumn> bill_columns(const PlanProblem& p) {
+  std::vector<BillColumn> columns(std::begin(kBill), std::end(kBill));
+  if (p.save_copy == RunShape::SaveCopy::kNone)
+    std::erase_if(columns, [](const BillColumn& c) { return c.name == std::string_view("save copy"); });
+  return columns;
+}
 
 struct TimeColumn {
   const char* name;
@@ -139,7 +148,8 @@ constexpr TimeColumn kTime[] = {
 std::string bill_table(const Report& r, const Candidate& c) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};
-  for (const BillColumn& column : kBill) table[0].push_back(column.name);
+  const std::vector<BillColumn> columns = bill_columns(p);
+  for (const BillColumn& column : columns) table[0].push_back(column.name);
   const LayerPrice price = price_layer(p, shape_of(c));
   std::string alike;
   MemoryBill before;
@@ -153,7 +163,7 @@ std::string bill_table(const Report& r, const Candidate& c) {
       continue;
     }
     Row row = {std::to_string(stage), std::to_string(layers)};
-    for (const BillColumn& column : kBill) row.push_back(gigabytes(column.value(bill)));
+    for (const BillColumn& column : columns) row.push_back(gigabytes(column.value(bill)));
     table.push_back(row);
   }
   return aligned(table, r.columns) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
@@ -162,7 +172,7 @@ std::string bill_table(const Report& r, const Candidate& c) {
 /// The trainer's own count, of its fullest rank.
 std::string trainer_table(const Report& r, const WorstStage& rank) {
   std::vector<Row> table = {{"stage"}, {std::to_string(rank.stage)}};
-  for (const BillColumn& column : kBill) {
+  for (const BillColumn& column : bill_columns(r.problem)) {
     table[0].push_back(column.name);
     table[1].push_back(gigabytes(column.value(rank.bill)));
   }

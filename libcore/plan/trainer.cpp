@@ -25,7 +25,8 @@ MemoryBill bill_of(const RunMemory& run) {
           .gradients = bytes(run.grads),
           .optimizer = bytes(run.optimizer),
           .activations = bytes(run.activations()),
-          .transient = bytes(run.links + run.scratch + run.batch + run.host + run.scalars)};
+          .transient = bytes(run.links + run.scratch + run.batch + run.host + run.scalars),
+          .save_copy = bytes(run.save_copy)};
 }
 
 }  // namespace
@@ -84,7 +85,8 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     return answer;
   }
   try {
-    const RunShape run = run_shape(config);
+    RunShape run = run_shape(config);
+    run.save_copy = p.save_copy;
     for (int stage = 0; stage < c.pipeline; ++stage) {
       const MemoryBill bill = bill_of(run_memory(run, {.pipeline = stage}));
       if (!answer.rank || bill.needed() > answer.rank->bill.needed()) answer.rank = WorstStage{stage, bill};

@@ -195,6 +195,7 @@ RunShape Run::agreed_shape() const {
     if (!config_.train.eval_only) shape.save_copy = chosen_save_copy(config_.checkpoint, shape, machine);
     const std::vector<ModelRank> ranks = memory_of_model(shape);
     require_memory(shape, ranks, machine);
+    require_device_memory(ranks, config_.train.device_memory, on_host);
     log_parameters(ranks);
   }
   const std::string chosen = world_.exchange(std::to_string(static_cast<int>(shape.save_copy))).front();

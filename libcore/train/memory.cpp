@@ -181,18 +181,36 @@ void require_memory(const RunShape& run, const std::vector<ModelRank>& ranks, co
          "or take a smaller model");
 }
 
+void require_device_memory(const std::vector<ModelRank>& ranks, double limit, bool on_host) {
+  if (limit == 0) return;
+  for (const ModelRank& rank : ranks) {
+    const auto bytes = static_cast<double>(on_host ? rank.memory.total() : rank.memory.on_device());
+    if (bytes > limit)
+      fail(ErrorKind::kUsage, "--device-memory-gb ", limit / 1e9, ": (tensor, pipeline) rank (",
+           rank.at.tensor, ", ", rank.at.pipeline, ") needs ", format_fixed(bytes / 1e9, 3), " GB (",
+           rank.memory.text(),
+           "); lower --micro-batch-size, cut the model over more ranks, give --recompute-granularity full "
+           "--recompute-method uniform, or raise the limit");
+  }
+}
+
 void log_parameters(const std::vector<ModelRank>& ranks) {
   for (const ModelRank& rank : ranks)
     log(" > number of parameters on (tensor, pipeline) model parallel rank (", rank.at.tensor, ", ",
         rank.at.pipeline, "): ", rank.memory.parameters);
 }
 
+RunShape::SaveCopy wanted_save_copy(const CheckpointConfig& config) {
+  if (config.save.empty() || !is_ours(config.format) || !config.async_save.value_or(true))
+    return RunShape::SaveCopy::kNone;
+  return config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
+}
+
 RunShape::SaveCopy chosen_save_copy(const CheckpointConfig& config, RunShape run,
                                     const MachineMemory& machine) {
   const auto& [available, ranks_here] = machine;
-  if (config.save.empty() || !is_ours(config.format) || !config.async_save.value_or(true))
-    return RunShape::SaveCopy::kNone;
-  run.save_copy = config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
+  run.save_copy = wanted_save_copy(config);
+  if (run.save_copy == RunShape::SaveCopy::kNone) return run.save_copy;
   if (config.async_save || !available || bytes_here(run, memory_of_model(run), ranks_here) <= *available)
     return run.save_copy;
   log("saves wait for the disk: this machine's memory does not hold a copy of what they write");

@@ -35,6 +35,8 @@ struct RunMemory {
   size_t total() const {
     return weights + grads + optimizer + activations() + links + scratch + batch + host + scalars + save_copy;
   }
+  /// Without what lies in the host's memory.
+  size_t on_device() const { return total() - host - save_copy; }
   /// "weights 1.00 GiB, gradients …, total …".
   std::string text() const;
 };
@@ -61,10 +63,15 @@ struct MachineMemory {
 };
 /// Logs what the run takes; kUsage when the machine has less.
 void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
+/// kUsage when a rank takes more of its device than `limit` bytes (TrainConfig::device_memory; 0: no limit).
+/// Of the CPU the host's memory is the device's.
+void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_host);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
-/// What a save copies: nothing with --no-async-save, nor, unless --async-save is given, where the machine's
-/// memory does not hold the copy.
+/// What a save copies where there is room: nothing without --save in our format, or with --no-async-save.
+RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
+/// What it does copy: that, or nothing where, unless --async-save is given, the machine's memory
+/// does not hold it.
 RunShape::SaveCopy chosen_save_copy(const CheckpointConfig&, RunShape, const MachineMemory&);
 
 }  // namespace megalith

@@ -56,6 +56,25 @@ TEST(Trainer, IsAskedForTheFormatThatIsPlanned) {
   }
 }
 
+// What a save copies while training goes on: all that is saved, of fp32 parameters and two moments 12 bytes
+// each.
+TEST(Trainer, CountsTheCopyOfASave) {
+  PlanProblem p = on_this_processor(512, 8);
+  Candidate c{.micro_batch = 8};
+  ASSERT_FALSE(complete(p, c));
+  const double without = ask_trainer(p, c).rank->bill.needed(), closed = worst_stage(p, c).bill.needed();
+  p.save_copy = RunShape::SaveCopy::kAll;
+  const TrainerAnswer answer = ask_trainer(p, c);
+  ASSERT_TRUE(answer.rank) << answer.refusal;
+  RunShape run = run_shape(trainer_configuration(p, c));
+  run.save_copy = p.save_copy;
+  EXPECT_EQ(answer.rank->bill.allocated(), static_cast<double>(run_memory(run).total()));
+  EXPECT_EQ(answer.rank->bill.needed() - without, 12 * total_parameters(p.model));
+  EXPECT_EQ(worst_stage(p, c).bill.needed() - closed, 12 * total_parameters(p.model));
+  p.save_copy = RunShape::SaveCopy::kParameters;
+  EXPECT_EQ(ask_trainer(p, c).rank->bill.needed() - without, 4 * total_parameters(p.model));
+}
+
 // The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
 TEST(Trainer, ClosedFormsAreNearItsCount) {
   constexpr double kNear = 0.2;

@@ -1,7 +1,12 @@
 #include "libcore/train/memory.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/train/loop.h"
 #include "tests/train/tiny_run.h"
 
@@ -103,6 +108,34 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   const Tuning tuning{.plan = run.tuning};
   EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), {}, &tuning).iteration,
             20);  // checks its memory
+}
+
+// In the words of a message: the rank, what it takes, and the limit.
+TEST(DeviceMemory, IsALimit) {
+  PretrainConfig config = tiny_config();
+  config.model.layers = 2;
+  config.parallel = {};
+  config.parallel.pipeline = 2;
+  config.parallel.finish();
+  const std::vector<ModelRank> ranks = memory_of_model(shape(config));
+  size_t most = 0;
+  for (const ModelRank& rank : ranks) most = std::max(most, rank.memory.total());
+  require_device_memory(ranks, 0, true);
+  require_device_memory(ranks, static_cast<double>(most), true);
+  const auto complaint = [&](double limit, bool on_host) -> std::string {
+    try {
+      require_device_memory(ranks, limit, on_host);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_NE(complaint(static_cast<double>(most) - 1, true).find("--device-memory-gb"), std::string::npos);
+  // What lies in the host's memory takes nothing of a device of its own.
+  const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
+  EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
+  EXPECT_EQ(complaint(static_cast<double>(most) - 1, false), "");
 }
 
 TEST(AvailableMemory, IsKnownHereAndPlausible) {
