@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 #include <sched.h>
 #include <sys/resource.h>
+
+#include "libcore/base/text.h"
 
 namespace megalith {
 
@@ -28,6 +33,23 @@ int usable_cpus() {
 std::string environment(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";
+}
+
+int visible_gpus() {
+  const char* const named = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!named) {
+    std::error_code no_driver;
+    const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", no_driver);
+    return no_driver ? 0 : static_cast<int>(std::distance(gpus, {}));
+  }
+  int count = 0;
+  for (const std::string& entry : split(named, ',')) {
+    const std::string_view id = trim(entry);
+    const auto number = parse_int(id);
+    if (!(number && *number >= 0) && !id.starts_with("GPU-") && !id.starts_with("MIG-")) break;
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace megalith

@@ -18,4 +18,9 @@ int usable_cpus();
 /// The value of an environment variable; empty where it is not set.
 std::string environment(const char* name);
 
+/// NVIDIA's devices that this process would see: as many as CUDA_VISIBLE_DEVICES names before the first one
+/// that is invalid (CUDA C++ Programming Guide, environment variables), whether they are there or not; where
+/// it is not set, those of the machine.
+int visible_gpus();
+
 }  // namespace megalith

@@ -45,7 +45,7 @@ struct PaddleConfig : PaddleNames {
   std::string input_dir, output_dir;
   bool overwrite = false;  // begin anew even where output_dir has checkpoints
   std::optional<bool> do_train, do_eval, do_predict;
-  std::optional<int> eval_batch;
+  std::optional<int> eval_batch;  // samples of a rank in a batch of an evaluation
   bool disable_tqdm = false;
 
   template <class V>
@@ -65,8 +65,9 @@ struct PaddleConfig : PaddleNames {
     v("do-eval", do_eval,
       "Evaluate every --eval-interval steps and at the end; without --do-train that alone.");
     v("do-predict", do_predict, "Evaluate on the test part at the end.", unlisted());
-    v("per-device-eval-batch-size", eval_batch, "Evaluation takes the training's batch.", at_least(1),
-      unlisted());
+    v("per-device-eval-batch-size", eval_batch,
+      "Samples that a rank adds to each batch of an evaluation: --eval-iters counts batches of as many.",
+      at_least(1), unlisted());
     v("disable-tqdm", disable_tqdm, "Draw no progress line.");
     PaddleNames::fields(v);
   }

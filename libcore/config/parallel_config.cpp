@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "libcore/base/error.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/model_config.h"
@@ -115,8 +116,19 @@ std::vector<int> even_layers(const ParallelConfig& config, int layers, Problems&
 
 }  // namespace
 
+int ParallelConfig::ranks_of(int nproc) {
+  if (nproc == kAutoRanks) return usable_cpus();
+  if (nproc != kGpuRanks) return nproc;
+  const int gpus = visible_gpus();
+  if (gpus == 0)
+    fail(ErrorKind::kUsage,
+         "--nproc gpu: CUDA_VISIBLE_DEVICES names no device, and this machine has none; give a number, or "
+         "auto for one rank a CPU");
+  return gpus;
+}
+
 void ParallelConfig::finish() {
-  if (nproc == kAutoRanks) nproc = usable_cpus();
+  nproc = ranks_of(nproc);
   if (world == 0 && processes > 0) world = processes;
   if (world == 0 && nproc > 0) world = nproc;
   if (world == 0)

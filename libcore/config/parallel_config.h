@@ -30,7 +30,7 @@ inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
 struct ParallelConfig {
   static constexpr int kMostRanks = 1 << 20;
   static constexpr int kMostThreadRanks = 1024;
-  static constexpr int kAutoRanks = -1;  // of nproc, until finish()
+  static constexpr int kAutoRanks = -1, kGpuRanks = -2;  // of nproc, until finish()
   int tensor = 1, pipeline = 1, context = 1, expert = 1;
   int data = 0;                              // derived: world / (tensor * pipeline * context)
   std::optional<int> layers_per_chunk = {};  // interleaved pipeline: layers of one of a rank's chunks
@@ -84,9 +84,11 @@ struct ParallelConfig {
     v("ddp-num-buckets", bucket_count,
       "Calls in which a rank's gradients are reduced, about, in place of --ddp-bucket-size.",
       between(1, 1 << 20));
-    v("nproc", nproc, "Ranks, as threads of one process; auto: one for each CPU that the process may use.",
-      between(0, kMostThreadRanks), word_value("auto", kAutoRanks), metavar("N|auto"),
-      alias({"nproc-per-node"}));
+    v("nproc", nproc,
+      "Ranks, as threads of one process; auto: one for each CPU that the process may use; gpu: one for each "
+      "device of CUDA_VISIBLE_DEVICES, else of the machine.",
+      between(0, kMostThreadRanks), word_value("auto", kAutoRanks), word_value("gpu", kGpuRanks),
+      metavar("N|auto|gpu"), alias({"nproc-per-node"}));
     v("world-size", world, "Ranks in all.", between(0, kMostRanks),
       default_text("nproc, else tensor * pipeline * context * data"));
     v("local-world-size", local_world, "Ranks of one machine.", between(0, kMostRanks),
@@ -97,6 +99,8 @@ struct ParallelConfig {
       "The same once all ranks have come together.", between(1, 1 << 20),
       default_text("--distributed-timeout-minutes"));
   }
+  /// What --nproc says in numbers. kUsage for gpu where there is none.
+  static int ranks_of(int nproc);
   void finish();
   void validate(Problems&) const;
   void validate(const ModelConfig&, Problems&) const;  // whether the model can be cut so

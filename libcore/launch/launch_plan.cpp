@@ -119,7 +119,7 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
 }
 
 int given_ranks(const LaunchConfig& config, int nproc, const std::vector<std::string>& devices) {
-  if (nproc == ParallelConfig::kAutoRanks) nproc = usable_cpus();
+  nproc = ParallelConfig::ranks_of(nproc);
   if (config.gpus && nproc > 0 && static_cast<size_t>(nproc) != devices.size())
     fail(ErrorKind::kUsage, "--nproc ", nproc, " and --gpus ", *config.gpus, " contradict each other");
   return config.gpus ? static_cast<int>(devices.size()) : nproc;

@@ -159,6 +159,29 @@ TEST_F(PaddleApp, PrintsPaddlesLines) {
   EXPECT_EQ(numbers(log, "eval_loss: ").size(), 3u) << log;  // steps 3 and 6, and at the end
 }
 
+// PaddleNLP counts its --eval_iters in batches of --per_device_eval_batch_size samples a rank; the same
+// samples give the same loss, whatever they are called here.
+TEST_F(PaddleApp, EvaluatesAsManySamplesAsItsBatchesHave) {
+  const auto evaluated = [&](const std::string& options) {
+    const CommandResult result = pretrain("--max_steps 3 --output_dir " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    const auto losses = numbers(result.out + result.err, "eval_loss: ");
+    return std::pair(losses.empty() ? 0 : losses.front(), result.out + result.err);
+  };
+  // A step takes 2 samples: 3 batches of 4 are 6 steps' samples, 3 of 3 are 9 and rounded up to 10.
+  const auto plain = evaluated("a --eval_iters 6"),
+             fours = evaluated("b --eval_iters 3 --per_device_eval_batch_size 4");
+  EXPECT_EQ(fours.first, plain.first);
+  EXPECT_NE(fours.first, evaluated("c --eval_iters 3").first);
+  EXPECT_EQ(fours.second.find("an evaluation takes"), std::string::npos) << fours.second;
+  const auto threes = evaluated("d --eval_iters 3 --per_device_eval_batch_size 3");
+  EXPECT_NE(threes.second.find("an evaluation takes 5 global batches, 10 samples: --eval-iters 3 of "
+                               "--per-device-eval-batch-size 3 on 1 ranks are 9"),
+            std::string::npos)
+      << threes.second;
+  EXPECT_EQ(threes.first, evaluated("e --eval_iters 5").first);
+}
+
 TEST_F(PaddleApp, EvaluatesOnlyWhenAskedTo) {
   const CommandResult result = run(std::regex_replace(kLine, std::regex("--do_eval "), "") +
                                    "--output_dir out --report_to tensorboard");

@@ -1,7 +1,9 @@
 #include "libcore/base/process.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -26,6 +28,22 @@ TEST(PeakMemory, IsInBytesAndStaysWhenMemoryIsGivenBack) {
   EXPECT_GE(with, kMore);
   EXPECT_LT(with, uint64_t{1} << 40);
   EXPECT_GE(peak_memory(), with);
+}
+
+// What CUDA would show a process: the list up to its first invalid entry.
+TEST(VisibleGpus, AreThoseThatTheEnvironmentNames) {
+  for (const auto& [list, count] : {std::pair{"0,2", 2},
+                                    {"3", 1},
+                                    {" 0 , 1,2 ", 3},
+                                    {"", 0},
+                                    {"-1", 0},
+                                    {"0,-1,1", 1},
+                                    {"GPU-5a1e,MIG-77", 2},
+                                    {"NoDevFiles", 0}}) {
+    ::setenv("CUDA_VISIBLE_DEVICES", list, 1);
+    EXPECT_EQ(visible_gpus(), count) << list;
+  }
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 }  // namespace

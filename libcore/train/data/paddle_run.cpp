@@ -60,6 +60,21 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
   checkpoint.finetune = true;
 }
 
+/// --eval-iters counts batches of --per-device-eval-batch-size samples a rank there, and global batches here.
+void count_evaluations(int eval_batch, PretrainConfig& config, Options& options) {
+  options.derive([eval_batch, batches = config.train.eval_iters, &config] {
+    const int64_t global = config.train.global_batch;
+    if (batches == 0 || global == 0) return;
+    const int64_t samples = batches * eval_batch * config.parallel.data;
+    config.train.eval_iters = (samples + global - 1) / global;
+    if (samples % global != 0)
+      log("an evaluation takes ", config.train.eval_iters, " global batches, ",
+          config.train.eval_iters * global, " samples: --eval-iters ", batches,
+          " of --per-device-eval-batch-size ", eval_batch, " on ", config.parallel.data, " ranks are ",
+          samples);
+  });
+}
+
 }  // namespace
 
 void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options) {
@@ -72,6 +87,7 @@ void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options
   if (!paddle.input_dir.empty())
     config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
+  if (paddle.eval_batch) count_evaluations(*paddle.eval_batch, config, options);
   if (paddle.do_eval.value_or(false) && !paddle.do_train.value_or(false)) config.train.eval_only = true;
   options.rule(
       [&paddle, &config](Problems& problems) { paddle.check_sharding(config.parallel.data, problems); });
