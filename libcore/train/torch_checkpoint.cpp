@@ -32,7 +32,7 @@ MegatronRun run_of(const TrainState& state, Trainer& trainer, const CheckpointEx
                                                 {"start_wd", decay},
                                                 {"end_wd", decay},
                                                 {"wd_incr_style", "constant"},
-                                                {"num_wd_incr_steps", extras.schedule.decay_end}})
+                                                {"wd_incr_steps", extras.schedule.decay_end}})
     run.scheduler.emplace_back(name, value);
   run.adam = {{"lr", extras.schedule.at(state.schedule_samples)},
               {"max_lr", train.lr},
