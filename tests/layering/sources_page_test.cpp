@@ -1,0 +1,91 @@
+// docs/sources.md: its table has a row for each of the 38 commands, with tests that there are.
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "tests/layering/tree.h"
+
+namespace megalith {
+namespace {
+
+constexpr const char* kPage = "docs/sources.md";
+constexpr int kItems = 38;  // of the five sources (docs/sources.md)
+
+/// A row of the table: its cells, without the spaces around them.
+std::vector<std::vector<std::string>> rows() {
+  std::vector<std::vector<std::string>> found;
+  std::istringstream page(test::text_of(kPage));
+  for (std::string line; std::getline(page, line);) {
+    if (!std::regex_search(line, std::regex("^\\| [0-9]+ \\|"))) continue;
+    auto& cells = found.emplace_back();
+    for (const std::string& cell : split(line, '|')) cells.emplace_back(trim(cell));
+  }
+  return found;
+}
+
+/// The texts between backquotes.
+std::vector<std::string> quoted(const std::string& cell) {
+  static const std::regex kQuoted("`([^`]+)`");
+  std::vector<std::string> found;
+  for (std::sregex_iterator at(cell.begin(), cell.end(), kQuoted), end; at != end; ++at)
+    found.push_back((*at)[1]);
+  return found;
+}
+
+/// SUITE.NAME of every test of the tree that is not disabled.
+std::set<std::string> tests_of_the_tree() {
+  static const std::regex kTest(R"((?:^|\n)TEST(?:_F|_P)?\((\w+),\s*(\w+)\))");
+  std::set<std::string> names;
+  for (const std::string& file : test::sources("tests")) {
+    const std::string text = test::text_of(file);
+    for (std::sregex_iterator at(text.begin(), text.end(), kTest), end; at != end; ++at)
+      if (!(*at)[2].str().starts_with("DISABLED_")) names.insert(concat((*at)[1].str(), ".", (*at)[2].str()));
+  }
+  return names;
+}
+
+TEST(SourcesPage, HasARowForEachCommand) {
+  int item = 0;
+  for (const auto& cells : rows()) {
+    ASSERT_EQ(cells.size(), 6u) << cells[1];
+    EXPECT_EQ(cells[1], std::to_string(++item));
+  }
+  EXPECT_EQ(item, kItems);
+}
+
+TEST(SourcesPage, NamesTestsThatThereAre) {
+  const std::set<std::string> there = tests_of_the_tree();
+  ASSERT_TRUE(there.contains("SourcesPage.NamesTestsThatThereAre"));
+  for (const auto& cells : rows()) {
+    const std::vector<std::string> names = quoted(cells[4]);
+    EXPECT_FALSE(names.empty()) << "item " << cells[1] << " has no test";
+    for (const std::string& name : names)
+      EXPECT_TRUE(there.contains(name)) << "item " << cells[1] << ": there is no test " << name;
+  }
+}
+
+// "with changes" and "broken there" want a note that says which.
+TEST(SourcesPage, ExplainsEachStateThatIsNotAsPrinted) {
+  const std::string page = test::text_of(kPage);
+  for (const auto& cells : rows()) {
+    std::smatch note;
+    if (std::regex_search(cells[3], note, std::regex("(⁰|¹|²|³|⁴|⁵|⁶|⁷|⁸|⁹)+$"))) {
+      EXPECT_NE(page.find(concat("\n- ", note.str(), " ")), std::string::npos)
+          << "item " << cells[1] << ": there is no note " << note.str();
+    } else {
+      EXPECT_TRUE(cells[3] == "as printed" || cells[3] == "refused")
+          << "item " << cells[1] << ": " << cells[3];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace megalith
