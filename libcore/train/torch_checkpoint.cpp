@@ -13,6 +13,12 @@ MegatronLayout layout_of(const ParallelConfig& parallel) {
   return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
 }
 
+// Megatron counts the whole run (training/training.py: get_optimizer_param_scheduler), however long the
+// decay.
+int64_t all_samples(const TrainConfig& train) {
+  return train.samples ? *train.samples : train.iters.value_or(0) * train.global_batch;
+}
+
 MegatronRun run_of(const TrainState& state, Trainer& trainer, const CheckpointExtras& extras) {
   const TrainConfig& train = trainer.shape().train;
   const int64_t batch = train.global_batch;
@@ -32,7 +38,7 @@ MegatronRun run_of(const TrainState& state, Trainer& trainer, const CheckpointEx
                                                 {"start_wd", decay},
                                                 {"end_wd", decay},
                                                 {"wd_incr_style", "constant"},
-                                                {"wd_incr_steps", extras.schedule.decay_end}})
+                                                {"wd_incr_steps", all_samples(train)}})
     run.scheduler.emplace_back(name, value);
   run.adam = {{"lr", extras.schedule.at(state.schedule_samples)},
               {"max_lr", train.lr},

@@ -101,6 +101,7 @@ PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
 TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   const TempDir dir;
   PretrainConfig config = in(Precision::kFp16);
+  config.train.decay_iters = 10;
   config.checkpoint.save = dir / "s";
   config.checkpoint.format = CheckpointFormat::kTorch;
   train(config, tiny_data(), nullptr);
@@ -114,7 +115,10 @@ TEST(TorchCheckpoint, HoldsWhatMegatronsLoaderReads) {
   EXPECT_EQ(file.tree[at(file, args, "train_iters")].whole(), 20);
   EXPECT_EQ(file.tree[at(file, args, "vocab_size")].whole(), test::kTinyVocab);
   EXPECT_EQ(file.tree[at(file, args, "padded_vocab_size")].whole(), 128);
-  EXPECT_EQ(file.tree[at(file, at(file, root, "opt_param_scheduler"), "num_steps")].whole() % 4, 0);
+  const PickleRef scheduler = at(file, root, "opt_param_scheduler");
+  EXPECT_EQ(file.tree[at(file, scheduler, "num_steps")].whole() % 4, 0);
+  // core/optimizer_param_scheduler.py: load_state_dict compares it; training.py: train_iters * batch.
+  EXPECT_EQ(file.tree[at(file, scheduler, "wd_incr_steps")].whole(), 80);
 
   const PickleRef model = at(file, root, "model"), optimizer = at(file, root, "optimizer");
   EXPECT_EQ(file.tensor(at(file, model, "embedding.word_embeddings.weight")).extents,
