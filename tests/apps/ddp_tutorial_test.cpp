@@ -1,6 +1,7 @@
 // The PyTorch DDP tutorial's way to train: text folders, epochs, steps counted from 0, its log.
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -133,7 +134,10 @@ TEST_F(DdpTutorial, EveryRankSpeaks) {
     }
     EXPECT_NEAR(sum / 2, one[2]["loss"].as_double(), 1e-3);
   };
-  const CommandResult threads = tutorial("--nproc 2 --log-json threads.jsonl");
+  // As the tutorial's spawn: a rank for each device that CUDA would show.
+  ::setenv("CUDA_VISIBLE_DEVICES", "0,2", 1);
+  const CommandResult threads = tutorial("--nproc gpu --log-json threads.jsonl");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
   ASSERT_EQ(threads.code, 0) << threads.err;
   check(threads.out + threads.err, "threads.jsonl");
   const std::string port = std::to_string(free_port());

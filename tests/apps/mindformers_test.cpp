@@ -83,6 +83,24 @@ TEST_F(MindFormersApps, EndWithTheRankThatFails) {
   EXPECT_NE(run.err.find("nothing.idx"), std::string::npos) << run.err;
 }
 
+// max_device_memory is the most that a rank may take.
+TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
+  const std::string yaml = file("run.yaml");
+  const auto limited = [&](const std::string& most) {
+    write_file(dir_ / "run.yaml", std::regex_replace(yaml, std::regex("  mode: 0\n"),
+                                                     "  mode: 0\n  max_device_memory: " + most + "\n"));
+    return shell("megalith-pretrain --config run.yaml --nproc 2 --train-iters 2 --save small");
+  };
+  const CommandResult small = limited("\"0.0001GB\"");
+  EXPECT_EQ(small.code, 64) << small.err;
+  EXPECT_NE(small.err.find("--device-memory-gb 0.0001: (tensor, pipeline) rank (0, 0) needs"),
+            std::string::npos)
+      << small.err;
+  EXPECT_FALSE(fs::exists(dir_ / "small"));
+  const CommandResult enough = limited("\"1GB\"");
+  EXPECT_EQ(enough.code, 0) << enough.err;
+}
+
 TEST_F(MindFormersApps, NameWhatIsWrongBeforeARankStarts) {
   const auto refused = [&](const std::string& arguments, int code, const std::string& part) {
     const CommandResult run = shell("bash run_distribute.sh " + arguments);
