@@ -108,14 +108,16 @@ Json agreed_options(FinetuneConfig& config) {
   };
   TuningDataOptions data = config.data;
   MethodOptions method = config.method;
-  for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter})
+  PaddleNames paddle = config.paddle;
+  for (std::string* path : {&data.model, &data.data, &data.eval_data, &data.chat_template, &method.adapter,
+                            &paddle.resume_from, &paddle.logging_dir})
     if (!path->empty()) *path = "given";  // may be called otherwise elsewhere
   add(to_json(fields_of(data)));
   add(to_json(fields_of(method)));
   add(to_json(fields_of(config.schedule)));
   add(to_json(fields_of(config.generation)));
   add(to_json(fields_of(config.preference)));
-  add(to_json(fields_of(config.paddle)));
+  add(to_json(fields_of(paddle)));
   all.set("num-epochs", config.schedule.epochs);
   all.set("output-dir", "given");
   return all;
@@ -198,9 +200,10 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   run.train.micro_batch *= static_cast<int>(config.preference.answers());
   run.train.global_batch *= static_cast<int>(config.preference.answers());
   const DataFiles files = data_files(config.data);
-  if (config.generation.wanted && files.dev.empty())
+  if (config.generation.wanted && files.dev.path.empty())
     fail(ErrorKind::kUsage,
-         "--do-generation needs records to answer; give --eval-data, or a dev.json beside ", files.train);
+         "--do-generation needs records to answer; give --eval-data, or a dev.json beside ",
+         files.train.path);
   const TokenizerFiles tokenizer = tokenizer_of(run.tokenizer, model);
   run.model = model.config();
   const auto dropout = [&](const std::optional<double>& given, double own) {
@@ -214,11 +217,12 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
          run.model.usable_positions(), " positions");
   const LengthLimits limits = length_limits(config.data, positions);
 
-  const RecordFiles records(config.data, model, tokenizer);
+  const RecordFiles records(config.data, model, tokenizer, run.train.seed);
   TuningSets sets;
   const bool pairs = config.preference.wanted;
   sets.train = records.examples(files.train, limits, pairs);
-  if (!files.dev.empty() && config.schedule.do_eval) sets.dev = records.examples(files.dev, limits, pairs);
+  if (!files.dev.path.empty() && config.schedule.do_eval)
+    sets.dev = records.examples(files.dev, limits, pairs);
   run.model.seq_length = static_cast<int>(sequence_rows(config, sets, limits.whole));
   run.data.reset_attention_mask = run.data.reset_position_ids = config.data.packing;
   order_data(config, sets);

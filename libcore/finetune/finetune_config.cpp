@@ -18,6 +18,10 @@ constexpr int64_t kStepsFromData = int64_t{1} << 40;
 
 constexpr IgnoredOption kIgnored[] = {
     {"dataset-num-proc", IgnoredOption::kOne},
+    {"trust-remote-code", IgnoredOption::kMaybeOne},
+    {"overwrite-cache", IgnoredOption::kMaybeOne},
+    {"plot-loss", IgnoredOption::kMaybeOne},
+    {"ddp-timeout", IgnoredOption::kOne},
     {"per-device-eval-batch-size", IgnoredOption::kOne},
     {"preprocessing-num-workers", IgnoredOption::kOne},
     {"disable-tqdm", IgnoredOption::kMaybeOne},
@@ -68,6 +72,8 @@ void MethodOptions::finish() {
   if (prefix) method = "prefix";
   if (lora || (!adapter.empty() && !prefix)) method = "lora";
   split_commas(modules);
+  std::replace(modules.begin(), modules.end(), std::string("all"),
+               std::string("all-linear"));  // LLaMA-Factory's
   if (modules.empty()) modules = {"all-linear"};
 }
 
@@ -123,39 +129,21 @@ void FinetuneConfig::add_to(Options& options) {
     // The rules of a length take one of them.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
+    if (schedule.only_model) run.checkpoint.save_optim = false;
     if (run.train.tensorboard.empty()) run.train.tensorboard = paddle.tensorboard(run.checkpoint.save);
     run.train.finish(run.parallel);
   });
   options.rule([this](Problems& problems) {
     run.train.validate(run.parallel, problems);
-    if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
-      problems.add("--output-dir ", schedule.output, " and --save ", run.checkpoint.save,
-                   " contradict each other; give one of them");
-    if (!is_ours(run.checkpoint.format))
-      problems.add(
-          "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
-          "written for peft or as a Hugging Face folder");
-    if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
-      problems.add("--context-parallel-size ", run.parallel.context,
-                   " goes with neither --prefix-tuning nor --packing; leave it at 1");
-    if (method.is_prefix() && data.packing)
-      problems.add(
-          "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "
-          "--packing");
+    check_folders(problems);
+    check_combinations(problems);
     if (preference.wanted) check_preferences(problems);
     paddle.check_sharding(run.parallel.data, problems);
-    if (schedule.overwrite && resume().wanted)
-      problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
-                   " contradict each other; give one of them");
-    if (run.checkpoint.save.empty()) problems.add("--output-dir (--save) is missing");
     for (const std::string& name : foreign)
       problems.add(
           "--", name,
           " is for megalith-pretrain; leave it out (--model says what to begin with, --num-train-epochs or "
           "--max-steps how long, and a run goes on from its own --output-dir)");
-    if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
-      problems.add(
-          "--device cuda can train all parameters of padded batches only, by answers; give --device cpu");
   });
   options.ignore(kIgnored).refuse(kRefused).translate(translate_axolotl);
 }
@@ -165,6 +153,33 @@ FinetuneConfig::Resume FinetuneConfig::resume() const {
   for (const char* word : {"", "true", "True", "1"})
     if (paddle.resume_from == word) return {schedule.overwrite ? "" : run.checkpoint.save, false};
   return {paddle.resume_from, true};
+}
+
+void FinetuneConfig::check_folders(Problems& problems) const {
+  if (run.checkpoint.save.empty()) problems.add("--output-dir (--save) is missing");
+  if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
+    problems.add("--output-dir ", schedule.output, " and --save ", run.checkpoint.save,
+                 " contradict each other; give one of them");
+  if (schedule.overwrite && resume().wanted)
+    problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
+                 " contradict each other; give one of them");
+  if (!is_ours(run.checkpoint.format))
+    problems.add(
+        "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
+        "written for peft or as a Hugging Face folder");
+}
+
+void FinetuneConfig::check_combinations(Problems& problems) const {
+  if (run.parallel.context > 1 && (method.is_prefix() || data.packing))
+    problems.add("--context-parallel-size ", run.parallel.context,
+                 " goes with neither --prefix-tuning nor --packing; leave it at 1");
+  if (method.is_prefix() && data.packing)
+    problems.add(
+        "--packing and --prefix-tuning contradict each other: a prefix stands before one record; leave out "
+        "--packing");
+  if (run.train.device == "cuda" && (method.method != "full" || data.packing || preference.wanted))
+    problems.add(
+        "--device cuda can train all parameters of padded batches only, by answers; give --device cpu");
 }
 
 void FinetuneConfig::check_preferences(Problems& problems) const {

@@ -24,7 +24,8 @@ inline std::vector<EnumName<Moments>> enum_names(Moments) {
 struct TuningDataOptions {
   std::string model, data = "data", eval_data, chat_template;
   PromptStyle style = PromptStyle::kAlpaca;
-  int64_t source_length = 0, target_length = 0, max_length = 0;
+  int64_t source_length = 0, target_length = 0, max_length = 0, most_records = 0;
+  double val_size = 0;
   bool packing = false, group_by_length = false, instruction = false;
 
   template <class V>
@@ -37,6 +38,11 @@ struct TuningDataOptions {
       metavar("PATH"), alias({"dataset-name-or-path", "dataset", "train-file"}));
     v("eval-data", eval_data, "Records to evaluate on.", metavar("FILE"),
       alias({"eval-dataset", "validation-file"}), default_text("dev.json of --data"));
+    v("val-size", val_size,
+      "Without records to evaluate on, hold out so many of --data's for it, drawn by --seed; below 1: that "
+      "share.",
+      at_least(0), alias({"val-set-size"}));
+    v("max-samples", most_records, "Most records of a file, the first ones; 0: all.", at_least(0));
     v("prompt-style", style,
       "How instruction records become prompts: in Alpaca's words, by the model's chat template, or as they "
       "stand. With chat, records of src or prompt are a user's message, too.");
@@ -112,7 +118,7 @@ struct MethodOptions {
 /// How long, and what happens between steps.
 struct ScheduleOptions {
   double epochs = 3;  // derived: --num-epochs of the training's options
-  bool do_train = true, do_eval = true, overwrite = false, best = false;
+  bool do_train = true, do_eval = true, overwrite = false, best = false, only_model = false;
   Moments evaluate = Moments::kEpoch, save = Moments::kNo;
   int64_t patience = 0;
   double threshold = 0;
@@ -136,6 +142,7 @@ struct ScheduleOptions {
       at_least(0));
     v("early-stopping-threshold", threshold, "By how much a loss must be lower to be better.", at_least(0));
     v("overwrite-output-dir", overwrite, "Begin anew although the output folder holds a checkpoint.");
+    v("save-only-model", only_model, "As --no-save-optim.", unlisted());
     v("pipeline-parallel-config", pipeline_config,
       "Paddle's settings of a pipeline's messages, which mean nothing here.", metavar("WORD"), unlisted());
   }
@@ -209,6 +216,8 @@ struct FinetuneConfig {
   void add_to(Options& options);
 
  private:
+  void check_folders(Problems&) const;
+  void check_combinations(Problems&) const;
   void check_preferences(Problems&) const;
 };
 

@@ -55,7 +55,7 @@ Json results_json(const TextScores& scores, const TunedModel& tuned) {
 void generate_answers(const FinetuneConfig& config, const TunedModel& tuned, const StopSignal& stop) {
   const ModelSource source(tuned.model);
   TokenizerConfig tokenizer = config.run.tokenizer;
-  const RecordFiles records(config.data, source, tokenizer_of(tokenizer, source));
+  const RecordFiles records(config.data, source, tokenizer_of(tokenizer, source), config.run.train.seed);
   const int64_t positions = source.config().usable_positions() - config.method.positions_before();
   const int64_t most = std::min(most_tokens(config), positions / 2);
   const std::vector<Question> questions =

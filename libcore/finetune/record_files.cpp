@@ -1,6 +1,9 @@
 #include "libcore/finetune/record_files.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -22,18 +25,40 @@ std::string file_in(const std::string& folder, const char* name) {
 }  // namespace
 
 DataFiles data_files(const TuningDataOptions& options) {
-  DataFiles files{options.data, options.eval_data};
-  if (!std::filesystem::is_directory(options.data)) {
-    if (!file_exists(options.data))
-      fail(ErrorKind::kNoInput, options.data,
-           ": no such file or folder; give --data DIR with train.json, or a file of records");
-    return files;
+  DataFiles files{{options.data}, {options.eval_data}};
+  if (std::filesystem::is_directory(options.data)) {
+    files.train.path = file_in(options.data, "train");
+    if (files.train.path.empty())
+      fail(ErrorKind::kNoInput, options.data, ": holds neither train.json nor train.jsonl");
+    if (files.dev.path.empty()) files.dev.path = file_in(options.data, "dev");
+  } else if (!file_exists(options.data)) {
+    fail(ErrorKind::kNoInput, options.data,
+         ": no such file or folder; give --data DIR with train.json, or a file of records");
   }
-  files.train = file_in(options.data, "train");
-  if (files.train.empty())
-    fail(ErrorKind::kNoInput, options.data, ": holds neither train.json nor train.jsonl");
-  if (files.dev.empty()) files.dev = file_in(options.data, "dev");
+  if (options.val_size == 0) return files;
+  if (!files.dev.path.empty())
+    fail(ErrorKind::kUsage, "--val-size ", options.val_size, " holds out records of ", files.train.path,
+         ", but ", files.dev.path, " is there to evaluate on; leave out one of them");
+  files.dev = {files.train.path, RecordSource::kHeldOut};
+  files.train.part = RecordSource::kTrained;
   return files;
+}
+
+// Knuth's algorithm S (selection sampling).
+std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std::string& path) {
+  const double wanted = size < 1 ? size * static_cast<double>(records) : size;
+  int64_t needed = std::max<int64_t>(1, std::llround(wanted));
+  if (needed >= records)
+    fail(ErrorKind::kUsage, "--val-size ", size, " holds out ", needed, " of the ", records, " records of ",
+         path, "; give less");
+  std::mt19937_64 numbers(static_cast<uint64_t>(seed));
+  std::vector<bool> out(static_cast<size_t>(records));
+  for (int64_t i = 0; i < records; ++i) {
+    const bool held = static_cast<int64_t>(numbers() % static_cast<uint64_t>(records - i)) < needed;
+    out[static_cast<size_t>(i)] = held;
+    needed -= held ? 1 : 0;
+  }
+  return out;
 }
 
 LengthLimits length_limits(const TuningDataOptions& options, int64_t positions) {
@@ -55,8 +80,8 @@ TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model) {
 }
 
 RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& model,
-                         const TokenizerFiles& files)
-    : plain_(files), files_(generation_files(model, plain_.tokenizer())) {
+                         const TokenizerFiles& files, int64_t seed)
+    : options_(options), seed_(seed), plain_(files), files_(generation_files(model, plain_.tokenizer())) {
   if (!files_.end.empty()) plain_ = PlainTokenizer(files, files_.end.front());
   if (plain_.tokenizer().vocab_size() > model.config().vocab_size)
     fail(ErrorKind::kUsage, "the tokenizer has ", plain_.tokenizer().vocab_size(), " ids, the model ",
@@ -73,19 +98,48 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
     };
 }
 
-std::unique_ptr<Examples> RecordFiles::examples(const std::string& path, const LengthLimits& limits,
+template <class R, class Read, class Take>
+void RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
+  int64_t count = 0;
+  std::vector<R> kept;  // until it is known how many there are
+  read(source.path, records_, [&](R&& record) {
+    if (options_.most_records > 0 && count >= options_.most_records) return;
+    ++count;
+    if (source.part == RecordSource::kAll)
+      take(record);
+    else
+      kept.push_back(std::move(record));
+  });
+  if (source.part == RecordSource::kAll) return;
+  const std::vector<bool> held = held_out(count, options_.val_size, seed_, source.path);
+  for (size_t i = 0; i < kept.size(); ++i)
+    if (held[i] == (source.part == RecordSource::kHeldOut)) take(kept[i]);
+}
+
+template <class Take>
+void RecordFiles::each_record(const RecordSource& source, Take&& take) const {
+  each<Record>(source, read_records, take);
+}
+template <class Take>
+void RecordFiles::each_pair(const RecordSource& source, Take&& take) const {
+  each<RecordPair>(source, read_pairs, take);
+}
+
+std::unique_ptr<Examples> RecordFiles::examples(const RecordSource& source, const LengthLimits& limits,
                                                 bool pairs) const {
   auto examples = std::make_unique<Examples>();
+  const auto add = [&](const auto& record) { examples->add(record, plain_, limits); };
   if (pairs)
-    read_pairs(path, records_, [&](RecordPair&& pair) { examples->add(pair, plain_, limits); });
+    each_pair(source, add);
   else
-    read_records(path, records_, [&](Record&& record) { examples->add(record, plain_, limits); });
-  log(report_line(path, examples->report()));
-  if (examples->size() == 0) fail(ErrorKind::kData, path, ": holds no record with an answer");
+    each_record(source, add);
+  log(report_line(source.part == RecordSource::kHeldOut ? source.path + ", held out" : source.path,
+                  examples->report()));
+  if (examples->size() == 0) fail(ErrorKind::kData, source.path, ": holds no record with an answer");
   return examples;
 }
 
-std::vector<Question> RecordFiles::questions(const std::string& path, const LengthLimits& limits,
+std::vector<Question> RecordFiles::questions(const RecordSource& source, const LengthLimits& limits,
                                              bool pairs) const {
   std::vector<Question> out;
   const auto take = [&](const Record& record) {
@@ -93,9 +147,9 @@ std::vector<Question> RecordFiles::questions(const std::string& path, const Leng
     if (out.back().ids.empty()) out.back().ids.push_back(plain_.tokenizer().eod());
   };
   if (pairs)
-    read_pairs(path, records_, [&](RecordPair&& pair) { take(pair.chosen); });
+    each_pair(source, [&](const RecordPair& pair) { take(pair.chosen); });
   else
-    read_records(path, records_, take);
+    each_record(source, take);
   return out;
 }
 

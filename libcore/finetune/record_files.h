@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,12 +15,23 @@
 
 namespace megalith {
 
-/// The files of records that the options name.
-struct DataFiles {
-  std::string train, dev;  // dev empty: there is nothing to evaluate on
+/// A file of records, or those of it that are held out for evaluation, or the others.
+struct RecordSource {
+  enum Part : uint8_t { kAll, kTrained, kHeldOut };
+  std::string path;
+  Part part = kAll;
 };
-/// kNoInput when there are none.
+/// What the options name.
+struct DataFiles {
+  RecordSource train, dev;  // dev's path empty: there is nothing to evaluate on
+};
+/// kNoInput when there are none; kUsage when records are to be held out although there are others to evaluate
+/// on.
 DataFiles data_files(const TuningDataOptions& options);
+
+/// Which of `records` are held out: `size` of them, or that share when it is below 1, drawn by `seed`; one at
+/// least. kUsage, naming `path`, when nothing is left.
+std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std::string& path);
 
 /// What the options leave of a record for a model that has so many positions for it; kUsage: more than these.
 LengthLimits length_limits(const TuningDataOptions& options, int64_t positions);
@@ -31,21 +43,33 @@ TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model);
 /// Reads files of records as a model's tokenizer and chat template render them. Errors as read_records().
 class RecordFiles {
  public:
-  /// kUsage when the tokenizer is another model's.
-  RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files);
+  /// `seed` draws what is held out. kUsage when the tokenizer is another model's. The options must outlive
+  /// it.
+  RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
+              int64_t seed);
 
   /// What is learned, with a line about it on the log. With `pairs` a record is two answers, which become two
   /// examples that follow each other: the chosen one and the rejected one. kData when nothing is left.
-  std::unique_ptr<Examples> examples(const std::string& path, const LengthLimits& limits,
+  std::unique_ptr<Examples> examples(const RecordSource& source, const LengthLimits& limits,
                                      bool pairs = false) const;
   /// What is asked, in order; of `pairs` with the chosen answer. No prompt is without a token.
-  std::vector<Question> questions(const std::string& path, const LengthLimits& limits,
+  std::vector<Question> questions(const RecordSource& source, const LengthLimits& limits,
                                   bool pairs = false) const;
 
   const Tokenizer& tokenizer() const { return plain_.tokenizer(); }
   const std::vector<int32_t>& ends() const { return files_.end; }  // ids that end a text
 
  private:
+  /// Calls `take` with each record of the source: read by read_records() or read_pairs().
+  template <class R, class Read, class Take>
+  void each(const RecordSource& source, Read&& read, Take&& take) const;
+  template <class Take>
+  void each_record(const RecordSource& source, Take&& take) const;
+  template <class Take>
+  void each_pair(const RecordSource& source, Take&& take) const;
+
+  const TuningDataOptions& options_;
+  int64_t seed_;
   PlainTokenizer plain_;
   GenerationFiles files_;
   std::optional<ChatTemplate> chat_;

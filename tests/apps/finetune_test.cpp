@@ -214,7 +214,7 @@ datasets:
   - path: data
     type: alpaca
 dataset_prepared_path: last_run_prepared
-val_set_size: 0.0
+val_set_size: 0.1
 output_dir: ./outputs/lora-out
 adapter: lora
 lora_model_dir:
@@ -250,12 +250,13 @@ special_tokens:
 )";
 
 TEST_F(FinetuneApp, TakesAFileOfAxolotl) {
+  fs::remove(dir_ / "data/dev.json");
   write_file(dir_ / "lora.yml", kAxolotl);
   const CommandResult result = run("--config lora.yml --threads 1");
   ASSERT_EQ(result.code, 0) << result.all();
   EXPECT_NE(result.out.find("rank 16 on all-linear, over linear layers kept in 8 bits"), std::string::npos)
       << result.all();
-  EXPECT_NE(result.out.find("packed: 20 records"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("packed: 18 records"), std::string::npos) << result.all();
   EXPECT_NE(result.out.find("ignored, no meaning here:"), std::string::npos) << result.all();
   const Json config = Json::load(dir_ / "outputs/lora-out/adapter_config.json");
   EXPECT_EQ(config["r"], Json(16));
@@ -271,6 +272,66 @@ TEST_F(FinetuneApp, TakesAFileOfAxolotl) {
   expect_bad("rl: kto", "bad.yml:44: rl is \"kto\", which is not supported; give dpo");
   expect_bad("train_on_inputs: true", "give false: answers are learned");
   expect_bad("neftune_noise_alpha: 5", "neftune_noise_alpha");
+}
+
+// LLaMA-Factory's examples/train_lora/llama3_lora_sft.yaml, with a model and records of our own; without its
+// template, which is refused by name.
+const std::string kLlamaFactory = R"(### model
+model_name_or_path: model
+trust_remote_code: true
+### method
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_rank: 8
+lora_target: all
+### dataset
+dataset: data/train.json
+cutoff_len: 64
+max_samples: 16
+overwrite_cache: true
+preprocessing_num_workers: 16
+dataloader_num_workers: 4
+### output
+output_dir: saves/lora/sft
+logging_steps: 10
+save_steps: 500
+plot_loss: true
+overwrite_output_dir: true
+save_only_model: false
+report_to: none
+### train
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+learning_rate: 1.0e-4
+num_train_epochs: 3.0
+lr_scheduler_type: cosine
+warmup_ratio: 0.1
+bf16: false
+ddp_timeout: 180000000
+resume_from_checkpoint: null
+### eval
+val_size: 0.25
+per_device_eval_batch_size: 1
+eval_strategy: steps
+eval_steps: 500
+)";
+
+TEST_F(FinetuneApp, TakesAFileOfLlamaFactory) {
+  write_file(dir_ / "sft.yaml", kLlamaFactory);
+  const CommandResult result = run("--config sft.yaml --threads 1 --do-generation --max-new-tokens 2");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.out.find("data/train.json: 12 records"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("data/train.json, held out: 4 records"), std::string::npos) << result.all();
+  EXPECT_NE(result.out.find("answers: 4 records"), std::string::npos) << result.all();
+  EXPECT_EQ(Json::load(dir_ / "saves/lora/sft/adapter_config.json")["target_modules"].as_array().size(), 4U);
+  const CommandResult both = run("--config sft.yaml --eval-data data/dev.json");
+  EXPECT_EQ(both.code, 64);
+  EXPECT_NE(both.err.find("--val-size 0.25 holds out records of data/train.json, but data/dev.json is there"),
+            std::string::npos)
+      << both.err;
+  EXPECT_NE(run("--config sft.yaml --val-size 16").err.find("holds out 16 of the 16 records"),
+            std::string::npos);
 }
 
 TEST_F(FinetuneApp, RefusesByName) {
