@@ -85,9 +85,9 @@ struct Field {
 
 /// What may follow the help text in fields().
 using Trait = std::function<void(Field&)>;
-Trait at_least(double least);
-Trait between(double least, double most);  // both included
-Trait positive();                          // > 0
+Trait at_least(double min);
+Trait between(double min, double max);  // both included
+Trait positive();                       // > 0
 Trait one_of(std::vector<std::string> words);
 Trait word_value(std::string word, int64_t value);  // of an integer: the word is taken, too; no rule binds it
 Trait alias(std::vector<std::string> names);        // other spellings of the option

@@ -45,7 +45,7 @@ void write(char*& out, __m512i bytes, uint64_t kept) {
   out += _mm_popcnt_u64(kept);
 }
 
-/// Bytes behind a backslash that is not itself behind one, in a block that does not begin behind one: each
+/// Bytes after a backslash that is not itself after one, in a block that does not begin after one: each
 /// second one of a run (Langdale and Lemire, "Parsing gigabytes of JSON per second", 3.1.1).
 uint64_t escaped_by(uint64_t backslashes) {
   constexpr uint64_t kEven = 0x5555555555555555;
@@ -78,7 +78,7 @@ constexpr uint64_t each_sixth(uint64_t pattern) {
   return bits;
 }
 
-/// UTF-8 of 16-bit units, each in 32 bits with zeros behind it.
+/// UTF-8 of 16-bit units, each in 32 bits with zeros after it.
 __m512i utf8_of(__m512i units) {
   const auto bits = [](unsigned value) { return _mm512_set1_epi32(static_cast<int>(value)); };
   const __m512i low = _mm512_or_si512(_mm512_and_si512(units, bits(0x3F)), bits(0x80));

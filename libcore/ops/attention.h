@@ -34,7 +34,7 @@ struct Attention {
   ConstView kv = {};
   RowPositions rows = {};  // with kv: which positions qkv has
   /// As Rope's: a row sees the rows from its document's first one on. In each sequence it never falls, and
-  /// no row's start is behind the row itself. Only the CPU has it.
+  /// no row's start is after the row itself. Only the CPU has it.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "attention";
   void check() const;

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kMostNamed = 5;  // names in one complaint
+constexpr size_t kMaxNamed = 5;  // names in one complaint
 
 // The file's name of a tensor: with the family's prefix, or without it.
 std::string name_in(const TensorFile& file, const std::string& name, const NameMap& map) {
@@ -69,7 +69,7 @@ void MappedTensorFile::refuse_unmapped(const NameMap& map) const {
     if (!known.contains(tensor.name) && !ends_with_any(tensor.name, map.skipped))
       unknown.push_back(quote(tensor.name));
   if (unknown.empty()) return;
-  const size_t named = std::min(unknown.size(), kMostNamed);
+  const size_t named = std::min(unknown.size(), kMaxNamed);
   fail(ErrorKind::kData, path(), ": ", unknown.size(), " tensors have no place in a ", map.architecture,
        " of this configuration: ", join(std::span(unknown).first(named), ", "),
        named < unknown.size() ? ", …" : "");

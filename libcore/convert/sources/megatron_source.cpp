@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = PickleValue::Kind;
-constexpr size_t kMostNamed = 5;  // names in one complaint
+constexpr size_t kMaxNamed = 5;  // names in one complaint
 constexpr double kGreatestIteration = 9e15;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
@@ -57,7 +57,7 @@ JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_les
 std::string some_of(const std::set<std::string>& names) {
   std::vector<std::string> shown;
   for (const std::string& name : names)
-    if (shown.size() < kMostNamed) shown.push_back(quote(name));
+    if (shown.size() < kMaxNamed) shown.push_back(quote(name));
   return join(shown, ", ") + (names.size() > shown.size() ? ", …" : "");
 }
 

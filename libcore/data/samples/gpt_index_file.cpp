@@ -56,7 +56,7 @@ std::string contents_of(const GptIndex& index) {
   return out;
 }
 
-/// Reads arrays one behind the other. The contents' hash was right, so they are what was written.
+/// Reads arrays one after the other. The contents' hash was right, so they are what was written.
 class Arrays {
  public:
   explicit Arrays(std::shared_ptr<const CachedFile::Contents> file) : file_(std::move(file)) {}

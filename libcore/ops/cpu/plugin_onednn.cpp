@@ -134,10 +134,10 @@ class OneDnnProducts final : public Products {
 
 std::shared_ptr<const Primitive> OneDnnProducts::find(const Signature& signature) {
   // Prompts of every length would fill memory; oneDNN itself keeps the compiled kernels.
-  constexpr size_t kMost = 512;
+  constexpr size_t kMax = 512;
   const std::lock_guard lock(mutex_);
   if (const auto found = primitives_.find(signature); found != primitives_.end()) return found->second;
-  if (primitives_.size() == kMost) primitives_.clear();
+  if (primitives_.size() == kMax) primitives_.clear();
   auto made = std::make_shared<const Primitive>(make_primitive(engine_, signature));
   primitives_.emplace(signature, made);
   return made;
