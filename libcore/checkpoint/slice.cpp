@@ -91,8 +91,8 @@ namespace {
 constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes: they stay in the near cache
 // Rows of fewer bytes are read together, because a call for each costs more than reading what stands between.
 constexpr int64_t kOwnCall = int64_t{1} << 14;
-constexpr int64_t kWorthSkipping =
-    1024;  // rows of so many get calls too, when they are half of the pitch or less
+// Rows of so many get calls too, when they are half of the pitch or less.
+constexpr int64_t kWorthSkipping = 1024;
 
 // Rows of a file that stand `pitch` bytes apart.
 struct FileRows {

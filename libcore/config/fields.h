@@ -76,8 +76,8 @@ struct Field {
   std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
   std::vector<Constraint> constraints = {};
   std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for one
-  std::function<std::vector<std::string>()> known =
-      {};                         // words for the shell to offer; others are taken, too
+  // Words for the shell to offer; others are taken, too.
+  std::function<std::vector<std::string>()> known = {};
   std::string metavar = {};       // what the value is called in --help; empty: by type
   std::string default_text = {};  // said in --help in place of the value; for values that finish() fills
   bool required = false, positional = false, unlisted = false;

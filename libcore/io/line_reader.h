@@ -122,8 +122,8 @@ class LineReader {
   uint64_t read_ = 0;        // bytes up to the window's end
   TextPlace place_;          // where the window begins; between lines: where the batch does
   ReaderMark::Mode mode_ = ReaderMark::kLines;
-  bool carriage_return_ =
-      false;  // the byte before the window is a \r whose line is not closed: a \n may follow
+  // The byte before the window is a \r whose line is not closed: a \n may follow.
+  bool carriage_return_ = false;
   bool at_start_ = true;
   // Of the element that is being read.
   bool in_element_ = false, in_string_ = false, escaped_ = false;

@@ -18,8 +18,8 @@ inline constexpr const char* kArgsFile = "args.json";         // every option of
 inline constexpr const char* kStateFile = "state.json";       // where training stood
 inline constexpr const char* kTokenizerFolder = "tokenizer";  // the tokenizer's own files
 inline constexpr const char* kOptimizerPrefix = "optim.";  // of the names of tensors that are no parameters
-inline constexpr int64_t kRelease =
-    -1;  // the "iteration" of weights that no run here made, as Megatron calls it
+// The "iteration" of weights that no run here made, as Megatron calls it.
+inline constexpr int64_t kRelease = -1;
 
 /// "iter_0000100", or "release".
 std::string iteration_folder(int64_t iteration);

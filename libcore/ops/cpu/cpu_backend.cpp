@@ -200,7 +200,7 @@ class CpuBackend final : public Backend {
 
 // ---- memory, streams
 
-/// Large blocks ask for huge pages: attention walks rows that are pages apart.
+/// Large blocks ask for huge pages, because attention walks rows that are pages apart.
 Memory CpuBackend::allocate(size_t bytes) {
   constexpr size_t kSmall = 256, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes < 2 * kHugePage ? kSmall : kHugePage;
@@ -715,7 +715,7 @@ void CpuBackend::run(Stream&, const Embedding& op) {
   });
 }
 
-/// Cut by columns: each table row's sum then runs over its places in order, whatever the threads.
+/// Cut by columns, so that each table row's sum runs over its places in order, whatever the threads.
 void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
   constexpr int64_t kColumns = 64;
   const int64_t h = op.dy.shape.back(), rows = op.dy.shape.rows(),
@@ -779,7 +779,7 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
   *op.out.as<double>() += total;
 }
 
-/// In this thread, one after the other: a microbatch's tokens are few.
+/// In this thread, one after the other, because a microbatch's tokens are few.
 void CpuBackend::run(Stream&, const ScaledSum& op) {
   const float* const x = op.x.as<float>();
   *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);

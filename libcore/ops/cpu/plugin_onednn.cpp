@@ -70,8 +70,8 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   p.c = {{s.m, s.n}, dnnl_type(s.out), Tag::ab};
   if (s.bias) p.bias = {{1, s.n}, dnnl_type(*s.bias), Tag::ab};
   dnnl::primitive_attr attributes;
-  // The library's own scratchpad belongs to the thread that made the primitive; ranks may be threads that
-  // share it.
+  // The scratchpad is given with each call, because the library's own belongs to the thread that made the
+  // primitive, and ranks may be threads that share it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
     dnnl::post_ops sum;
