@@ -125,7 +125,7 @@ class LineReader {
   // The byte before the window is a \r whose line is not closed: a \n may follow.
   bool carriage_return_ = false;
   bool at_start_ = true;
-  // Of the element that is being read.
+  // State of the element that is being read.
   bool in_element_ = false, in_string_ = false, escaped_ = false;
   size_t depth_ = 0;
 };

@@ -33,8 +33,9 @@ struct Recipe {
 /// The whole of a tensor, row by row.
 Recipe copy_recipe(const std::string& source, const MatrixForm& form);
 
-/// Part `part` of mapped.theirs, as it stands in a Hugging Face file; zeros where our model lacks the tensor.
-Recipe part_recipe(const MappedTensor& mapped, size_t part);
+/// Part `part` of renamed.theirs, as it stands in a Hugging Face file; zeros where our model lacks the
+/// tensor.
+Recipe part_recipe(const RenamedTensor& renamed, size_t part);
 
 /// Fills out with rows [begin, end) of the result, converted to its type. Throws what TensorFile::read
 /// throws.

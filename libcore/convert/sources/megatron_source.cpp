@@ -40,7 +40,7 @@ bool is_vocabulary(const std::string& name) {
   return name == kEmbeddingName || name == kHeadName;
 }
 
-JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_less_one,
+JoinedTensor joined(const RenamedTensor& wanted, FoundParts found, bool norms_less_one,
                     const std::string& prefix) {
   const bool vector = wanted.ours.ends_with(".bias") || wanted.shape.rank == 1;
   return {.name = prefix + wanted.ours,
@@ -122,7 +122,7 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
   const auto& [config, norms_less_one, where] = model;
   std::vector<JoinedTensor> out;
   std::set<std::string> missing, left;
-  for (const MappedTensor& wanted : mapped_tensors(family_of(config), config)) {
+  for (const RenamedTensor& wanted : renamed_tensors(family_of(config), config)) {
     if (wanted.absent) continue;
     auto parts = found.extract(wanted.ours);
     if (parts.empty())

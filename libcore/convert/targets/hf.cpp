@@ -33,7 +33,7 @@ std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;
   std::set<std::string> known;
-  for (const MappedTensor& m : mapped_tensors(family_of(config), config)) {
+  for (const RenamedTensor& m : renamed_tensors(family_of(config), config)) {
     known.insert(m.ours);
     const StoredTensor* stored = m.absent ? nullptr : &conversion.file().at(m.ours);
     if (stored && stored->shape() != m.shape)

@@ -17,7 +17,7 @@ namespace megalith {
 /// docs/formats/indexed.md has the members.
 struct Sidecar {
   std::string tokenizer = {};  // its type, as --tokenizer-type names it
-  // Of its vocabulary and rules; equal hashes encode alike. Empty: not known.
+  // The hash of its vocabulary and rules; equal hashes encode alike. Empty: not known.
   std::string tokenizer_hash = {};
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
