@@ -27,7 +27,7 @@ void prepare_process(const char* name) {
   check_cout();
 }
 
-/// Of a failed look at a path: whether the name leads nowhere, or the system failed.
+/// After a failed look at a path: whether the name leads nowhere, or the system failed.
 ErrorKind kind_of(const std::error_code& reason) {
   for (const std::errc nowhere : {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
                                   std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long})

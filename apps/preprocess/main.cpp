@@ -6,7 +6,7 @@
 
 namespace {
 
-/// Of old scripts: workers share one input without temporary files, and the order is always kept.
+/// Options of old scripts: workers share one input without temporary files, and the order is always kept.
 constexpr megalith::IgnoredOption kAccepted[] = {
     {"partitions", megalith::IgnoredOption::kOne},
     {"keep-sequential-samples", megalith::IgnoredOption::kNone},

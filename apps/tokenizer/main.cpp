@@ -56,13 +56,13 @@ struct TokenizerAppConfig {
     if (workers == 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   }
   void validate(Problems& problems) const {
-    constexpr int kLeast = 257;
+    constexpr int kMin = 257;
     require_possible_threads(workers, "workers", problems);
     if (command == "train") {
       if (input.empty()) problems.add("train needs --input FILE");
       if (output.empty()) problems.add("train needs --output DIR");
-      if (vocab_size && *vocab_size < kLeast)
-        problems.add(concat("--vocab-size ", *vocab_size, ", wanted at least ", kLeast, " to train"));
+      if (vocab_size && *vocab_size < kMin)
+        problems.add(concat("--vocab-size ", *vocab_size, ", wanted at least ", kMin, " to train"));
       if (json) problems.add("--json is for encode and decode");
     } else if (!output.empty() || text) {
       problems.add(concat(output.empty() ? "--text" : "--output", " is for train"));

@@ -31,7 +31,8 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
       scale.high = std::max(scale.high, v);
     }
   if (scale.low > scale.high) return {0, 1};
-  // Also where they differ by what a step between two lines could not add.
+  // Widens the scale where the values differ by so little that a step between two lines would add nothing to
+  // them.
   const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
   if (scale.high - scale.low <= 1e-9 * size) scale.high = scale.low + std::max(1.0, std::fabs(scale.low));
   return scale;
@@ -39,7 +40,7 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
 
 /// Width, height and margins of a picture, in its own units; the legend has the margin at the top to itself.
 constexpr double kWidth = 760, kHeight = 320, kLeft = 84, kRight = 16, kTop = 34, kBottom = 52;
-constexpr size_t kMostPoints = 1500;  // a longer curve is thinned: no screen shows more
+constexpr size_t kMaxPoints = 1500;  // a longer curve is thinned: no screen shows more
 
 /// How the numbers of one axis are written: all alike.
 class Ticks {
@@ -48,7 +49,7 @@ class Ticks {
     const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
     const double power = std::floor(std::log10(scale.step()) + 1e-9);
     scientific_ = size >= 1e7 || (size > 0 && size < 1e-3);
-    // Of the greatest number's digits those that a step changes.
+    // Keeps of the greatest number's digits those that a step changes, since more would tell nothing.
     decimals_ =
         static_cast<int>(std::clamp(scientific_ ? std::floor(std::log10(size)) - power : -power, 0.0, 8.0));
   }
@@ -106,7 +107,7 @@ class Picture {
   }
 
   void curve(const ChartSeries& s) {
-    const size_t every = s.points->size() / kMostPoints + 1;
+    const size_t every = s.points->size() / kMaxPoints + 1;
     const bool faint = s.mark == ChartMark::kFaintLine || s.mark == ChartMark::kFaintDots;
     const bool marks = s.mark == ChartMark::kDottedLine || s.mark == ChartMark::kFaintDots;
     size_t number = 0;
@@ -148,10 +149,10 @@ constexpr const char* kStyle =
 /// `centre` of the values around each point; its share of all points on either side, fewer at the ends.
 template <class Centre>
 ChartPoints around_each(const ChartPoints& points, const Centre& centre) {
-  constexpr size_t kLeastSide = 2, kShare = 40;
+  constexpr size_t kMinSide = 2, kShare = 40;
   std::vector<double> values;
   for (const auto& [iteration, value] : points) values.push_back(value);
-  const size_t most = std::max(kLeastSide, values.size() / kShare);
+  const size_t most = std::max(kMinSide, values.size() / kShare);
   ChartPoints out;
   size_t i = 0;
   for (const auto& [iteration, value] : points) {

@@ -40,7 +40,8 @@ std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& 
 /// The mean of the points around each one, a twentieth of all and at least five; as many on either side, so
 /// that a line stays where it is. Empty for fewer than ten points: the raw ones say all.
 ChartPoints smoothed(const ChartPoints& points);
-/// The same with medians: a few points far off do not move it. Of few points those of all that are there.
+/// Smooths with medians instead, so that a few points far off do not move the line. Of few points it takes
+/// the median of all.
 ChartPoints running_medians(const ChartPoints& points);
 
 /// The mean that the last line of a log with one line in `interval` iterations showed, of a run that began

@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// Zeroed memory of its own pages, in large ones where the system has them (asked for before the first touch:
-/// random reads of a table then miss the TLB much less). Pages that were never written cost nothing. Throws
-/// std::bad_alloc.
+/// Zeroed memory in pages of its own: large ones where the system has them, because random reads of a table
+/// then miss the TLB much less (they must be asked for before the first touch). Pages that were never written
+/// cost nothing. Throws std::bad_alloc.
 class HugePages {
  public:
   static constexpr size_t kLargePage = size_t{1} << 21;
@@ -29,9 +29,9 @@ class HugePages {
     return {static_cast<T*>(data_), bytes_ / sizeof(T)};
   }
 
-  /// Has large page `number` backed by memory of its own. For what is read before it is written: the first
-  /// read would get a page of zeros that all share, and the first write then one that every thread's core has
-  /// to be told of. Does not change it; any number of threads at once.
+  /// Backs large page `number` with memory of its own, by a write that changes nothing. For tables that are
+  /// read before they are written: the first read would map the system's shared page of zeros, and the first
+  /// write must then interrupt every core that has mapped it. Any number of threads at once.
   void touch(size_t number) const {
     __atomic_fetch_or(static_cast<char*>(data_) + number * kLargePage, char{0}, __ATOMIC_RELAXED);
   }

@@ -20,7 +20,8 @@ Isa chosen_isa();
 
 /// Whether kernels for AVX-512 with VBMI, VBMI2 and VPCLMULQDQ may be used where `isa` is chosen.
 bool has_vbmi2(Isa isa);
-/// The same of the instructions for SHA-256, which are no part of any of them.
+/// Whether the processor has the SHA-256 instructions. A question of its own, because no level of Isa implies
+/// them.
 bool has_sha(Isa isa);
 
 /// What X.cpp (generic) and X_avx2.cpp, X_avx512.cpp, X_avx512vbmi2.cpp, X_avx512bf16.cpp make of one X; T is

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-// The log sink is the one global of the library: lines come from every room and thread.
+// The log sink is the library's one global, because lines come from every room and thread.
 struct LogState {
   std::mutex mutex;
   LogSink sink;

@@ -33,8 +33,8 @@ void add_log_file(const LogFile& file);
 /// "2026-11-22 19:44:51", as Megatron writes times.
 std::string time_now();
 
-/// Whether lines and progress of the calling thread are dropped: of several ranks one speaks for all. Returns
-/// what it was.
+/// Drops lines and progress of the calling thread, so that of several ranks one speaks for all. Returns
+/// whether they were dropped before.
 bool mute_this_thread(bool muted);
 /// Where the calling thread's lines go while it is muted, instead of being dropped; empty: nowhere.
 void set_muted_sink(LogSink sink);

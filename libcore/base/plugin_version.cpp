@@ -1,4 +1,4 @@
-// Part of every plugin, and of no other library: see base/plugin.h.
+// Part of every plugin and of no other library, because base/plugin.h compares it with the program's.
 
 extern "C" {
 

@@ -12,8 +12,8 @@ namespace megalith {
 /// of counter and key, so that a dropout mask or an initial weight depends only on its place.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// numpy's legacy RandomState, for the sample order of Megatron (../docs/formats/indexed.md, "random
-/// numbers"). The stream equals std::mt19937's; shuffle and interval are numpy's own.
+/// numpy's legacy RandomState, because Megatron's sample order is made with it (docs/formats/indexed.md,
+/// "random numbers"). The stream equals std::mt19937's; shuffle and interval are numpy's own.
 class NumpyRandomState {
  public:
   explicit NumpyRandomState(uint32_t seed) : engine_(seed) {}

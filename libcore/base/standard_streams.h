@@ -13,7 +13,8 @@ namespace megalith {
 /// there is no /dev/null.
 void open_standard_descriptors();
 
-/// The reader of stdout has gone, as `head` does: no mistake, and nobody is left to tell anything.
+/// Thrown when the reader of stdout has gone, as `head` does: an end without a message, because nothing went
+/// wrong and nobody is left to tell.
 class ReaderGone : public Error {
  public:
   using Error::Error;
@@ -25,10 +26,11 @@ class ReaderGone : public Error {
 void write_stdout(std::string_view text);
 /// Throws as write_stdout() for everything that was written.
 void flush_stdout();
-/// The same, and for what a file system tells only when a file is closed.
+/// Throws like flush_stdout(), and for what a file system tells only when a file is closed, so it must come
+/// last.
 void finish_stdout();
 
-/// Makes std::cout throw as write_stdout() does, in place of going on in silence.
+/// Makes std::cout throw as write_stdout() does, because it would otherwise go on in silence.
 void check_cout();
 
 }  // namespace megalith

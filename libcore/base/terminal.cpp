@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr size_t kUsual = 80, kLeast = 20;
+constexpr size_t kUsual = 80, kMin = 20;
 
 size_t characters(std::string_view text) {
   return static_cast<size_t>(count_code_points(text));
@@ -25,7 +25,7 @@ size_t columns_of(int descriptor) {
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   const char* told = std::getenv("COLUMNS");
   const auto columns = told ? parse_int(told) : std::nullopt;
-  return columns && *columns >= static_cast<int64_t>(kLeast) ? static_cast<size_t>(*columns) : kUsual;
+  return columns && *columns >= static_cast<int64_t>(kMin) ? static_cast<size_t>(*columns) : kUsual;
 }
 
 std::string_view fitting(std::string_view text, size_t columns) {

@@ -29,8 +29,8 @@ std::string format_count(int64_t value);      // 1,234,567
 std::string format_bytes(double bytes);       // "1.50 GiB"
 std::string format_duration(double seconds);  // "4.2 s", "3 min 20 s", "2 h 05 min"
 
-/// The candidate with the least edit distance to `word` when that is at most a third of its length; for "did
-/// you mean".
+/// The candidate with the smallest edit distance to `word`, for "did you mean"; none when that is more than a
+/// third of its length, because the user then meant something else.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
 /// Length of the longest prefix of `bytes` that is valid UTF-8 (no surrogates, no overlong forms, <=

@@ -28,7 +28,7 @@ ChartPoints points_of(const Json& json) {
 void LossHistory::add_train(int64_t iteration, double loss) {
   if (!std::isfinite(loss) || iteration % every_ != 0) return;
   train_[iteration] = loss;
-  if (train_.size() <= kMostLosses) return;
+  if (train_.size() <= kMaxLosses) return;
   every_ *= 2;
   std::erase_if(train_, [&](const auto& point) { return point.first % every_ != 0; });
 }

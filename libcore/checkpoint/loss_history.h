@@ -9,11 +9,12 @@ namespace megalith {
 
 inline constexpr const char* kLossesFile = "losses.json";  // of a checkpoint
 
-/// The losses of a run so far, for pictures: carried from checkpoint to checkpoint. When there are more than
-/// kMostLosses training losses, those of every second kept iteration are left out, then and from then on.
+/// The losses of a run so far, carried from checkpoint to checkpoint so that a model card's picture does not
+/// depend on a log file that stayed elsewhere. When there are more than kMaxLosses training losses, those of
+/// every second kept iteration are left out, then and from then on.
 class LossHistory {
  public:
-  static constexpr size_t kMostLosses = 4000;
+  static constexpr size_t kMaxLosses = 4000;
 
   /// Nats a token, in the order of iterations (from 1). What is not finite is passed over.
   void add_train(int64_t iteration, double loss);

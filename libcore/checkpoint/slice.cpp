@@ -89,8 +89,10 @@ void copy_block(ConstView from, const Shape& from_at, View to, const Shape& to_a
 namespace {
 
 constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes: they stay in the near cache
-constexpr int64_t kOwnCall = int64_t{1} << 14;   // a row of so many bytes is worth a call
-constexpr int64_t kWorthSkipping = 1024;  // so is one of so many, when half of what is read is not wanted
+// Rows of fewer bytes are read together, because a call for each costs more than reading what stands between.
+constexpr int64_t kOwnCall = int64_t{1} << 14;
+// Rows of so many get calls too, when they are half of the pitch or less.
+constexpr int64_t kWorthSkipping = 1024;
 
 // Rows of a file that stand `pitch` bytes apart.
 struct FileRows {

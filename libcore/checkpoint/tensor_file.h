@@ -23,6 +23,9 @@ struct StoredTensor {
 };
 
 /// A container of named tensors: a .safetensors file, a Hugging Face folder of them, a checkpoint folder.
+/// Blocks are read by calls, not from mapped memory, because faults and giving pages back cost more than the
+/// copy does, a strided read of a mapped tensor touched its pages again for each strip, and a file that is
+/// cut meanwhile is then an error instead of a signal.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;

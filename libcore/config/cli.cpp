@@ -90,7 +90,7 @@ struct Options::State {
   void finish(const std::vector<std::string>& names);
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
   AppDoc document() const;
-  /// With the words that a shell may offer: asking for them may read a file.
+  /// With the words that a shell may offer, which only completion needs: asking for them may read a file.
   AppDoc completion() const;
 };
 
@@ -269,7 +269,8 @@ void Options::State::find_missing(const std::vector<std::string>& names, Problem
 }
 
 namespace {
-/// Without "--num-layers is missing" where "--num-layers "four": wanted an integer" says what became of it.
+/// Leaves out "--num-layers is missing" where "--num-layers "four": wanted an integer" says what became of
+/// it, because one mistake needs one complaint.
 Problems without_echoes(const Problems& all) {
   Problems out;
   for (const std::string& text : all.list()) {

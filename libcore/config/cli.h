@@ -72,8 +72,8 @@ class Options {
   Options& derive(std::function<void()> step);
   /// Options to accept and name once in the log.
   Options& ignore(std::span<const IgnoredOption> options);
-  /// Options to complain about with their remedy. Like the ignored ones they give way to a field of the same
-  /// name.
+  /// Options that are rejected with their remedy. Like the ignored ones they give way to a field of the same
+  /// name, so that an app can obey one that others cannot.
   Options& refuse(std::span<const RefusedOption> options);
   /// A reader of another tool's config files: takes the keys that it knows out of the file and puts ours in.
   Options& translate(std::function<void(FileTranslation&)> translator);

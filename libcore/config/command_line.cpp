@@ -72,7 +72,7 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
-  // Another tool's own name is no slip of the pen.
+  // No suggestion for another tool's own name, because it is no slip of the pen.
   if (const std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
   const auto near = nearest_option(option_key(name), names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
@@ -148,7 +148,8 @@ class OptionTaker {
     return {};
   }
 
-  /// Passes over what are probably the values of an option that is not taken.
+  /// Passes over what are probably the values of an option that is not taken, since each would else be one
+  /// more complaint.
   static void skip_values(std::vector<std::string>& args) {
     while (!args.empty() && !args.front().starts_with("-")) args.erase(args.begin());
   }
@@ -193,8 +194,8 @@ class OptionTaker {
     return value;
   }
 
-  /// "20--seed" is "20 --seed" where a line of a script ends in "20\" without a blank: the shell joins the
-  /// two words.
+  /// Cuts "20--seed" into "20 --seed", because a script's line that ends in "20\" without a blank is joined
+  /// so by the shell.
   void unglue(const std::string& name, std::vector<std::string>& args) const {
     const std::string word = args.front();
     const size_t at = word.find("--");

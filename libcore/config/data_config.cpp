@@ -21,8 +21,8 @@ bool DataConfig::reads_texts() const {
   return names_text(train_path);
 }
 
-/// Scripts that keep their options in an array give --split with its quotes; Megatron looks for numbers
-/// alone.
+/// Takes quotes off --split, because scripts that keep their options in an array give it with them, and
+/// Megatron looks for numbers alone.
 void DataConfig::finish() {
   std::erase_if(split, [](char c) { return c == '\'' || c == '"'; });
 }

@@ -21,7 +21,7 @@ struct DataConfig {
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
   /// Whether the documents of a sample are told apart, for which the end token must be known.
   bool marks_documents() const { return reset_position_ids || reset_attention_mask || eod_mask_loss; }
-  // Represented so that it can be refused by name.
+  // Known only so that it can be rejected with its name.
   std::string dataloader = "single";
 
   template <class V>

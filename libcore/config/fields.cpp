@@ -28,8 +28,8 @@ Trait at_least(double least) {
                     .obvious = least == 0 || least == 1});
 }
 Trait between(double least, double most) {
-  constexpr double kEndless =
-      1024;  // a greater bound only keeps products of several options within their type
+  // A larger bound only keeps products of several options within their type, so it is not shown.
+  constexpr double kEndless = 1024;
   return constrain({.text = "between " + format_double(least) + " and " + format_double(most),
                     .number = [=](double x) { return x >= least && x <= most; },
                     .obvious = most >= kEndless});

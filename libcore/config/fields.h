@@ -76,8 +76,8 @@ struct Field {
   std::vector<std::string> opposites = {};  // of a bool: flags that set it to false
   std::vector<Constraint> constraints = {};
   std::vector<std::pair<std::string, int64_t>> word_values = {};  // of a number: words that stand for one
-  std::function<std::vector<std::string>()> known =
-      {};                         // words for the shell to offer; others are taken, too
+  // Words for the shell to offer; others are taken, too.
+  std::function<std::vector<std::string>()> known = {};
   std::string metavar = {};       // what the value is called in --help; empty: by type
   std::string default_text = {};  // said in --help in place of the value; for values that finish() fills
   bool required = false, positional = false, unlisted = false;
@@ -85,9 +85,9 @@ struct Field {
 
 /// What may follow the help text in fields().
 using Trait = std::function<void(Field&)>;
-Trait at_least(double least);
-Trait between(double least, double most);  // both included
-Trait positive();                          // > 0
+Trait at_least(double min);
+Trait between(double min, double max);  // both included
+Trait positive();                       // > 0
 Trait one_of(std::vector<std::string> words);
 Trait word_value(std::string word, int64_t value);  // of an integer: the word is taken, too; no rule binds it
 Trait alias(std::vector<std::string> names);        // other spellings of the option

@@ -9,8 +9,8 @@ constexpr auto kMaybeOne = IgnoredOption::kMaybeOne;
 constexpr auto kSeveral = IgnoredOption::kSeveral;
 
 /// Options that choose an implementation of the same mathematics, a launcher's plumbing, or a report that has
-/// no equivalent. What would change the result is not here: it is a field, and refused by name where it is
-/// not supported.
+/// no equivalent. What would change the result is not here: it is a field, and rejected with its name where
+/// it is not supported.
 constexpr IgnoredOption kIgnored[] = {
     // Megatron-LM (2.5 to core 0.12): which code runs, how it communicates
     {"accumulate-allreduce-grads-in-fp32", kNone},

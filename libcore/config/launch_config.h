@@ -17,8 +17,8 @@ inline std::vector<EnumName<Transport>> enum_names(Transport) {
 /// How ranks that are processes find each other, and which of them this command starts itself. Nothing of it
 /// changes what is computed, so it is no part of a checkpoint's args.
 struct LaunchConfig {
-  static constexpr int kMostServers = 1 << 16;
-  static constexpr int kMostPort = 65535;
+  static constexpr int kMaxServers = 1 << 16;
+  static constexpr int kMaxPort = 65535;
   std::optional<std::string> gpus = {};          // "4,5"
   std::optional<std::string> log_dir = {};       // derived: "log" with --gpus
   std::optional<int> servers = {}, server = {};  // --nnodes, --node-rank
@@ -40,14 +40,14 @@ struct LaunchConfig {
       "Servers of the run, each started by this command with its own --node-rank; a server's ranks (--nproc "
       "or "
       "--gpus) are processes then.",
-      between(1, kMostServers), default_text("the hosts of --hostfile, else 1"));
-    v("node-rank", server, "Which of the --nnodes servers this is, from 0.", between(0, kMostServers),
+      between(1, kMaxServers), default_text("the hosts of --hostfile, else 1"));
+    v("node-rank", server, "Which of the --nnodes servers this is, from 0.", between(0, kMaxServers),
       default_text("this machine's place in --hostfile, else 0"));
     v("hostfile", hostfile, "Servers of the run, a line each: a host, then slots=N, its ranks.",
       metavar("FILE"));
     v("master-addr", address, "Host or address of rank 0.", metavar("HOST"),
       default_text("$MASTER_ADDR, else what the launcher says"));
-    v("master-port", port, "Port on which rank 0 waits for the others.", between(1, kMostPort),
+    v("master-port", port, "Port on which rank 0 waits for the others.", between(1, kMaxPort),
       default_text("$MASTER_PORT, else from the job's number, else 29500"));
     v("local-rank", local_rank, "This rank's place on its machine, as torch.distributed.launch gives it.",
       at_least(0), unlisted());

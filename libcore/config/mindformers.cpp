@@ -115,7 +115,8 @@ constexpr const char* kNamed[] = {
     "context.*",
     "parallel.*",
     "parallel_optimizer_config.*",
-    "parallel_config.vocab_emb_dp",  // the same sums: the table is cut over the tensor ranks
+    // no effect, because the sums are the same: the table is cut over the tensor ranks
+    "parallel_config.vocab_emb_dp",
     "recompute_config.parallel_optimizer_comm_recompute",
     "recompute_config.mp_comm_recompute",
     "recompute_config.recompute_slice_activation",
@@ -319,7 +320,7 @@ class Translator {
                            " contradicts parallel_mode 0 (data parallel); give parallel_mode 1");
   }
 
-  /// Of what several keys multiply.
+  /// Sets the global batch, which is a product of several keys.
   void batch() {
     int64_t product = 1;
     const FileOption* first = nullptr;

@@ -50,7 +50,7 @@ struct ModelConfig {
   double init_std = 0.02;
   int vocab_divisor = 128;  // the vocabulary is padded to a multiple of this times the tensor-parallel size
   int64_t vocab_size = 0;   // without padding; 0: from the tokenizer
-  // Represented so that they can be refused by name.
+  // Known only so that they can be rejected with their names.
   bool use_rotary = false, layernorm_1p = false, squared_relu = false, qk_layernorm = false,
        rotary_interleaved = false;
   std::optional<int> experts;

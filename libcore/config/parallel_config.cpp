@@ -132,7 +132,7 @@ void ParallelConfig::finish() {
   if (world == 0 && processes > 0) world = processes;
   if (world == 0 && nproc > 0) world = nproc;
   if (world == 0)
-    world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMostRanks}));
+    world = static_cast<int>(std::min(int64_t{std::max(data, 1)} * model_ranks(), int64_t{kMaxRanks}));
   if (local_world == 0) local_world = world;
   if (data == 0) data = std::max(world / model_ranks(), 1);
   if (tensor == 1) sequence = false;  // nothing to cut, as in Megatron

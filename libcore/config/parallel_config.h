@@ -17,7 +17,7 @@ enum class Sharding {
   kNone,
   kOptimizer,   // ZeRO-1: the optimizer's state
   kGradients,   // ZeRO-2: and the gradients
-  kParameters,  // ZeRO-3: represented so that it can be refused by name
+  kParameters,  // ZeRO-3: known only so that it can be rejected with its name
 };
 inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
   return {{"none", Sharding::kNone},
@@ -28,8 +28,8 @@ inline std::vector<EnumName<Sharding>> enum_names(Sharding) {
 
 /// How the ranks share the work. Names and defaults are Megatron's.
 struct ParallelConfig {
-  static constexpr int kMostRanks = 1 << 20;
-  static constexpr int kMostThreadRanks = 1024;
+  static constexpr int kMaxRanks = 1 << 20;
+  static constexpr int kMaxThreadRanks = 1024;
   static constexpr int kAutoRanks = -1, kGpuRanks = -2;  // of nproc, until finish()
   int tensor = 1, pipeline = 1, context = 1, expert = 1;
   int data = 0;                              // derived: world / (tensor * pipeline * context)
@@ -70,7 +70,7 @@ struct ParallelConfig {
     v("data-parallel-size", data,
       "Ranks, or groups that share a sequence, that take samples of their own; tensor * pipeline * context * "
       "data = ranks.",
-      between(0, kMostRanks), default_text("ranks / (tensor * pipeline * context)"));
+      between(0, kMaxRanks), default_text("ranks / (tensor * pipeline * context)"));
     v("sequence-parallel", sequence,
       "Cut norms and dropout along the sequence; needs tensor-model-parallel-size > 1.");
     v("use-distributed-optimizer", distributed_optimizer,
@@ -87,11 +87,11 @@ struct ParallelConfig {
     v("nproc", nproc,
       "Ranks, as threads of one process; auto: one for each CPU that the process may use; gpu: one for each "
       "device of CUDA_VISIBLE_DEVICES, else of the machine.",
-      between(0, kMostThreadRanks), word_value("auto", kAutoRanks), word_value("gpu", kGpuRanks),
+      between(0, kMaxThreadRanks), word_value("auto", kAutoRanks), word_value("gpu", kGpuRanks),
       metavar("N|auto|gpu"), alias({"nproc-per-node"}));
-    v("world-size", world, "Ranks in all.", between(0, kMostRanks),
+    v("world-size", world, "Ranks in all.", between(0, kMaxRanks),
       default_text("nproc, else tensor * pipeline * context * data"));
-    v("local-world-size", local_world, "Ranks of one machine.", between(0, kMostRanks),
+    v("local-world-size", local_world, "Ranks of one machine.", between(0, kMaxRanks),
       default_text("world-size; of a plan at most 8"));
     v("distributed-timeout-minutes", timeout_minutes,
       "Longest wait for another rank before the run ends with its name.", between(1, 1 << 20));

@@ -14,7 +14,8 @@
 namespace megalith {
 
 namespace {
-constexpr int kDeepest = 32;  // maps within maps; also ends the walk through an anchor that holds itself
+// maps within maps; needed because an anchor may hold itself, and the walk would not end
+constexpr int kDeepest = 32;
 
 class Reader {
  public:

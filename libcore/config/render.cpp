@@ -88,7 +88,7 @@ std::string below(const std::string& text, const std::string& indent) {
   return join(split(text, '\n'), "\n" + indent);
 }
 
-/// A spelling that is longer than a line, broken between the words of its enumeration.
+/// A spelling that is longer than a line, which must be broken, between the words of its enumeration.
 std::string broken_at_commas(const std::string& spelling, size_t columns) {
   std::string out, line;
   for (const std::string& part : split(spelling, ',')) {
@@ -156,7 +156,7 @@ std::string render_markdown(const AppDoc& app) {
 }
 
 namespace {
-/// Text for troff: "-" is a hyphen there, and a line that begins with "." or "'" a request.
+/// Escapes text for troff, because "-" is a hyphen there, and a line that begins with "." or "'" a request.
 std::string troff(const std::string& text) {
   std::string out;
   bool line_start = true;

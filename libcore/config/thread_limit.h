@@ -5,10 +5,10 @@
 namespace megalith {
 
 /// More than any machine has cores; a greater number is a slip of the pen, for which memory would run out.
-constexpr int kMostThreads = 4096;
+constexpr int kMaxThreads = 4096;
 
 inline void require_possible_threads(int threads, const char* option, Problems& problems) {
-  if (threads > kMostThreads) problems.add("--", option, " is ", threads, ", wanted at most ", kMostThreads);
+  if (threads > kMaxThreads) problems.add("--", option, " is ", threads, ", wanted at most ", kMaxThreads);
 }
 
 }  // namespace megalith

@@ -13,7 +13,8 @@ namespace megalith {
 struct TokenizerConfig {
   std::string type, vocab, merges, model, eod;
   bool hf_special_tokens = true;
-  bool of_model = false;  // no option: --vocab-size is a model's, which may have more ids than its tokenizer
+  // no option, because --vocab-size is a model's, which may have more ids than its tokenizer
+  bool of_model = false;
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
   std::vector<std::string> special_tokens;

@@ -21,7 +21,7 @@ enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kU
 constexpr const char* kModelNames[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
                                        "tiktoken.model"};
 
-/// As much of the beginning as tells the forms apart.
+/// Reads only as much of the beginning as tells the forms apart, because a file may be large.
 std::string beginning(const std::string& path) {
   constexpr size_t kEnough = 4096;
   std::ifstream file(path, std::ios::binary);

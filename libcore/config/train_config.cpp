@@ -34,7 +34,7 @@ struct Counted {
   int64_t steps = 0, samples = 0;
 };
 
-/// The steps of a ramp that begin at `consumed` or behind it, no more than `most`, and not beyond `last`
+/// The steps of a ramp that begin at `consumed` or after it, no more than `most`, and not beyond `last`
 /// samples. Steps of one size are counted together, so that a ramp of any length takes no time.
 Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t most, int64_t last) {
   const int64_t end = std::min(ramp.samples, last);

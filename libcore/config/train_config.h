@@ -195,14 +195,15 @@ struct TrainConfig {
   double warmup_in_samples() const;
   int64_t decay_in_samples() const;
 
-  /// Of --rampup-batch-size, when validate() has passed it; nothing: the batch is the same all the time.
+  /// The ramp of --rampup-batch-size, when validate() has passed it; nothing: the batch is the same all the
+  /// time.
   std::optional<BatchRamp> ramp() const;
   /// Samples of the step that begins when `consumed` are done.
   int64_t batch_at(int64_t consumed) const;
   /// Samples of that many steps from `consumed` on.
   int64_t samples_of_steps(int64_t steps, int64_t consumed) const;
-  /// Of --num-epochs, once the data is known: the steps in all, and of the decay unless it was given. kUsage
-  /// when an epoch has no whole step or the schedule does not fit.
+  /// Takes --num-epochs, once the data is known: sets the steps in all, and of the decay unless it was given.
+  /// kUsage when an epoch has no whole step or the schedule does not fit.
   void set_epoch_steps(int64_t steps_of_an_epoch);
 };
 

@@ -78,8 +78,8 @@ Target target_of(const ConvertConfig& config, const Conversion& conversion) {
           [=](const std::string& output) { export_checkpoint(conversion, output); }};
 }
 
-// The conversion of the CodeParrot tutorial: of one file of weights, without a word about where to, the
-// result stands beside it.
+// The CodeParrot tutorial's conversion names one file of weights and no output, so the result stands beside
+// that file.
 bool is_in_place(const ConvertConfig& config) {
   return config.output.empty() && config.to == "hf" && config.path().ends_with(".pt") &&
          !fs::is_directory(config.path());
@@ -98,7 +98,7 @@ void refuse_other_files(const fs::path& from, const fs::path& to) {
   }
 }
 
-// config.json comes last: before it the folder is no model.
+// Moves config.json last, because without it the folder is no model, and nobody takes half of one for it.
 void move_beside(const fs::path& from, const fs::path& to) {
   refuse_other_files(from, to);
   const auto move = [&](const fs::path& name) {

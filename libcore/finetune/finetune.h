@@ -17,7 +17,7 @@ struct TuningSets {
   std::unique_ptr<TuningData> train_data, dev_data;  // of them
 
   /// The data sets of a run of `steps` steps. Refer to this object. With `pairs` the samples are pairs of
-  /// answers, of which the first counts, and the examples of dev are numbered behind those of train.
+  /// answers, of which the first counts, and the examples of dev are numbered after those of train.
   DataSets data_sets(int64_t steps, int64_t global_batch, bool pairs = false) const;
 };
 

@@ -15,11 +15,11 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMostTokens = 128;  // of an answer, where nothing says how many
+constexpr int64_t kMaxTokens = 128;  // of an answer, where nothing says how many
 
 int64_t most_tokens(const FinetuneConfig& config) {
   if (config.generation.most_tokens > 0) return config.generation.most_tokens;
-  return config.data.target_length > 0 ? config.data.target_length : kMostTokens;
+  return config.data.target_length > 0 ? config.data.target_length : kMaxTokens;
 }
 
 /// The answers' texts; empty when the run was asked to end.

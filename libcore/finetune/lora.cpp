@@ -26,7 +26,7 @@ constexpr const char* kAllLinear = "all-linear";
 struct Module {
   std::string layer;     // ours: "decoder.layers.0.self_attention.linear_qkv"
   std::string theirs;    // "model.layers.0.self_attn.q_proj"
-  LowRankTarget target;  // layer: what stands behind the number
+  LowRankTarget target;  // layer: what stands after the number
   Shape weight;          // ours
   PartRows rows;         // of the part, in ours and theirs
 };
@@ -36,32 +36,32 @@ std::string_view without(std::string_view name, std::string_view end) {
 }
 
 /// Which slots of our layer one of their tensors holds.
-LowRankTarget target_of(const MappedTensor& mapped, size_t part) {
+LowRankTarget target_of(const RenamedTensor& renamed, size_t part) {
   LowRankTarget target{.layer = {}, .part = {}};
   const auto p = static_cast<int64_t>(part);
-  const int64_t queries = mapped.shape[1] - 2;
-  if (mapped.row->transform == Transform::kSplitGateUp) target.first = p;
-  if (mapped.row->transform == Transform::kSplitQkv) target.first = part == 0 ? 0 : queries + p - 1;
-  if (mapped.theirs.size() > 1) target.slots = part == 0 && mapped.theirs.size() == 3 ? queries : 1;
-  const std::string_view theirs = without(mapped.theirs[part].name, kWeight);
+  const int64_t queries = renamed.shape[1] - 2;
+  if (renamed.row->transform == Transform::kSplitGateUp) target.first = p;
+  if (renamed.row->transform == Transform::kSplitQkv) target.first = part == 0 ? 0 : queries + p - 1;
+  if (renamed.theirs.size() > 1) target.slots = part == 0 && renamed.theirs.size() == 3 ? queries : 1;
+  const std::string_view theirs = without(renamed.theirs[part].name, kWeight);
   target.part = theirs.substr(theirs.rfind('.') + 1);
-  const std::string_view ours = without(mapped.ours, kWeight);
+  const std::string_view ours = without(renamed.ours, kWeight);
   target.layer = ours.substr(ours.find('.', kLayers.size()) + 1);
   return target;
 }
 
 std::vector<Module> modules_of(const ModelConfig& config) {
   std::vector<Module> out;
-  for (const MappedTensor& mapped : mapped_tensors(family_of(config), config)) {
+  for (const RenamedTensor& renamed : renamed_tensors(family_of(config), config)) {
     const bool matrix =
-        mapped.ours.starts_with(kLayers) && mapped.ours.ends_with(kWeight) && mapped.shape.rank > 1;
-    if (!matrix || mapped.absent) continue;
-    for (size_t part = 0; part < mapped.theirs.size(); ++part)
-      out.push_back({.layer = std::string(without(mapped.ours, kWeight)),
-                     .theirs = std::string(without(mapped.theirs[part].name, kWeight)),
-                     .target = target_of(mapped, part),
-                     .weight = mapped.shape,
-                     .rows = part_rows(mapped, part)});
+        renamed.ours.starts_with(kLayers) && renamed.ours.ends_with(kWeight) && renamed.shape.rank > 1;
+    if (!matrix || renamed.absent) continue;
+    for (size_t part = 0; part < renamed.theirs.size(); ++part)
+      out.push_back({.layer = std::string(without(renamed.ours, kWeight)),
+                     .theirs = std::string(without(renamed.theirs[part].name, kWeight)),
+                     .target = target_of(renamed, part),
+                     .weight = renamed.shape,
+                     .rows = part_rows(renamed, part)});
   }
   return out;
 }

@@ -17,8 +17,8 @@ struct LoraSettings {
   int64_t rank = 8;
   double alpha = 16, dropout = 0;
   bool rslora = false;  // scale alpha / sqrt(rank) in place of alpha / rank
-  std::vector<std::string> modules =
-      {};  // ends of names as the model's Hugging Face form has them; "all-linear"
+  // Ends of names as the model's Hugging Face form has them; "all-linear"
+  std::vector<std::string> modules = {};
 };
 
 /// Every linear layer of a transformer layer by its Hugging Face name ("q_proj", "attn.c_proj" …), in order.

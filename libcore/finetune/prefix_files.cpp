@@ -17,7 +17,7 @@ std::string name_of_layer(int64_t layer) {
   return concat("decoder.layers.", layer, ".self_attention.prefix");
 }
 
-/// Of one layer's parameter.
+/// The shape of one layer's parameter.
 Shape layer_shape(const ModelConfig& config, int64_t positions) {
   return {2, config.kv_heads(), positions, config.kv_channels};
 }

@@ -215,7 +215,7 @@ namespace {
 void read_objects(const std::string& path,
                   const std::function<void(const Json&, const std::string& where)>& take) {
   LineReader reader(path, LineLimits{});
-  LineChunk chunk;
+  LineBatch chunk;
   while (reader.next(chunk, [](size_t) {}))
     for (size_t i = 0; i < chunk.lines(); ++i) {
       const std::string where = concat(path, ":", chunk.place(i, 0).line);

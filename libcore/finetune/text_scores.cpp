@@ -19,7 +19,7 @@ bool is_digit(char c) {
 bool is_stop(char c) {
   return c == '.' || c == ',';
 }
-/// Of sacrebleu's [\{-\~\[-\` -\&\(-\+\:-\@\/].
+/// Whether a byte is in sacrebleu's [\{-\~\[-\` -\&\(-\+\:-\@\/].
 bool stands_alone(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';

@@ -16,7 +16,7 @@ Packs one_by_one(const Examples&);
 /// As few sequences of `rows` rows as best fit, longest first, finds; deterministic. No example is longer.
 Packs pack(const Examples&, int64_t rows);
 
-/// The examples one after the other, each a sample, with empty ones behind the last. Both must outlive it;
+/// The examples one after the other, each a sample, with empty ones after the last. Both must outlive it;
 /// dev may be null.
 SampleSource in_order(const Examples& train, const Examples* dev);
 

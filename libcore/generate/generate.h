@@ -33,7 +33,8 @@ struct GenerationTotals {
   double prompt_seconds = 0, seconds = 0;  // of passes over prompts, and over new tokens
 };
 
-/// Keys and values that stand before every prompt, as prefix tuning trains them.
+/// Keys and values that stand before every prompt, as prefix tuning trains them; they take positions, so a
+/// prompt must leave room for them.
 struct KvPrefix {
   int64_t tokens = 0;
   std::vector<float> values;  // [layers, 2 (k, v), groups, tokens, head]
@@ -85,7 +86,8 @@ class Generator {
   };
   std::optional<End> end() const;  // nothing: there are any number
   int64_t room(int64_t prompt, int64_t wanted) const;
-  /// Refuses prompts that leave no room before any is read; memory and a slot for each sequence at a time.
+  /// Refuses prompts that leave no room before any is read, so that nothing is computed in vain; memory and a
+  /// slot for each sequence at a time.
   void prepare(const Job&, size_t sequences);
   void begin(Slot&, const Job&, size_t sequence);
   /// Brings the keys and values of the prompt into the slot's cache and the logits after it into the state.

@@ -29,7 +29,7 @@ std::string speed(int64_t tokens, double seconds) {
   return out;
 }
 
-/// A chat template writes the tokens before and after a text itself.
+/// For a chat without special tokens, because its template writes those before and after a text itself.
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& source, bool chat) {
   if (source.tokenizer().type.empty())
     fail(ErrorKind::kUsage, source.path(),

@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// The greatest logit. In lanes of their own, which the compiler makes vectors of: a vocabulary a token is a
-/// loop that shows.
+/// The maximal logit. In lanes of their own, because the compiler makes vectors of those: a loop over the
+/// vocabulary for each token shows in the time.
 float greatest(std::span<const float> logits) {
   constexpr size_t kLanes = 16;
   std::array<float, kLanes> most;
@@ -89,7 +89,7 @@ void Sampler::keep_top_p() {
     return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
   };
   std::make_heap(candidates_.begin(), candidates_.end(), less_likely);
-  auto rest = candidates_.end();  // the kept ones gather behind it
+  auto rest = candidates_.end();  // the kept ones gather after it
   double sum = 0;
   do {
     std::pop_heap(candidates_.begin(), rest, less_likely);

@@ -8,7 +8,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kContext = 8;  // tokens before those that are decoded, so that they are no text's beginning
-constexpr size_t kMostPending = 16;  // tokens without certain text
+constexpr size_t kMaxPending = 16;  // tokens without certain text
 constexpr size_t kCharacter = 3;  // tokens at most that a character lacks which has begun: it has four bytes
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
@@ -38,7 +38,7 @@ std::string TextStream::release(bool all) {
   const std::string both = tokenizer_.decode(ids_);
   if (const size_t taken = all ? ids_.size() : certain_tokens(both); taken > known_) {
     const std::string text = taken == ids_.size() ? both : tokenizer_.decode(std::span(ids_).first(taken));
-    // The context itself may end within a character, which the new tokens complete.
+    // Looks at the context too, because it may end within a character that the new tokens complete.
     if (text.starts_with(before))
       held_ += text.substr(before.size());
     else
@@ -55,7 +55,7 @@ std::string TextStream::release(bool all) {
 
 size_t TextStream::certain_tokens(const std::string& both) const {
   if (!both.ends_with(kReplacement)) return ids_.size();
-  if (ids_.size() - known_ <= kMostPending) return known_;
+  if (ids_.size() - known_ <= kMaxPending) return known_;
   // So many bytes are no characters. A cut within one that is whole by now would show: its part reads
   // otherwise.
   for (size_t taken = ids_.size() - kCharacter; taken > known_; --taken)

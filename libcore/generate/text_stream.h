@@ -16,7 +16,8 @@ namespace megalith {
 /// a run of byte tokens with a bad byte in it). A token takes the same time however many came before it.
 class TextStream {
  public:
-  /// `prompt`: the ids that the text continues; a tokenizer may treat the beginning of a text differently.
+  /// `prompt`: the ids that the text continues, needed because a tokenizer may treat the beginning of a text
+  /// differently.
   TextStream(const Tokenizer&, std::span<const int32_t> prompt, std::vector<std::string> stops = {});
 
   /// The text that this token makes certain, possibly none.
@@ -28,7 +29,8 @@ class TextStream {
 
  private:
   std::string release(bool all);
-  /// Tokens of ids_ whose text is certain: all when `both`, the text of all, ends with a whole character.
+  /// Tokens of ids_ whose text is certain, so that no half character is printed: all when `both`, the text of
+  /// all, ends with a whole character.
   size_t certain_tokens(const std::string& both) const;
   /// Where in held_ the first stop string begins, or, when more comes, may begin; its size when nowhere.
   size_t certain(bool more_comes) const;

@@ -15,9 +15,9 @@ struct WeightOptions {
 };
 
 /// The memory of a model's parameters for inference on the CPU: matrices in the type in which they are stored
-/// (fp32, bf16, fp16; computed with as fp32, see Project), vectors in fp32. A matrix that stands in a mapped
-/// file as the model wants it is used where it stands. Sets Param::value, Param::scales and Constant::view,
-/// valid as long as both the store and the file.
+/// (fp32, bf16, fp16; computed with as fp32, see Project), because a token is bound by the weights' bytes and
+/// widening them in registers costs nothing; vectors in fp32. A matrix that stands in a mapped file as the
+/// model needs it is used where it stands.
 class WeightStore {
  public:
   /// Reads everything; kData names a tensor that is missing or has another shape.

@@ -23,7 +23,8 @@ __m128i load(const unsigned char* at) {
 
 }  // namespace
 
-// Four lanes, each folded over 64 bytes a step, then into one; the last lane and the rest go by table.
+// Four lanes, each folded over 64 bytes a step, because one lane would wait for the multiplication's latency;
+// then into one. The last lane and the rest go by table.
 uint32_t crc32_avx2(uint32_t remainder, const unsigned char* at, size_t bytes) {
   if (bytes < 2 * kFolded) return crc32_generic(remainder, at, bytes);
   const __m128i over_64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);

@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// Decompresses one format, piece by piece. A compressed file holds one member (gzip), frame (zstd) or stream
-/// (bzip2, xz), or several behind each other.
+/// Decompresses one format, buffer by buffer. A compressed file holds one member (gzip), frame (zstd) or
+/// stream (bzip2, xz), or several after each other.
 class Decoder {
  public:
   struct Step {
@@ -22,7 +22,7 @@ class Decoder {
   /// Either may be empty. std::bad_alloc when memory is lacking.
   virtual Step decode(std::span<const char> in, std::span<char> out) = 0;
   virtual const char* format() const = 0;  // "gzip"
-  /// Whether zero bytes may stand behind a member (tape and stream padding).
+  /// Whether zero bytes may stand after a member (tape and stream padding).
   virtual bool allows_padding() const = 0;
   virtual uint64_t memory() const = 0;  // bytes that the decoder holds now
 };
@@ -39,7 +39,8 @@ std::string_view compression_of(std::string_view path);
 /// Whether more bytes are needed to know how the data is compressed.
 bool magic_undecided(std::string_view head);
 
-/// The largest window that an xz stream may ask for: that of xz -9 is 64 MiB.
+/// The largest window that an xz stream may ask for, so that a crafted one cannot take all memory: that of xz
+/// -9 is 64 MiB.
 constexpr uint64_t kXzMemoryLimit = uint64_t{80} << 20;
 
 }  // namespace megalith

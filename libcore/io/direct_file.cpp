@@ -36,14 +36,15 @@ DirectFile::~DirectFile() {
   if (is_direct()) ::close(direct_);
 }
 
-// What does not fill its blocks goes through the page cache, where the other parts of those blocks meet it.
+// Writes what does not fill its blocks through the page cache, because the other parts of those blocks may be
+// there.
 void DirectFile::write(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   const uint64_t begin = wish.offset, end = begin + wish.bytes;
   const uint64_t first = (begin + kBlock - 1) / kBlock * kBlock, last = end / kBlock * kBlock;
   if (!is_direct() || last < first + kWorthDirect) {
     write_cached(wish);
-    // Only a wish: a sync at the end waits for everything.
+    // Asks only, since a sync at the end waits for everything anyway.
     if (!is_direct())
       ::sync_file_range(fd_, static_cast<off_t>(begin), static_cast<off_t>(wish.bytes),
                         SYNC_FILE_RANGE_WRITE);
@@ -55,7 +56,7 @@ void DirectFile::write(const BytesToWrite& wish) const {
   write_cached({last, data + (last - begin), end - last});
 }
 
-// Through the cache where the disk wants other places than these.
+// Writes through the cache where the disk needs another alignment than these have.
 void DirectFile::write_blocks(const BytesToWrite& wish) const {
   const auto* const data = static_cast<const char*>(wish.data);
   size_t done = 0;

@@ -22,8 +22,8 @@ std::unique_ptr<DirectWriter> DirectWriter::open(int fd, std::string path, uint6
 }
 
 DirectWriter::DirectWriter(std::unique_ptr<DirectFile> file, int fd, uint64_t size)
-    : file_(std::move(file)), memory_(kPiece * kPieces) {
-  for (size_t i = kPieces; i-- > 0;) free_.push_back(memory_.as<char>().data() + i * kPiece);
+    : file_(std::move(file)), memory_(kBufferBytes * kBuffers) {
+  for (size_t i = kBuffers; i-- > 0;) free_.push_back(memory_.as<char>().data() + i * kBufferBytes);
   const uint64_t begin = size / DirectFile::kBlock * DirectFile::kBlock;
   filled_ = {.offset = begin, .memory = take_free(), .bytes = size - begin};
   if (read_at_place(fd, {begin, filled_.memory, filled_.bytes}, file_->path()) < filled_.bytes)
@@ -31,26 +31,27 @@ DirectWriter::DirectWriter(std::unique_ptr<DirectFile> file, int fd, uint64_t si
 }
 
 char* DirectWriter::take_free() {
-  char* const piece = free_.back();
+  char* const buffer = free_.back();
   free_.pop_back();
-  return piece;
+  return buffer;
 }
 
 void DirectWriter::append(const void* data, size_t bytes) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const size_t n = std::min(bytes, kPiece - filled_.bytes);
+    const size_t n = std::min(bytes, kBufferBytes - filled_.bytes);
     std::memcpy(filled_.memory + filled_.bytes, at, n);
     filled_.bytes += n;
     at += n;
     bytes -= n;
-    if (filled_.bytes == kPiece) hand_over();
+    if (filled_.bytes == kBufferBytes) hand_over();
   }
 }
 
-/// Gives the full piece to the thread and goes on with the memory of one that is written.
+/// Hands the full buffer to the thread and goes on with one that is already written, so that filling need not
+/// wait for the disk.
 void DirectWriter::hand_over() {
-  const Piece full = filled_;
+  const Buffer full = filled_;
   thread_.give({.work =
                     [this, full] {
                       file_->write({full.offset, full.memory, full.bytes});
@@ -58,10 +59,10 @@ void DirectWriter::hand_over() {
                 .done = [this, full] { free_.push_back(full.memory); }});
   IoThread::Lock lock = thread_.lock();
   thread_.wait(lock, [this] { return !free_.empty(); });
-  filled_ = {.offset = full.offset + kPiece, .memory = take_free(), .bytes = 0};
+  filled_ = {.offset = full.offset + kBufferBytes, .memory = take_free(), .bytes = 0};
 }
 
-/// The last piece goes through the page cache, and is kept: once it is full it is written again, whole.
+/// The last buffer goes through the page cache, and is kept: once it is full it is written again, whole.
 void DirectWriter::flush() {
   thread_.wait_for_jobs();
   file_->write_cached({filled_.offset, filled_.memory, filled_.bytes});

@@ -12,9 +12,9 @@
 
 namespace megalith {
 
-/// Appends to a file around the page cache (see DirectFile), in pieces and by a thread of its own, so that
-/// the end of the file has little left to be synced. Memory: 2 MiB, and 2 more once the disk was late. Throws
-/// kIo, at the latest from flush() or finish_sync().
+/// Appends to a file around the page cache (see DirectFile), in large buffers and by a thread of its own, so
+/// that the end of the file has little left to be synced. Memory: 2 MiB, and 2 more once the disk was late.
+/// Throws kIo, at the latest from flush() or finish_sync().
 class DirectWriter {
  public:
   /// For a file that holds `size` bytes, open as `fd`, which stays the caller's; `path` is for messages.
@@ -28,17 +28,18 @@ class DirectWriter {
   void write_at(uint64_t offset, const void* data, size_t bytes);
   /// Then all bytes can be read in the file.
   void flush();
-  /// Has the thread do what finish_sync() waits for. Nothing more may be appended or written.
+  /// Begins what finish_sync() waits for, so that the caller can do other work meanwhile. Nothing more may be
+  /// appended or written.
   void start_sync();
-  /// Then all bytes are in the file and survive a power failure.
+  /// Waits until all bytes are in the file and survive a power failure.
   void finish_sync();
 
  private:
-  static constexpr size_t kPiece = size_t{1} << 20;  // of half the size, preprocess takes 3 % more time
-  static constexpr size_t kPieces = 4;               // two large pages
+  static constexpr size_t kBufferBytes = size_t{1} << 20;  // of half the size, preprocess takes 3 % more time
+  static constexpr size_t kBuffers = 4;                    // two large pages
 
   /// The file's bytes from `offset` on, in `memory`.
-  struct Piece {
+  struct Buffer {
     uint64_t offset;
     char* memory;
     size_t bytes;
@@ -49,8 +50,9 @@ class DirectWriter {
 
   std::unique_ptr<DirectFile> file_;
   HugePages memory_;
-  std::vector<char*> free_;  // pieces of memory_; the last one left is taken first, for it is in the caches
-  Piece filled_;             // the file's end, from a block's begin; part of it may be in the file already
+  // buffers of memory_; the one left last is taken first, because it is in the caches
+  std::vector<char*> free_;
+  Buffer filled_;  // the file's end, from a block's begin; part of it may be in the file already
   bool syncing_ = false;
   IoThread thread_;
 };

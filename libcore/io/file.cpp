@@ -30,7 +30,8 @@ namespace fs = std::filesystem;
   fail(absent ? ErrorKind::kNoInput : ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(reason));
 }
 
-/// The descriptor and size of a file; what is none is not waited for.
+/// The descriptor and size of a file. What is no regular file is not waited for, so that a FIFO without a
+/// writer cannot hang the program.
 std::pair<int, uint64_t> open_regular(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail_errno("open", path);
@@ -125,7 +126,8 @@ MappedFile::MappedFile(std::string path, MappedPages pages) : path_(std::move(pa
   ::close(fd);
   errno = reason;
   if (map == MAP_FAILED) fail_errno("map", path_);
-  // Only wishes: a system without large pages does not know the one, an older one not the other.
+  // Errors are ignored, because these are only hints: one system has no large pages, an older one does not
+  // know the other.
   if (map && pages == MappedPages::kSmall) ::madvise(map, size_, MADV_NOHUGEPAGE);
   if (map && pages == MappedPages::kAll) ::madvise(map, size_, MADV_POPULATE_READ);
   data_ = static_cast<const std::byte*>(map);
@@ -274,12 +276,12 @@ void AtomicDirectory::commit() {
 }
 
 std::string read_file(const std::string& path) {
-  constexpr uint64_t kMost = uint64_t{1} << 30, kMostOfStream = uint64_t{1} << 28;
+  constexpr uint64_t kMax = uint64_t{1} << 30, kMaxOfStream = uint64_t{1} << 28;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail_errno("open", path);
   struct stat info {};
   const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  return read_and_close(fd, path, is_file ? kMost : kMostOfStream);
+  return read_and_close(fd, path, is_file ? kMax : kMaxOfStream);
 }
 
 std::string read_own_file(const std::string& path) {

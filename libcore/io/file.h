@@ -30,8 +30,8 @@ enum class OutputKind {
 /// What the thing of this mode (of stat()) is, "a socket", when such an output must not replace it; empty: it
 /// may.
 std::string kind_that_is_not(OutputKind kind, uint32_t mode);
-/// Opens what is there for writing at its end, or makes a file. Never waits for a FIFO's reader: without one
-/// it fails. kIo.
+/// Opens what is there for writing at its end, or makes a file. Fails on a FIFO without a reader instead of
+/// waiting for one. kIo.
 int open_to_append(const std::string& path);
 
 /// A file mapped read-only for the lifetime of the object. An empty file gives size() == 0. Throws kNoInput
@@ -49,8 +49,8 @@ class MappedFile {
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
-  /// Gives the memory of bytes that were read back to the system; reading them again is allowed and reads the
-  /// file again.
+  /// Gives the memory of bytes that were read back to the system, so that reading a large file does not fill
+  /// the memory; reading them again is allowed and reads the file again.
   void forget(size_t offset, size_t bytes) const;
 
  private:
@@ -140,7 +140,8 @@ class AtomicDirectory {
   AtomicDirectory& operator=(const AtomicDirectory&) = delete;
 
   const std::filesystem::path& path() const { return temporary_; }
-  /// Brings what is in the folder to the disk; commit() does too, but then has nothing left to wait for.
+  /// Brings what is in the folder to the disk, so that commit(), which does it too, has nothing left to wait
+  /// for.
   void sync() const;
   void commit();
 
@@ -152,7 +153,8 @@ class AtomicDirectory {
 /// The text of a file that the user named, which may be a pipe too. kNoInput, kIo; kData for more than a GiB
 /// (of what is no file: 256 MiB).
 std::string read_file(const std::string& path);
-/// The text of a file that a run of ours wrote: what is none is refused, and nobody waits for it.
+/// The text of a file that a run of ours wrote. What is no regular file is rejected at once, so that nobody
+/// waits for a FIFO.
 std::string read_own_file(const std::string& path);
 void write_file(const std::string& path, std::string_view contents,
                 OutputKind kind = OutputKind::kFile);  // atomic

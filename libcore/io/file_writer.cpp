@@ -14,7 +14,7 @@
 namespace megalith {
 namespace {
 
-/// Of a file that is written back early, what the system is asked for at once.
+/// The bytes that the system is asked at once to write back early.
 constexpr uint64_t kWriteBackPiece = uint64_t{8} << 20;
 
 }  // namespace
@@ -46,7 +46,7 @@ void FileWriter::write(const void* data, size_t bytes) {
   if (stream_ == Stream::kWriteBack) start_write_back(kWriteBackPiece);
 }
 
-/// What is in buffer_ has not gone through the page cache, and will not.
+/// From here on all goes around the page cache; buffer_ too, because its bytes have not reached the cache.
 void FileWriter::begin_stream() {
   direct_ = DirectWriter::open(fd_, path_, size_ - buffer_.size());
   if (!direct_) {

@@ -48,12 +48,13 @@ class FileWriter {
   uint64_t size() const { return size_; }  // bytes appended so far
   void flush();
   void sync();  // what was written survives a power failure
-  /// sync() in two steps, for who has several files; nothing may be written after the first. The first, which
-  /// may be left out, begins what the second waits for.
+  /// sync() in two steps, so that the disk works for several files at once: the first begins what the second
+  /// waits for, and may be left out. Nothing may be written after the first.
   void start_sync();
   void finish_sync();
   const std::string& path() const { return path_; }
-  /// Where the file can be opened for reading, whatever its name (flush() first).
+  /// A path at which the file can be opened for reading, whatever its name, even while it has none (flush()
+  /// first).
   std::string open_path() const;
 
  protected:

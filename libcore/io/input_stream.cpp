@@ -88,7 +88,7 @@ void InputStream::skip(uint64_t bytes) {
   }
 }
 
-/// Of a plain file, whose bytes are where they are counted.
+/// Moves in a plain file, which can seek because its bytes stand where they are counted.
 void InputStream::seek(uint64_t bytes) {
   const uint64_t place = consumed_ - (raw_end_ - raw_begin_) + bytes;
   if (place > size_) fail_too_short(place - size_);
@@ -138,7 +138,7 @@ size_t InputStream::read_plain(char* out, size_t room) {
   return n;
 }
 
-/// Behind a member: another one begins, or only padding follows, or nothing.
+/// After a member: another one begins, or only padding follows, or nothing.
 bool InputStream::next_member() {
   if (decoder_->allows_padding())
     while (fill() && raw_[raw_begin_] == '\0') ++raw_begin_;

@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-/// Wakes a thread that waits for a pipe's next bytes; for another thread to call. Stays set.
+/// Wakes a thread that waits for a pipe's next bytes, which would otherwise wait until the writer ends; for
+/// another thread to call. Stays set.
 class Interrupt {
  public:
   Interrupt();

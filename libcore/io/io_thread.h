@@ -11,8 +11,8 @@
 
 namespace megalith {
 
-/// A thread that waits for a disk in its owner's place: it does jobs one after the other, in the order in
-/// which they were given. What its jobs and its owner both touch is kept under lock().
+/// A thread that waits for a disk, so that its owner need not: it does jobs one after the other, in the order
+/// in which they were given. What its jobs and its owner both touch is kept under lock().
 class IoThread {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -27,7 +27,7 @@ class IoThread {
     std::function<void()> work;       // without the lock
     std::function<void()> done = {};  // after it, with the lock
   };
-  /// Not with the lock. After a job that threw, no other one is begun.
+  /// Hands over a job; the caller must not hold the lock. After a job that threw no other one is begun.
   void give(Job job);
   /// Until `ready()` holds, which is asked with the lock, after each job and each changed(). Rethrows what a
   /// job threw.
@@ -38,8 +38,8 @@ class IoThread {
   }
   /// The same for so long at most; whether it is ready.
   template <class Ready>
-  bool wait_for(Lock& lock, std::chrono::milliseconds most, const Ready& ready) {
-    const bool in_time = changed_.wait_for(lock, most, [&] { return error_ || ready(); });
+  bool wait_for(Lock& lock, std::chrono::milliseconds limit, const Ready& ready) {
+    const bool in_time = changed_.wait_for(lock, limit, [&] { return error_ || ready(); });
     if (error_) std::rethrow_exception(error_);
     return in_time;
   }

@@ -12,7 +12,8 @@ namespace megalith {
 namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 18;
-/// What is read behind the bytes of a chunk to find the end of its last line: most of it is copied twice.
+/// Bytes that are read beyond a batch to find the end of its last line. Few, because most of them are copied
+/// to the next batch.
 constexpr size_t kOverhang = size_t{1} << 14;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kBlanks = " \t\r\n";
@@ -58,25 +59,25 @@ void TextPlace::advance(std::string_view text) {
   }
 }
 
-void LineChunk::clear() {
+void LineBatch::clear() {
   buffer_.clear();
   ends_.clear();
   places_.clear();
   mark_ = 0;
 }
 
-std::span<char> LineChunk::line(size_t i) {
+std::span<char> LineBatch::line(size_t i) {
   const size_t from = begin(i) + skipped(i);
   size_t to = ends_[i];
   while (to > from && is_line_end(buffer_.data()[to - 1])) --to;  // one end at most: \n, \r or \r\n
   return {buffer_.data() + from, to - from};
 }
 
-std::string_view LineChunk::raw_line(size_t i) const {
+std::string_view LineBatch::raw_line(size_t i) const {
   return {buffer_.data() + begin(i), ends_[i] - begin(i)};
 }
 
-TextPlace LineChunk::place(size_t i, size_t offset) const {
+TextPlace LineBatch::place(size_t i, size_t offset) const {
   if (places_.empty()) return {first_.line + i, (i == 0 ? first_.byte : 1) + offset};
   TextPlace place = places_[i];
   place.advance(raw_line(i).substr(0, offset));
@@ -94,38 +95,39 @@ LineReader::LineReader(std::string path, LineLimits limits, const Interrupt* int
   input_.skip(from.bytes);
 }
 
-bool LineReader::next(LineChunk& chunk, const Grow& grow) {
-  chunk.clear();
+bool LineReader::next(LineBatch& batch, const Grow& grow) {
+  batch.clear();
   const bool first = std::exchange(at_start_, false);
   if (first && refill(kWindowBytes)) look_for_array();
-  while (!full(chunk, chunk.bytes())) {
-    if (window_.empty() && !read_more(chunk)) {
-      at_end_of_input(chunk);
+  while (!full(batch, batch.bytes())) {
+    if (window_.empty() && !read_more(batch)) {
+      at_end_of_input(batch);
       break;
     }
-    if (window_.empty()) continue;  // all that was read is in the chunk
+    if (window_.empty()) continue;  // all that was read is in the batch
     if (mode_ != ReaderMark::kLines)
-      take_from_array(chunk, grow);
-    else if (chunk.places_.empty())
-      take_lines(chunk, grow);
+      take_from_array(batch, grow);
+    else if (batch.places_.empty())
+      take_lines(batch, grow);
     else
-      break;  // the array has ended: what follows is another chunk
+      break;  // the array has ended: what follows is another batch
   }
-  if (first && chunk.places_.empty() && chunk.lines() && chunk.raw_line(0).starts_with(kByteOrderMark))
-    chunk.mark_ = kByteOrderMark.size();
-  if (chunk.places_.empty() && chunk.lines()) place_ = {.line = place_.line + chunk.lines()};
-  chunk.end_ = mark();
-  return chunk.lines() > 0;
+  if (first && batch.places_.empty() && batch.lines() && batch.raw_line(0).starts_with(kByteOrderMark))
+    batch.mark_ = kByteOrderMark.size();
+  if (batch.places_.empty() && batch.lines()) place_ = {.line = place_.line + batch.lines()};
+  batch.end_ = mark();
+  return batch.lines() > 0;
 }
 
 ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// A chunk is closed only at the end of a line, and never between \r and what may be its \n.
-bool LineReader::full(const LineChunk& chunk, size_t bytes) const {
-  return chunk.lines() > 0 && chunk.ends_.back() == bytes &&
-         (bytes >= limits_.bytes || chunk.lines() >= limits_.lines);
+/// Closes a batch at the end of a line only, and never between \r and a
+/// that may follow, because they are one line end.
+bool LineReader::full(const LineBatch& batch, size_t bytes) const {
+  return batch.lines() > 0 && batch.ends_.back() == bytes &&
+         (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
 }
 
 bool LineReader::refill(size_t room) {
@@ -135,24 +137,24 @@ bool LineReader::refill(size_t room) {
 }
 
 /// False at the end of the input.
-bool LineReader::read_more(LineChunk& chunk) {
-  if (mode_ != ReaderMark::kLines || !chunk.places_.empty()) return refill(kWindowBytes);
-  if (chunk.bytes() + kOverhang <= limits_.bytes) return read_lines(chunk);
-  const size_t beyond = chunk.bytes() > limits_.bytes ? chunk.bytes() - limits_.bytes : 0;
+bool LineReader::read_more(LineBatch& batch) {
+  if (mode_ != ReaderMark::kLines || !batch.places_.empty()) return refill(kWindowBytes);
+  if (batch.bytes() + kOverhang <= limits_.bytes) return read_lines(batch);
+  const size_t beyond = batch.bytes() > limits_.bytes ? batch.bytes() - limits_.bytes : 0;
   return refill(std::min(kWindowBytes, beyond + kOverhang));
 }
 
-/// Reads lines to where they shall lie. Only what belongs to the next chunk is copied.
-bool LineReader::read_lines(LineChunk& chunk) {
-  if (chunk.bytes() == 0) chunk.first_ = place_;
-  const size_t room = std::min(limits_.bytes - chunk.bytes(), kWindowBytes);
-  chunk.buffer_.reserve(limits_.bytes);
-  char* const end = chunk.buffer_.data() + chunk.bytes();
+/// Reads lines straight to where they shall lie, so that only what belongs to the next batch is copied.
+bool LineReader::read_lines(LineBatch& batch) {
+  if (batch.bytes() == 0) batch.first_ = place_;
+  const size_t room = std::min(limits_.bytes - batch.bytes(), kWindowBytes);
+  batch.buffer_.reserve(limits_.bytes);
+  char* const end = batch.buffer_.data() + batch.bytes();
   window_ = {end, input_.read(end, room)};
   read_ += window_.size();
   if (window_.empty()) return false;
-  const size_t taken = scan_window(chunk);
-  chunk.buffer_.extend(taken);
+  const size_t taken = scan_window(batch);
+  batch.buffer_.extend(taken);
   window_.remove_prefix(taken);
   std::memcpy(storage_.data(), window_.data(), window_.size());
   window_ = {storage_.data(), window_.size()};
@@ -165,48 +167,48 @@ std::string_view LineReader::take(size_t bytes) {
   return taken;
 }
 
-void LineReader::append(LineChunk& chunk, std::string_view bytes, const Grow& grow) const {
-  if (chunk.bytes() + bytes.size() > limits_.bytes) grow(chunk.bytes() + bytes.size());
-  chunk.buffer_.append(bytes.data(), bytes.size());
+void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& grow) const {
+  if (batch.bytes() + bytes.size() > limits_.bytes) grow(batch.bytes() + bytes.size());
+  batch.buffer_.append(bytes.data(), bytes.size());
 }
 
-void LineReader::at_end_of_input(LineChunk& chunk) {
+void LineReader::at_end_of_input(LineBatch& batch) {
   if (mode_ == ReaderMark::kElement || mode_ == ReaderMark::kNextElement)
     fail(ErrorKind::kData, input_.path(), ":", place_.line, ":", place_.byte,
          ": the input ends inside its array, wanted \"]\"; the file was cut");
   carriage_return_ = false;
-  if (chunk.bytes() > (chunk.lines() ? chunk.ends_.back() : 0)) chunk.ends_.push_back(chunk.bytes());
+  if (batch.bytes() > (batch.lines() ? batch.ends_.back() : 0)) batch.ends_.push_back(batch.bytes());
 }
 
-/// Whether the line or element that is being read is longer than anybody wants it, whatever stands before
-/// and behind it (a mark, a line's end).
-bool LineReader::enough_of_line(const LineChunk& chunk) const {
-  const size_t begin = chunk.lines() > 0 ? chunk.ends_.back() : 0;
-  return limits_.longest > 0 && chunk.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
+/// Whether the line or element that is being read is longer than anybody wants it, whatever stands before and
+/// after it (a mark, a line's end). The rest of it need not be kept then.
+bool LineReader::enough_of_line(const LineBatch& batch) const {
+  const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
+  return limits_.longest > 0 && batch.bytes() - begin > limits_.longest + kByteOrderMark.size() + 2;
 }
 
-void LineReader::take_lines(LineChunk& chunk, const Grow& grow) {
-  if (chunk.bytes() == 0) chunk.first_ = place_;
-  if (enough_of_line(chunk) && !carriage_return_) {
+void LineReader::take_lines(LineBatch& batch, const Grow& grow) {
+  if (batch.bytes() == 0) batch.first_ = place_;
+  if (enough_of_line(batch) && !carriage_return_) {
     const char* const begin = window_.data();
     take(static_cast<size_t>(find_line_end(begin, begin + window_.size()) - begin));
     if (window_.empty()) return;
   }
-  const size_t taken = scan_window(chunk);
-  append(chunk, take(taken), grow);
+  const size_t taken = scan_window(batch);
+  append(batch, take(taken), grow);
 }
 
-/// Records the lines that end in the window until the chunk is full; returns the window's bytes that belong
+/// Records the lines that end in the window until the batch is full; returns the window's bytes that belong
 /// to it.
-size_t LineReader::scan_window(LineChunk& chunk) {
+size_t LineReader::scan_window(LineBatch& batch) {
   const char* const begin = window_.data();
   const char* const end = begin + window_.size();
   const char* at = begin;
   if (std::exchange(carriage_return_, false)) {
     if (*at == '\n') ++at;
-    chunk.ends_.push_back(chunk.bytes() + static_cast<size_t>(at - begin));
+    batch.ends_.push_back(batch.bytes() + static_cast<size_t>(at - begin));
   }
-  while (at < end && !full(chunk, chunk.bytes() + static_cast<size_t>(at - begin))) {
+  while (at < end && !full(batch, batch.bytes() + static_cast<size_t>(at - begin))) {
     at = find_line_end(at, end);
     if (at == end) break;
     const bool lone = *at++ == '\r';
@@ -215,12 +217,12 @@ size_t LineReader::scan_window(LineChunk& chunk) {
       break;
     }
     if (lone && *at == '\n') ++at;
-    chunk.ends_.push_back(chunk.bytes() + static_cast<size_t>(at - begin));
+    batch.ends_.push_back(batch.bytes() + static_cast<size_t>(at - begin));
   }
   return static_cast<size_t>(at - begin);
 }
 
-/// In the input's first window: whether it is an array.
+/// Looks at the input's first window: whether the input is an array.
 void LineReader::look_for_array() {
   const size_t mark = window_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   const size_t first = window_.find_first_not_of(kBlanks, mark);
@@ -229,34 +231,34 @@ void LineReader::look_for_array() {
   mode_ = ReaderMark::kElement;
 }
 
-void LineReader::take_from_array(LineChunk& chunk, const Grow& grow) {
-  if (in_element_) return take_element(chunk, grow);
+void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
+  if (in_element_) return take_element(batch, grow);
   if (mode_ == ReaderMark::kBehindArray) return leave_array_line();
   place_.advance(take(std::min(window_.find_first_not_of(kBlanks), window_.size())));
   if (window_.empty()) return;
   if (mode_ == ReaderMark::kElement && window_[0] == ']') return take_separator();  // "[]"
-  chunk.places_.push_back(place_);
-  if (window_[0] == ']' || window_[0] == ',') return refuse_separator(chunk);
+  batch.places_.push_back(place_);
+  if (window_[0] == ']' || window_[0] == ',') return refuse_separator(batch);
   in_element_ = true;
   in_string_ = escaped_ = false;
   depth_ = 0;
 }
 
-/// A comma without an element beside it: handed on as an element, which it is not.
-void LineReader::refuse_separator(LineChunk& chunk) {
-  chunk.buffer_.append(window_.data(), 1);
-  chunk.ends_.push_back(chunk.bytes());
+/// Hands a comma without an element on as an element, which it is not, so that the parser names its place.
+void LineReader::refuse_separator(LineBatch& batch) {
+  batch.buffer_.append(window_.data(), 1);
+  batch.ends_.push_back(batch.bytes());
   take_separator();
 }
 
-void LineReader::take_element(LineChunk& chunk, const Grow& grow) {
+void LineReader::take_element(LineBatch& batch, const Grow& grow) {
   const size_t taken = scan_element();
   const bool ended = taken < window_.size();
   const std::string_view bytes = take(taken);
-  if (!enough_of_line(chunk)) append(chunk, bytes, grow);
+  if (!enough_of_line(batch)) append(batch, bytes, grow);
   place_.advance(bytes);
   if (!ended) return;
-  chunk.ends_.push_back(chunk.bytes());
+  batch.ends_.push_back(batch.bytes());
   in_element_ = false;
   take_separator();
 }

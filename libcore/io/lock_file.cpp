@@ -25,7 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "out/" is "out", and a link to a folder is that folder.
+/// Makes one name of several, else two runs could lock one folder twice: "out/" is "out", and a link to a
+/// folder is that folder.
 fs::path real_output(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -84,7 +85,8 @@ LockFile::LockFile(const std::string& path) {
   if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) remove_leftovers(output);  // held already, where there are locks
 }
 
-/// One that another user left behind may often be read only, which is enough to lock it (but on NFS).
+/// Opens for reading alone where it must: a file that another user left behind can often not be written, and
+/// reading is enough to lock it (but on NFS).
 int LockFile::open_file() const {
   constexpr int kPlain = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // a link or a FIFO is none of ours
   const auto open = [&](int flags) { return ::open(path_.c_str(), flags | kPlain, 0666); };
@@ -94,7 +96,8 @@ int LockFile::open_file() const {
   return fd;
 }
 
-/// Whether the file that was locked still has its name: its last owner may have removed it meanwhile.
+/// Whether the file that was locked still has its name. Its last owner may have removed it meanwhile, and
+/// then the lock would keep nobody out.
 bool LockFile::try_lock(const std::string& output) {
   fd_ = open_file();
   if (fd_ < 0 && errno == EACCES) {
@@ -133,7 +136,8 @@ void LockFile::write_owner() const {
     return;  // on a full disk: the lock holds, only its owner is not told
 }
 
-/// Of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot be told.
+/// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot
+/// be told.
 std::string LockFile::read_owner() const {
   std::array<char, 256> text{};
   ssize_t size = 0;

@@ -23,7 +23,7 @@ struct MappedRange::Entry {
 
 namespace {
 
-// The handler reads without a lock; entries are written before they are shown here.
+// A signal handler must not lock, so it reads without: entries are written before they are shown here.
 constexpr size_t kSlots = 4096;
 std::array<std::atomic<const void*>, kSlots> slots;
 std::mutex slots_lock;

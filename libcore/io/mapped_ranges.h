@@ -6,8 +6,9 @@
 
 namespace megalith {
 
-/// A file's place in memory, for as long as the object lives: reading it where the file was cut meanwhile
-/// raises SIGBUS, whose handler looks here. Of more than some thousand at once the last ones are not known.
+/// The range of memory in which a file is mapped, for as long as this object lives. Reading it where the file
+/// was cut meanwhile raises SIGBUS, and the handler looks here which file that was. When some thousand are
+/// mapped at once, the last ones are not known.
 class MappedRange {
  public:
   MappedRange() = default;

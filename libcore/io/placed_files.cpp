@@ -17,7 +17,7 @@ namespace megalith {
 namespace {
 
 constexpr size_t kBlock = DirectFile::kBlock;
-constexpr size_t kMostOpen = 16;  // files that are written at the same time
+constexpr size_t kMaxOpen = 16;  // files that are written at the same time
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
@@ -60,7 +60,7 @@ struct PlacedFiles::OpenFile {
 };
 
 PlacedFiles::PlacedFiles(size_t memory)
-    : memory_(round_up(memory, kPieces * kBlock)), thread_([this] { wake_reader(); }) {}
+    : memory_(round_up(memory, kBuffers * kBlock)), thread_([this] { wake_reader(); }) {}
 
 PlacedFiles::~PlacedFiles() = default;
 
@@ -95,7 +95,8 @@ void PlacedFiles::put(size_t file, const std::vector<FilePart>& parts) {
   wake_reader();
 }
 
-// With the mutex. From now on it is not stuck, though it may not run yet.
+// Wakes the reader; needs the mutex. From now on the reader does not count as stuck, even if it does not run
+// yet.
 void PlacedFiles::wake_reader() {
   waiting_ = false;
   bytes_.notify_one();
@@ -116,16 +117,16 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
   file.there.emplace_hint(next, offset, end);
 }
 
-// The ring's free bytes lie between its head and the oldest piece, or, before the head has wrapped, up to the
-// memory's end and then up to the oldest piece: a new piece that does not fit at the end goes to the
+// The ring's free bytes lie between its head and the oldest buffer, or, before the head has wrapped, up to
+// the memory's end and then up to the oldest buffer: a new buffer that does not fit at the end goes to the
 // beginning.
 bool PlacedFiles::finds_room(size_t room) {
   const size_t all = memory_.as<char>().size();
-  if (pieces_.empty()) {
+  if (buffers_.empty()) {
     head_ = 0;
     return room <= all;
   }
-  const size_t oldest = pieces_.front().place;
+  const size_t oldest = buffers_.front().place;
   if (head_ <= oldest) return head_ + room <= oldest;
   if (head_ + room <= all) return true;
   if (room > oldest) return false;
@@ -133,47 +134,48 @@ bool PlacedFiles::finds_room(size_t room) {
   return true;
 }
 
-// Pieces leave in the order in which they came; those that nobody has read only when the reader cannot go on.
+// Buffers leave in the order in which they came; those that nobody has read only when the reader cannot go
+// on.
 bool PlacedFiles::make_room(size_t room) {
   while (!finds_room(room)) {
-    if (pieces_.empty()) return false;
-    const Piece& first = pieces_.front();
+    if (buffers_.empty()) return false;
+    const Buffer& first = buffers_.front();
     if (!first.written || first.readers > 0 || (reading_ && first.unread > 0 && !reader_is_stuck()))
       return false;
-    pieces_.pop_front();
+    buffers_.pop_front();
   }
   return true;
 }
 
 std::byte* PlacedFiles::begin(size_t file, uint64_t offset, size_t bytes) {
   const size_t before = offset % kBlock, room = round_up(before + bytes, kBlock);
-  if (filling_ || bytes == 0 || bytes > most())
-    fail(ErrorKind::kInternal, files_[file].path, ": a piece of ", bytes, " bytes out of turn");
+  if (filling_ || bytes == 0 || bytes > max_bytes())
+    fail(ErrorKind::kInternal, files_[file].path, ": a buffer of ", bytes, " bytes out of turn");
   IoThread::Lock lock = thread_.lock();
   thread_.wait(lock, [&] { return make_room(room); });
   char* const data = memory_.as<char>().data() + head_ + before;
-  pieces_.push_back({file, offset, bytes, head_, data, bytes});
+  buffers_.push_back({file, offset, bytes, head_, data, bytes});
   head_ += room;
   filling_ = true;
   return reinterpret_cast<std::byte*>(data);
 }
 
 void PlacedFiles::end() {
-  Piece* piece = nullptr;
+  Buffer* buffer = nullptr;
   {
     const IoThread::Lock lock = thread_.lock();
-    piece = &pieces_.back();  // its place in the deque's memory stays
+    buffer = &buffers_.back();  // its place in the deque's memory stays
     filling_ = false;
     wake_reader();
   }
   thread_.give({.work =
-                    [this, piece] {
-                      opened(piece->file).direct.write({piece->offset, piece->data, piece->bytes});
+                    [this, buffer] {
+                      opened(buffer->file).direct.write({buffer->offset, buffer->data, buffer->bytes});
                     },
                 .done =
-                    [this, piece] {
-                      piece->written = true;
-                      note(files_[piece->file], piece->offset, piece->bytes);
+                    [this, buffer] {
+                      buffer->written = true;
+                      note(files_[buffer->file], buffer->offset, buffer->bytes);
                     }});
 }
 
@@ -203,12 +205,12 @@ size_t PlacedFiles::find(int fd) const {
   return kNone;
 }
 
-PlacedFiles::Piece* PlacedFiles::piece_at(size_t file, uint64_t offset) {
-  const size_t filled = pieces_.size() - (filling_ ? 1 : 0);
+PlacedFiles::Buffer* PlacedFiles::buffer_at(size_t file, uint64_t offset) {
+  const size_t filled = buffers_.size() - (filling_ ? 1 : 0);
   for (size_t i = filled; i-- > 0;)
-    if (Piece& piece = pieces_[i];
-        piece.file == file && piece.offset <= offset && offset < piece.offset + piece.bytes)
-      return &piece;
+    if (Buffer& buffer = buffers_[i];
+        buffer.file == file && buffer.offset <= offset && offset < buffer.offset + buffer.bytes)
+      return &buffer;
   return nullptr;
 }
 
@@ -216,15 +218,15 @@ PlacedFiles::Served PlacedFiles::serve(size_t file, uint64_t offset, void* out, 
   IoThread::Lock lock = thread_.lock();
   const File& from = files_[file];
   while (true) {
-    if (Piece* const piece = piece_at(file, offset)) {
-      const size_t n = std::min<uint64_t>(bytes, piece->offset + piece->bytes - offset);
-      ++piece->readers;  // then it stays
+    if (Buffer* const buffer = buffer_at(file, offset)) {
+      const size_t n = std::min<uint64_t>(bytes, buffer->offset + buffer->bytes - offset);
+      ++buffer->readers;  // then it stays
       lock.unlock();
-      std::memcpy(out, piece->data + (offset - piece->offset), n);
+      std::memcpy(out, buffer->data + (offset - buffer->offset), n);
       lock.lock();
-      --piece->readers;
-      piece->unread -= std::min(n, piece->unread);
-      if (piece->unread == 0) thread_.changed();
+      --buffer->readers;
+      buffer->unread -= std::min(n, buffer->unread);
+      if (buffer->unread == 0) thread_.changed();
       return {.copied = n, .in_file = 0};
     }
     if (auto next = from.there.upper_bound(offset); next != from.there.begin())
@@ -246,7 +248,7 @@ void PlacedFiles::abandon() {
 PlacedFiles::OpenFile& PlacedFiles::opened(size_t file) {
   for (const auto& open : open_)
     if (open->number == file) return *open;
-  if (open_.size() == kMostOpen) open_.pop_front();
+  if (open_.size() == kMaxOpen) open_.pop_front();
   const auto named = [&]() -> const File& {
     const IoThread::Lock lock = thread_.lock();
     return files_[file];  // its names do not change

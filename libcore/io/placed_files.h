@@ -26,7 +26,7 @@ class AtomicFile;
 /// which also syncs them. Throws kIo.
 class PlacedFiles final : public PendingFiles {
  public:
-  /// `memory`: bytes of pieces that are filled, written, and not yet read by the reader that follows.
+  /// `memory`: bytes of buffers that are filled, written, and not yet read by the reader that follows.
   explicit PlacedFiles(size_t memory);
   ~PlacedFiles();
   PlacedFiles(const PlacedFiles&) = delete;  // what was not finished is lost
@@ -34,22 +34,22 @@ class PlacedFiles final : public PendingFiles {
 
   /// A new file of `size` zeros; kIo when the disk has no room for it. Returns its number.
   size_t create(std::string path, uint64_t size);
-  /// The same of a file that exists, empty, and that only this writes: the caller names and syncs it.
+  /// Adds a file that exists, is empty, and that only this writes; naming and syncing it stay the caller's.
   size_t fill(const AtomicFile& file, uint64_t size);
   /// Writes small parts at once, through the page cache; over others too.
   void put(size_t file, const std::vector<FilePart>& parts);
 
-  /// The most bytes of a piece.
-  size_t most() const { return memory_.as<char>().size() / kPieces - DirectFile::kBlock; }
+  /// The most bytes of a buffer.
+  size_t max_bytes() const { return memory_.as<char>().size() / kBuffers - DirectFile::kBlock; }
   /// Memory for bytes [offset, offset + bytes) of a file, to be filled and then handed over with end(),
-  /// before the next begin(). Waits until there is room: until pieces are written, and read by the reader,
+  /// before the next begin(). Waits until there is room: until buffers are written, and read by the reader,
   /// unless that waits itself.
   std::byte* begin(size_t file, uint64_t offset, size_t bytes);
   void end();
-  /// All pieces are in their files. Rethrows what went wrong.
+  /// Waits until all buffers are in their files. Rethrows what went wrong.
   void finish();
 
-  /// The reader, which is one thread, from its beginning to its end.
+  /// What the reader, which must be one thread, holds from its beginning to its end.
   class Reader {
    public:
     explicit Reader(PlacedFiles& files);
@@ -66,7 +66,7 @@ class PlacedFiles final : public PendingFiles {
   void abandon();
 
  private:
-  static constexpr size_t kPieces = 3;  // at least so many fit
+  static constexpr size_t kBuffers = 3;  // at least so many fit
 
   struct File {
     std::string path;       // for messages
@@ -74,7 +74,7 @@ class PlacedFiles final : public PendingFiles {
     uint64_t device = 0, node = 0;
     std::map<uint64_t, uint64_t> there = {};  // first byte and end of what can be read
   };
-  struct Piece {
+  struct Buffer {
     size_t file;
     uint64_t offset;
     size_t bytes;
@@ -90,7 +90,7 @@ class PlacedFiles final : public PendingFiles {
   bool make_room(size_t room);
   bool finds_room(size_t room);
   bool reader_is_stuck() const { return reading_ && waiting_; }
-  Piece* piece_at(size_t file, uint64_t offset);
+  Buffer* buffer_at(size_t file, uint64_t offset);
   static void note(File& file, uint64_t offset, uint64_t bytes);
   void wake_reader();
   OpenFile& opened(size_t file);
@@ -98,9 +98,9 @@ class PlacedFiles final : public PendingFiles {
   HugePages memory_;
   std::condition_variable bytes_;  // for the reader
   std::deque<File> files_;         // places stay when more are created
-  std::deque<Piece> pieces_;       // in the order of memory_, which they use as a ring
-  size_t head_ = 0;                // of memory_, where the next piece may begin
-  bool filling_ = false;           // the last one of pieces_ is not handed over yet
+  std::deque<Buffer> buffers_;     // in the order of memory_, which they use as a ring
+  size_t head_ = 0;                // of memory_, where the next buffer may begin
+  bool filling_ = false;           // the last one of buffers_ is not handed over yet
   bool reading_ = false, waiting_ = false, abandoned_ = false;
   std::deque<std::unique_ptr<OpenFile>> open_;  // the writing thread's
   IoThread thread_;                             // its lock is for all above but open_

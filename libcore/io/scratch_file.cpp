@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-/// A file without a name. Not every file system has O_TMPFILE; the name of the other way lives for an
-/// instant.
+/// A file without a name, so that it vanishes with the process. Not every file system has O_TMPFILE;
+/// elsewhere it has a name for an instant.
 int open_nameless(const std::string& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor >= 0) return descriptor;

@@ -17,7 +17,7 @@ namespace megalith {
 class ScratchFile {
  public:
   explicit ScratchFile(std::string folder) : folder_(std::move(folder)) {}
-  /// In the file `path`, which is left, so that a later object goes on behind the first bytes that it holds.
+  /// In the file `path`, which is left, so that a later object goes on after the first bytes that it holds.
   /// kData when there are fewer, or other ones.
   ScratchFile(std::string path, const KeptBytes& kept);
   ~ScratchFile();
@@ -25,8 +25,8 @@ class ScratchFile {
   ScratchFile& operator=(const ScratchFile&) = delete;
 
   void append(const void* data, size_t bytes);
-  /// All bytes are in the file and survive a power failure; what a later object goes on behind. Only for a
-  /// file with a name.
+  /// Syncs: all bytes survive a power failure, and a later object can go on after them. Only for a file with
+  /// a name.
   KeptBytes save();
   uint64_t size() const { return written_ + buffer_.size(); }
   /// All bytes in order, in blocks; each but the last holds a multiple of 64 bytes and at most a MiB.

@@ -26,14 +26,16 @@ class StopSignal {
   struct sigaction before_[4];
 };
 
-/// What ends work that leaves nothing when a stop is asked for; no Error, for nothing went wrong.
+/// Thrown to end work when a stop is asked for, which then leaves nothing. Not an Error, because nothing went
+/// wrong.
 struct Stopped {
   int signal;
   std::string_view name;
 };
 /// Throws Stopped when the StopSignal that lives now, if one does, is asked for a stop. By any thread.
 void stop_if_asked();
-/// While it lives, stop_if_asked() of the thread that made it does nothing: for work that a stop waits for.
+/// While it lives, stop_if_asked() of the thread that made it does nothing: for work that must be whole, so
+/// the stop waits for it.
 class HoldStop {
  public:
   HoldStop();

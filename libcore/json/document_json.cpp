@@ -83,7 +83,8 @@ std::optional<uint32_t> read_low_half(const char* at, const char* end) {
   return unit != kNoUnit && is_low(unit) ? std::optional(unit) : std::nullopt;
 }
 
-/// Copies `n` < 16 bytes to `out` <= at in exact pieces: what stands behind them may not be touched.
+/// Copies `n` < 16 bytes to `out` <= at, no byte more: what follows must not be touched, because it may be
+/// text that is still to be read.
 void copy_short(char* out, const char* at, size_t n) {
   const auto piece = [&](size_t bytes) {
     if ((n & bytes) == 0) return;
@@ -99,7 +100,7 @@ void copy_short(char* out, const char* at, size_t n) {
   piece(1);
 }
 
-/// Decodes \uXXXX, and the low half behind it, from `at` on; moves both on.
+/// Decodes \uXXXX, and the low half after it, from `at` on; moves both on.
 void decode_unit(const char*& at, const char* end, char*& out) {
   uint32_t c = read_hex4(at + 2, end);
   at += 6;
@@ -346,7 +347,7 @@ bool DocumentParser::scan_after_value(State& state) {
   return true;
 }
 
-/// at_ is on the opening quote; afterwards behind the closing one.
+/// at_ is on the opening quote; then past the closing one.
 bool DocumentParser::scan_string(Literal& literal) {
   const char* const opening = at_;
   char* at = at_ + 1;
@@ -365,7 +366,8 @@ bool DocumentParser::scan_string(Literal& literal) {
   return true;
 }
 
-/// Whether a string that begins here is (or is in) the value of a wanted key, and may be decoded at once.
+/// Whether a string that begins here is (or is in) the value of a wanted key, which may be decoded at once
+/// instead of in a second pass.
 bool DocumentParser::wants_string() const {
   if (!slot_ || end_ - begin_ > static_cast<ptrdiff_t>(kDecodedInPlace)) return false;
   return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
@@ -459,7 +461,7 @@ void DocumentParser::skip_blanks() {
 }
 
 /// A value begins at `at`, inside depth_ open levels. Only the root, the value of a wanted key and the
-/// elements of its list matter.
+/// elements of its list matter, so all others are passed over without decoding.
 void DocumentParser::note(Kind kind, const char* at, const Literal* literal) {
   if (depth_ == 0) root_ = kind;
   if (!slot_) return;

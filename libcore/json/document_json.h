@@ -38,7 +38,8 @@ struct DocumentProblem {
   std::string detail;  // what was found there and what was wanted
 };
 
-/// Lists and objects may be nested this deep: Python's default recursion limit, which json.loads runs into.
+/// Lists and objects may be nested this deep: Python's default recursion limit, at which json.loads fails
+/// too, so that the same documents are rejected.
 constexpr size_t kMaxDocumentDepth = 1000;
 
 /// Takes the texts of wanted keys out of one line of loose JSON, with the semantics of Python's
@@ -50,7 +51,7 @@ constexpr size_t kMaxDocumentDepth = 1000;
 ///
 /// Why not simdjson's on-demand parser: it neither unescapes key names nor sees a second duplicate nor looks
 /// at the rest of the line, and its DOM refuses NaN; so it could serve only the usual lines, with this parser
-/// behind it for all others. This one is a single pass that looks at many bytes at a time inside strings and
+/// after it for all others. This one is a single pass that looks at many bytes at a time inside strings and
 /// decodes the wanted ones on the way (json/json_text.h), and builds nothing for values that nobody asked
 /// for. (UTF-8 is validated by simdjson.)
 ///
@@ -123,9 +124,10 @@ class DocumentParser {
   bool reject_control(const char* at);
 
   const JsonText& json_text_;
-  ByteBuffer decoded_;  // texts that had escapes, end to end; only its capacity is used
+  // texts that had escapes, end to end; kept for its capacity, so that a line allocates nothing
+  ByteBuffer decoded_;
   char* decoded_end_ = nullptr;
-  std::vector<Slot> slots_;                   // one per key, behind them one for each path
+  std::vector<Slot> slots_;                   // one per key, after them one for each path
   std::vector<size_t> chosen_;                // for each key, the slot that serves it in this line
   std::vector<std::optional<size_t>> paths_;  // for each key, the slot of its path
   size_t deepest_ = 1;                        // names of the longest path

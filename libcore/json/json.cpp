@@ -134,7 +134,7 @@ bool is_long_integer(std::string_view text, size_t at, size_t end) {
          !fits_64_bits(text.substr(at, end - at), at > 0 && text[at - 1] == '-');
 }
 
-// simdjson refuses integers beyond 64 bits; with ".0" at their end they are doubles. (Hugging Face's
+// Puts ".0" after integers beyond 64 bits, because simdjson rejects those but takes doubles. (Hugging Face's
 // tokenizer_config.json says "model_max_length": 1000000000000000019884624838656 where there is no limit.)
 std::string with_long_integers_as_doubles(std::string_view text) {
   std::string out;

@@ -10,13 +10,14 @@ namespace megalith {
 struct JsonText {
   struct Stop {
     const char* at;  // the first byte that was not read
-    char* out;       // behind the last one that was written
+    char* out;       // after the last one that was written
   };
   /// The first quote, backslash or control character of [at, end), or end.
   const char* (*find_special)(const char* at, const char* end);
   /// Copies [at, end) to `out`, escapes decoded, and stops at the first of: a quote; a control character; a
   /// backslash that begins no escape, or \u of half a surrogate pair; end. At most stop.at - at bytes are
-  /// written, and up to kSlack behind them are spoilt. The two may not overlap.
+  /// written, and up to kSlack after them are spoilt, because whole vectors are stored. The two must not
+  /// overlap.
   Stop (*decode)(const char* at, const char* end, char* out);
 
   static constexpr size_t kSlack = 64;

@@ -45,14 +45,14 @@ void write(char*& out, __m512i bytes, uint64_t kept) {
   out += _mm_popcnt_u64(kept);
 }
 
-/// Bytes behind a backslash that is not itself behind one, in a block that does not begin behind one: each
+/// Bytes after a backslash that is not itself after one, in a block that does not begin after one: each
 /// second one of a run (Langdale and Lemire, "Parsing gigabytes of JSON per second", 3.1.1).
 uint64_t escaped_by(uint64_t backslashes) {
   constexpr uint64_t kEven = 0x5555555555555555;
   const uint64_t follows = backslashes << 1;
   const uint64_t odd_starts = backslashes & ~kEven & ~follows;
-  const uint64_t even_runs =
-      odd_starts + backslashes;  // carries go to the end of runs that begin at odd places
+  // Carries go to the end of runs that begin at odd places.
+  const uint64_t even_runs = odd_starts + backslashes;
   return (kEven ^ (even_runs << 1)) & follows;
 }
 
@@ -78,12 +78,12 @@ constexpr uint64_t each_sixth(uint64_t pattern) {
   return bits;
 }
 
-/// UTF-8 of 16-bit units, each in 32 bits with zeros behind it.
+/// UTF-8 of 16-bit units, each in 32 bits with zeros after it.
 __m512i utf8_of(__m512i units) {
   const auto bits = [](unsigned value) { return _mm512_set1_epi32(static_cast<int>(value)); };
   const __m512i low = _mm512_or_si512(_mm512_and_si512(units, bits(0x3F)), bits(0x80));
-  const __m512i above =
-      _mm512_maskz_srli_epi32(0xFFFF, units, 6);  // maskz: without, GCC 12 warns of its own headers
+  // maskz: without, GCC 12 warns of its own headers.
+  const __m512i above = _mm512_maskz_srli_epi32(0xFFFF, units, 6);
   const __m512i two =
       _mm512_or_si512(_mm512_or_si512(above, bits(0xC0)), _mm512_maskz_slli_epi32(0xFFFF, low, 8));
   const __m512i middle = _mm512_or_si512(_mm512_and_si512(above, bits(0x3F)), bits(0x80));

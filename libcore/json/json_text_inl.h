@@ -15,7 +15,7 @@
 namespace megalith {
 namespace {
 
-/// What a byte behind a backslash stands for; 'u' for itself, 0 where no escape begins so.
+/// What a byte after a backslash stands for; 'u' for itself, 0 where no escape begins so.
 constexpr auto kEscapes = [] {
   std::array<char, 256> table{};
   table['"'] = '"';

@@ -12,8 +12,8 @@ namespace megalith {
 std::string sealed(const Json& object);
 
 enum class Seal { kNone, kWhole, kBroken };
-/// Whether `text` has such a member, and the right one. The text behind it may be only what sealed() puts
-/// there.
+/// Whether `text` has such a member, and the right one. After it may stand only what sealed() puts there, so
+/// that appended bytes are found too.
 Seal seal_of(std::string_view text);
 
 }  // namespace megalith

@@ -23,7 +23,7 @@ constexpr Family kRank = {"the environment", "RANK", "WORLD_SIZE", "LOCAL_RANK",
 constexpr Family kOpenMpi = {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                              "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Family kPmi = {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-// Without a step it is the batch script, which runs once.
+// Slurm without a step is the batch script, which runs once, so its variables count no ranks.
 constexpr Family kSlurm = {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID"};
 constexpr Family kPaddle = {"Paddle's launcher", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM",
                             "PADDLE_RANK_IN_NODE", "PADDLE_LOCAL_SIZE"};
@@ -54,17 +54,17 @@ class Reader {
 
   /// Rank and sizes as `family` gives them, checked against each other; nothing when it is silent.
   std::optional<Launch> ranks(const Family& family) const {
-    constexpr int kMost = std::numeric_limits<int>::max();
+    constexpr int kMax = std::numeric_limits<int>::max();
     if (family.only_with && text(family.only_with).empty()) return std::nullopt;
-    const auto rank = number(family.rank, 0, kMost), world = number(family.world, 1, kMost);
+    const auto rank = number(family.rank, 0, kMax), world = number(family.world, 1, kMax);
     if (!rank && !world) return std::nullopt;
     if (!rank || !world)
       fail(ErrorKind::kUsage, rank ? family.rank : family.world, '=', rank ? *rank : *world,
            " is in the environment, ", rank ? family.world : family.rank, " is not; give both or neither");
     Launch launch{.rank = *rank,
                   .world = *world,
-                  .local_rank = number(family.local_rank, 0, kMost),
-                  .local_world = number(family.local_world, 1, kMost),
+                  .local_rank = number(family.local_rank, 0, kMax),
+                  .local_world = number(family.local_world, 1, kMax),
                   .launcher = family.launcher};
     check(family, launch);
     return launch;

@@ -110,7 +110,7 @@ void find_address(ServerRanks& ranks, const LaunchConfig& config, const Servers&
          " needs --master-addr, the first server's host, the same for all");
   const char* const text = environment("MASTER_PORT");
   const auto port = text ? parse_int(text) : std::nullopt;
-  if (text && !config.port && (!port || *port < 1 || *port > LaunchConfig::kMostPort))
+  if (text && !config.port && (!port || *port < 1 || *port > LaunchConfig::kMaxPort))
     fail(ErrorKind::kUsage, "MASTER_PORT=", quote(text), " in the environment: wanted a port");
   if (config.port || port)
     ranks.port = config.port ? *config.port : static_cast<int>(*port);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMagic = "MGLRDZV1";
 constexpr size_t kHeader = kMagic.size() + 4;
-constexpr uint32_t kMostBytes = 1U << 20;  // a hundred times what the options of a run need
+constexpr uint32_t kMaxBytes = 1U << 20;  // a hundred times what the options of a run need
 
 int count(const Json& json, const char* name) {
   const int64_t value = json[name].as_int();
@@ -55,7 +55,7 @@ std::optional<RankHello> decode_hello(std::string_view bytes) {
   uint32_t length = 0;
   for (size_t i = 0; i < 4; ++i)
     length |= uint32_t{static_cast<unsigned char>(bytes[kMagic.size() + i])} << (8 * i);
-  if (length > kMostBytes) fail(ErrorKind::kData, "a hello of ", length, " bytes");
+  if (length > kMaxBytes) fail(ErrorKind::kData, "a hello of ", length, " bytes");
   if (bytes.size() < kHeader + length) return std::nullopt;
   const Json json = Json::parse(bytes.substr(kHeader, length), "hello");
   RankHello hello{.version = json["version"].as_string(),

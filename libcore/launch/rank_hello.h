@@ -8,7 +8,8 @@
 
 namespace megalith {
 
-/// What a rank says when it comes to the rendezvous.
+/// What a rank says when it comes to the rendezvous, so that rank 0 can reject one of another program,
+/// version or job before it trains.
 struct RankHello {
   std::string version = {};  // of the program
   std::string token = {};    // SHA-256 of the job's; never the token itself

@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-// The same in all containers of a machine, which share its cores, and another on each.
+// The same in all containers of a machine, which share its cores, and another on each machine; a host's name
+// would be neither.
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 std::string host_name() {

@@ -14,7 +14,7 @@ struct RankPlace {
   std::vector<int> cpus = {};  // that it may use
 };
 
-/// Of this process.
+/// The place of this process.
 RankPlace this_place(const std::string& address);
 
 std::string encode_place(const RankPlace&);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kFirstJobPort = 20000, kJobPorts = 10000;
 
-struct Place {
+struct ListedRank {
   int rank;
   std::string server;
 };
@@ -32,22 +32,21 @@ int number(const Json& json, const std::string& where) {
   return static_cast<int>(*value);
 }
 
-std::vector<Place> places_of(const Json& table, const std::string& path) {
-  std::vector<Place> places;
+std::vector<ListedRank> ranks_of(const Json& table, const std::string& path) {
+  std::vector<ListedRank> ranks;
   for (const Json& server : table["server_list"].as_array())
     for (const Json& device : server["device"].as_array())
-      places.push_back({number(device["rank_id"], concat(path, ": server_list: rank_id")),
-                        server["server_id"].as_string()});
-  std::stable_sort(places.begin(), places.end(),
-                   [](const Place& a, const Place& b) { return a.rank < b.rank; });
-  for (size_t i = 0; i < places.size(); ++i)
-    if (places[i].rank != static_cast<int>(i))
+      ranks.push_back({number(device["rank_id"], concat(path, ": server_list: rank_id")),
+                       server["server_id"].as_string()});
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const ListedRank& a, const ListedRank& b) { return a.rank < b.rank; });
+  for (size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i].rank != static_cast<int>(i))
       fail(ErrorKind::kUsage, path, ": server_list: ",
-           i > 0 && places[i].rank == places[i - 1].rank
-               ? concat("rank_id ", places[i].rank, " is there twice")
-               : concat("rank_id ", i, " is missing"),
-           "; wanted 0 to ", places.size() - 1, " once each; make the table anew with hccl_tools.py");
-  return places;
+           i > 0 && ranks[i].rank == ranks[i - 1].rank ? concat("rank_id ", ranks[i].rank, " is there twice")
+                                                       : concat("rank_id ", i, " is missing"),
+           "; wanted 0 to ", ranks.size() - 1, " once each; make the table anew with hccl_tools.py");
+  return ranks;
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ int port_of_job(std::string_view job) {
 }
 
 std::vector<int> parse_devices(std::string_view range) {
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMax = 1 << 20;
   const auto refuse = [&] {
     fail(ErrorKind::kUsage, "--device_num ", quote(range),
          ": wanted \"[0,8)\", devices 0 to 7, or their number");
@@ -74,7 +73,7 @@ std::vector<int> parse_devices(std::string_view range) {
     first = *from;
     end = *to;
   }
-  if (first < 0 || end <= first || end > kMost) refuse();
+  if (first < 0 || end <= first || end > kMax) refuse();
   std::vector<int> devices;
   for (int64_t device = first; device < end; ++device) devices.push_back(static_cast<int>(device));
   return devices;
@@ -149,22 +148,22 @@ RankTable read_rank_table(const std::string& path, int rank) {
   const Json table = Json::parse(text, path);
   if (const Json* status = table.find("status"); status && *status != Json("completed"))
     fail(ErrorKind::kUsage, path, ": status: ", status->dump(), ", wanted \"completed\"");
-  const std::vector<Place> places = [&] {
+  const std::vector<ListedRank> ranks = [&] {
     try {
-      return places_of(table, path);
+      return ranks_of(table, path);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData) throw;
       fail(ErrorKind::kData, path, ": server_list: ", error.what());
     }
   }();
-  if (rank >= static_cast<int>(places.size()))
-    fail(ErrorKind::kUsage, path, ": holds ", places.size(), " ranks, not RANK_ID ", rank);
-  RankTable out{.world = static_cast<int>(places.size()),
-                .first_server = places.front().server,
+  if (rank >= static_cast<int>(ranks.size()))
+    fail(ErrorKind::kUsage, path, ": holds ", ranks.size(), " ranks, not RANK_ID ", rank);
+  RankTable out{.world = static_cast<int>(ranks.size()),
+                .first_server = ranks.front().server,
                 .port = port_of_job(text)};
-  for (const Place& place : places) {
-    if (place.server != places[static_cast<size_t>(rank)].server) continue;
-    if (place.rank < rank) ++out.local_rank;
+  for (const ListedRank& listed : ranks) {
+    if (listed.server != ranks[static_cast<size_t>(rank)].server) continue;
+    if (listed.rank < rank) ++out.local_rank;
     ++out.local_world;
   }
   return out;

@@ -23,14 +23,15 @@ RankTable read_rank_table(const std::string& path, int rank);
 std::vector<int> parse_devices(std::string_view range);
 
 /// The table of one server as hccl_tools.py writes it, one rank a device from 0 on; all numbers are strings.
-/// A device's address is the server's: nothing here uses another.
+/// A device's address is the server's, because nothing here uses another.
 std::string rank_table_text(const std::vector<int>& devices, const std::string& server);
 
 /// One table of several: their servers in the order given, ranks counted on. kUsage when a server stands in
 /// two of them, and as read_rank_table(), with the file's name.
 std::string merged_rank_table_text(const std::vector<std::string>& paths);
 
-/// A port for a job, from anything that its ranks have in common; below those that systems give out.
+/// A port for a job, from anything that its ranks have in common; below those that systems give out, so that
+/// it is rarely taken.
 int port_of_job(std::string_view job);
 
 }  // namespace megalith

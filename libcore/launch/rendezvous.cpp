@@ -23,9 +23,10 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto kGuestTime = std::chrono::seconds(10);  // to say who it is
-constexpr auto kAnswerTime = std::chrono::seconds(2);  // the others wait longer: rank 0 says who did not come
-constexpr size_t kMostStrangers = 256;                 // at a time
-constexpr uint64_t kMostExchanged = uint64_t{1} << 30;
+// the others wait longer, so that rank 0 can say who did not come
+constexpr auto kAnswerTime = std::chrono::seconds(2);
+constexpr size_t kMaxStrangers = 256;  // at a time
+constexpr uint64_t kMaxExchanged = uint64_t{1} << 30;
 
 // ---- frames: 8 bytes of length, little-endian, and so many bytes
 
@@ -39,7 +40,7 @@ std::string receive_frame(const Socket& socket, Deadline deadline) {
   const std::string head = socket.receive(sizeof(uint64_t), deadline);
   uint64_t bytes = 0;
   for (size_t i = 0; i < head.size(); ++i) bytes |= uint64_t{static_cast<unsigned char>(head[i])} << (8 * i);
-  if (bytes > kMostExchanged) fail(ErrorKind::kComm, socket.peer_address(), " speaks another language");
+  if (bytes > kMaxExchanged) fail(ErrorKind::kComm, socket.peer_address(), " speaks another language");
   return socket.receive(bytes, deadline);
 }
 
@@ -58,7 +59,7 @@ std::string answer_of(const Error& error) {
 
 // ---- rank 0
 
-/// Names the rank in what goes wrong with its connection.
+/// Names the rank in what goes wrong with its connection, because an address alone tells a user little.
 template <class Call>
 void with_rank(size_t rank, const Call& call) {
   try {
@@ -127,7 +128,7 @@ class Door {
 
   void let_in() {
     Socket socket = listener_.accept();
-    if (socket.open() && guests_.size() < kMostStrangers + seats_.size())
+    if (socket.open() && guests_.size() < kMaxStrangers + seats_.size())
       guests_.push_back({.socket = std::move(socket), .deadline = steady_clock::now() + kGuestTime});
   }
 

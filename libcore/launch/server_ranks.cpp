@@ -53,7 +53,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// Between fork and exec only calls that are safe there.
+/// Between fork and exec only calls that are safe after a fork may be made, because another thread may have
+/// held a lock.
 pid_t start(const std::string& program, std::vector<std::string> arguments,
             std::vector<std::string> variables) {
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);

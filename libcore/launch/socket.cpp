@@ -95,7 +95,8 @@ Socket try_connect(const addrinfo& to, Deadline deadline) {
   return error == 0 ? std::move(socket) : Socket();
 }
 
-/// A connection to a port of one's own may be made with itself, when nobody listens there yet.
+/// Rejects a connection with itself, which TCP makes when a port of one's own is tried and nobody listens
+/// there yet.
 bool with_itself(const Socket& socket) {
   sockaddr_storage mine{}, peer{};
   socklen_t bytes = sizeof mine, peer_bytes = sizeof peer;

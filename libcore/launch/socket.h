@@ -44,7 +44,8 @@ class Socket {
 /// of this machine, kComm when the port is taken.
 Socket listen_on(const std::string& host, int port);
 
-/// Connects, again and again until the deadline; kUsage when `host` names nothing at all.
+/// Connects, again and again until the deadline, because the listener may start later; kUsage when `host`
+/// names nothing at all.
 Socket connect_to(const std::string& host, int port, Deadline);
 
 /// The first address of a network interface ("eth0"); kUsage when there is none of that name.

@@ -14,7 +14,7 @@ namespace {
 constexpr char kValidate = 0, kSet = 1, kGet = 3, kWait = 6;
 constexpr uint32_t kMagic = 0x3C85F7CE;
 constexpr char kStopWaiting = 0;
-constexpr uint64_t kMostBytes = 8U << 20;  // of a value, as the store itself allows
+constexpr uint64_t kMaxBytes = 8U << 20;  // of a value, as the store itself allows
 
 template <class T>
 std::string bytes_of(T value) {
@@ -52,7 +52,7 @@ std::string TorchStore::get(std::string_view key) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < length.size(); ++i)
       bytes |= uint64_t{static_cast<unsigned char>(length[i])} << (8 * i);
-    if (bytes > kMostBytes) fail(ErrorKind::kComm, "a value of ", bytes, " bytes");
+    if (bytes > kMaxBytes) fail(ErrorKind::kComm, "a value of ", bytes, " bytes");
     return socket_.receive(bytes, deadline_);
   } catch (const Error& error) {
     fail(ErrorKind::kComm, "torchrun's store at ", where_, ", key ", quote(key), ": ", error.what());

@@ -34,8 +34,8 @@ float rotary_frequency(const ModelConfig& config, int64_t pair) {
 
 namespace {
 
-/// cos or sin of position / base^(2i / rotated), rounded to fp32 where Megatron and Hugging Face round: the
-/// frequency and the angle.
+/// cos or sin of position / base^(2i / rotated). The frequency and the angle are rounded to fp32 because
+/// Megatron and Hugging Face round them there, and models are trained so.
 std::vector<float> angles(const ModelConfig& config, double (*function)(double)) {
   const int64_t half = config.rotary_channels() / 2;
   std::vector<float> table;
@@ -214,7 +214,7 @@ void SelfAttention::core(const Ctx& ctx, View out, View lse, ConstView qkv, Cons
                              .starts = ctx.starts});
 }
 
-// A key's gradient is the sum over the queries of all context ranks.
+// Sums over the context group, because a key's gradient is the sum over the queries of all its ranks.
 void SelfAttention::core_grad(const Ctx& ctx, View dqkv, ConstView dout, const Saved& saved,
                               ConstView kv) const {
   const int64_t s = dqkv.shape[0];

@@ -32,14 +32,14 @@ class SelfAttention {
   bool keeps_input() const { return qkv_.keeps_input(); }
   /// dx: ranks' summand of the gradient of x, overwritten.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x, const Saved&) const;
-  /// Of new rows; the caches have the earlier ones.
+  /// Attention for new rows; the caches have the earlier ones.
   void cached(const Ctx&, View y, ConstView x, const Reading&, size_t local_layer) const;
 
  private:
   View make_out(Arena&, ConstView qkv) const;
   void rotate(const Ctx&, View qkv, const RowPositions&, bool inverse) const;
   int64_t prefix_positions() const { return prefix_ ? prefix_->global[2] : 0; }
-  /// Of this rank's rows: those of the context region, or behind the prefix.
+  /// Positions of this rank's rows: those of the context region, or after the prefix.
   RowPositions positions(const Ctx&, int64_t s) const;
   /// [s_total, b, groups, 2, head], made in ctx.scratch: the keys and values of the prefix, or of all context
   /// ranks. Empty where this rank's qkv has all.

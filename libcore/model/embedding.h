@@ -10,9 +10,10 @@ namespace megalith {
 inline constexpr const char* kWordEmbeddings = "embedding.word_embeddings.weight";
 
 /// Declares the vocabulary table under `name` [V, h], cut by rows. Without tensor parallelism a rank holds
-/// exactly V rows; with it, its share of the padded vocabulary (ModelConfig::padded_vocab).
+/// exactly V rows; with it, its share of the padded vocabulary (ModelConfig::padded_vocab), since padding
+/// belongs to the layout: a checkpoint and the initial weights are the same under every cut.
 Param& declare_vocabulary(ParamTable&, const TensorSplit&, const ModelConfig&, const std::string& name);
-/// Of a vocabulary table's local rows, those that are true ids.
+/// The rows of a vocabulary table's local part that are true ids; the rest is padding.
 int64_t true_rows(const Param&);
 
 /// Word embeddings cut over the vocabulary, learned positions where the model has them, dropout.
@@ -33,7 +34,7 @@ class TokenEmbedding {
   float dropout_;
   Param* words_;
   Param* positions_ = nullptr;
-  int64_t first_position_;  // of a sequence in training: behind the prefix of a TuningPlan
+  int64_t first_position_;  // of a sequence in training: after the prefix of a TuningPlan
 };
 
 }  // namespace megalith

@@ -24,18 +24,19 @@ void Head::forward(const Ctx& ctx, View loss, const Targets& targets, const Save
   norm_.forward(ctx, saved.dnormed, saved.x, saved.norm);
   const ConstView normed = ctx.tp.enter(ctx.compute, ctx.scratch, saved.dnormed);
   const int64_t n = normed.shape.rows(), h = normed.shape.back();
-  // A chunk's gradient takes the place of its rows, which nobody reads again.
+  // A block's gradient takes the place of its rows, because nobody reads those again: the tape then holds one
+  // [s, b, h] for the head.
   const View inside = normed.data == saved.dnormed.data
                           ? saved.dnormed
                           : ctx.scratch.make(normed.dtype, normed.shape, "head gradient");
-  const Chunk whole{.x = normed.as_shape({n, h}),
-                    .dx = inside.as_shape({n, h}),
-                    .loss = loss.as_shape({n}),
-                    .labels = targets.labels.as_shape({n}),
-                    .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{}};
-  const int64_t step = chunk_rows(ctx, normed.shape, normed.dtype);
+  const RowBlock whole{.x = normed.as_shape({n, h}),
+                       .dx = inside.as_shape({n, h}),
+                       .loss = loss.as_shape({n}),
+                       .labels = targets.labels.as_shape({n}),
+                       .mask = targets.mask ? targets.mask.as_shape({n}) : ConstView{}};
+  const int64_t step = block_rows(ctx, normed.shape, normed.dtype);
   for (int64_t row = 0; row < n; row += step)
-    chunk(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
+    row_block(ctx, whole.rows(row, std::min(n, row + step)), targets.grad_scale);
   if (ctx.tp.size() > 1) ctx.tp.tensor().all_reduce(ctx.compute, loss, Reduce::kSum);
   if (!ctx.training) return;
   const View d = ctx.tp.enter_grad(ctx.compute, ctx.scratch, inside);
@@ -57,7 +58,7 @@ void Head::logits(const Ctx& ctx, View logits, ConstView x) const {
   run(ctx.compute, Gemm{.c = logits, .a = normed, .b = weight_->value, .trans_b = true});
 }
 
-Head::Chunk Head::Chunk::rows(int64_t begin, int64_t end) const {
+Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
   return {.x = x.rows(begin, end),
           .dx = dx.rows(begin, end),
           .loss = loss.rows(begin, end),
@@ -65,14 +66,14 @@ Head::Chunk Head::Chunk::rows(int64_t begin, int64_t end) const {
           .mask = mask ? mask.rows(begin, end) : ConstView{}};
 }
 
-int64_t Head::chunk_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
+int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
   const int64_t n = std::max(rows[0], seq_length_ / ctx.cp.size()) * rows[1];
-  const int64_t most = std::clamp<int64_t>(kLogitsBytes / row, 1, n), chunks = (n + most - 1) / most;
-  return (n + chunks - 1) / chunks;
+  const int64_t most = std::clamp<int64_t>(kLogitsBytes / row, 1, n), blocks = (n + most - 1) / most;
+  return (n + blocks - 1) / blocks;
 }
 
-void Head::chunk(const Ctx& ctx, const Chunk& part, float grad_scale) const {
+void Head::row_block(const Ctx& ctx, const RowBlock& part, float grad_scale) const {
   const ArenaScope scope(ctx.scratch);
   const int64_t n = part.x.shape[0];
   const View logits = ctx.scratch.make(part.x.dtype, {n, weight_->local[0]}, "logits");

@@ -35,20 +35,20 @@ class Head {
   int64_t vocabulary() const { return weight_->global[0]; }
 
  private:
-  struct Chunk {
+  struct RowBlock {
     ConstView x;  // [rows, h] normed
     View dx;      // [rows, h]
     View loss;    // [rows]
     ConstView labels, mask;
-    Chunk rows(int64_t begin, int64_t end) const;
+    RowBlock rows(int64_t begin, int64_t end) const;
   };
-  void chunk(const Ctx&, const Chunk&, float grad_scale) const;
+  void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
   /// A rank's softmax statistics become those of the whole vocabulary.
   void reduce(const Ctx&, View max, View sum_exp) const;
-  /// Of as few chunks as possible, equal but for the last one, which may be a little shorter: 4 x 1024 rows
-  /// of GPT-2 124M in bf16 take 12 % less processor time than 3 x 1335 and 91, and a quarter less memory.
-  /// Shorter micro-batches than the model's take no larger chunks than a full one.
-  int64_t chunk_rows(const Ctx&, const Shape& rows, DType) const;
+  /// Rows of a block, so that there are as few blocks as possible, equal but for the last one, which may be a
+  /// little shorter: 4 x 1024 rows of GPT-2 124M in bf16 take 12 % less processor time than 3 x 1335 and 91,
+  /// and a quarter less memory. Shorter micro-batches than the model's take no larger blocks than a full one.
+  int64_t block_rows(const Ctx&, const Shape& rows, DType) const;
 
   Norm norm_;
   Param* weight_;

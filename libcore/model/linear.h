@@ -31,7 +31,7 @@ class Linear {
   void backward_input(const Ctx&, View dx, ConstView dy) const;  // dx [n, in]; the ranks' summand
   /// Adds to the gradients of weight, bias and adapters; nothing for a frozen one.
   void backward_weight(const Ctx&, ConstView dy, ConstView x) const;
-  /// Whether backward_weight() reads x: not in a frozen layer without adapters.
+  /// Whether backward_weight() reads x, which then must be kept: not in a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
   int64_t in() const { return weight_->local.back(); }

@@ -20,7 +20,7 @@ class Norm {
   };
   Saved make_saved(Arena&, int64_t rows) const;
 
-  /// y may not be x's memory. An empty Saved keeps nothing.
+  /// y must not be x's memory, which the backward pass reads. An empty Saved keeps nothing.
   void forward(const Ctx&, View y, ConstView x, const Saved&) const;
   struct Grad {
     View dx;             // [n, h], overwritten

@@ -62,8 +62,8 @@ std::vector<BucketRange> bucket_ranges(const std::vector<Param*>& own, const Sto
   return ranges;
 }
 
-/// Places the gradients of the buckets, in the order of a backward pass, in two windows that take turns;
-/// returns the elements of the whole memory.
+/// Places the gradients of the buckets, in the order of a backward pass, in two windows that take turns, so
+/// that one layer's can be reduced while the next one's are made; returns the elements of the whole memory.
 int64_t share_windows(std::vector<Bucket>& buckets) {
   int64_t window = 0;
   for (const Bucket& bucket : buckets)

@@ -51,7 +51,8 @@ class ParamStore {
   View grads(const Bucket& bucket) const {
     return grads_.rows(bucket.grads, bucket.grads + bucket.elements());
   }
-  /// In the order of a backward pass: the table's last parameters come first.
+  /// In the order of a backward pass, so that the first bucket is reduced while the next is computed: the
+  /// table's last parameters come first.
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int64_t elements() const { return elements_; }      // with gaps, of what is trained
   int64_t parameters() const { return parameters_; }  // without them, tied ones once, frozen ones too

@@ -81,7 +81,8 @@ struct Param {
 /// Cuts `param` on `axis` over the tensor group; `share` entries a rank, 0: evenly (kInternal when uneven).
 Param cut(Param param, int axis, const TensorSplit&, int64_t share = 0);
 
-/// A tensor that is computed once and never trained or saved: rotary angles.
+/// A tensor that is computed once and never trained or saved: rotary angles. It stands in the table so that
+/// it is placed with the parameters, on any backend, once for all layers.
 struct Constant {
   std::string name;
   Shape shape;
@@ -90,7 +91,8 @@ struct Constant {
 };
 
 /// The parameters of one rank, in the order of their declaration (the model's order of depth). Addresses are
-/// stable.
+/// stable, because layers keep pointers to theirs. Found by name by linear search, since only loading asks by
+/// name.
 class ParamTable {
  public:
   explicit ParamTable(TuningPlan plan = {}) : plan_(std::move(plan)) {}

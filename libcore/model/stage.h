@@ -77,7 +77,8 @@ class Stage {
   /// With at most Project::kFewRows of them a sequence's logits are what it would get alone.
   View next_logits(const Ctx&, ConstView tokens, std::span<KvCache* const> caches) const;
 
-  /// Of the activations; known once the parameters are placed. Vectors have it, matrices may be narrower.
+  /// Activation dtype, known once the parameters are placed: that of the vectors, because matrices may be
+  /// stored narrower.
   DType dtype() const { return witness_->value.dtype; }
   const ModelConfig& config() const { return config_; }
   const Layers& layers() const { return layers_; }

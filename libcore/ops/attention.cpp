@@ -21,7 +21,7 @@ void check_heads(const char* op, const char* rule, const ConstView& out, const C
           out.shape, qkv.shape);
 }
 
-/// Of each row of each sequence one, or none at all.
+/// Checks that there is one for each row of each sequence, or none at all.
 void check_starts(const char* op, const ConstView& starts, const ConstView& qkv) {
   if (starts) want_vector(op, "starts [s, b]", starts, qkv.shape[0] * qkv.shape[1], DType::kI32);
 }

@@ -21,20 +21,21 @@ struct Rope {
   Cost cost() const;
 };
 
-/// Causal softmax attention on packed QKV with grouped queries; nothing of size s x s is kept (flash form).
+/// Causal softmax attention on packed QKV with grouped queries, in flash form, so that nothing of size s x s
+/// is kept.
 struct Attention {
   View out;       // [s, b, groups * r, head]
   ConstView qkv;  // [s, b, groups, r + 2, head]
   float scale;    // on q·k, usually 1/sqrt(head)
-  View lse =
-      {};  // [b, groups * r, s] f32: log of the sum of exponentials, for AttentionGrad; empty: not kept
+  // [b, groups * r, s] f32: log of the sum of exponentials, for AttentionGrad; empty: not kept.
+  View lse = {};
   DropoutKey dropout = {};
   /// [s_total, b, groups, 2, head]: key and value of every position of the sequence, where qkv has some of
   /// them; qkv's own are not read then. Empty: qkv has all.
   ConstView kv = {};
   RowPositions rows = {};  // with kv: which positions qkv has
   /// As Rope's: a row sees the rows from its document's first one on. In each sequence it never falls, and
-  /// no row's start is behind the row itself. Only the CPU has it.
+  /// no row's start is after the row itself. Only the CPU has it.
   ConstView starts = {};  // [s, b] i32
   static constexpr const char* kName = "attention";
   void check() const;

@@ -42,7 +42,8 @@ class Backend {
   virtual void wait(Stream&, const Event&) = 0;
   virtual void synchronize(Stream&) = 0;
   virtual void finish(Stream&, bool drop) noexcept = 0;
-  /// Whether this stream does no ops: a queue stream where that is no stream like the others.
+  /// Whether this stream does no ops, so that a forgotten one fails: a queue stream where that is no stream
+  /// like the others.
   virtual bool refuses_ops(const Stream&) const { return false; }
 
   virtual void run(Stream&, const Gemm&) = 0;

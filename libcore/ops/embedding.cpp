@@ -31,8 +31,8 @@ void Embedding::check() const {
 }
 
 Cost Embedding::cost() const {
-  const double read =
-      bytes_of(y) * (positions ? 2 : 1);  // one row of the table, and of positions, for each of y
+  // One row of the table, and of positions, for each of y.
+  const double read = bytes_of(y) * (positions ? 2 : 1);
   return {positions ? static_cast<double>(y.elements()) : 0.0, bytes_of(y) + read + bytes_of(ids)};
 }
 

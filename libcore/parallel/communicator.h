@@ -30,7 +30,7 @@ class Communicator {
   virtual const std::string& name() const = 0;  // "world", "data", "tensor"
 
   virtual void all_reduce(Stream&, View, Reduce) = 0;
-  /// The ranks' `mine` behind each other, in `out`; `mine` may be this rank's part of `out`.
+  /// The ranks' `mine` one after the other, in `out`; `mine` may be this rank's part of `out`.
   virtual void all_gather(Stream&, View out, ConstView mine) = 0;
   /// This rank's part, of size() equal ones, of the reduction of `in`; `mine` may be that part of `in`.
   virtual void reduce_scatter(Stream&, View mine, ConstView in, Reduce) = 0;
@@ -42,14 +42,16 @@ class Communicator {
   /// outlive the communicator. The communicator waits on destruction until they have been received. kInternal
   /// while a message is in the slots that it had.
   virtual void set_send_slots(View memory, int slots) = 0;
-  /// Does not wait for its receiver, only while no slot is free. Messages from one rank to another arrive in
-  /// order. kInternal for a tensor greater than a slot.
+  /// Does not wait for its receiver, only while no slot is free, so that two ranks that send to each other do
+  /// not block. Messages from one rank to another arrive in order. kInternal for a tensor greater than a
+  /// slot.
   virtual void send(Stream&, ConstView, int peer) = 0;
   virtual void recv(Stream&, View, int peer) = 0;
 
   /// Every rank's bytes in rank order. Host only, done on return; also a barrier.
   virtual std::vector<std::string> exchange(std::string_view mine) = 0;
-  /// Of the ranks that give the same color, in the order of (key, rank here). Collective, done on return.
+  /// A new group of the ranks that give the same color, in the order of (key, rank here), as MPI_Comm_split
+  /// makes it. Collective, done on return.
   virtual std::unique_ptr<Communicator> split(const std::string& name, int color, int key) = 0;
   /// Wakes every waiting peer with this message, in this group and all that the run has.
   virtual void abort(const std::string& why) = 0;

@@ -6,7 +6,7 @@
 namespace megalith {
 
 /// Which positions rank `rank` of a context group of `size` holds, of a sequence of size * rows: of 2 * size
-/// chunks of equal length the one of its number and, behind it, the one of that number from the end, so that
+/// chunks of equal length the one of its number and, after it, the one of that number from the end, so that
 /// causal attention costs every rank the same (Megatron's get_batch_on_this_cp_rank). kInternal for an odd
 /// number of rows when size > 1.
 RowPositions context_rows(int rank, int size, int64_t rows);

@@ -71,7 +71,7 @@ class ProcessComm final : public Communicator {
   void abort(const std::string& why) override { group_->world()->stop(why); }
 
  private:
-  /// A failure ends the run for all: the others may wait for this rank in other groups.
+  /// A failure must end the run for all, because the others may wait for this rank in other groups.
   template <class Work>
   static void guarded(ProcessGroup& group, const Work& work) {
     try {

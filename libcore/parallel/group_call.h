@@ -39,13 +39,15 @@ GroupCall broadcast_call(const View&, int root);
 /// right.
 std::string problem_of(const GroupCall&, int size, int own);
 
-/// Whether two ranks make the same call; what follows has to.
+/// Whether two ranks make the same call, which they must: ranks that differ would read each other's memory by
+/// other sizes.
 bool agree(const GroupCall&, const GroupCall&);
 /// "rank 0 comes with all_reduce of 8 fp32 (sum), rank 1 with ..., all ranks of a group have to make ..."
 std::string disagreement(const std::string& first_rank, const GroupCall& first, const std::string& other_rank,
                          const GroupCall& other);
 
-/// What rank i of `size` reduces of `all` elements: whole cache lines, but for the end.
+/// What rank i of `size` reduces of `all` elements: whole cache lines, but for the end, because two ranks
+/// that write to one line would take it from each other.
 struct Slice {
   int64_t begin, elements;
   Slice(int64_t all, int size, int i);
@@ -56,7 +58,7 @@ struct Wish {
   int color, key, rank;
 };
 
-/// Of all ranks' wishes those of this color, in the new group's order.
+/// Picks from all ranks' wishes those of this color, in the new group's order.
 std::vector<Wish> members_of(int color, const std::vector<Wish>& all);
 
 // ---- messages' parts

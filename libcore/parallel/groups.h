@@ -7,8 +7,8 @@
 
 namespace megalith {
 
-/// The groups that one rank works in, cut out of the world in the same order on every rank. Each is used by
-/// one stream at a time.
+/// The groups that one rank works in, cut out of the world in the same order on every rank, because each cut
+/// is collective. Each is used by one stream at a time.
 struct Groups {
   /// Collective: every rank of `world` calls it. kInternal when the topology is of another size.
   Groups(const Topology&, Communicator& world);
@@ -18,7 +18,8 @@ struct Groups {
   Coord at;  // of this rank
   std::unique_ptr<Communicator> tensor;
   std::unique_ptr<Communicator> data;  // the ranks that hold the same parameters: the data and context axes
-  /// The ranks that share a sequence, in their order and in the opposite one (see ContextRegion).
+  /// The ranks that share a sequence, in their order and in the opposite one, because ContextRegion gathers
+  /// first chunks in the one and second chunks in the other.
   std::unique_ptr<Communicator> context, context_reversed;
   /// The pipeline's ranks, twice: activations go forward on one, their gradients backward on the other, so
   /// that each link is first in, first out.

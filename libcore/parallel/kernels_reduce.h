@@ -20,8 +20,8 @@ struct SliceReduction {
 /// Whether reduce_slice() takes it: fp32, bf16, fp16, fp64, i32 and i64.
 bool can_reduce(DType);
 
-/// Element by element in the order of `from`: 16-bit types in fp32 and rounded once, to nearest even;
-/// integers wrap. A maximum is NaN when an element is.
+/// Element by element in the order of `from`, so that results repeat bit for bit: 16-bit types in fp32 and
+/// rounded once, to nearest even; integers wrap. A maximum is NaN when an element is.
 void reduce_slice(const SliceReduction&);
 
 }  // namespace megalith

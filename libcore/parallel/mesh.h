@@ -32,7 +32,7 @@ class MeshBuffer {
   };
 
   virtual ~MeshBuffer() = default;
-  // These return at once. On a broken connection they do nothing: wait() tells.
+  // These return at once. On a broken connection they do nothing, since wait() tells.
   virtual void send(int peer, const Part&) = 0;
   virtual void receive(int peer, const Part&) = 0;
   /// For a message of that direction; each is waited for once.
@@ -41,7 +41,8 @@ class MeshBuffer {
   virtual void interrupt(Direction) = 0;
 };
 
-/// Connections between every two ranks, each a process. They are neither encrypted nor authenticated.
+/// Connections between every two ranks, each a process. They are neither encrypted nor authenticated, so the
+/// network must be trusted.
 class Mesh {
  public:
   virtual ~Mesh() = default;

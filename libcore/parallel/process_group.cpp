@@ -12,9 +12,10 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Waited = ProcessWorld::Waited;
 
-constexpr size_t kSegment = 512 << 10;  // bytes of a greater tensor that go at once: others' get between
-constexpr size_t kWindow = 4;           // segments of each peer that may be here unreduced
-constexpr size_t kInline = 128 << 10;   // as fast in one exchange as in two
+// bytes of a greater tensor that go at once; bounded, so that other messages get between
+constexpr size_t kSegment = 512 << 10;
+constexpr size_t kWindow = 4;                  // segments of each peer that may be here unreduced
+constexpr size_t kInline = 128 << 10;          // as fast in one exchange as in two
 constexpr std::chrono::milliseconds kLook(1);  // whether a greeting has come
 
 std::span<const std::byte> bytes_of(const ConstView& view) {
@@ -25,7 +26,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Of memory that is only sent from, or is a View's.
+/// Takes away the const of memory that is only sent from, or is a View's, because the mesh has one kind of
+/// buffer for both directions.
 std::span<std::byte> writable(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -178,7 +180,8 @@ std::vector<int> ProcessGroup::world_ranks(const std::vector<int>& peers) const 
   return ranks;
 }
 
-/// Looking for who is to blame takes time, in which another rank may find it out.
+/// Looks again whether the run was stopped, because looking for who is to blame takes time, in which another
+/// rank may find it out.
 void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const {
   const std::vector<int> ranks = world_ranks(missing);
   std::string text;
@@ -356,7 +359,8 @@ void ProcessGroup::all_reduce(const View& view, Reduce reduce) {
                                static_cast<size_t>(slice.elements) * size_of(view.dtype)});
   }
   reduction.out = view.as<std::byte>() + reduction.parts[static_cast<size_t>(rank())].offset;
-  // A result comes only after its reducer has this rank's values, which it overwrites.
+  // Receives over this rank's own values, which is safe because a result comes only after its reducer has
+  // them.
   const Lanes results = lanes(SlotKind::kGather, {view.as<std::byte>(), view.bytes()}, 0);
   each_peer([&](int peer) {
     const Reduction::Part& part = reduction.parts[static_cast<size_t>(peer)];
@@ -434,7 +438,8 @@ void ProcessGroup::unpack(const std::vector<std::span<std::byte>>& places) const
   });
 }
 
-/// Greater ones go along a chain of all ranks that begins at the root, each segment at once.
+/// Greater tensors go along a chain of all ranks that begins at the root, each segment at once, so that every
+/// rank sends and receives each byte once instead of the root sending it to all.
 void ProcessGroup::broadcast(const View& view, int root) {
   const bool at_once = goes_inline(view.bytes());
   meet(broadcast_call(view, root), at_once && rank() == root ? to_all(bytes_of(view)) : to_all({}));

@@ -143,7 +143,8 @@ void ProcessMail::deliver(int peer) {
   }
 }
 
-/// Both parts are asked for at once. One of another size than was sent lies in another slot, and never comes.
+/// Both parts are asked for at once, so that the data need not wait for the head. A message of another size
+/// than was sent lies in another slot, and never comes.
 ProcessMail::Trouble ProcessMail::recv(const View& view, int peer) {
   const int rank = world_ranks_[static_cast<size_t>(peer)];
   Head head;

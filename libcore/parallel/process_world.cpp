@@ -67,7 +67,8 @@ ProcessWorld::ProcessWorld(const ProcessCommOptions& options,
       peers_[static_cast<size_t>(rank)]->watch = std::thread([this, rank] { watch(rank); });
 }
 
-/// The pulse is sent at once, but goes when the peer asks for it.
+/// The pulse is sent at once, but goes when the peer asks for it: the mesh answers, even if this rank's
+/// threads do not run.
 void ProcessWorld::connect_peer(int rank) {
   static_assert(sizeof pulse_ == sizeof(int32_t));
   Peer& peer = *peers_[static_cast<size_t>(rank)];
@@ -206,8 +207,8 @@ ProcessWorld::Culprits ProcessWorld::held_up_by(const std::vector<int>& missing)
 }
 
 void ProcessWorld::use_group(int number) {
-  if (number >= kMostGroups)
-    megalith::fail(ErrorKind::kInternal, "a run of more than ", kMostGroups, " groups of ranks");
+  if (number >= kMaxGroups)
+    megalith::fail(ErrorKind::kInternal, "a run of more than ", kMaxGroups, " groups of ranks");
   int next = next_group_.load();
   while (next <= number && !next_group_.compare_exchange_weak(next, number + 1)) {
   }

@@ -47,7 +47,8 @@ class ProcessWorld {
   /// The same for a shorter or longer time.
   Waited await_for(std::chrono::milliseconds, MeshBuffer& buffer, MeshBuffer::Direction, int peer);
   bool has_left(int peer) const;
-  /// What the others are told who ask: this rank waits for that one; -1: for none.
+  /// What the others are told who ask: that this rank waits for that one; -1: for none. Needed to find the
+  /// rank at the end of a chain of waits.
   void note_wait(int peer) { pulse_.store(peer); }
 
   /// Who holds up a rank that waits for `missing` in vain, and these perhaps as well.
@@ -55,7 +56,8 @@ class ProcessWorld {
     std::vector<int> ranks;
     bool silent = false;  // they do not even answer
   };
-  /// Asks all others whom they wait for: their processes answer by themselves if they run at all.
+  /// Asks all others whom they wait for, so that the message can name the rank that holds up the run: their
+  /// processes answer by themselves if they run at all.
   Culprits held_up_by(const std::vector<int>& missing);
 
   bool stopped() const { return stopped_.load(); }
@@ -123,6 +125,6 @@ class ProcessWorld {
 /// A slot of the mesh: those of different groups, kinds and numbers never meet.
 enum class SlotKind : uint64_t { kNotice, kPulse, kHello, kReduce, kGather, kMessageHead, kMessage };
 uint64_t slot_of(int group, SlotKind, uint64_t number);
-constexpr int kMostGroups = 1 << 16;
+constexpr int kMaxGroups = 1 << 16;
 
 }  // namespace megalith

@@ -16,7 +16,8 @@ class Region {
 
   /// Into the region: identity, or all rows gathered.
   ConstView enter(Stream&, Arena&, ConstView x) const;
-  /// Gradient of enter: the ranks' summands added up, in place; or added up and scattered.
+  /// Gradient of enter: the ranks' summands added up, in place, because each rank's matrices saw the same
+  /// input; or added up and scattered.
   View enter_grad(Stream&, Arena&, View dx) const;
   /// Out of the region: the ranks' summands added up, in place; or added up and scattered.
   View leave(Stream&, Arena&, View partial) const;

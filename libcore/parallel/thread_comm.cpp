@@ -31,9 +31,9 @@ class Visit {
     if (!problem.empty())
       fail(ErrorKind::kInternal, group_.name(), ": rank ", group_.world_rank(rank_), ": ", call.name, ": ",
            problem);
-    calls_ = group_.meet(rank_, call);
+    calls_ = group_.begin_call(rank_, call);
   }
-  ~Visit() { group_.part(rank_); }
+  ~Visit() { group_.end_call(rank_); }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
@@ -59,7 +59,8 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
 // ---- collectives, on the stream's thread
 // -----------------------------------------------------------------------
 
-/// Each rank reduces one slice of everybody's tensor and writes it to all of them: nothing is staged.
+/// Each rank reduces one slice of everybody's tensor, reading it where it lies, and writes it to all of them.
+/// So nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
 void all_reduce(const Caller& me, const View& view, Reduce reduce) {
   const Visit visit(me, all_reduce_call(view, reduce));
   const Slice slice(view.elements(), me.group->size(), me.rank);
@@ -162,7 +163,7 @@ class ThreadComm final : public Communicator {
   void abort(const std::string& why) override { me_.group->world()->abort(why); }
 
  private:
-  /// A failure ends the run for all: the others may wait for this rank in other groups.
+  /// A failure must end the run for all, because the others may wait for this rank in other groups.
   template <class Work>
   static void guarded(const Caller& me, const Work& work) {
     try {

@@ -160,7 +160,7 @@ void ThreadGroup::check_alive(int rank, const char* call) const {
   if (world_->aborted()) throw Aborted(concat(place(rank, call), ": stopped: ", world_->why()));
 }
 
-/// The run is stopped before the lock is given back: nobody may meet a rank that has gone.
+/// Stops the run before the lock is given back, because nobody may meet a rank that has gone.
 void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& missing) const {
   check_alive(rank, call);
   std::vector<int> waited_for, left;
@@ -175,7 +175,7 @@ void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& mi
   throw Error(error);
 }
 
-// ---- meetings
+// ---- calls
 // --------------------------------------------------------------------------------------------------
 
 bool ThreadGroup::arrive(Lock& lock, int rank, Patience patience) {
@@ -197,7 +197,7 @@ bool ThreadGroup::arrive(Lock& lock, int rank, Patience patience) {
   return true;
 }
 
-std::span<const GroupCall> ThreadGroup::meet(int rank, const GroupCall& call) {
+std::span<const GroupCall> ThreadGroup::begin_call(int rank, const GroupCall& call) {
   Lock lock(mutex_);
   ++member(rank).calls;
   check_alive(rank, call.name);
@@ -214,7 +214,7 @@ std::span<const GroupCall> ThreadGroup::meet(int rank, const GroupCall& call) {
   return calls_;
 }
 
-void ThreadGroup::part(int rank) {
+void ThreadGroup::end_call(int rank) {
   Lock lock(mutex_);
   arrive(lock, rank, Patience::kForever);
 }

@@ -28,14 +28,15 @@ class ThreadWorld {
   bool aborted() const { return aborted_.load(); }
   /// Why it was aborted: what came first.
   std::string why() const;
-  /// From here on every call of every group fails. Wakes nobody: for a rank that holds a group's lock. Keeps
-  /// the first error that is no Aborted.
+  /// From here on every call of every group fails. Wakes nobody, because a rank that holds a group's lock
+  /// calls it. Keeps the first error that is no Aborted, since the others only follow from it.
   void stop(const std::string& why, int rank = -1, const std::exception_ptr& error = nullptr);
   /// stop(), and wakes all waits.
   void abort(const std::string& why);
   /// abort() with what `rank` threw.
   void fail(int rank, const std::exception_ptr& error);
-  /// Throws the run's first error, with its rank. For when all ranks have ended.
+  /// Throws the run's first error, with its rank; for when all ranks have ended, since until then another may
+  /// come first.
   void rethrow_error() const;
 
   void add(ThreadGroup*);
@@ -72,11 +73,11 @@ class ThreadGroup {
   const std::shared_ptr<ThreadWorld>& world() const { return world_; }
 
   /// Waits until every rank has come with its call. Returns all calls in rank order; their memory is there
-  /// until this rank calls part(). Throws, and must not part, when somebody does not come or the calls
+  /// until this rank calls end_call(). Throws, and must not end it, when somebody does not come or the calls
   /// disagree, which every rank then finds.
-  std::span<const GroupCall> meet(int rank, const GroupCall&);
+  std::span<const GroupCall> begin_call(int rank, const GroupCall&);
   /// Waits until no rank reads or writes the others' memory any more.
-  void part(int rank);
+  void end_call(int rank);
 
   void set_slots(int rank, const View& memory, int slots);
   void send(int rank, const ConstView&, int peer);
@@ -85,8 +86,8 @@ class ThreadGroup {
   /// nobody will.
   void leave(int rank);
 
-  /// Hands a new group over to those that it is made for: give() before a meeting, take() of the giver's
-  /// between meeting and parting.
+  /// Hands a new group over to those that it is made for: give() before a call, take() of the giver's
+  /// between its begin and end.
   void give(int rank, std::shared_ptr<ThreadGroup>);
   std::shared_ptr<ThreadGroup> take(int giver);
 

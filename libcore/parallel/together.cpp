@@ -79,8 +79,8 @@ class SignsOfLife {
 }  // namespace
 
 std::chrono::milliseconds between_signs_of_life(std::chrono::milliseconds peer_timeout) {
-  constexpr std::chrono::milliseconds kMost(1000);
-  return std::min(kMost, peer_timeout / 4);
+  constexpr std::chrono::milliseconds kMax(1000);
+  return std::min(kMax, peer_timeout / 4);
 }
 
 void do_together(Communicator& ranks, std::chrono::milliseconds peer_timeout, const TogetherWork& work) {

@@ -117,11 +117,11 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
 }
 
 std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
-  constexpr size_t kMost = 12;
+  constexpr size_t kMax = 12;
   constexpr double kStep = 0.97;  // a plan that frees less is not another choice
   std::vector<Plan> out;
   PlanProblem less = p;
-  while (out.size() < kMost) {
+  while (out.size() < kMax) {
     const SearchResult found = search_plans(less, fixed, 1);
     if (found.plans.empty()) break;
     out.push_back(found.plans.front());

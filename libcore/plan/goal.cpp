@@ -54,7 +54,7 @@ PlanProblem with_devices(PlanProblem p, int devices) {
 Scaling scaling(const PlanProblem& p, const Fixed& fixed, const Goal& goal) {
   Scaling out;
   int missing = 0;
-  for (int devices = 1; devices <= ParallelConfig::kMostRanks; devices *= 2) {
+  for (int devices = 1; devices <= ParallelConfig::kMaxRanks; devices *= 2) {
     const auto scale = scale_to(p, fixed, goal, devices);
     if (scale && !out.powers.empty() && scale->days > kWorthwhile * out.powers.back().days) break;
     if (scale) out.powers.push_back(*scale);

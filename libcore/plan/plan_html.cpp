@@ -73,8 +73,8 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
 
 void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
-  constexpr int kMostPieces = 1500;
-  const int64_t most = std::max<int64_t>(c.pipeline, kMostPieces / (2 * c.pipeline * c.chunks));
+  constexpr int kMaxPieces = 1500;
+  const int64_t most = std::max<int64_t>(c.pipeline, kMaxPieces / (2 * c.pipeline * c.chunks));
   const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, most);
   double end = 0;
   int shown = 0;

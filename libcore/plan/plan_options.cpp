@@ -45,7 +45,7 @@ int environment_number(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   if (!text || !*text) return otherwise;
   const auto value = parse_int(text);
-  if (!value || *value < 1 || *value > ParallelConfig::kMostRanks)
+  if (!value || *value < 1 || *value > ParallelConfig::kMaxRanks)
     fail(ErrorKind::kUsage, name, " is ", quote(text), ", wanted a number of ranks from 1");
   return static_cast<int>(*value);
 }
@@ -103,7 +103,7 @@ GivenWorld take_cluster(PlanCommand& command, const Options& given) {
       wanted(option.words.size() == 1, "a name");
       if (!taken()) command.plan.gpu = option.words.front();
     } else if (option.key == "world-size" || option.key == "local-world-size") {
-      wanted(value && *value >= 1 && *value <= ParallelConfig::kMostRanks, "a number of devices");
+      wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks, "a number of devices");
       const bool world = option.key == "world-size";
       (world ? sizes.world : sizes.local) = true;
       if (!taken())
@@ -216,9 +216,9 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
 void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
   const ParallelConfig& sizes = command.parallel;
   const int64_t ranks = int64_t{sizes.data} * sizes.model_ranks();
-  if (ranks > ParallelConfig::kMostRanks)
+  if (ranks > ParallelConfig::kMaxRanks)
     fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
-         " ranks of a model are more than ", ParallelConfig::kMostRanks);
+         " ranks of a model are more than ", ParallelConfig::kMaxRanks);
   if (world.world && sizes.world > 0 && sizes.world != ranks)
     fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
          " ranks of a model are ", ranks, ", not --world-size ", sizes.world, "; leave one of them out");

@@ -21,7 +21,7 @@ std::string gigabytes(double bytes) {
 
 constexpr size_t kGap = 2;  // blanks between columns
 
-/// Columns [begin, end) of a table behind its first one, which names the row.
+/// Columns [begin, end) of a table after its first one, which names the row.
 std::string aligned_part(const std::vector<Row>& rows, const std::vector<size_t>& width, size_t begin,
                          size_t end) {
   std::string out;

@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
-constexpr double kMostIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
+constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -131,7 +131,7 @@ class Search {
       return true;
     const double mean = static_cast<double>(p_.model.layers) / pipeline;
     const int slowest = (p_.model.layers + pipeline - 1) / pipeline;
-    return slowest <= kMostIdle * mean;
+    return slowest <= kMaxIdle * mean;
   }
 
   /// Chunks that cut the layers evenly, or, with the embedding and the head counted as a layer each, the sum.

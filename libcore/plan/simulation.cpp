@@ -246,7 +246,7 @@ std::vector<int> simulated_worlds(const std::string& list) {
   std::vector<int> worlds;
   for (const std::string& word : split(list, ',')) {
     const auto devices = parse_int(trim(word));
-    if (!devices || *devices < 1 || *devices > ParallelConfig::kMostRanks)
+    if (!devices || *devices < 1 || *devices > ParallelConfig::kMaxRanks)
       fail(ErrorKind::kUsage, "--simulate ", quote(list), ": ", quote(word),
            " is no number of devices; wanted such as 64,1024,16384");
     worlds.push_back(static_cast<int>(*devices));

@@ -25,7 +25,7 @@ struct Assembly {
 
   double comm() const { return price.forward_comm + price.backward_comm; }
 
-  /// Of one microbatch between two stages, both directions, that is not hidden.
+  /// Seconds of one microbatch between two stages, both directions, that are not hidden.
   double messages() const {
     if (c.pipeline == 1) return 0;
     const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;

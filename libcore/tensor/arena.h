@@ -8,9 +8,9 @@
 
 namespace megalith {
 
-/// The only allocator of the training path: a bump allocator over one block, rewound in stack order. Knows
-/// its high-water mark. A counting arena has no block: its views are non-empty but point nowhere, only
-/// DryBackend takes them, and it has no limit.
+/// The only allocator of the training path: a bump allocator over one block, rewound in stack order, so that
+/// its high-water mark is the memory known before a run. A counting arena has no block: its views are
+/// non-empty but point nowhere, so only DryBackend takes them, and it has no limit.
 class Arena {
  public:
   static constexpr size_t kAlignment = 256;

@@ -39,7 +39,8 @@ class Stream {
   Backend& backend() const { return *backend_; }
   void* native() const { return native_; }
   Trace* trace() const { return trace_; }
-  /// Where spans of its work are noted (StreamSpan); null: nowhere. Copies made from now on have it too.
+  /// Where spans of its work are noted (StreamSpan) for --trace; null: nowhere. Copies made from now on have
+  /// it too.
   SpanLog* spans() const { return spans_; }
   void set_spans(SpanLog* spans) { spans_ = spans; }
 
@@ -77,8 +78,9 @@ class Stream {
   SpanLog* spans_ = nullptr;
 };
 
-/// Finishes a stream at the end of a scope, whose memory its work uses: declare it behind that memory. When
-/// an exception ends the scope, work is dropped: it may wait for a peer who waits for the one that fails.
+/// Finishes a stream at the end of a scope whose memory its work uses, so it must be declared after that
+/// memory. When an exception ends the scope the work is dropped, because it may wait for a peer who waits for
+/// the one that fails.
 class Drain {
  public:
   explicit Drain(const Stream& stream) : stream_(stream) {}

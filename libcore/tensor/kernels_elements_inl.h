@@ -7,14 +7,15 @@
 namespace megalith {
 namespace {
 
-// Inlined into functions for one instruction set each, whose vectors the compiler then uses.
+// Must be inlined, so that the compiler uses the vectors of the instruction set of the function around it.
 #define MEGALITH_INLINE inline __attribute__((always_inline))
 
 constexpr uint32_t kQuiet = 0x400000;  // of a NaN in fp32
 
 MEGALITH_INLINE float f32_of_f16(uint16_t bits) {
   const uint32_t magnitude = uint32_t{bits} << 13 & 0x0FFFE000, sign = uint32_t{bits} << 16 & 0x80000000;
-  // The exponent's bias is 112 less; the product is exact, subnormal numbers included.
+  // Scales by 2^-112, because the exponent's bias is 112 less; the product is exact, subnormal numbers
+  // included.
   const auto scaled = __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, magnitude) * 0x1p112F);
   const uint32_t fraction = magnitude & 0x7FFFFF, special = 0x7F800000 | fraction | (fraction ? kQuiet : 0);
   return __builtin_bit_cast(float, sign | ((bits & 0x7C00) == 0x7C00 ? special : scaled));

@@ -17,7 +17,7 @@ struct RowPositions {
   constexpr RowPositions from(int64_t row) const {
     return {first + row, jump == 0 ? turn : turn - row, jump};
   }
-  /// One behind the greatest position of `rows` rows, of which there is at least one.
+  /// One more than the greatest position of `rows` rows, of which there is at least one.
   constexpr int64_t end(int64_t rows) const { return at(rows - 1) + 1; }
   constexpr bool valid() const { return first >= 0 && jump >= 0; }
   /// Calls visit(begin, end, position) for the rows [begin, end) of each span, the first of which has that

@@ -30,7 +30,7 @@ std::vector<int32_t> IdBuffer::ids() const {
 
 void IdBuffer::clear() {
   const auto is_kept = [](const Part& part) {
-    return part.own.capacity() > 0 && part.own.capacity() <= BlockPool::kBlock;
+    return part.own.capacity() > 0 && part.own.capacity() <= BufferPool::kBytes;
   };
   while (parts_.size() > 1 || (!parts_.empty() && !is_kept(parts_[0]))) end_part();
   if (!parts_.empty()) parts_[0].bytes = 0;
@@ -61,12 +61,12 @@ void IdBuffer::append(std::span<const int32_t> ids) {
 
 void IdBuffer::begin_part(size_t least) {
   Part& part = parts_.emplace_back();
-  if (pool_ && least <= BlockPool::kBlock) {
+  if (pool_ && least <= BufferPool::kBytes) {
     part.lent = pool_->take();
     part.data = part.lent.data;
-    part.capacity = BlockPool::kBlock;
+    part.capacity = BufferPool::kBytes;
   } else {
-    part.own.reserve(std::max(least, BlockPool::kBlock));
+    part.own.reserve(std::max(least, BufferPool::kBytes));
     part.data = part.own.data();
     part.capacity = part.own.capacity();
   }

@@ -5,18 +5,18 @@
 #include <span>
 #include <vector>
 
-#include "libcore/base/block_pool.h"
+#include "libcore/base/buffer_pool.h"
 #include "libcore/base/byte_buffer.h"
 
 namespace megalith {
 
-/// Token ids one behind the other, each in 2 bytes (unsigned) or 4, as a dataset's file holds them. In memory
+/// Token ids one after the other, each in 2 bytes (unsigned) or 4, as a dataset's file holds them. In memory
 /// they are in parts, so that it neither moves when there are more nor is measured by the longest text.
 class IdBuffer {
  public:
   /// `width`: 2 or 4. The pool, which must outlive this, lends the memory of the parts; without one each has
   /// its own.
-  explicit IdBuffer(size_t width, BlockPool* pool = nullptr) : pool_(pool), width_(width) {}
+  explicit IdBuffer(size_t width, BufferPool* pool = nullptr) : pool_(pool), width_(width) {}
   ~IdBuffer() { clear(); }
   IdBuffer(IdBuffer&& other) noexcept = default;
   IdBuffer& operator=(IdBuffer&&) = delete;
@@ -44,12 +44,12 @@ class IdBuffer {
   /// Throws kData when an id does not fit the width.
   void append(std::span<const int32_t> ids);
 
-  /// For an encoder: writes at most `most` ids to what extend() returns, then says with finish() where they
+  /// For an encoder: writes at most `max` ids to what extend() returns, then says with finish() where they
   /// end. sizeof(Id) == width(). Throws std::bad_alloc.
   template <class Id>
-  Id* extend(size_t most) {
-    if (parts_.empty() || parts_.back().capacity - parts_.back().bytes < most * sizeof(Id))
-      begin_part(most * sizeof(Id));
+  Id* extend(size_t max) {
+    if (parts_.empty() || parts_.back().capacity - parts_.back().bytes < max * sizeof(Id))
+      begin_part(max * sizeof(Id));
     return reinterpret_cast<Id*>(parts_.back().data + parts_.back().bytes);
   }
   template <class Id>
@@ -64,14 +64,14 @@ class IdBuffer {
   struct Part {
     char* data = nullptr;
     size_t bytes = 0, capacity = 0;
-    BlockPool::Block lent = {};  // where `data` is, or:
+    BufferPool::Buffer lent = {};  // where `data` is, or:
     ByteBuffer own = {};
   };
-  void begin_part(size_t least);
+  void begin_part(size_t min_bytes);
   void end_part();
 
   std::vector<Part> parts_;
-  BlockPool* pool_;
+  BufferPool* pool_;
   size_t width_;
   size_t bytes_ = 0;  // of all parts
 };

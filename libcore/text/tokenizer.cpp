@@ -8,7 +8,7 @@ void Tokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
   out.append(ids);
 }
 
-void Tokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
+void Tokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) const {
   std::vector<int32_t> ids;
   encode(utf8, ids);
   take(ids);

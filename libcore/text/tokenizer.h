@@ -30,13 +30,14 @@ class Tokenizer {
   /// The ids of a very long text, handed over in order piece by piece so that they need not all be in memory.
   /// By default all are one piece.
   using TakeIds = std::function<void(std::span<const int32_t>)>;
-  virtual void encode_in_pieces(std::string_view utf8, const TakeIds& take) const;
+  virtual void encode_in_parts(std::string_view utf8, const TakeIds& take) const;
   static constexpr uint64_t kUnknownSize = UINT64_MAX;
-  /// Says how many bytes of text will be encoded, about, which decides how much memory there is for pieces of
-  /// text that come again. Does nothing once something was encoded.
+  /// Says about how many bytes of text will be encoded, which sizes the token cache, because memory that is
+  /// touched for the first time costs more than a small cache's misses (text/bpe/cache/token_cache.cpp).
+  /// Does nothing once something was encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
-  /// Does what else the first call of a thread would: on this one, or, when others begin meanwhile, together
-  /// with them.
+  /// Optional warm-up of tables that all threads share, so that the first encode() need not build them; may
+  /// run beside encode() of other threads, which then help.
   virtual void prepare() const {}
   /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
   /// an unknown id.

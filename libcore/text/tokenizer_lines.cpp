@@ -15,12 +15,12 @@ namespace {
 template <class Take>
 void each_line(const std::string& input, Take&& take) {
   LineReader reader(input, LineLimits{});
-  LineChunk chunk;
+  LineBatch batch;
   int64_t number = 0;
-  while (reader.next(chunk, [](size_t) {})) {
-    for (size_t i = 0; i < chunk.lines(); ++i) {
+  while (reader.next(batch, [](size_t) {})) {
+    for (size_t i = 0; i < batch.lines(); ++i) {
       ++number;
-      const std::span<char> line = chunk.line(i);
+      const std::span<char> line = batch.line(i);
       try {
         take(std::string_view(line.data(), line.size()));
       } catch (const Error& error) {

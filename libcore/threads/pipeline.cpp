@@ -16,10 +16,10 @@ PipelineGate::PipelineGate(PipelineLimits limits, size_t weight)
     : limits_(limits),
       item_weight_(weight),
       weights_(limits.items),
-      places_(limits.items),
+      slots_(limits.items),
       done_(limits.items),
       users_(limits.items, limits.workers) {
-  for (size_t place = limits.items; place-- > 0;) free_.push_back(place);
+  for (size_t slot = limits.items; slot-- > 0;) free_.push_back(slot);
 }
 
 std::optional<PipelineGate::Turn> PipelineGate::next(size_t worker) {
@@ -30,8 +30,10 @@ std::optional<PipelineGate::Turn> PipelineGate::next(size_t worker) {
   return sink_is_due() ? begin_sink() : begin_filling(worker);
 }
 
-/// Most turns come soon. Who sleeps for so short a time leaves a CPU asleep that takes longer to wake, and on
-/// a virtual one the scheduler may wake the thread behind another on its CPU instead, and leave it there.
+/// Polls for kAwake before it sleeps, because most turns come sooner than a sleeping CPU wakes. On a virtual
+/// machine an idle CPU also accrues steal time, so the scheduler may queue the woken thread on a busy CPU and
+/// leave it there: in a tenth of the runs two workers shared one CPU for 10 to 60 ms. One thread at a time
+/// polls, so that waiting costs at most one CPU.
 void PipelineGate::wait_awake(std::unique_lock<std::mutex>& lock) {
   awake_ = true;
   for (const auto begin = std::chrono::steady_clock::now();
@@ -46,30 +48,31 @@ void PipelineGate::wait_awake(std::unique_lock<std::mutex>& lock) {
 PipelineGate::Turn PipelineGate::begin_sink() {
   sinking_ = true;
   wake_one();
-  return {true, left_, places_[left_ % limits_.items]};
+  return {true, left_, slots_[left_ % limits_.items]};
 }
 
 PipelineGate::Turn PipelineGate::begin_filling(size_t worker) {
-  const size_t slot = entered_ % limits_.items;
+  const size_t at = entered_ % limits_.items;
   filling_ = true;
-  weights_[slot] = item_weight_;
+  weights_[at] = item_weight_;
   weight_ += item_weight_;
-  done_[slot] = 0;
-  places_[slot] = take_place(worker);
+  done_[at] = 0;
+  slots_[at] = take_slot(worker);
   wake_one();
-  return {false, entered_, places_[slot]};
+  return {false, entered_, slots_[at]};
 }
 
-/// The last place left of those that the worker had, for its memory is in the caches of that core; else the
-/// last one that anybody left.
-size_t PipelineGate::take_place(size_t worker) {
+/// The slot that this worker left last, because its memory is in the caches of that core; else the last one
+/// that anybody left. (With two workers an item's memory was else mostly in the other core's caches, or
+/// touched for the first time: 3 % of preprocess's processor time.)
+size_t PipelineGate::take_slot(size_t worker) {
   auto found =
-      std::find_if(free_.rbegin(), free_.rend(), [&](size_t place) { return users_[place] == worker; });
+      std::find_if(free_.rbegin(), free_.rend(), [&](size_t slot) { return users_[slot] == worker; });
   if (found == free_.rend()) found = free_.rbegin();
-  const size_t place = *found;
+  const size_t slot = *found;
   free_.erase(std::next(found).base());
-  users_[place] = worker;
-  return place;
+  users_[slot] = worker;
+  return slot;
 }
 
 /// Each change that makes a turn due wakes one thread, which takes one turn and wakes another for the next.
@@ -105,9 +108,9 @@ void PipelineGate::ready(bool last) {
 
 void PipelineGate::end_of_source() {
   const std::lock_guard lock(mutex_);
-  const size_t slot = entered_ % limits_.items;
-  weight_ -= weights_[slot];
-  free_.push_back(places_[slot]);
+  const size_t at = entered_ % limits_.items;
+  weight_ -= weights_[at];
+  free_.push_back(slots_[at]);
   filling_ = false;
   ended_ = true;
   turns_.notify_all();
@@ -120,9 +123,9 @@ void PipelineGate::finish(uint64_t item) {
 
 void PipelineGate::leave() {
   const std::lock_guard lock(mutex_);
-  const size_t slot = left_ % limits_.items;
-  weight_ -= weights_[slot];
-  free_.push_back(places_[slot]);
+  const size_t at = left_ % limits_.items;
+  weight_ -= weights_[at];
+  free_.push_back(slots_[at]);
   ++left_;
   sinking_ = false;
   growth_.notify_one();

@@ -43,7 +43,7 @@ class Batch::Staging {
  public:
   Staging(Arena& arena, const BatchShape& shape, int microbatches)
       : shape_(shape),
-        parts_(make_places(arena, shape, microbatches)),
+        parts_(make_views(arena, shape, microbatches)),
         counted_(parts_.size()),
         sample_{.tokens = arena.make(DType::kI32, {shape.seq_length}, "one sample's tokens"),
                 .labels = arena.make(DType::kI32, {shape.seq_length}, "one sample's labels"),
@@ -55,7 +55,7 @@ class Batch::Staging {
 
   /// Reads the next microbatch's samples into part `i`; false when there is none.
   bool read(BatchSampler& sampler, const SampleSource& source, int i) {
-    const Place& part = parts_[static_cast<size_t>(i)];
+    const BatchViews& part = parts_[static_cast<size_t>(i)];
     const std::span<int64_t> numbers = elements<int64_t>(part.samples);
     if (!sampler.next(numbers)) return false;
     const int64_t rows = rows_of(numbers, source), own = rows / shape_.context_size;
@@ -84,7 +84,7 @@ class Batch::Staging {
     bool all = false;  // every token counts in the loss
     double sum = 0;    // of the loss mask, over whole samples
   };
-  const Place& part(int i) const { return parts_[static_cast<size_t>(i)]; }
+  const BatchViews& part(int i) const { return parts_[static_cast<size_t>(i)]; }
   const Counted& counted(int i) const { return counted_[static_cast<size_t>(i)]; }
 
  private:
@@ -95,7 +95,7 @@ class Batch::Staging {
     const int64_t step = shape_.length_step;
     return std::min((longest + step - 1) / step * step, shape_.seq_length);
   }
-  /// What a short sample's reader does not write is padding that nobody counts.
+  /// Clears what a short sample's reader does not write, because it is padding that nobody counts.
   void clear_sample() const {
     for (const View& view : {sample_.tokens, sample_.labels, sample_.loss_mask, sample_.starts})
       if (view) std::memset(view.data, 0, view.bytes());
@@ -113,9 +113,9 @@ class Batch::Staging {
   }
 
   BatchShape shape_;
-  std::vector<Place> parts_;
+  std::vector<BatchViews> parts_;
   std::vector<Counted> counted_;
-  Place sample_;
+  BatchViews sample_;
 };
 
 struct Batch::Host {
@@ -127,27 +127,27 @@ struct Batch::Host {
   Staging step;              // filled ahead
   Staging microbatch;        // of load_now()
   int64_t ahead = kNothing;  // of which step `step` is, or will be when `prefetch` is done
-  Prefetch prefetch;         // the last member: its thread ends before the memory goes
+  Prefetch prefetch;         // the last member, so that its thread ends before the memory goes
 };
 
-std::vector<Batch::Place> Batch::make_places(Arena& arena, const BatchShape& shape, int microbatches) {
+std::vector<Batch::BatchViews> Batch::make_views(Arena& arena, const BatchShape& shape, int microbatches) {
   const Shape rows{shape.rows(), shape.micro_batch};
-  std::vector<Place> places;
+  std::vector<BatchViews> views;
   for (int i = 0; i < microbatches; ++i)
-    places.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
-                      .labels = arena.make(DType::kI32, rows, "labels"),
-                      .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
-                      .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
-                      .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{}});
-  return places;
+    views.push_back({.tokens = arena.make(DType::kI32, rows, "tokens"),
+                     .labels = arena.make(DType::kI32, rows, "labels"),
+                     .loss_mask = arena.make(DType::kF32, rows, "loss mask"),
+                     .samples = arena.make(DType::kI64, {shape.micro_batch}, "sample numbers"),
+                     .starts = shape.starts() ? arena.make(DType::kI32, rows, "document starts") : View{}});
+  return views;
 }
 
 Batch::Batch(Arena& arena, const BatchShape& shape)
     : shape_(shape),
-      places_(make_places(arena, shape, shape.microbatches)),
+      views_(make_views(arena, shape, shape.microbatches)),
       host_(std::make_unique<Host>(shape)) {
-  for (const Place& place : places_)
-    microbatches_.push_back({.tokens = place.tokens, .labels = place.labels, .samples = place.samples});
+  for (const BatchViews& views : views_)
+    microbatches_.push_back({.tokens = views.tokens, .labels = views.labels, .samples = views.samples});
 }
 
 Batch::~Batch() = default;
@@ -198,8 +198,8 @@ double Batch::scale_of(double counted) const {
 }
 
 void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch) {
-  const Place& from = staging.part(part);
-  const Place& place = places_[static_cast<size_t>(microbatch)];
+  const BatchViews& from = staging.part(part);
+  const BatchViews& views = views_[static_cast<size_t>(microbatch)];
   const auto [rows, all, sum] = staging.counted(part);
   const auto put_rows = [&, count = rows](const View& to, const View& host) {
     const View some = to.rows(0, count);
@@ -207,11 +207,11 @@ void Batch::put(Stream& stream, const Staging& staging, int part, int microbatch
     return some;
   };
   Microbatch& target = microbatches_[static_cast<size_t>(microbatch)];
-  target.tokens = put_rows(place.tokens, from.tokens);
-  target.labels = put_rows(place.labels, from.labels);
-  const View mask = put_rows(place.loss_mask, from.loss_mask);
-  stream.from_host(place.samples, from.samples.data);
-  const View starts = place.starts ? put_rows(place.starts, from.starts) : View{};
+  target.tokens = put_rows(views.tokens, from.tokens);
+  target.labels = put_rows(views.labels, from.labels);
+  const View mask = put_rows(views.loss_mask, from.loss_mask);
+  stream.from_host(views.samples, from.samples.data);
+  const View starts = views.starts ? put_rows(views.starts, from.starts) : View{};
   target.loss_mask = all ? View{} : mask;
   target.starts = shape_.attention_starts ? starts : View{};
   target.position_starts = shape_.position_starts ? starts : View{};
@@ -223,7 +223,7 @@ void Batch::weigh(Stream& stream, std::span<const double> weights) {
   for (int m = 0; m < loaded_; ++m) {
     Microbatch& target = microbatches_[static_cast<size_t>(m)];
     const int64_t rows = target.tokens.shape[0], columns = shape_.micro_batch;
-    const View place = places_[static_cast<size_t>(m)].loss_mask.rows(0, rows);
+    const View place = views_[static_cast<size_t>(m)].loss_mask.rows(0, rows);
     mask.resize(static_cast<size_t>(rows * columns));
     stream.to_host(mask.data(), place);
     stream.synchronize();
@@ -239,7 +239,7 @@ void Batch::weigh(Stream& stream, std::span<const double> weights) {
 
 size_t Batch::bytes(const BatchShape& shape) {
   Arena counting = Arena::counting("batch");
-  make_places(counting, shape, shape.microbatches);
+  make_views(counting, shape, shape.microbatches);
   return counting.peak();
 }
 

@@ -50,7 +50,7 @@ class Batch {
   Batch& operator=(Batch&&) = delete;
 
   /// Takes the samples of the step that begins when `consumed` samples are done, and has a thread of its own
-  /// read those of the step behind it, with a copy of `source`: the next call, for that step and with the
+  /// read those of the next step, with a copy of `source`, so that the next call, for that step and with the
   /// same reader, only copies. What `source` refers to outlives this object. Throws what the reader threw for
   /// one of this step's samples.
   void load(Stream&, const SampleSource& source, int64_t consumed);
@@ -72,17 +72,18 @@ class Batch {
   void weigh(Stream&, std::span<const double> weights);
 
   static size_t bytes(const BatchShape&);
-  /// Of the host's memory, in which samples are read before they are copied; taken once.
+  /// Bytes of the host's memory, in which samples are read before they are copied; taken once, so that a step
+  /// allocates nothing.
   static size_t host_bytes(const BatchShape&);
 
  private:
-  struct Place {
+  struct BatchViews {
     View tokens, labels, loss_mask, samples;
     View starts;  // empty without starts
   };
   class Staging;
   struct Host;
-  static std::vector<Place> make_places(Arena&, const BatchShape&, int microbatches);
+  static std::vector<BatchViews> make_views(Arena&, const BatchShape&, int microbatches);
   void read_ahead(const SampleSource&, int64_t consumed);
   void put(Stream&, const Staging&, int part, int microbatch);
   /// d(loss of the step)/d(sum of a microbatch's token losses), `counted` of whose labels count.
@@ -90,7 +91,7 @@ class Batch {
 
   BatchShape shape_;
   int64_t step_counted_ = 0;  // labels that count in the present step; 0: the source does not say
-  std::vector<Place> places_;
+  std::vector<BatchViews> views_;
   std::vector<Microbatch> microbatches_;
   int loaded_ = 0;  // of them
   std::unique_ptr<Host> host_;

@@ -77,8 +77,8 @@ View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateB
   return (optimizer.*moment.view)(part).rows(block.first, block.first + elements).as_shape(block.extent);
 }
 
-/// Of what several ranks hold alike one writes: of parameters that the tensor group holds whole its first
-/// rank, of a tied table the first pipeline stage.
+/// Picks the one rank that writes what several hold alike: of parameters that the tensor group holds whole
+/// its first rank, of a tied table the first pipeline stage.
 bool writes(const Param& param, const Coord& at) {
   return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
 }

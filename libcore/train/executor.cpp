@@ -12,28 +12,28 @@
 
 namespace megalith {
 
-// Each tape has an input, which stays until its backward pass; beside them one gradient, and for each of the
-// two links the messages that are on their way.
-size_t Executor::link_bytes(const PipelinePlace& place, const ExecutorSize& size) {
-  if (place.ranks == 1) return 0;
+// Each tape has an input, which must stay until its backward pass; beside them one gradient, and for each of
+// the two links the messages that are on their way.
+size_t Executor::link_bytes(const PipelineLinks& pipeline, const ExecutorSize& size) {
+  if (pipeline.ranks == 1) return 0;
   const int boundaries = size.tapes + 1 + 2 * size.messages;
   return static_cast<size_t>(boundaries) * Arena::bytes_of(size.dtype, size.boundary);
 }
 
-Executor::Executor(std::span<const Stage> chunks, const PipelinePlace& place, const ExecutorSize& size,
+Executor::Executor(std::span<const Stage> chunks, const PipelineLinks& pipeline, const ExecutorSize& size,
                    Arena& links, Backend& backend)
-    : chunks_(chunks), place_(place) {
-  if (place.ranks == 1 && chunks.size() > 1)
+    : chunks_(chunks), pipeline_(pipeline) {
+  if (pipeline.ranks == 1 && chunks.size() > 1)
     fail(ErrorKind::kInternal, "executor: ", chunks.size(), " chunks on one pipeline rank");
   for (int i = 0; i < size.tapes; ++i) {
     slots_.push_back(std::make_unique<Slot>(make_arena(backend, concat("tape ", i), size.tape)));
-    if (place.ranks > 1) slots_.back()->in = links.make(size.dtype, size.boundary, "stage input");
+    if (pipeline.ranks > 1) slots_.back()->in = links.make(size.dtype, size.boundary, "stage input");
   }
-  if (place.ranks == 1) return;
+  if (pipeline.ranks == 1) return;
   gradient_ = links.make(size.dtype, size.boundary, "stage gradient");
   // Each message begins where a tensor of an arena would.
   const int64_t message = static_cast<int64_t>(Arena::bytes_of(size.dtype, size.boundary));
-  for (Communicator* const link : {place.forward, place.backward})
+  for (Communicator* const link : {pipeline.forward, pipeline.backward})
     link->set_send_slots(links.make(DType::kU8, {size.messages, message}, "messages"), size.messages);
 }
 
@@ -69,12 +69,12 @@ void Executor::send(const Ctx& ctx, Communicator& link, ConstView from, int peer
 void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& microbatch, View loss) {
   Slot& slot = free_slot(step);
   const View in = depth(step) > 0 ? boundary(ctx, slot.in, microbatch) : View{};
-  if (in) receive(ctx, *place_.forward, in, (place_.rank + place_.ranks - 1) % place_.ranks);
+  if (in) receive(ctx, *pipeline_.forward, in, (pipeline_.rank + pipeline_.ranks - 1) % pipeline_.ranks);
   const auto begin = std::chrono::steady_clock::now();
   const View out = chunks_[static_cast<size_t>(step.chunk)].forward(ctx, microbatch, in, slot.tape);
   stage_seconds_ += seconds_since(begin);
   if (depth(step) < last_depth())
-    send(ctx, *place_.forward, out, (place_.rank + 1) % place_.ranks);
+    send(ctx, *pipeline_.forward, out, (pipeline_.rank + 1) % pipeline_.ranks);
   else if (listener_)
     listener_(step.microbatch, out);
   else
@@ -85,11 +85,12 @@ void Executor::forward(const Ctx& ctx, const Step& step, const Microbatch& micro
 void Executor::backward(const Ctx& ctx, const Step& step, const Microbatch& microbatch) {
   Slot& slot = slot_of(step);
   const View gradient = depth(step) < last_depth() ? boundary(ctx, gradient_, microbatch) : View{};
-  if (gradient) receive(ctx, *place_.backward, gradient, (place_.rank + 1) % place_.ranks);
+  if (gradient) receive(ctx, *pipeline_.backward, gradient, (pipeline_.rank + 1) % pipeline_.ranks);
   const auto begin = std::chrono::steady_clock::now();
   const View out = chunks_[static_cast<size_t>(step.chunk)].backward(ctx, microbatch, gradient, slot.tape);
   stage_seconds_ += seconds_since(begin);
-  if (depth(step) > 0) send(ctx, *place_.backward, out, (place_.rank + place_.ranks - 1) % place_.ranks);
+  if (depth(step) > 0)
+    send(ctx, *pipeline_.backward, out, (pipeline_.rank + pipeline_.ranks - 1) % pipeline_.ranks);
   release(slot);
 }
 

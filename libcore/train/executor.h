@@ -17,7 +17,7 @@ namespace megalith {
 /// Where this rank stands in the pipeline, and its links: forward carries activations to the next rank,
 /// backward their gradients to the one before. Two communicators, so that each link is first in, first out
 /// (see plan_pipeline).
-struct PipelinePlace {
+struct PipelineLinks {
   int rank = 0, ranks = 1;
   Communicator* forward = nullptr;  // may be null when ranks == 1
   Communicator* backward = nullptr;
@@ -39,7 +39,7 @@ struct ExecutorSize {
 /// link_bytes(), must outlive the communicators too: their messages lie in it.
 class Executor {
  public:
-  Executor(std::span<const Stage> chunks, const PipelinePlace&, const ExecutorSize&, Arena& links, Backend&);
+  Executor(std::span<const Stage> chunks, const PipelineLinks&, const ExecutorSize&, Arena& links, Backend&);
 
   /// Runs the plan over microbatches[0..]. With ctx.training the gradients add up in the parameters' gradient
   /// views; without, the plan holds forward steps only. On the last pipeline rank the sum over the
@@ -54,7 +54,7 @@ class Executor {
   void listen(LossListener listener) { listener_ = std::move(listener); }
 
   /// Bytes of the stages' inputs, one gradient and messages on their way.
-  static size_t link_bytes(const PipelinePlace&, const ExecutorSize&);
+  static size_t link_bytes(const PipelineLinks&, const ExecutorSize&);
   /// Seconds that this rank's stages took in the last run(), without its waits for other stages; on a GPU of
   /// the calls alone.
   double stage_seconds() const { return stage_seconds_; }
@@ -78,11 +78,11 @@ class Executor {
   static void send(const Ctx&, Communicator& link, ConstView from, int peer);
   void forward(const Ctx&, const Step&, const Microbatch&, View loss);
   void backward(const Ctx&, const Step&, const Microbatch&);
-  int last_depth() const { return static_cast<int>(chunks_.size()) * place_.ranks - 1; }
-  int depth(const Step& step) const { return step.chunk * place_.ranks + place_.rank; }
+  int last_depth() const { return static_cast<int>(chunks_.size()) * pipeline_.ranks - 1; }
+  int depth(const Step& step) const { return step.chunk * pipeline_.ranks + pipeline_.rank; }
 
   std::span<const Stage> chunks_;
-  PipelinePlace place_;
+  PipelineLinks pipeline_;
   View gradient_;  // d(result) that came from the next stage
   std::vector<std::unique_ptr<Slot>> slots_;
   LossListener listener_;

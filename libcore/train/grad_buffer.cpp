@@ -30,7 +30,7 @@ size_t GradBuffer::bytes(const Shards& shards, Sharding sharding) {
   return sharding == Sharding::kGradients ? Arena::bytes_of(DType::kF32, {shards.elements()}) : 0;
 }
 
-// Neighbours become one range, over the gaps between them, which are zero.
+// Joins neighbours to one range, which is allowed over the gaps between them because these are zero.
 void GradBuffer::find_squares(const ParamTable& table) {
   const bool first_copy = shards_.sharded() || groups_.data->rank() == 0;
   std::vector<OwnRange> ranges;
@@ -82,7 +82,8 @@ void GradBuffer::unit_done(Stream& compute, int unit) {
   }
 }
 
-// Gradients that a tensor-parallel rank has only a summand of: it saw its own rows of the sequence.
+// Sums gradients of which a tensor-parallel rank has only a summand, because it saw its own rows of the
+// sequence.
 void GradBuffer::sum_over_tensor_ranks(Stream& compute, int unit) const {
   for (const Param& param : table_.all())
     if (param.unit == unit && param.grad_summed_over_tp && param.grad)

@@ -33,7 +33,7 @@ struct RunShape {
   TuningPlan tuning = {};
 };
 
-/// Of a run that trains all of a model from the beginning.
+/// The shape of a run that trains all of a model from the beginning.
 RunShape run_shape(const PretrainConfig&);
 
 RecomputePlan recompute_plan(const TrainConfig&);

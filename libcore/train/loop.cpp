@@ -41,16 +41,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A single bad step may come from bad data; after so many in a row the model itself is lost.
-constexpr int64_t kMostSkipsInARow = 3;
+// Several, because a single bad step may come from bad data; after so many in a row the model itself is lost.
+constexpr int64_t kMaxSkipsInARow = 3;
 
 std::string padded_iteration(int64_t iteration) {
   const std::string digits = std::to_string(iteration);
   return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
 }
 
-/// The folder of the checkpoint that --load names, if there is one yet: the one that the first rank sees, for
-/// another run may just be writing there.
+/// The folder of the checkpoint that --load names, if there is one yet: the one that the first rank sees,
+/// because another run may just be writing there and the ranks would see different ones.
 CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
   if (config.load.empty() || config.number) return config;
   std::string name;
@@ -67,9 +67,9 @@ std::string metrics_path(const TrainConfig& train) {
 }
 
 /// One call of train_rank().
-class Run {
+class TrainRun {
  public:
-  explicit Run(const RankInput& in)
+  explicit TrainRun(const RankInput& in)
       : config_(in.config),
         data_(in.data),
         tokenizer_(in.tokenizer),
@@ -181,15 +181,15 @@ class Run {
   std::string end_reason_ = "done", stopped_by_;
 };
 
-/// The first rank looks at the memory of its machine for all.
-RunShape Run::agreed_shape() const {
+/// The first rank looks at the memory of its machine for all, so that all come to one decision.
+RunShape TrainRun::agreed_shape() const {
   RunShape shape = run_shape(config_);
   if (tuning_) {
     shape.samples.short_ones = tuning_->short_samples;
     shape.tuning = tuning_->plan;
   }
   if (leads()) {
-    // A device of its own refuses by itself what it has no memory for.
+    // Not for a device of its own, because that refuses by itself what it has no memory for.
     const bool on_host = backend_->name() == std::string_view("cpu");
     const MachineMemory machine{on_host ? available_memory() : std::nullopt, ranks_here_};
     if (!config_.train.eval_only) shape.save_copy = chosen_save_copy(config_.checkpoint, shape, machine);
@@ -203,7 +203,7 @@ RunShape Run::agreed_shape() const {
   return shape;
 }
 
-void Run::make_saver() {
+void TrainRun::make_saver() {
   const CheckpointConfig& config = config_.checkpoint;
   if (config.save.empty()) return;
   SaverOptions options{.root = config.save,
@@ -222,13 +222,13 @@ void Run::make_saver() {
 }
 
 /// The run's result is made of the best checkpoint, which --keep-last must not count among the old ones.
-void Run::keep_best(const std::string& path) {
+void TrainRun::keep_best(const std::string& path) {
   if (tuning_ && tuning_->keep_best && leads()) best_use_.emplace(path);
 }
 
-/// A checkpoint holds what is trained; the rest is what the run began with, as the reference of preferences
-/// is.
-void Run::begin_base(const StartPoint* start) {
+/// Reads what the run began with too where only a part is trained, because a checkpoint holds that part
+/// alone.
+void TrainRun::begin_base(const StartPoint* start) {
   const bool frozen = tuning_ && tuning_->plan.frozen;
   if (!start) trainer_->initialize();
   if (tuning_ && tuning_->base && (frozen || !start || tuning_->preferences))
@@ -237,14 +237,14 @@ void Run::begin_base(const StartPoint* start) {
 }
 
 // Adapters have not been read yet and add nothing: their B is zero.
-void Run::take_preferences(const Tuning::Preferences& preferences) {
+void TrainRun::take_preferences(const Tuning::Preferences& preferences) {
   const Preference::LossesOf losses_of = [this](const SampleSource& all, int64_t first) {
     return trainer_->sample_losses(all, first);
   };
   trainer_->set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
 }
 
-void Run::begin_trained(const StartPoint* start) {
+void TrainRun::begin_trained(const StartPoint* start) {
   if (tuning_ && tuning_->adapters && !start)
     load_params(*tuning_->adapters, trainer_->params(), trainer_->stream(), ParamSource::kValues,
                 ParamChoice::kTrained);
@@ -252,7 +252,7 @@ void Run::begin_trained(const StartPoint* start) {
   if (start) load(*start);
 }
 
-void Run::take_args(const StartPoint& start) {
+void TrainRun::take_args(const StartPoint& start) {
   require_same_model(config_.model, start.args, start.path);
   if (!resumes(start)) return;
   for (const Difference& d : sample_order_differences(config_, start.args, start.path))
@@ -265,11 +265,12 @@ void Run::take_args(const StartPoint& start) {
   config_.train.seed = seed->as_int();
 }
 
-void Run::load(const StartPoint& start) {
+void TrainRun::load(const StartPoint& start) {
   log(" loading checkpoint from ", start.path);
   if (config_.checkpoint.load != config_.checkpoint.save && std::filesystem::is_directory(start.path))
     base_use_.emplace(base_ = start.path);
-  // A run of another precision goes on from the masters, too; for one of the same they are the same values.
+  // A run of another precision must go on from the masters too, else it would lose their bits; for one of the
+  // same they are the same values.
   load_params(*start.tensors, trainer_->params(), trainer_->stream(),
               resumes(start) ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
   trainer_->optimizer().take_values(trainer_->stream());
@@ -289,7 +290,7 @@ void Run::load(const StartPoint& start) {
 
 // Fresh moments without a word would look like a bad step; of our own checkpoints the user chose to have
 // none.
-void Run::load_optimizer_state(const StartPoint& start) {
+void TrainRun::load_optimizer_state(const StartPoint& start) {
   if (start.optimizer_steps)
     load_optimizer(*start.tensors, *start.optimizer_steps, *trainer_);
   else if (!start.no_optimizer.empty())
@@ -306,7 +307,7 @@ void Run::load_optimizer_state(const StartPoint& start) {
     scale.take(start.loss_scale);
 }
 
-void Run::check_data() const {
+void TrainRun::check_data() const {
   const TrainConfig& train = config_.train;
   const int64_t left = iterations() - state_.iteration;
   const int64_t wanted = state_.consumed_train + train.samples_of_steps(left, state_.consumed_train);
@@ -316,7 +317,7 @@ void Run::check_data() const {
          "; lower --train-iters, or give --data-path weights so that data is used again");
 }
 
-void Run::start_log() {
+void TrainRun::start_log() {
   RunLogOptions where{.start = start_};
   if (leads()) {
     where.tensorboard = config_.train.tensorboard;
@@ -341,7 +342,7 @@ void Run::start_log() {
   trainer_->keep_own_loss(style_->wants_own_loss());
 }
 
-PretrainResult Run::go() {
+PretrainResult TrainRun::go() {
   start_log();
   warn_of_missing_evaluations();
   if (config_.train.eval_only) {
@@ -377,13 +378,13 @@ PretrainResult Run::go() {
           .best = state_.best_iteration};
 }
 
-void Run::set_traced() {
+void TrainRun::set_traced() {
   const TrainConfig& train = config_.train;
   if (!train.trace.empty())
     trainer_->set_traced(state_.iteration >= train.trace_begin && state_.iteration < train.trace_end);
 }
 
-void Run::write_trace() {
+void TrainRun::write_trace() {
   const TrainConfig& train = config_.train;
   if (train.trace.empty()) return;
   if (state_.iteration <= train.trace_begin || start_ >= train.trace_end)
@@ -397,7 +398,7 @@ void Run::write_trace() {
 }
 
 // Megatron leaves these evaluations out, too.
-void Run::warn_of_missing_evaluations() const {
+void TrainRun::warn_of_missing_evaluations() const {
   if (tuning_) return;  // its data have no such parts
   const bool tested = data_.test.size > 0 || config_.data.reads_texts();
   if (config_.train.eval_iters == 0 || (data_.valid.size > 0 && tested)) return;
@@ -411,17 +412,17 @@ void Run::warn_of_missing_evaluations() const {
 }
 
 // The DDP tutorial counts its steps from 0, and evaluates and saves at the first one.
-bool Run::is_turn(int64_t interval, bool from_zero) const {
+bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
   return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
 }
 
-bool Run::is_turn_to_save() const {
+bool TrainRun::is_turn_to_save() const {
   const auto interval = config_.checkpoint.save_interval;
   const bool from_zero = style_->counts_from_zero() || config_.checkpoint.format == CheckpointFormat::kPth;
   return interval && is_turn(*interval, from_zero);
 }
 
-void Run::step() {
+void TrainRun::step() {
   set_traced();
   const auto start = Clock::now();
   const int64_t samples = config_.train.batch_at(state_.consumed_train);
@@ -472,7 +473,7 @@ void Run::step() {
 }
 
 /// In `samples` training samples from `first` on; of those that are shorter than the sequence, their own.
-int64_t Run::tokens_of(int64_t first, int64_t samples) const {
+int64_t TrainRun::tokens_of(int64_t first, int64_t samples) const {
   const auto& length = data_.train.read.length;
   if (!length) return samples * config_.model.seq_length;
   int64_t sum = 0;
@@ -480,8 +481,9 @@ int64_t Run::tokens_of(int64_t first, int64_t samples) const {
   return sum;
 }
 
-// As long as a dynamic loss scale can fall, an overflow is no news: the first steps of a run find the scale.
-void Run::stop_when_lost(const Trainer::StepResult& result) {
+// No word while a dynamic loss scale can fall, because an overflow is no news then: the first steps of a run
+// find the scale.
+void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
   if (!result.skipped || trainer_->loss_scale().can_fall()) {
     skips_in_a_row_ = 0;
     return;
@@ -491,10 +493,10 @@ void Run::stop_when_lost(const Trainer::StepResult& result) {
   const std::string what = concat("loss ", result.loss, ", gradient norm ", result.grad_norm);
   warn("iteration ", state_.iteration, " is skipped: ", what, "; samples ", first, " to ",
        state_.consumed_train - 1);
-  if (++skips_in_a_row_ < kMostSkipsInARow) return;
+  if (++skips_in_a_row_ < kMaxSkipsInARow) return;
   if (saver_) saver_->finish();  // an earlier state, which is to go on from
   run_log_->end(state_.iteration, "not finite");
-  fail(ErrorKind::kData, "iterations ", state_.iteration - kMostSkipsInARow + 1, " to ", state_.iteration,
+  fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
        " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
@@ -510,7 +512,7 @@ SampleSource repeated(const DataSet& set) {
   return out;
 }
 
-/// Of one step in a mean over several: its labels that count, where these are known.
+/// The weight of one step in a mean over several: its labels that count, where these are known.
 double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   if (!source.counted) return 1;
   int64_t sum = 0;
@@ -518,7 +520,7 @@ double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   return static_cast<double>(sum);
 }
 
-double Run::mean_loss(const DataSet& set, int64_t first_sample) const {
+double TrainRun::mean_loss(const DataSet& set, int64_t first_sample) const {
   const SampleSource source = repeated(set);
   int64_t batches = config_.train.eval_iters;
   if (set.from_the_beginning) batches = std::clamp<int64_t>(set.size / global_batch(), 1, batches);
@@ -532,7 +534,7 @@ double Run::mean_loss(const DataSet& set, int64_t first_sample) const {
   return sum / std::max(all, 1.0);
 }
 
-void Run::evaluate(const std::string& where) {
+void TrainRun::evaluate(const std::string& where) {
   if (data_.valid.size == 0 || config_.train.eval_iters == 0) return;
   const auto start = Clock::now();
   const double loss = mean_loss(data_.valid, data_.valid.from_the_beginning ? 0 : state_.consumed_valid);
@@ -549,13 +551,13 @@ void Run::evaluate(const std::string& where) {
 }
 
 // The first sample of the epoch that the last step was of.
-int64_t Run::epoch_begin() const {
+int64_t TrainRun::epoch_begin() const {
   const int64_t epoch = data_.train.epoch;
   return epoch > 0 && state_.consumed_train > 0 ? (state_.consumed_train - 1) / epoch * epoch : 0;
 }
 
 // Every rank has the same loss, so that all of them decide alike.
-void Run::note_evaluation(double loss) {
+void TrainRun::note_evaluation(double loss) {
   if (!tuning_) return;
   if (!state_.best_loss || loss < *state_.best_loss - tuning_->threshold) {
     state_.best_loss = loss;
@@ -567,8 +569,9 @@ void Run::note_evaluation(double loss) {
   }
 }
 
-// A checkpoint that is under way may name the best one until now; the next one does not.
-void Run::save_best() {
+// Waits for a checkpoint that is under way, because it may name the best one until now; the next one does
+// not.
+void TrainRun::save_best() {
   if (saver_) saver_->finish();
   best_use_.reset();
   if (saved_ == state_.iteration)
@@ -577,7 +580,7 @@ void Run::save_best() {
     save();
 }
 
-void Run::final_evaluations() {
+void TrainRun::final_evaluations() {
   evaluate(concat("iteration ", state_.iteration, " on validation set"));
   if (data_.test.size > 0 && config_.train.eval_iters > 0) {
     const double loss = mean_loss(data_.test, 0);
@@ -587,7 +590,7 @@ void Run::final_evaluations() {
   if (!is_turn_to_evaluate()) sample();
 }
 
-void Run::sample() {
+void TrainRun::sample() {
   if (config_.train.sample_prompt.empty() || !leads()) return;
   const std::string text =
       sample_text(trainer_->stage(), trainer_->stream(), *tokenizer_, config_.train.sample_prompt,
@@ -597,7 +600,7 @@ void Run::sample() {
 }
 
 /// Unless it was begun already.
-void Run::save() {
+void TrainRun::save() {
   if (!saver_ || saver_->begun() == state_.iteration) return;
   log("saving checkpoint at iteration ", padded_iteration(state_.iteration), " to ", config_.checkpoint.save);
   Json args = to_json(config_);
@@ -611,21 +614,21 @@ void Run::save() {
 }
 
 // Asked within a step, so that the ranks agree with the loss; the clock is the first rank's.
-bool Run::wants_to_stop() const {
+bool TrainRun::wants_to_stop() const {
   const auto minutes = config_.train.exit_minutes;
   return stop_.asked() ||
          (leads() && minutes && seconds_since(began_) > 60.0 * static_cast<double>(*minutes));
 }
 
 // The signal that the first rank which got one names; empty: time is up.
-std::string Run::agreed_reason() const {
+std::string TrainRun::agreed_reason() const {
   for (const std::string& name : world_.exchange(stop_.name()))
     if (!name.empty()) return name;
   return {};
 }
 
 // Megatron's checkpoint_and_decide_exit: what may end a run between two steps, each with the state saved.
-bool Run::asked_to_end() {
+bool TrainRun::asked_to_end() {
   const TrainConfig& train = config_.train;
   const auto end = [&](std::string reason) {
     save();
@@ -667,7 +670,7 @@ void use_threads(int threads, int world) {
 }  // namespace
 
 PretrainResult train_rank(const RankInput& input) {
-  return Run(input).go();
+  return TrainRun(input).go();
 }
 
 PretrainResult train(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer,

@@ -55,7 +55,7 @@ std::optional<size_t> available_memory() {
 
 namespace {
 
-// Of the most demanding chunk: chunks take turns on the same tapes and scratch.
+// Takes the most demanding chunk, because chunks take turns on the same tapes and scratch.
 void add_chunk(RunMemory& memory, const RunShape& run, const Coord& at, int chunk) {
   const StageCost cost = measure({.model = run.model,
                                   .layers = chunk_layers(run, at, chunk),
@@ -153,8 +153,8 @@ size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
   return sum;
 }
 
-/// Bytes of the run's ranks on this machine. Of several machines the first one is looked at, as if all ranks
-/// on it were like rank 0.
+/// Bytes of the run's ranks on this machine. With several machines the first one is looked at, as if all
+/// ranks on it were like rank 0.
 size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
   if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
   return bytes_of_run(run, ranks);

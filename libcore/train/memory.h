@@ -14,8 +14,8 @@
 namespace megalith {
 
 /// What one rank of a run allocates, in bytes, and the sizes that the executor is made with. Found by running
-/// the real Stage on the dry backend, placing the real parameters and counting the real plan: the trainer
-/// allocates these very arenas, the planner reads the same figures.
+/// the real Stage on the dry backend, placing the real parameters and counting the real plan, so that there
+/// is no second formula: the trainer allocates these very arenas, the planner reads the same figures.
 struct RunMemory {
   size_t weights = 0;           // values, and constants such as rotary angles
   size_t grads = 0;             // fp32; with ZeRO-2 two buckets' and a tied table's, and this rank's shard

@@ -44,8 +44,8 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   take_values(stream);
 }
 
-// Neighbours of one kind become one range: the alignment gaps between them are zero in values and gradients
-// and stay zero.
+// Joins neighbours of one kind to one range, which is allowed because the alignment gaps between them are
+// zero in values and gradients and stay zero.
 std::vector<Optimizer::Range> Optimizer::make_ranges() const {
   std::vector<Range> ranges;
   std::vector<OwnedPart> parts = parts_;

@@ -36,7 +36,7 @@ Trainer::Trainer(const RunShape& run, Backend& backend, Communicator& world)
                                                         .beta2 = train.beta2,
                                                         .eps = train.adam_eps,
                                                         .weight_decay = train.weight_decay});
-  executor_ = std::make_unique<Executor>(stages_, pipeline_place(), memory_.executor, links_, backend);
+  executor_ = std::make_unique<Executor>(stages_, pipeline_links(), memory_.executor, links_, backend);
   batch_ = std::make_unique<Batch>(batch_arena_, batch_shape(run, groups_.at));
   scalars_ = scalar_arena_.make(DType::kF64, {StepScalar::kCount}, "scalars of a step");
 }
@@ -46,7 +46,7 @@ void Trainer::initialize() {
   optimizer_->take_values(stream_);
 }
 
-PipelinePlace Trainer::pipeline_place() const {
+PipelineLinks Trainer::pipeline_links() const {
   return {.rank = groups_.at.pipeline,
           .ranks = run_.parallel.pipeline,
           .forward = groups_.forward.get(),
@@ -71,7 +71,7 @@ void Trainer::begin_scalars(double learning_rate) {
   stream_.from_host(scalars_, host.data());
 }
 
-// Every tensor-parallel rank of the last stage has the loss of its rows; one of them counts.
+// Counts one tensor-parallel rank of the last stage, because each of them has the loss of its rows.
 void Trainer::sum_scalars() {
   if (groups_.at.tensor > 0) stream_.fill(scalar(StepScalar::kLoss), 0);
   groups_.world.all_reduce(stream_, scalars_.rows(0, StepScalar::kSummed), Reduce::kSum);

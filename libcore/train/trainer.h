@@ -60,7 +60,7 @@ class Trainer {
   ParamTable& params() { return params_; }
   const ParamStore& store() const { return *store_; }
   const Shards& shards() const { return *shards_; }
-  /// Of the last step, until the next one begins: as they were summed, before clipping.
+  /// The gradients of the last step, until the next one begins: as they were summed, before clipping.
   const GradBuffer& grads() const { return *grads_; }
   /// Greatest norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
@@ -68,7 +68,7 @@ class Trainer {
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
   /// Mean loss of this rank's samples in the last step; 0 where its stages are not the last ones.
   double own_loss() const { return own_loss_; }
-  /// Of the last step or evaluation; see Executor.
+  /// This rank's own seconds of the last step or evaluation; see Executor.
   double stage_seconds() const { return executor_->stage_seconds(); }
   Optimizer& optimizer() { return *optimizer_; }
   LossScale& loss_scale() { return loss_scale_; }
@@ -87,7 +87,7 @@ class Trainer {
 
  private:
   Ctx layer_context(bool training);
-  PipelinePlace pipeline_place() const;
+  PipelineLinks pipeline_links() const;
   View scalar(int which) { return step_scalar(scalars_, which); }
   void make_gradients(const SampleSource&, int64_t consumed, double learning_rate);
   std::vector<double> losses_of_batch();

@@ -47,7 +47,7 @@ class DistributedDocs : public PretrainRanks {
         run_command(concat("cd ", dir_.path().string(), " && export PATH=", MEGALITH_BINARY_DIR,
                            "/bin:$PATH TRAIN='", kModel, "' && timeout 100 bash script.sh"));
     EXPECT_EQ(result.code, 0) << script << result.err;
-    // Where a launcher puts each rank's lines before or behind it, or into one stream.
+    // Where a launcher puts each rank's lines before or after it, or into one stream.
     std::string lines;
     for (const std::string& line : split(result.out + result.err, '\n'))
       if (const size_t at = std::min(line.find(" iteration "), line.find(" validation loss"));

@@ -51,8 +51,8 @@ class FinetuneCommands : public FinetuneApp {
     write_file(folder + "/config.json", hf_config(config, DType::kF32, {.bos = 0, .eos = 0}).dump(2));
     fs::copy(test_data("text/goldens/trained/tokenizer.json"), folder);
     std::vector<TensorSpec> specs;
-    for (const MappedTensor& mapped : mapped_tensors(llama_names(), config))
-      for (const TheirTensor& tensor : mapped.theirs)
+    for (const RenamedTensor& renamed : renamed_tensors(llama_names(), config))
+      for (const TheirTensor& tensor : renamed.theirs)
         specs.push_back({tensor.name, DType::kF32, tensor.shape});
     SafetensorsWriter writer(folder + "/model.safetensors", specs);
     for (const TensorSpec& spec : writer.order()) {

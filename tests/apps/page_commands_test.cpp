@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 /// Option, with its dashes -> the value it gets instead of the page's.
 using Values = std::map<std::string, std::string>;
 
-/// `command` with other values, of options that must be in it, behind a space.
+/// `command` with other values, of options that must be in it, after a space.
 std::string with(std::string command, const Values& values) {
   for (const auto& [option, value] : values) {
     const std::regex given(concat(option, " [^ \n]+"));

@@ -179,8 +179,8 @@ TEST(NameMap, NamesExactlyTheModelsParameters) {
         for (const Param& param : model.table.all())
           if (param.tie.empty()) declared[param.name] = concat(param.global);
         const NameMap& names = config.swiglu ? llama_names() : gpt2_names();
-        for (const MappedTensor& mapped : mapped_tensors(names, config))
-          if (!mapped.absent) named[mapped.ours] = concat(mapped.shape);
+        for (const RenamedTensor& renamed : renamed_tensors(names, config))
+          if (!renamed.absent) named[renamed.ours] = concat(renamed.shape);
         EXPECT_EQ(declared, named);
       }
 }

@@ -87,7 +87,7 @@ class ProgramFaults : public ProgramFolder, public testing::WithParamInterface<s
     return all;
   }
 
-  /// The first output that is there says that those behind it are: each is whole.
+  /// The first output that is there says that those after it are: each is whole.
   void expect_whole_or_absent(const std::vector<std::string>& whole) const {
     const std::vector<std::string> found = all_contents();
     const bool begun = !found[0].empty();

@@ -17,7 +17,7 @@ MEGALITH_FUZZ_TARGET(bpe_text) {
   for (const auto& tokenizer : tokenizers) {
     std::vector<int32_t> ids, pieces;
     tokenizer->encode(text, ids);
-    tokenizer->encode_in_pieces(
+    tokenizer->encode_in_parts(
         text, [&](std::span<const int32_t> some) { pieces.insert(pieces.end(), some.begin(), some.end()); });
     if (ids != pieces) fail(ErrorKind::kInternal, "ids differ in pieces");
     if (tokenizer->decode(ids) != text) fail(ErrorKind::kInternal, "decoded otherwise");

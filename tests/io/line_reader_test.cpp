@@ -17,23 +17,23 @@ const auto kNoGrowth = [](size_t) {};
 
 struct Read {
   std::vector<std::string> lines, raw;
-  std::vector<size_t> chunk_lines, chunk_bytes;
+  std::vector<size_t> batch_lines, batch_bytes;
 };
 
 Read read_lines(const std::string& contents, LineLimits limits = {}) {
   const test::TempDir dir;
   write_file(dir / "in", contents);
   LineReader reader(dir / "in", limits);
-  LineChunk chunk;
+  LineBatch batch;
   Read read;
-  while (reader.next(chunk, kNoGrowth)) {
-    for (size_t i = 0; i < chunk.lines(); ++i) {
-      const std::span<char> line = chunk.line(i);
+  while (reader.next(batch, kNoGrowth)) {
+    for (size_t i = 0; i < batch.lines(); ++i) {
+      const std::span<char> line = batch.line(i);
       read.lines.emplace_back(line.begin(), line.end());
-      read.raw.emplace_back(chunk.raw_line(i));
+      read.raw.emplace_back(batch.raw_line(i));
     }
-    read.chunk_lines.push_back(chunk.lines());
-    read.chunk_bytes.push_back(chunk.bytes());
+    read.batch_lines.push_back(batch.lines());
+    read.batch_bytes.push_back(batch.bytes());
   }
   return read;
 }
@@ -52,7 +52,7 @@ TEST(LineReader, EndsLinesAsPythonsTextFiles) {
 
 // Of a longer line a little more than the limit, and its end: those around it are as they are without one.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
-  constexpr size_t kLimit = 1000, kLong = 3'000'000, kMost = size_t{3} << 19;
+  constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {
     const Read read = read_lines("a" + end + std::string(kLong, 'x') + end + "b" + end, {.longest = kLimit});
     if (end.empty()) continue;
@@ -60,7 +60,7 @@ TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
     EXPECT_EQ(read.lines[0], "a");
     EXPECT_EQ(read.lines[2], "b");
     EXPECT_GT(read.lines[1].size(), kLimit);
-    EXPECT_LT(read.lines[1].size(), kMost);
+    EXPECT_LT(read.lines[1].size(), kMax);
     EXPECT_TRUE(read.raw[1].ends_with("x" + end));
   }
   const std::string element = "\"" + std::string(kLong, ']') + "\"";
@@ -68,16 +68,16 @@ TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   ASSERT_EQ(array.lines.size(), 3U);
   EXPECT_EQ(array.lines[2], "2");
   EXPECT_GT(array.lines[1].size(), kLimit);
-  EXPECT_LT(array.lines[1].size(), kMost);
+  EXPECT_LT(array.lines[1].size(), kMax);
   EXPECT_EQ(read_lines(std::string(kLimit, 'x') + "\n", {.longest = kLimit}).lines[0].size(), kLimit);
-  EXPECT_LT(read_lines(std::string(kLong, 'x'), {.longest = kLimit}).lines[0].size(), kMost);
+  EXPECT_LT(read_lines(std::string(kLong, 'x'), {.longest = kLimit}).lines[0].size(), kMax);
 }
 
-TEST(LineChunk, LendsItsMemory) {
+TEST(LineBatch, LendsItsMemory) {
   const test::TempDir dir;
   write_file(dir / "in", std::string(300000, 'a') + "\nb\nc\n");
   LineReader reader(dir / "in", {.lines = 2});
-  LineChunk one, other;
+  LineBatch one, other;
   ASSERT_TRUE(reader.next(one, kNoGrowth));
   const size_t capacity = one.capacity();
   EXPECT_GE(capacity, 300000U);
@@ -95,14 +95,14 @@ TEST(LineReader, TakesAByteOrderMarkOnlyFromTheBeginning) {
   const test::TempDir dir;
   write_file(dir / "in", "\xEF\xBB\xBF{1}\n\xEF\xBB\xBF{2}\n");
   LineReader reader(dir / "in", {.lines = 1});
-  LineChunk chunk;
-  ASSERT_TRUE(reader.next(chunk, kNoGrowth));
-  EXPECT_EQ(chunk.line(0).size(), 3U);
-  EXPECT_EQ(chunk.skipped(0), 3U);
-  EXPECT_EQ(chunk.raw_line(0), "\xEF\xBB\xBF{1}\n");
-  ASSERT_TRUE(reader.next(chunk, kNoGrowth));
-  EXPECT_EQ(chunk.line(0).size(), 6U);
-  EXPECT_EQ(chunk.skipped(0), 0U);
+  LineBatch batch;
+  ASSERT_TRUE(reader.next(batch, kNoGrowth));
+  EXPECT_EQ(batch.line(0).size(), 3U);
+  EXPECT_EQ(batch.skipped(0), 3U);
+  EXPECT_EQ(batch.raw_line(0), "\xEF\xBB\xBF{1}\n");
+  ASSERT_TRUE(reader.next(batch, kNoGrowth));
+  EXPECT_EQ(batch.line(0).size(), 6U);
+  EXPECT_EQ(batch.skipped(0), 0U);
 }
 
 // The expected lines come from a byte-by-byte loop; the window ends at every place of a line end.
@@ -129,7 +129,7 @@ TEST(LineReader, AgreesWithANaiveLoopWhereverTheWindowEnds) {
   }
 }
 
-// Lines of all lengths, so that chunks end before, in and far behind what is read at once.
+// Lines of all lengths, so that batches end before, in and far after what is read at once.
 TEST(LineReader, AgreesWithANaiveSplitWhateverTheLimits) {
   std::mt19937 random(23);
   Lines expected;
@@ -144,37 +144,37 @@ TEST(LineReader, AgreesWithANaiveSplitWhateverTheLimits) {
     for (const size_t lines : {3U, 100U, 4096U}) {
       const Read read = read_lines(text, {.bytes = bytes, .lines = lines});
       ASSERT_TRUE(read.raw == expected) << bytes << " " << lines;
-      for (size_t i = 0; i + 1 < read.chunk_lines.size(); ++i)
-        ASSERT_TRUE(read.chunk_lines[i] == lines || read.chunk_bytes[i] >= bytes) << bytes << " " << lines;
+      for (size_t i = 0; i + 1 < read.batch_lines.size(); ++i)
+        ASSERT_TRUE(read.batch_lines[i] == lines || read.batch_bytes[i] >= bytes) << bytes << " " << lines;
     }
 }
 
-TEST(LineReader, ClosesAChunkAtItsLimits) {
+TEST(LineReader, ClosesABatchAtItsLimits) {
   const std::string text = "123456789\n123456789\n123456789\n1\n2\n";
-  EXPECT_EQ(read_lines(text, {.bytes = 20, .lines = 100}).chunk_bytes, (std::vector<size_t>{20, 14}));
-  EXPECT_EQ(read_lines(text, {.bytes = 11, .lines = 100}).chunk_bytes, (std::vector<size_t>{20, 12, 2}));
-  EXPECT_EQ(read_lines(text, {.bytes = 1000, .lines = 2}).chunk_lines, (std::vector<size_t>{2, 2, 1}));
-  EXPECT_EQ(read_lines(text, {.bytes = 1, .lines = 1}).chunk_lines, (std::vector<size_t>{1, 1, 1, 1, 1}));
+  EXPECT_EQ(read_lines(text, {.bytes = 20, .lines = 100}).batch_bytes, (std::vector<size_t>{20, 14}));
+  EXPECT_EQ(read_lines(text, {.bytes = 11, .lines = 100}).batch_bytes, (std::vector<size_t>{20, 12, 2}));
+  EXPECT_EQ(read_lines(text, {.bytes = 1000, .lines = 2}).batch_lines, (std::vector<size_t>{2, 2, 1}));
+  EXPECT_EQ(read_lines(text, {.bytes = 1, .lines = 1}).batch_lines, (std::vector<size_t>{1, 1, 1, 1, 1}));
 }
 
 TEST(LineReader, AsksBeforeALongLineGrows) {
   const test::TempDir dir;
   write_file(dir / "in", "short\n" + std::string(2'000'000, 'x') + "\nshort\n");
   LineReader reader(dir / "in", {.bytes = 1000, .lines = 1});
-  LineChunk chunk;
+  LineBatch batch;
   std::vector<size_t> asked;
   const auto grow = [&](size_t bytes) {
-    EXPECT_LT(chunk.bytes(), bytes);
+    EXPECT_LT(batch.bytes(), bytes);
     asked.push_back(bytes);
   };
-  ASSERT_TRUE(reader.next(chunk, grow));
+  ASSERT_TRUE(reader.next(batch, grow));
   EXPECT_TRUE(asked.empty());
-  ASSERT_TRUE(reader.next(chunk, grow));
+  ASSERT_TRUE(reader.next(batch, grow));
   ASSERT_FALSE(asked.empty());
   EXPECT_EQ(asked.back(), 2'000'001U);
-  EXPECT_EQ(chunk.line(0).size(), 2'000'000U);
-  ASSERT_TRUE(reader.next(chunk, grow));
-  EXPECT_FALSE(reader.next(chunk, grow));
+  EXPECT_EQ(batch.line(0).size(), 2'000'000U);
+  ASSERT_TRUE(reader.next(batch, grow));
+  EXPECT_FALSE(reader.next(batch, grow));
 }
 
 TEST(LineReader, TakesTheElementsOfAnArrayAsLines) {
@@ -225,7 +225,7 @@ ArrayText random_array(std::mt19937& random, size_t bytes) {
       if (kind >= 3) continue;
       ++line;
       column = 1;
-      if (kind == 2) put(" ");  // so that no \n stands behind it
+      if (kind == 2) put(" ");  // so that no \n stands after it
     }
   };
   put("[");
@@ -247,19 +247,19 @@ TEST(LineReader, KnowsThePlacesOfElementsWhereverTheWindowEnds) {
   const ArrayText array = random_array(random, 900'000);
   write_file(dir / "in", array.text);
   LineReader reader(dir / "in", {.bytes = 30'000});
-  LineChunk chunk;
+  LineBatch batch;
   size_t n = 0;
-  while (reader.next(chunk, kNoGrowth)) {
-    for (size_t i = 0; i < chunk.lines(); ++i, ++n) {
-      EXPECT_EQ(chunk.raw_line(i).substr(0, array.elements[n].size()), array.elements[n]);
-      EXPECT_EQ(chunk.place(i, 0).line, array.places[n].first);
-      EXPECT_EQ(chunk.place(i, 2).byte, array.places[n].second + 2);
+  while (reader.next(batch, kNoGrowth)) {
+    for (size_t i = 0; i < batch.lines(); ++i, ++n) {
+      EXPECT_EQ(batch.raw_line(i).substr(0, array.elements[n].size()), array.elements[n]);
+      EXPECT_EQ(batch.place(i, 0).line, array.places[n].first);
+      EXPECT_EQ(batch.place(i, 2).byte, array.places[n].second + 2);
     }
   }
   EXPECT_EQ(n, array.elements.size());
 }
 
-TEST(LineReader, GoesOnAtTheEndOfAnyChunk) {
+TEST(LineReader, GoesOnAtTheEndOfAnyBatch) {
   std::mt19937 random(19);
   const test::TempDir dir;
   std::string lines = "\xEF\xBB\xBFx\r\n";
@@ -267,16 +267,16 @@ TEST(LineReader, GoesOnAtTheEndOfAnyChunk) {
   for (const std::string& text : {lines, random_array(random, 600'000).text + " \r\n{\"tail\":1}\n"}) {
     write_file(dir / "in", text);
     LineReader reader(dir / "in", {.bytes = 20'000});
-    LineChunk chunk, next;
-    ASSERT_TRUE(reader.next(chunk, kNoGrowth));
-    for (ReaderMark mark = chunk.end(); reader.next(chunk, kNoGrowth); mark = chunk.end()) {
+    LineBatch batch, next;
+    ASSERT_TRUE(reader.next(batch, kNoGrowth));
+    for (ReaderMark mark = batch.end(); reader.next(batch, kNoGrowth); mark = batch.end()) {
       LineReader later(dir / "in", {.bytes = 20'000}, nullptr, mark);
       ASSERT_TRUE(later.next(next, kNoGrowth));
-      ASSERT_EQ(next.lines(), chunk.lines());
-      for (size_t i = 0; i < next.lines(); ++i) ASSERT_EQ(next.raw_line(i), chunk.raw_line(i));
-      EXPECT_EQ(next.place(0, 1).line, chunk.place(0, 1).line);
-      EXPECT_EQ(next.place(0, 1).byte, chunk.place(0, 1).byte);
-      EXPECT_EQ(next.end().bytes, chunk.end().bytes);
+      ASSERT_EQ(next.lines(), batch.lines());
+      for (size_t i = 0; i < next.lines(); ++i) ASSERT_EQ(next.raw_line(i), batch.raw_line(i));
+      EXPECT_EQ(next.place(0, 1).line, batch.place(0, 1).line);
+      EXPECT_EQ(next.place(0, 1).byte, batch.place(0, 1).byte);
+      EXPECT_EQ(next.end().bytes, batch.end().bytes);
     }
     EXPECT_EQ(reader.input().consumed(), text.size());
   }

@@ -24,7 +24,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 void place(PlacedFiles& files, size_t file, uint64_t offset, std::string_view bytes) {
   for (size_t at = 0; at < bytes.size();) {
-    const size_t n = std::min(bytes.size() - at, files.most());
+    const size_t n = std::min(bytes.size() - at, files.max_bytes());
     std::memcpy(files.begin(file, offset + at, n), bytes.data() + at, n);
     files.end();
     at += n;
@@ -116,7 +116,7 @@ TEST_F(PlacedFilesTest, AreReadWhileTheyAreWritten) {
     }
 }
 
-// A piece is kept until the reader has it: what is in the file meanwhile does not matter.
+// A buffer is kept until the reader has it: what is in the file meanwhile does not matter.
 TEST_F(PlacedFilesTest, GiveAReaderTheBytesThatTheyWrite) {
   PlacedFiles files(4 * kMiB);
   const size_t number = files.create(path(0), kMiB);

@@ -34,7 +34,7 @@ std::string from_base64(std::string_view text) {
 std::vector<std::string> texts_of(const std::string& field) {
   std::vector<std::string> texts;
   for (const std::string& part : split(field, ',')) texts.push_back(from_base64(part));
-  texts.pop_back();  // behind the last comma
+  texts.pop_back();  // after the last comma
   return texts;
 }
 
@@ -209,7 +209,7 @@ Outcome outcome_of(DocumentParser& parser, std::string_view text, size_t blanks)
   return {"", strings(parser.texts(0))};
 }
 
-// Blanks behind it make a line so long that its strings are scanned first and decoded where they lie. What is
+// Blanks after it make a line so long that its strings are scanned first and decoded where they lie. What is
 // mutated are the lines that Python judged.
 TEST_P(DocumentParserIsa, ReadsShortLinesAsLongOnes) {
   std::vector<std::string> seeds;

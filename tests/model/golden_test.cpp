@@ -10,7 +10,7 @@
 #include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
-#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/renamed_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/generate/generate.h"
 #include "libcore/json/json.h"
@@ -51,7 +51,7 @@ class GoldenTest : public testing::TestWithParam<const char*> {
   }
   std::unique_ptr<test::TinyModel> model() const {
     auto model = std::make_unique<test::TinyModel>(config());
-    const MappedTensorFile file(std::make_unique<WeightsFolder>(folder()), names(), config());
+    const RenamedTensorFile file(std::make_unique<WeightsFolder>(folder()), names(), config());
     load_params(file, model->table, model->stream);
     return model;
   }
@@ -99,14 +99,14 @@ TEST_P(GoldenTest, EveryGradientHasTorchsNorm) {
   m->loss(batch().view(), true);
   const Json& expected = golden_["step0_param_grad_norms"];
   size_t compared = 0;
-  for (const MappedTensor& mapped : mapped_tensors(names(), config())) {
-    const std::vector<float> ours = m->read(m->table.find(mapped.ours)->grad);
-    for (size_t part = 0; part < mapped.theirs.size(); ++part, ++compared) {
-      std::vector<float> theirs(static_cast<size_t>(mapped.theirs[part].shape.elements()));
-      test::to_theirs(mapped, part, {ours.data(), DType::kF32, mapped.shape},
-                      {theirs.data(), DType::kF32, mapped.theirs[part].shape});
-      const double want = expected[mapped.theirs[part].name].as_double();
-      EXPECT_NEAR(norm(theirs), want, 1e-5 * want) << mapped.theirs[part].name;
+  for (const RenamedTensor& renamed : renamed_tensors(names(), config())) {
+    const std::vector<float> ours = m->read(m->table.find(renamed.ours)->grad);
+    for (size_t part = 0; part < renamed.theirs.size(); ++part, ++compared) {
+      std::vector<float> theirs(static_cast<size_t>(renamed.theirs[part].shape.elements()));
+      test::to_theirs(renamed, part, {ours.data(), DType::kF32, renamed.shape},
+                      {theirs.data(), DType::kF32, renamed.theirs[part].shape});
+      const double want = expected[renamed.theirs[part].name].as_double();
+      EXPECT_NEAR(norm(theirs), want, 1e-5 * want) << renamed.theirs[part].name;
     }
   }
   EXPECT_EQ(compared, expected.as_object().size());

@@ -26,8 +26,8 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 ModelConfig config_of(const Case& c) {
   ModelConfig config = c.llama ? test::tiny_llama() : test::tiny_gpt2();
-  config.vocab_divisor =
-      8;  // 23 ids are padded to 32: 16 on the first rank, 7 and 9 of padding on the second
+  // 23 ids are padded to 32: 16 on the first rank, 7 and 9 of padding on the second.
+  config.vocab_divisor = 8;
   if (c.dropout) config.attention_dropout = config.hidden_dropout = 0.2;
   return config;
 }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/ops/cpu/team.h"
+#include "libcore/ops/cpu/thread_team.h"
 #include "tests/ops/cases.h"
 #include "tests/ops/instruction_sets.h"
 
@@ -77,14 +77,14 @@ TEST_P(Narrow, GivesARowWhatItGetsAlone) {
   Stream stream = this->stream();
   for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16, DType::kI8}) {
     Bed bed(stream);
-    constexpr int64_t kOut = 133, kIn = 203, kMost = Project::kFewRows;
-    const View x = bed.put(DType::kF32, {kMost, kIn}, random_values(kMost * kIn, 1));
+    constexpr int64_t kOut = 133, kIn = 203, kMax = Project::kFewRows;
+    const View x = bed.put(DType::kF32, {kMax, kIn}, random_values(kMax * kIn, 1));
     const Weights w = make_weights(bed, dtype, {kOut, kIn});
-    const View alone = bed.empty(DType::kF32, {kMost, kOut});
-    for (int64_t row = 0; row < kMost; ++row)
+    const View alone = bed.empty(DType::kF32, {kMax, kOut});
+    for (int64_t row = 0; row < kMax; ++row)
       run(stream,
           Project{.y = alone.rows(row, row + 1), .x = x.rows(row, row + 1), .w = w.view, .scales = w.scales});
-    for (int64_t rows = 1; rows <= kMost; ++rows) {
+    for (int64_t rows = 1; rows <= kMax; ++rows) {
       const View y = bed.empty(DType::kF32, {rows, kOut});
       run(stream, Project{.y = y, .x = x.rows(0, rows), .w = w.view, .scales = w.scales});
       EXPECT_EQ(bed.get(y), bed.get(alone.rows(0, rows))) << name_of(dtype) << " " << rows;
@@ -239,9 +239,9 @@ TEST(Project, RefusesWhatDoesNotFit) {
 
 // ---- the team of threads
 
-TEST(Team, RunsEachBlockOnce) {
+TEST(ThreadTeam, RunsEachBlockOnce) {
   for (const int threads : {1, 2, 3, 5}) {
-    cpu::Team team(threads);
+    cpu::ThreadTeam team(threads);
     for (int64_t blocks = 0; blocks < 300; ++blocks) {
       std::vector<std::atomic<int>> runs(static_cast<size_t>(blocks));
       team.for_each_block(blocks, [&](int64_t block) { ++runs[static_cast<size_t>(block)]; });
@@ -250,15 +250,15 @@ TEST(Team, RunsEachBlockOnce) {
   }
 }
 
-TEST(Team, TakesMoreBlocksThanATicketHolds) {
-  cpu::Team team(3);
+TEST(ThreadTeam, TakesMoreBlocksThanATicketHolds) {
+  cpu::ThreadTeam team(3);
   std::atomic<int64_t> sum = 0;
   team.for_each_block(70'000, [&](int64_t block) { sum += block; });
   EXPECT_EQ(sum, int64_t{70'000} * 69'999 / 2);
 }
 
-TEST(Team, WakesAfterARest) {
-  cpu::Team team(3);
+TEST(ThreadTeam, WakesAfterARest) {
+  cpu::ThreadTeam team(3);
   for (int rest = 0; rest < 5; ++rest) {
     std::atomic<int> runs = 0;
     team.for_each_block(64, [&](int64_t) { ++runs; });
@@ -267,8 +267,8 @@ TEST(Team, WakesAfterARest) {
   }
 }
 
-TEST(Team, ServesSeveralCallersAtOnce) {
-  cpu::Team team(3);
+TEST(ThreadTeam, ServesSeveralCallersAtOnce) {
+  cpu::ThreadTeam team(3);
   std::atomic<int64_t> sum = 0;
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller)

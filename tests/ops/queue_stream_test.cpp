@@ -142,7 +142,7 @@ TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
     std::this_thread::sleep_for(10ms);
     gate.open();
   });
-  compute_.wait(event);  // and not for what was put behind it
+  compute_.wait(event);  // and not for what was put after it
   EXPECT_TRUE(done.load());
   opener.join();
   behind.open();

@@ -30,7 +30,7 @@ uint16_t nearest_of(double value, int exponent) {
     const auto middle = static_cast<uint16_t>((low + high) / 2);
     (value_of(middle, exponent) <= absolute ? low : high) = middle;
   }
-  // Behind the greatest finite number rounding sees the next power of two, not infinity.
+  // After the greatest finite number rounding sees the next power of two, not infinity.
   const double above = high == infinity
                            ? 2 * value_of(static_cast<uint16_t>(infinity - (1 << (15 - exponent))), exponent)
                            : value_of(high, exponent);

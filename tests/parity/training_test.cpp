@@ -10,7 +10,7 @@
 
 #include "libcore/checkpoint/native/params_io.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
-#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/renamed_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/json/json.h"
@@ -88,8 +88,8 @@ class TrainingParity : public testing::TestWithParam<const char*> {};
 void expect_curve(const Golden& golden, const PretrainConfig& config, Communicator& world) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Trainer trainer({config.model, config.parallel, config.train}, *backend, world);
-  load_params(MappedTensorFile(std::make_unique<WeightsFolder>(golden.folder),
-                               golden.llama() ? llama_names() : gpt2_names(), config.model),
+  load_params(RenamedTensorFile(std::make_unique<WeightsFolder>(golden.folder),
+                                golden.llama() ? llama_names() : gpt2_names(), config.model),
               trainer.params(), trainer.stream());
   trainer.optimizer().take_values(trainer.stream());
   const SampleReader read = reader_of(golden);

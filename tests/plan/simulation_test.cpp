@@ -87,7 +87,7 @@ TEST(Simulation, HidesBucketsBehindTheBackwardPass) {
   EXPECT_LT(step.rest() / step.seconds, 0.05);
 }
 
-// Two all-reduces of [128, 1, 256] a layer and direction, one behind the embedding, one before the head.
+// Two all-reduces of [128, 1, 256] a layer and direction, one after the embedding, one before the head.
 TEST(Simulation, OfSlowTensorRanksIsTheirAllReduces) {
   const PlanProblem p = devices(2, kFast, 1e6);
   const SimulatedStep step = simulated(p, {.tensor = 2}, 1);

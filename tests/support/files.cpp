@@ -36,7 +36,7 @@ std::string test_data(std::string_view path) {
 
 namespace {
 
-/// Whether a shell reads on in the next line: behind a backslash, or within quotes.
+/// Whether a shell reads on in the next line: after a backslash, or within quotes.
 bool goes_on(std::string_view command) {
   char quote = 0;
   for (const char c : command) {

@@ -10,9 +10,9 @@
 
 namespace megalith::test {
 
-/// Part `part` of mapped.theirs (f32) from our tensor, element by element.
-inline void to_theirs(const MappedTensor& mapped, size_t part, ConstView ours, View theirs) {
-  const PartRows layout = part_rows(mapped, part);
+/// Part `part` of renamed.theirs (f32) from our tensor, element by element.
+inline void to_theirs(const RenamedTensor& renamed, size_t part, ConstView ours, View theirs) {
+  const PartRows layout = part_rows(renamed, part);
   for (const RowRun& run : layout.runs)
     for (int64_t row = 0; row < run.rows; ++row)
       for (int64_t column = 0; column < layout.columns; ++column) {

@@ -22,8 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostRanks = 8;
-constexpr unsigned kMostSeconds = 60;
+constexpr int kMaxRanks = 8;
+constexpr unsigned kMaxSeconds = 60;
 constexpr size_t kText = 16384;
 
 struct Text {
@@ -39,8 +39,8 @@ struct Text {
 struct Processes::Board {
   std::atomic<int> arrived{0}, connected{0}, ready{0};
   std::atomic<bool> meanwhile_done{false};
-  std::array<Text, kMostRanks> offers, errors;
-  std::array<std::atomic<double>, kMostRanks> seconds{};
+  std::array<Text, kMaxRanks> offers, errors;
+  std::array<std::atomic<double>, kMaxRanks> seconds{};
 };
 
 bool RankEnd::is_exit(int code) const {
@@ -53,7 +53,7 @@ bool RankEnd::is_signal(int signal) const {
 Processes::Processes(int size, std::chrono::milliseconds timeout) : size_(size), timeout_(timeout) {
   void* const memory =
       mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED || size > kMostRanks)
+  if (memory == MAP_FAILED || size > kMaxRanks)
     throw std::system_error(errno, std::generic_category(), "memory for ranks");
   board_ = new (memory) Board;
 }
@@ -78,7 +78,7 @@ std::vector<std::string> Processes::exchange(int rank, std::string_view mine) {
 
 void Processes::run_rank(int rank, const Body& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  alarm(kMostSeconds);
+  alarm(kMaxSeconds);
   int code = 0;
   Clock::time_point begin = Clock::now();
   try {
@@ -138,7 +138,7 @@ std::vector<RankEnd> Processes::run(const Body& body, const std::function<void()
     pids_.push_back(pid);
   }
   if (meanwhile) {
-    const Clock::time_point last = Clock::now() + std::chrono::seconds(kMostSeconds);
+    const Clock::time_point last = Clock::now() + std::chrono::seconds(kMaxSeconds);
     await([&] { return board_->ready == size_ || Clock::now() > last; });
     meanwhile();
     board_->meanwhile_done = true;

@@ -54,7 +54,7 @@ TEST(IdBuffer, TakesWhatWasWrittenOfTheRoomGiven) {
 
 /// As many ids as several parts hold, some of them in one call.
 std::vector<int32_t> many_ids() {
-  std::vector<int32_t> ids(BlockPool::kBlock);
+  std::vector<int32_t> ids(BufferPool::kBytes);
   std::iota(ids.begin(), ids.end(), 0);
   for (int32_t& id : ids) id %= 60000;
   return ids;
@@ -62,8 +62,8 @@ std::vector<int32_t> many_ids() {
 
 class IdBufferMemory : public testing::TestWithParam<bool> {
  protected:
-  BlockPool blocks;
-  BlockPool* pool = GetParam() ? &blocks : nullptr;
+  BufferPool blocks;
+  BufferPool* pool = GetParam() ? &blocks : nullptr;
 };
 INSTANTIATE_TEST_SUITE_P(PoolOrOwn, IdBufferMemory, testing::Bool());
 
@@ -112,7 +112,7 @@ TEST_P(IdBufferMemory, GoesOnWhereItWasTruncated) {
 }
 
 TEST(IdBuffer, GivesItsMemoryToTheNextOne) {
-  BlockPool blocks;
+  BufferPool blocks;
   IdBuffer first(2, &blocks), second(2, &blocks);
   first.append(std::vector<int32_t>{1, 2, 3});
   const char* const block = first.parts()[0].data();

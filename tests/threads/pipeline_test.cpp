@@ -152,18 +152,18 @@ TEST(Pipeline, StopsASourceThatWaitsForRoomAndOneThatWaitsOutside) {
   EXPECT_THROW(Pipeline<int>({.workers = 2, .items = 4, .weight = 10}, stages).run(), Error);
 }
 
-TEST(PipelineGate, GivesAWorkerThePlaceThatItHad) {
+TEST(PipelineGate, GivesAWorkerTheSlotThatItHad) {
   PipelineGate gate({.workers = 2, .items = 3, .weight = 100}, 1);
   const auto fill = [&](size_t worker) {
     const PipelineGate::Turn turn = gate.next(worker).value();
     EXPECT_FALSE(turn.sink);
     gate.ready(false);
-    return turn.place;
+    return turn.slot;
   };
-  const auto sink = [&](size_t worker, size_t place) {
+  const auto sink = [&](size_t worker, size_t slot) {
     const PipelineGate::Turn turn = gate.next(worker).value();
     EXPECT_TRUE(turn.sink);
-    EXPECT_EQ(turn.place, place);
+    EXPECT_EQ(turn.slot, slot);
     gate.leave();
   };
   const size_t first = fill(0), second = fill(1);

@@ -89,7 +89,7 @@ class SaveFaults : public testing::TestWithParam<bool> {
     reader.verify();
     std::map<std::string, std::vector<uint64_t>> sums;
     for (const IndexedTensor& tensor : reader.index().tensors)
-      for (const Piece& piece : tensor.pieces) sums[tensor.name].push_back(piece.checksum);
+      for (const StoredBlock& block : tensor.blocks) sums[tensor.name].push_back(block.checksum);
     return sums;
   }
 

@@ -53,7 +53,7 @@ class SaverTest : public testing::Test {
     const CheckpointReader reader(dir_ / name);
     reader.verify();
     std::map<std::string, uint64_t> sums;
-    for (const IndexedTensor& tensor : reader.index().tensors) sums[tensor.name] = tensor.pieces[0].checksum;
+    for (const IndexedTensor& tensor : reader.index().tensors) sums[tensor.name] = tensor.blocks[0].checksum;
     return sums;
   }
 

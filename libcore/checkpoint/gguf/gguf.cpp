@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kVersion = 3;
 constexpr uint64_t kAlignment = 32;
-constexpr uint32_t kMostAxes = 4;  // ggml's
+constexpr uint32_t kMaxAxes = 4;  // ggml's
 constexpr const char* kAlignmentKey = "general.alignment";
 
 // Types of metadata.
@@ -157,7 +157,7 @@ Entry entry_of(Cursor& in) {
               .bytes = 0};
   const std::string name = quote(entry.tensor.name);
   const auto axes = in.number<uint32_t>();
-  if (axes > kMostAxes) in.refuse("tensor ", name, " has ", axes, " axes, at most ", kMostAxes, " can be");
+  if (axes > kMaxAxes) in.refuse("tensor ", name, " has ", axes, " axes, at most ", kMaxAxes, " can be");
   int64_t elements = 1;
   for (uint32_t axis = 0; axis < axes; ++axis) {
     const auto extent = in.number<uint64_t>();
@@ -331,20 +331,20 @@ GgufFile::GgufFile(std::string path) : file_(path), bytes_(std::move(path)) {
             [](const Entry& a, const Entry& b) { return a.tensor.name < b.tensor.name; });
   check_names(in, entries);
   for (Entry& entry : entries) {
-    places_.push_back({entry.type, data + entry.offset});
+    spans_.push_back({entry.type, data + entry.offset});
     tensors_.push_back(std::move(entry.tensor));
   }
 }
 
 void GgufFile::read(const Box& box, View out) const {
   const StoredTensor& tensor = checked(box, out);
-  const Place place = places_[static_cast<size_t>(&tensor - tensors_.data())];
-  if (place.type == GgufType::kQ8) return read_quantized(place.begin, box, out);
-  read_block({bytes_, place.begin, plain_type(place.type), box.global}, box.offset, out,
+  const TensorSpan span = spans_[static_cast<size_t>(&tensor - tensors_.data())];
+  if (span.type == GgufType::kQ8) return read_quantized(span.begin, box, out);
+  read_block({bytes_, span.begin, plain_type(span.type), box.global}, box.offset, out,
              Box::whole({}, out.shape).offset, out.shape);
 }
 
-// Row by row: a row is whole blocks. A tensor without rows may declare any columns.
+// Row by row, which is possible because a row is whole blocks. A tensor without rows may declare any columns.
 void GgufFile::read_quantized(uint64_t begin, const Box& box, View out) const {
   if (out.elements() == 0) return;
   const int last = box.global.rank - 1;

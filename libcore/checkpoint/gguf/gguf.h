@@ -79,7 +79,7 @@ class GgufFile final : public TensorFile {
   const Json& metadata() const { return metadata_; }
 
  private:
-  struct Place {
+  struct TensorSpan {
     GgufType type;
     uint64_t begin;
   };
@@ -89,7 +89,7 @@ class GgufFile final : public TensorFile {
   ReadableFile bytes_;  // its other tensors
   Json metadata_ = Json::object();
   std::vector<StoredTensor> tensors_;  // sorted by name
-  std::vector<Place> places_;          // beside tensors_
+  std::vector<TensorSpan> spans_;      // beside tensors_
 };
 
 }  // namespace megalith

@@ -13,7 +13,7 @@ constexpr int64_t kGreatestLayer = 99999;
 struct Spelling {
   std::string_view theirs, ours;  // what stands before "weight" or "bias"
 };
-// Of a layer, behind "decoder.layers.#.". The later generations' names come last.
+// Names of a layer's tensors, after "decoder.layers.#.". The later generations' names come last.
 constexpr std::array kLayerNames = {
     Spelling{"input_norm.", "input_layernorm."},
     Spelling{"self_attention.layernorm_qkv.layer_norm_", "input_layernorm."},

@@ -15,7 +15,8 @@ enum class TensorCut : uint8_t {
   kGateUp,   // rows of the gates and of the ups, each rank [its gates; its ups]
   kColumns,  // inputs of row-parallel layers
 };
-/// Of one of our names ("decoder.layers.3.mlp.linear_fc1.weight").
+/// How Megatron cuts a tensor over its tensor-parallel ranks, by our name for it
+/// ("decoder.layers.3.mlp.linear_fc1.weight").
 TensorCut cut_of(std::string_view ours, bool swiglu);
 
 /// A parameter of a Megatron checkpoint under our name.

@@ -107,12 +107,12 @@ Shape their_shape(const NameRow& row, const Shape& ours, size_t part) {
   return is_transposed(row, columns) ? Shape{columns, rows} : Shape{rows, columns};
 }
 
-MappedTensor mapped(const NameMap& map, const NameRow& row, const ModelConfig& config, int layer) {
-  MappedTensor out{.row = &row,
-                   .ours = with_layer(row.ours, layer),
-                   .shape = shape_of(row, config),
-                   .absent = !is_present(row.presence, config),
-                   .theirs = {}};
+RenamedTensor renamed(const NameMap& map, const NameRow& row, const ModelConfig& config, int layer) {
+  RenamedTensor out{.row = &row,
+                    .ours = with_layer(row.ours, layer),
+                    .shape = shape_of(row, config),
+                    .absent = !is_present(row.presence, config),
+                    .theirs = {}};
   for (size_t part = 0; part < row.theirs.size(); ++part) {
     const bool head = row.presence == Presence::kUntiedHead;
     out.theirs.push_back(
@@ -121,10 +121,10 @@ MappedTensor mapped(const NameMap& map, const NameRow& row, const ModelConfig& c
   return out;
 }
 
-void append_if_any(std::vector<MappedTensor>& out, const NameMap& map, const NameRow& row,
+void append_if_any(std::vector<RenamedTensor>& out, const NameMap& map, const NameRow& row,
                    const ModelConfig& config, int layer) {
   if (is_present(row.presence, config) || (map.always_biased && is_bias(row)))
-    out.push_back(mapped(map, row, config, layer));
+    out.push_back(renamed(map, row, config, layer));
 }
 
 }  // namespace
@@ -158,8 +158,8 @@ std::span<const NameMap* const> all_name_maps() {
   return maps;
 }
 
-std::vector<MappedTensor> mapped_tensors(const NameMap& map, const ModelConfig& config) {
-  std::vector<MappedTensor> out;
+std::vector<RenamedTensor> renamed_tensors(const NameMap& map, const ModelConfig& config) {
+  std::vector<RenamedTensor> out;
   const auto first = std::find_if(map.rows.begin(), map.rows.end(), repeats);
   const auto last = std::find_if_not(first, map.rows.end(), repeats);
   for (auto row = map.rows.begin(); row != first; ++row) append_if_any(out, map, *row, config, 0);
@@ -173,11 +173,11 @@ int64_t PartRows::rows() const {
   return rows_of(runs);
 }
 
-PartRows part_rows(const MappedTensor& mapped, size_t part) {
-  const int64_t columns = matrix_of(*mapped.row, mapped.shape).columns;
-  return {.runs = runs_of(*mapped.row, mapped.shape, part),
+PartRows part_rows(const RenamedTensor& renamed, size_t part) {
+  const int64_t columns = matrix_of(*renamed.row, renamed.shape).columns;
+  return {.runs = runs_of(*renamed.row, renamed.shape, part),
           .columns = columns,
-          .transposed = is_transposed(*mapped.row, columns)};
+          .transposed = is_transposed(*renamed.row, columns)};
 }
 
 }  // namespace megalith

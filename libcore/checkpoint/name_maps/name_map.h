@@ -71,7 +71,7 @@ struct TheirTensor {
   Shape shape;
 };
 /// A row, for one layer of one model.
-struct MappedTensor {
+struct RenamedTensor {
   const NameRow* row;
   std::string ours;
   Shape shape;  // ours
@@ -79,13 +79,13 @@ struct MappedTensor {
   std::vector<TheirTensor> theirs;
 };
 /// All tensors of a model in the order of depth.
-std::vector<MappedTensor> mapped_tensors(const NameMap& map, const ModelConfig& config);
+std::vector<RenamedTensor> renamed_tensors(const NameMap& map, const ModelConfig& config);
 
 /// `rows` rows that stand together on both sides.
 struct RowRun {
   int64_t ours, theirs, rows;
 };
-/// Part `part` of mapped.theirs as rows of our tensor taken as a matrix: `columns` is its last axis, and 1
+/// Part `part` of renamed.theirs as rows of our tensor taken as a matrix: `columns` is its last axis, and 1
 /// for a vector (a norm's weight, a bias of any rank). The runs follow each other there; with `transposed`
 /// the tensor there is [columns, rows].
 struct PartRows {
@@ -95,6 +95,6 @@ struct PartRows {
 
   int64_t rows() const;
 };
-PartRows part_rows(const MappedTensor& mapped, size_t part);
+PartRows part_rows(const RenamedTensor& renamed, size_t part);
 
 }  // namespace megalith

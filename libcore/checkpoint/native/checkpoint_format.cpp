@@ -26,13 +26,13 @@ Json numbers(const Shape& shape) {
   return out;
 }
 
-Json piece_json(const Piece& piece) {
-  return Json::Object{{"offset", numbers(piece.offset)},
-                      {"shape", numbers(piece.extent)},
-                      {"file", piece.file},
-                      {"begin", piece.begin},
-                      {"end", piece.end},
-                      {"xxh64", hex64(piece.checksum)}};
+Json block_json(const StoredBlock& block) {
+  return Json::Object{{"offset", numbers(block.offset)},
+                      {"shape", numbers(block.extent)},
+                      {"file", block.file},
+                      {"begin", block.begin},
+                      {"end", block.end},
+                      {"xxh64", hex64(block.checksum)}};
 }
 
 // Reads with a place for messages: "DIR/index.json: tensor "x"".
@@ -110,22 +110,22 @@ uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
   return bytes;
 }
 
-Piece parse_piece(const Json& json, const IndexedTensor& tensor, const std::string& where) {
+StoredBlock parse_block(const Json& json, const IndexedTensor& tensor, const std::string& where) {
   const Reader reader(json, where);
-  Piece piece{.offset = reader.shape("offset", 0),
-              .extent = reader.shape("shape", 1),
-              .file = reader.text("file"),
-              .begin = reader.size("begin"),
-              .end = reader.size("end"),
-              .checksum = reader.checksum("xxh64")};
-  if (!is_plain(piece.file))
-    reader.refuse("is said to be in ", quote(piece.file), ", wanted the plain name of a file");
-  if (!fits(tensor.shape, piece.offset, piece.extent))
-    reader.refuse("a piece ", piece.extent, " at ", piece.offset, " does not lie in ", tensor.shape);
-  if (piece.end < piece.begin || piece.end - piece.begin != bytes_of(piece.extent, tensor.dtype, reader))
-    reader.refuse("a piece ", piece.extent, " of ", name_of(tensor.dtype), " stands at bytes ", piece.begin,
-                  " to ", piece.end);
-  return piece;
+  StoredBlock block{.offset = reader.shape("offset", 0),
+                    .extent = reader.shape("shape", 1),
+                    .file = reader.text("file"),
+                    .begin = reader.size("begin"),
+                    .end = reader.size("end"),
+                    .checksum = reader.checksum("xxh64")};
+  if (!is_plain(block.file))
+    reader.refuse("is said to be in ", quote(block.file), ", wanted the plain name of a file");
+  if (!fits(tensor.shape, block.offset, block.extent))
+    reader.refuse("a block ", block.extent, " at ", block.offset, " does not lie in ", tensor.shape);
+  if (block.end < block.begin || block.end - block.begin != bytes_of(block.extent, tensor.dtype, reader))
+    reader.refuse("a block ", block.extent, " of ", name_of(tensor.dtype), " stands at bytes ", block.begin,
+                  " to ", block.end);
+  return block;
 }
 
 DType parse_dtype(const Reader& reader) {
@@ -142,9 +142,9 @@ IndexedTensor parse_tensor(const Json& json, const std::string& name) {
   IndexedTensor tensor{.name = outer.text("name"),
                        .dtype = parse_dtype(reader),
                        .shape = reader.shape("shape", 1),
-                       .pieces = {}};
+                       .blocks = {}};
   bytes_of(tensor.shape, tensor.dtype, reader);
-  for (const Json& piece : reader.array("pieces")) tensor.pieces.push_back(parse_piece(piece, tensor, where));
+  for (const Json& block : reader.array("pieces")) tensor.blocks.push_back(parse_block(block, tensor, where));
   return tensor;
 }
 
@@ -184,13 +184,14 @@ std::string data_file(int rank) {
 
 namespace {
 
-/// Along which most pieces begin at places of their own: few overlap in it.
+/// The axis along which most blocks begin at places of their own, so that few overlap in it and the sweep
+/// stays short.
 int most_cut_axis(const IndexedTensor& tensor) {
   int most = 0;
   size_t cuts = 0;
   for (int axis = 0; axis < tensor.shape.rank; ++axis) {
     std::unordered_set<int64_t> begins;
-    for (const Piece& piece : tensor.pieces) begins.insert(piece.offset[axis]);
+    for (const StoredBlock& block : tensor.blocks) begins.insert(block.offset[axis]);
     if (begins.size() > cuts) cuts = begins.size(), most = axis;
   }
   return most;
@@ -201,21 +202,24 @@ int most_cut_axis(const IndexedTensor& tensor) {
 void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where) {
   int64_t covered = 0;
   const int axis = most_cut_axis(tensor);
-  std::vector<const Piece*> in_order, open;  // open: those that reach beyond the beginning of the next one
-  for (const Piece& piece : tensor.pieces) in_order.push_back(&piece);
-  std::stable_sort(in_order.begin(), in_order.end(),
-                   [&](const Piece* a, const Piece* b) { return a->offset[axis] < b->offset[axis]; });
-  for (const Piece* const a : in_order) {
+  std::vector<const StoredBlock*> in_order,
+      open;  // open: those that reach beyond the beginning of the next one
+  for (const StoredBlock& block : tensor.blocks) in_order.push_back(&block);
+  std::stable_sort(in_order.begin(), in_order.end(), [&](const StoredBlock* a, const StoredBlock* b) {
+    return a->offset[axis] < b->offset[axis];
+  });
+  for (const StoredBlock* const a : in_order) {
     covered += a->extent.elements();
-    std::erase_if(open, [&](const Piece* b) { return b->offset[axis] + b->extent[axis] <= a->offset[axis]; });
-    for (const Piece* const b : open)
+    std::erase_if(open,
+                  [&](const StoredBlock* b) { return b->offset[axis] + b->extent[axis] <= a->offset[axis]; });
+    for (const StoredBlock* const b : open)
       if (overlap(a->offset, a->extent, b->offset, b->extent).extent.elements() > 0)
-        fail(kind, where, ": pieces ", b->extent, " at ", b->offset, " and ", a->extent, " at ", a->offset,
+        fail(kind, where, ": blocks ", b->extent, " at ", b->offset, " and ", a->extent, " at ", a->offset,
              " overlap");
     if (a->extent.elements() > 0) open.push_back(a);
   }
   if (covered != tensor.shape.elements())
-    fail(kind, where, ": pieces cover ", covered, " of ", tensor.shape.elements(), " elements");
+    fail(kind, where, ": blocks cover ", covered, " of ", tensor.shape.elements(), " elements");
 }
 
 const IndexedTensor* Index::find(std::string_view name) const {
@@ -228,12 +232,12 @@ const IndexedTensor* Index::find(std::string_view name) const {
 std::string dump_index(const Index& index) {
   Json tensors = Json::array(), files = Json::array();
   for (const IndexedTensor& tensor : index.tensors) {
-    Json pieces = Json::array();
-    for (const Piece& piece : tensor.pieces) pieces.push_back(piece_json(piece));
+    Json blocks = Json::array();
+    for (const StoredBlock& block : tensor.blocks) blocks.push_back(block_json(block));
     tensors.push_back(Json::Object{{"name", tensor.name},
                                    {"dtype", std::string(name_of(tensor.dtype))},
                                    {"shape", numbers(tensor.shape)},
-                                   {"pieces", pieces}});
+                                   {"pieces", blocks}});
   }
   for (const IndexedFile& file : index.files)
     files.push_back(

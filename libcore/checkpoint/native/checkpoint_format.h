@@ -18,8 +18,8 @@ inline constexpr const char* kArgsFile = "args.json";         // every option of
 inline constexpr const char* kStateFile = "state.json";       // where training stood
 inline constexpr const char* kTokenizerFolder = "tokenizer";  // the tokenizer's own files
 inline constexpr const char* kOptimizerPrefix = "optim.";  // of the names of tensors that are no parameters
-inline constexpr int64_t kRelease =
-    -1;  // the "iteration" of weights that no run here made, as Megatron calls it
+// The "iteration" of weights that no run here made, as Megatron calls it.
+inline constexpr int64_t kRelease = -1;
 
 /// "iter_0000100", or "release".
 std::string iteration_folder(int64_t iteration);
@@ -27,7 +27,7 @@ std::string iteration_folder(int64_t iteration);
 std::string data_file(int rank);
 
 /// A block of a tensor, and the bytes that hold it.
-struct Piece {
+struct StoredBlock {
   Shape offset, extent;
   std::string file;  // of the checkpoint folder
   uint64_t begin = 0, end = 0;
@@ -37,7 +37,7 @@ struct IndexedTensor {
   std::string name;
   DType dtype{};
   Shape shape;
-  std::vector<Piece> pieces;  // cover the tensor, without overlap
+  std::vector<StoredBlock> blocks;  // cover the tensor, without overlap
 };
 /// Another file of the folder (args.json, tokenizer/vocab.json).
 struct IndexedFile {
@@ -53,16 +53,17 @@ struct Index {
   const IndexedTensor* find(std::string_view name) const;
 };
 
-/// Throws `kind` unless the pieces cover the tensor exactly once. `where` begins the message.
+/// Throws `kind` unless the blocks cover the tensor exactly once. `where` begins the message.
 void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where);
 
-/// The text of index.json. It ends with a checksum of all that stands before it.
+/// The text of index.json. It ends with a checksum of all that stands before it, so that a changed byte is
+/// found.
 std::string dump_index(const Index& index);
 /// Reads it back and checks all that can be checked without the data: checksum, types, plain file names,
-/// pieces that lie in the tensor, are as long as their extents say and cover it exactly once. `name` begins
+/// blocks that lie in the tensor, are as long as their extents say and cover it exactly once. `name` begins
 /// every message (kData).
 Index parse_index(std::string_view text, const std::string& name);
-/// One rank's share of an index, while it is written: pieces need not cover their tensors.
+/// One rank's share of an index, while it is written: blocks need not cover their tensors.
 Index parse_index_part(std::string_view text, const std::string& name);
 
 }  // namespace megalith

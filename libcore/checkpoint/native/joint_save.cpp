@@ -82,7 +82,8 @@ void JointSave::finish() {
   while (under_way()) wait_once();
 }
 
-/// This rank's step, until its next sign of life is due.
+/// Waits for this rank's step until its next sign of life is due, so that a slow disk is not taken for a
+/// hang.
 void JointSave::wait_once() {
   wait_for_step(round_);
   advance();

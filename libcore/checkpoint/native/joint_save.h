@@ -26,8 +26,8 @@ class JointSave {
  public:
   /// `peer_timeout`: after which a silent rank counts as gone. The communicator must outlive it.
   JointSave(Communicator& ranks, std::chrono::milliseconds peer_timeout);
-  /// Of a save that is under way when a rank of several fails nothing is left, at the latest after the next
-  /// save; the checkpoint before it stays. One rank alone finishes it.
+  /// When a rank of several fails, a save under way leaves nothing, at the latest after the next save; the
+  /// checkpoint before it stays. One rank alone finishes it, because nobody is missing.
   ~JointSave();
   JointSave(const JointSave&) = delete;
   JointSave& operator=(const JointSave&) = delete;

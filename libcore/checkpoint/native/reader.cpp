@@ -52,7 +52,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root) {
   return root + "/" + iteration_folder(iteration.value_or(kRelease));
 }
 
-// An open file, and which of its pieces (by where they begin) have been checked.
+// An open file, and which of its blocks (by where they begin) have been checked, so that each is hashed once.
 struct CheckpointReader::DataFile {
   DataFile(std::string n, std::string path) : name(std::move(n)), file(std::move(path)) {}
   std::string name;
@@ -71,10 +71,10 @@ CheckpointReader::CheckpointReader(const std::string& path)
                         .extents = {}};
     stored.extents.assign(tensor.shape.dim.begin(), tensor.shape.dim.begin() + tensor.shape.rank);
     tensors_.push_back(std::move(stored));
-    for (const Piece& piece : tensor.pieces)
-      if (const ReadableFile& file = data_file(piece.file).file; file.size() < piece.end)
+    for (const StoredBlock& block : tensor.blocks)
+      if (const ReadableFile& file = data_file(block.file).file; file.size() < block.end)
         fail(ErrorKind::kData, file.path(), ": has ", file.size(), " bytes, but tensor ", quote(tensor.name),
-             " ends at ", piece.end, "; it was probably cut: use another checkpoint, or restore the file");
+             " ends at ", block.end, "; it was probably cut: use another checkpoint, or restore the file");
   }
   for (const IndexedFile& file : index_.files) {
     const std::string full = folder_ + "/" + file.name;
@@ -92,38 +92,38 @@ CheckpointReader::DataFile& CheckpointReader::data_file(const std::string& name)
   return files_.emplace_back(name, folder_ + "/" + name);
 }
 
-void CheckpointReader::check_piece(const IndexedTensor& tensor, const Piece& piece) const {
-  DataFile& data = data_file(piece.file);
+void CheckpointReader::check_block(const IndexedTensor& tensor, const StoredBlock& block) const {
+  DataFile& data = data_file(block.file);
   const std::scoped_lock lock(checking_);
-  if (std::find(data.checked.begin(), data.checked.end(), piece.begin) != data.checked.end()) return;
+  if (std::find(data.checked.begin(), data.checked.end(), block.begin) != data.checked.end()) return;
   Xxh64 hash;
-  std::vector<std::byte> buffer(std::min(kHashedAtOnce, piece.end - piece.begin));
-  for (uint64_t at = piece.begin; at < piece.end; at += kHashedAtOnce) {
-    const uint64_t bytes = std::min(kHashedAtOnce, piece.end - at);
+  std::vector<std::byte> buffer(std::min(kHashedAtOnce, block.end - block.begin));
+  for (uint64_t at = block.begin; at < block.end; at += kHashedAtOnce) {
+    const uint64_t bytes = std::min(kHashedAtOnce, block.end - at);
     data.file.read_at(at, buffer.data(), bytes);
     hash.update(buffer.data(), bytes);
   }
-  if (hash.digest() != piece.checksum)
-    fail(ErrorKind::kData, data.file.path(), ": bytes ", piece.begin, " to ", piece.end, " of tensor ",
+  if (hash.digest() != block.checksum)
+    fail(ErrorKind::kData, data.file.path(), ": bytes ", block.begin, " to ", block.end, " of tensor ",
          quote(tensor.name),
          " do not match their checksum; the file is damaged: use another checkpoint, or restore the file");
-  data.checked.push_back(piece.begin);
+  data.checked.push_back(block.begin);
 }
 
 void CheckpointReader::read(const Box& box, View out) const {
   const auto at = static_cast<size_t>(&checked(box, out) - tensors_.data());
   const IndexedTensor& tensor = index_.tensors[at];
-  for (const Piece& piece : tensor.pieces) {
-    const Overlap common = overlap(piece.offset, piece.extent, box.offset, out.shape);
+  for (const StoredBlock& block : tensor.blocks) {
+    const Overlap common = overlap(block.offset, block.extent, box.offset, out.shape);
     if (common.extent.elements() == 0) continue;
-    check_piece(tensor, piece);
-    const ReadableFile& file = data_file(piece.file).file;
+    check_block(tensor, block);
+    const ReadableFile& file = data_file(block.file).file;
     Shape from = common.offset, to = common.offset;
     for (int axis = 0; axis < from.rank; ++axis) {
-      from[axis] -= piece.offset[axis];
+      from[axis] -= block.offset[axis];
       to[axis] -= box.offset[axis];
     }
-    read_block({file, piece.begin, tensor.dtype, piece.extent}, from, out, to, common.extent);
+    read_block({file, block.begin, tensor.dtype, block.extent}, from, out, to, common.extent);
   }
 }
 
@@ -149,7 +149,7 @@ Json CheckpointReader::json(const std::string& name) const {
 
 void CheckpointReader::verify() const {
   for (const IndexedTensor& tensor : index_.tensors)
-    for (const Piece& piece : tensor.pieces) check_piece(tensor, piece);
+    for (const StoredBlock& block : tensor.blocks) check_block(tensor, block);
   for (const IndexedFile& file : index_.files) text(file.name);
 }
 

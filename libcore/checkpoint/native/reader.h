@@ -46,14 +46,14 @@ class CheckpointReader final : public TensorFile {
  private:
   struct DataFile;
   DataFile& data_file(const std::string& name) const;
-  void check_piece(const IndexedTensor& tensor, const Piece& piece) const;
+  void check_block(const IndexedTensor& tensor, const StoredBlock& block) const;
 
   std::string folder_;
   CheckpointUse use_;  // nobody removes it meanwhile
   Index index_;
   std::vector<StoredTensor> tensors_;   // beside index_.tensors
   mutable std::deque<DataFile> files_;  // all opened at the beginning; references stay valid
-  mutable std::mutex checking_;         // of pieces
+  mutable std::mutex checking_;         // of blocks
 };
 
 }  // namespace megalith

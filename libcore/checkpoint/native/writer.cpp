@@ -55,8 +55,8 @@ void write_tracker(const std::string& root, const std::string& word) {
   write_file(root + "/" + kTrackerFile, word);
 }
 
-// Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time; from a device through host
-// memory.
+// Calls take(data, bytes) for the bytes of a value in order, a few MiB at a time, so that no second copy of
+// it is made; from a device through host memory.
 template <class Take>
 void each_part(ConstView value, std::optional<Stream> stream, const Take& take) {
   const int64_t elements = value.elements(),
@@ -71,7 +71,7 @@ void each_part(ConstView value, std::optional<Stream> stream, const Take& take) 
 
 using Tensors = std::map<std::string, IndexedTensor>;
 
-void add_pieces(Tensors& tensors, Index part) {
+void add_blocks(Tensors& tensors, Index part) {
   for (IndexedTensor& tensor : part.tensors) {
     IndexedTensor& known =
         tensors.try_emplace(tensor.name, IndexedTensor{tensor.name, tensor.dtype, tensor.shape, {}})
@@ -79,7 +79,7 @@ void add_pieces(Tensors& tensors, Index part) {
     if (known.dtype != tensor.dtype || known.shape != tensor.shape)
       fail(ErrorKind::kInternal, "checkpoint tensor ", quote(tensor.name), " is put as ",
            name_of(known.dtype), known.shape, " and as ", name_of(tensor.dtype), tensor.shape);
-    std::move(tensor.pieces.begin(), tensor.pieces.end(), std::back_inserter(known.pieces));
+    std::move(tensor.blocks.begin(), tensor.blocks.end(), std::back_inserter(known.blocks));
   }
 }
 
@@ -196,13 +196,13 @@ std::vector<IndexedTensor> CheckpointWriter::write_blocks(int rank, const Check&
       hash.update(data, bytes);
       file.write(spec.name, data, bytes);
     });
-    const Piece piece{.offset = box.offset,
-                      .extent = value.shape,
-                      .file = data_file(rank),
-                      .begin = file.offset(i),
-                      .end = file.offset(i) + spec.bytes(),
-                      .checksum = hash.digest()};
-    add_pieces(tensors, {.tensors = {{box.name, value.dtype, box.global, {piece}}}, .files = {}});
+    const StoredBlock block{.offset = box.offset,
+                            .extent = value.shape,
+                            .file = data_file(rank),
+                            .begin = file.offset(i),
+                            .end = file.offset(i) + spec.bytes(),
+                            .checksum = hash.digest()};
+    add_blocks(tensors, {.tensors = {{box.name, value.dtype, box.global, {block}}}, .files = {}});
   }
   file.finish();
   return in_order(tensors);
@@ -210,11 +210,11 @@ std::vector<IndexedTensor> CheckpointWriter::write_blocks(int rank, const Check&
 
 void CheckpointWriter::publish(int ranks, const Look& look) {
   Tensors tensors;
-  add_pieces(tensors, {.iteration = iteration_, .tensors = std::move(own_), .files = {}});
+  add_blocks(tensors, {.iteration = iteration_, .tensors = std::move(own_), .files = {}});
   const std::string folder = this->folder();
   for (int rank = 1; rank < ranks; ++rank) {
     const std::string part = folder + "/" + part_name(rank);
-    add_pieces(tensors, parse_index_part(read_file(part), part));
+    add_blocks(tensors, parse_index_part(read_file(part), part));
     fs::remove(part);
   }
   Index index{.iteration = iteration_, .tensors = in_order(tensors), .files = {}};

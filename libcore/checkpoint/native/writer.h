@@ -45,7 +45,8 @@ void end_killed_save(const std::string& root);
 ///   writer.commit();                       // by several ranks: JointSave
 class CheckpointWriter final : public CheckpointJob {
  public:
-  /// Writes nothing yet. `stream`: of the device that has the views that will be put; nothing: host memory.
+  /// Writes nothing yet. `stream` must be of the device that has the views that will be put; nothing: they
+  /// are in host memory.
   CheckpointWriter(std::string root, int64_t iteration, std::optional<Stream> stream = {});
 
   /// Notes a block. The view must stay as it is until it is written, or copied by take_copy(). Each element

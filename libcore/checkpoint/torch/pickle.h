@@ -112,10 +112,10 @@ class PickleTree {
 
 /// Reads one pickle (protocols 0 to 5, the opcodes that Python's pickler writes) from the front of `bytes`,
 /// and says in `used` how long it was. Nothing is ever executed. A class or function that is not on the list
-/// (see pickle_class) is refused by name with the place in the pickle, for the user will next hand the file
-/// to Python. kData, `where` in front: that, damage, nesting beyond 256, values that contain themselves,
-/// lengths beyond the end, a dict with a key twice or one that cannot be hashed, texts that are no UTF-8.
-/// Memory and time grow with the bytes read, never with numbers found in them.
+/// (see pickle_class) is rejected with its name and its place in the pickle, because the user will next hand
+/// the file to Python. kData, `where` in front: that, damage, nesting beyond 256, values that contain
+/// themselves, lengths beyond the end, a dict with a key twice or one that cannot be hashed, texts that are
+/// no UTF-8. Memory and time grow with the bytes read, never with numbers found in them.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where, size_t& used);
 /// The same, of bytes that hold nothing else.
 PickleTree parse_pickle(std::string_view bytes, const std::string& where);

@@ -49,11 +49,11 @@ std::string_view extra_field(std::string_view extra, uint16_t kind) {
   return {};
 }
 
-// Of a name that may have 65,535 bytes.
+// The beginning of a name, for messages, because it may have 65,535 bytes.
 std::string shown(std::string_view name) {
-  constexpr size_t kMost = 100;
-  if (name.size() <= kMost) return quote(name);
-  return concat(quote(name.substr(0, kMost)), "… (", name.size(), " bytes)");
+  constexpr size_t kMax = 100;
+  if (name.size() <= kMax) return quote(name);
+  return concat(quote(name.substr(0, kMax)), "… (", name.size(), " bytes)");
 }
 
 }  // namespace

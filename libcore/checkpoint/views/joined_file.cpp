@@ -107,13 +107,13 @@ JoinedTensorFile::JoinedTensorFile(std::string path, std::vector<JoinedTensor> t
 
 StoredTensor JoinedTensorFile::checked_stored(JoinedTensor& tensor) const {
   IndexedTensor cover{
-      .name = tensor.name, .dtype = {}, .shape = {tensor.rows(), tensor.columns}, .pieces = {}};
+      .name = tensor.name, .dtype = {}, .shape = {tensor.rows(), tensor.columns}, .blocks = {}};
   const JoinedPart& first = tensor.parts.front();
   for (JoinedPart& part : tensor.parts) {
     MatrixBlock& ours = part.ours;
     if (tensor.padded) ours.rows = std::min(ours.rows, tensor.rows() - ours.row);
     if (ours.rows > 0)
-      cover.pieces.push_back(
+      cover.blocks.push_back(
           {.offset = {ours.row, ours.column}, .extent = {ours.rows, ours.columns}, .file = {}});
     if (part.from.type != first.from.type)
       fail(ErrorKind::kData, place(part), ": tensor ", quote(tensor.name), " is ", part.from.type->name,

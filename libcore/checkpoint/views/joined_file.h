@@ -44,8 +44,9 @@ struct JoinedTensor {
   int64_t columns = 1;  // of the matrix
   std::vector<JoinedPart> parts;
   std::vector<JoinedPart> copies = {};  // second copies of some of its rows, which must be equal
-  bool padded = false;                  // parts may hold more rows than ours: the padding of a vocabulary
-  bool add_one = false;                 // stored less one (Megatron's --apply-layernorm-1p)
+  // parts may hold more rows than ours, because Megatron pads the vocabulary
+  bool padded = false;
+  bool add_one = false;  // stored less one (Megatron's --apply-layernorm-1p)
 
   int64_t rows() const { return columns == 0 ? 0 : shape.elements() / columns; }
 };

@@ -18,7 +18,8 @@ struct MatrixForm {
 };
 
 /// Fills `out` (as many elements as the block, row-major, converted to its type) with a block of tensor
-/// `name`. The tensor is read as at most 2 * rank - 1 boxes. Throws what TensorFile::read throws.
+/// `name`. At most 2 * rank - 1 boxes are read, since a range of rows is that many. Throws what
+/// TensorFile::read throws.
 void read_matrix(const TensorFile& file, const std::string& name, const MatrixForm& form, MatrixBlock block,
                  View out);
 

@@ -200,17 +200,17 @@ MergedTensors::MergedTensors(const TensorFile& base, const ModelConfig& config, 
     : base_(base), adapter_(adapter) {
   std::map<std::string, const Adapter::Module*> left;
   for (const Adapter::Module& module : adapter.modules()) left[module.name + ".weight"] = &module;
-  for (const MappedTensor& mapped : mapped_tensors(family_of(config), config))
-    for (size_t part = 0; part < mapped.theirs.size(); ++part) {
-      const auto found = left.find(mapped.theirs[part].name);
+  for (const RenamedTensor& renamed : renamed_tensors(family_of(config), config))
+    for (size_t part = 0; part < renamed.theirs.size(); ++part) {
+      const auto found = left.find(renamed.theirs[part].name);
       if (found == left.end()) continue;
       const Adapter::Module& module = *found->second;
-      const PartRows rows = part_rows(mapped, part);
+      const PartRows rows = part_rows(renamed, part);
       if (module.out != rows.rows() || module.in != rows.columns)
         fail(ErrorKind::kData, adapter.path(), ": module ", quote(module.name), " takes ", module.in,
              " and gives ", module.out, " values, the model's takes ", rows.columns, " and gives ",
              rows.rows());
-      deltas_[mapped.ours].push_back({&module, rows.runs});
+      deltas_[renamed.ours].push_back({&module, rows.runs});
       left.erase(found);
     }
   if (!left.empty())

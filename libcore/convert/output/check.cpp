@@ -20,7 +20,8 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kTokens = 8;
-constexpr int64_t kCheckedElements = int64_t{1} << 17;  // of a weight at a time: they stay in the near cache
+// of a weight at a time, so that they stay in the near cache
+constexpr int64_t kCheckedElements = int64_t{1} << 17;
 
 using Floats = std::vector<float>;
 
@@ -306,10 +307,10 @@ Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
   Comparison out{.tokens = a.tokens, .seconds = a.seconds + b.seconds, .peak_bytes = peak_memory()};
   for (size_t i = 0; i < a.logits.size(); ++i) {
     const bool known = std::isfinite(a.logits[i]), other = std::isfinite(b.logits[i]);
-    if (known != other) out.greatest = std::numeric_limits<double>::infinity();
+    if (known != other) out.max_difference = std::numeric_limits<double>::infinity();
     if (!known || !other) continue;
-    out.greatest = std::max(out.greatest, std::abs(double{a.logits[i]} - b.logits[i]));
-    out.greatest_logit = std::max(out.greatest_logit, std::abs(double{a.logits[i]}));
+    out.max_difference = std::max(out.max_difference, std::abs(double{a.logits[i]} - b.logits[i]));
+    out.max_logit = std::max(out.max_logit, std::abs(double{a.logits[i]}));
   }
   return out;
 }
@@ -349,7 +350,7 @@ std::string first_not_finite(const TensorFile& file) {
 
 std::string text_of(const Comparison& c) {
   return concat("check: greatest difference of the logits of ", c.tokens, " tokens ",
-                format_scientific(c.greatest, 1), ", greatest logit ", format_fixed(c.greatest_logit, 2),
+                format_scientific(c.max_difference, 1), ", greatest logit ", format_fixed(c.max_logit, 2),
                 "; ", format_duration(c.seconds), ", ", format_bytes(static_cast<double>(c.peak_bytes)),
                 " peak memory");
 }

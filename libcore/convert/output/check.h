@@ -14,8 +14,8 @@ struct CheckRun {
   int threads = 1;                          // that read and multiply
   const std::atomic<bool>* stop = nullptr;  // looked at before each layer
 };
-/// Logits [tokens, vocabulary] of a model, in fp32, read layer by layer: of the weights at most a part of one
-/// tensor stands in memory. Empty when it was stopped.
+/// Logits [tokens, vocabulary] of a model, in fp32. The model is read layer by layer, so that at most a part
+/// of one tensor stands in memory. Empty when it was stopped.
 std::vector<float> logits_of(const ModelView& view, std::span<const int32_t> tokens,
                              const CheckRun& run = {});
 
@@ -27,7 +27,8 @@ struct CheckedSide {
   double seconds = 0;
   bool finite = true;  // all logits are
 };
-/// Runs the model on a few tokens, the same for every model of its vocabulary.
+/// Runs the model on a few tokens, the same for every model of its vocabulary, so that two runs can be
+/// compared.
 CheckedSide checked_side(const ModelView& view, const CheckRun& run = {});
 /// When nothing else is left to do.
 constexpr int kCheckThreads = 2;
@@ -35,12 +36,13 @@ constexpr int kCheckThreads = 2;
 /// How two models differ on a few tokens.
 struct Comparison {
   int64_t tokens = 0;
-  double greatest = 0;        // difference of two logits
-  double greatest_logit = 0;  // magnitude in the first model
+  double max_difference = 0;  // of two logits
+  double max_logit = 0;       // magnitude in the first model
   double seconds = 0;         // of both sides together
   uint64_t peak_bytes = 0;    // of the whole process
 };
-/// Logits that are not finite on both sides are the same; on one side alone they differ infinitely.
+/// Logits that are not finite on both sides are the same, because a conversion must not change a sick model
+/// either; on one side alone they differ infinitely.
 Comparison compare_sides(const CheckedSide& a, const CheckedSide& b);
 std::string text_of(const Comparison& comparison);
 /// The first tensor of a model that holds a number that is not finite, with a place in it; empty: none.

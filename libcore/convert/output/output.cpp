@@ -100,8 +100,8 @@ int64_t row_bytes_of(const OutputTensor& tensor) {
   return static_cast<int64_t>(stored_bytes(tensor.storage, tensor.recipe.result_columns()));
 }
 
-// Rows of a result that are read together. Of a transposed one as many as fit: each piece of it reads a part
-// of all of the source's rows. What is to be quantized is read first, and larger.
+// Rows of a result that are read together. Of a transposed one as many as fit, because each part of it reads
+// a part of all of the source's rows. What is to be quantized is read first, and larger.
 int64_t rows_at_once(const OutputTensor& tensor, size_t most) {
   const auto limit = static_cast<int64_t>(most),
              width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
@@ -122,32 +122,32 @@ void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t b
          end - 1, " holds numbers that are not finite, which q8_0 cannot hold; give another --dtype");
 }
 
-// A tensor of a plan: its file, and its place there.
-struct Place {
+// A tensor of a plan, by its numbers.
+struct TensorRef {
   size_t file, tensor;
 };
 
-std::vector<Place> by_depth(const OutputPlan& plan) {
-  std::vector<Place> places;
+std::vector<TensorRef> by_depth(const OutputPlan& plan) {
+  std::vector<TensorRef> refs;
   for (size_t file = 0; file < plan.size(); ++file)
-    for (size_t tensor = 0; tensor < plan[file].tensors.size(); ++tensor) places.push_back({file, tensor});
-  const auto depth = [&](const Place& place) { return plan[place.file].tensors[place.tensor].depth; };
-  std::stable_sort(places.begin(), places.end(),
-                   [&](const Place& a, const Place& b) { return depth(a) < depth(b); });
-  return places;
+    for (size_t tensor = 0; tensor < plan[file].tensors.size(); ++tensor) refs.push_back({file, tensor});
+  const auto depth = [&](const TensorRef& ref) { return plan[ref.file].tensors[ref.tensor].depth; };
+  std::stable_sort(refs.begin(), refs.end(),
+                   [&](const TensorRef& a, const TensorRef& b) { return depth(a) < depth(b); });
+  return refs;
 }
 
 }  // namespace
 
 size_t memory_for(const OutputPlan& plan) {
-  constexpr uint64_t kLeast = uint64_t{24} << 20, kMost = uint64_t{96} << 20, kBlocks = uint64_t{3} << 13;
+  constexpr uint64_t kMin = uint64_t{24} << 20, kMax = uint64_t{96} << 20, kBlocks = uint64_t{3} << 13;
   uint64_t largest = 0, row = 0;
   for (const OutputFile& file : plan)
     for (const OutputTensor& tensor : file.tensors) {
       largest = std::max(largest, tensor.bytes());
       row = std::max(row, static_cast<uint64_t>(row_bytes_of(tensor)));
     }
-  return std::max(std::clamp(largest / 2, kLeast, kMost), 3 * row) + kBlocks;
+  return std::max(std::clamp(largest / 2, kMin, kMax), 3 * row) + kBlocks;
 }
 
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
@@ -158,7 +158,7 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
     const OutputTensor& tensor = plan[file].tensors[number];
     const int64_t rows = tensor.recipe.result_rows(), row_bytes = row_bytes_of(tensor);
     if (row_bytes == 0) continue;
-    const int64_t step = rows_at_once(tensor, files.most());
+    const int64_t step = rows_at_once(tensor, files.max_bytes());
     for (int64_t row = 0; row < rows; row += step) {
       stop_if_asked();
       const int64_t end = std::min(rows, row + step);

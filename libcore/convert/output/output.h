@@ -27,7 +27,9 @@ struct OutputTensor {
   Storage storage;
   Shape shape;
   Recipe recipe;
-  size_t depth = 0;  // place in the order in which a model's run meets the tensors of all files
+  // place in the order in which a model's run meets the tensors of all files, so that the check can follow
+  // the writing
+  size_t depth = 0;
 
   uint64_t bytes() const { return stored_bytes(storage, shape.elements()); }
 };
@@ -51,9 +53,9 @@ struct PlacedFile {
 /// Gets each tensor's bytes in order as they are written, for a checksum; `file` and `tensor` are indices of
 /// the plan.
 using SeeBytes = std::function<void(size_t file, size_t tensor, std::span<const std::byte>)>;
-/// The one way in which tensors are written, whatever the format: reads all tensors of a plan, the least
-/// depth first, converts them, and hands them over to be written where `placed` (beside the plan) says.
-/// Returns when all are in the files. Shows progress.
+/// The one way in which tensors are written, whatever the format, so that all formats stop, show progress and
+/// are checked alike: reads all tensors of a plan, those of the smallest depth first, converts them, and
+/// hands them over to be written where `placed` (beside the plan) says. Returns when all are in the files.
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
                    PlacedFiles& files, const SeeBytes& see = {});
 

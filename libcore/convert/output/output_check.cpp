@@ -33,9 +33,9 @@ void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
   }
   const Comparison found = compare_sides(source_side_, written);
   log(text_of(found));
-  if (!rounded && found.greatest > kSameModel * found.greatest_logit)
+  if (!rounded && found.max_difference > kSameModel * found.max_logit)
     fail(ErrorKind::kInternal, written.path, ": the written model computes other logits (by up to ",
-         format_scientific(found.greatest, 1), ") than ", conversion_.source.path());
+         format_scientific(found.max_difference, 1), ") than ", conversion_.source.path());
 }
 
 void OutputCheck::follow(PlacedFiles& files, Follow side) {

@@ -25,7 +25,7 @@ class OutputCheck {
   /// asked for (`rounded`) may change it.
   void compare(const ModelView& written, bool rounded);
 
-  /// Runs the written model, which is opened, but whose tensors are still to come.
+  /// Runs the written model, which is opened although its tensors are still to come: reading waits for them.
   using Follow = std::function<CheckedSide(const CheckRun&)>;
   /// Begins that on a thread of its own, if the check is wanted. `files` outlive this.
   void follow(PlacedFiles& files, Follow side);

@@ -74,12 +74,12 @@ Recipe copy_recipe(const std::string& source, const MatrixForm& form) {
   return {.source = source, .form = form, .blocks = {{0, form.rows(), 0, form.columns()}}, .how = "copy"};
 }
 
-Recipe part_recipe(const MappedTensor& mapped, size_t part) {
-  const PartRows rows = part_rows(mapped, part);
-  Recipe recipe{.source = mapped.absent ? std::string() : mapped.ours,
-                .form = {mapped.shape, rows.columns == 1},
+Recipe part_recipe(const RenamedTensor& renamed, size_t part) {
+  const PartRows rows = part_rows(renamed, part);
+  Recipe recipe{.source = renamed.absent ? std::string() : renamed.ours,
+                .form = {renamed.shape, rows.columns == 1},
                 .transposed = rows.transposed,
-                .how = mapped.absent ? "zeros" : how_of(*mapped.row, part)};
+                .how = renamed.absent ? "zeros" : how_of(*renamed.row, part)};
   for (const RowRun& run : rows.runs) recipe.blocks.push_back({run.ours, run.rows, 0, rows.columns});
   return recipe;
 }

@@ -15,7 +15,8 @@ struct Recipe {
   std::string source;                    // our name; empty: zeros
   MatrixForm form;                       // of the whole source
   std::vector<MatrixBlock> blocks = {};  // at least one; all of the same columns
-  int64_t repeated = 0;  // more rows at the end, each like the last one of the blocks (a padded vocabulary)
+  // more rows at the end, each like the last one of the blocks (a padded vocabulary, as Megatron needs)
+  int64_t repeated = 0;
   bool transposed = false;  // the result is [columns, rows]
   /// Not 0: the rows of each `head` rows are dealt out, one of the first half, one of the second (llama.cpp
   /// turns neighbours of a head by the rotary angle, Megatron and transformers its halves). Not transposed.
@@ -32,8 +33,9 @@ struct Recipe {
 /// The whole of a tensor, row by row.
 Recipe copy_recipe(const std::string& source, const MatrixForm& form);
 
-/// Part `part` of mapped.theirs, as it stands in a Hugging Face file; zeros where our model lacks the tensor.
-Recipe part_recipe(const MappedTensor& mapped, size_t part);
+/// Part `part` of renamed.theirs, as it stands in a Hugging Face file; zeros where our model lacks the
+/// tensor.
+Recipe part_recipe(const RenamedTensor& renamed, size_t part);
 
 /// Fills out with rows [begin, end) of the result, converted to its type. Throws what TensorFile::read
 /// throws.

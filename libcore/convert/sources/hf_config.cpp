@@ -75,7 +75,7 @@ void set_rope(ModelConfig& c, const Settings& s) {
   }
 }
 
-// Layers that differ in their attention: only what is the same in all can be had.
+// Rejects layers that differ in their attention, because only what is the same in all can be had.
 void check_layer_types(const Settings& s, bool window) {
   const Json* types = s.find("layer_types");
   if (!types || !types->is_array()) return;

@@ -13,7 +13,8 @@ namespace megalith {
 Json args_json(const PickleTree& tree, PickleRef args);
 
 /// The model that Megatron's args describe; `where` begins every message (kData). The vocabulary's size is
-/// left open. Every setting that changes the result and cannot be had here is refused by name, all at once.
+/// left open. Every setting that changes the result and cannot be had here is rejected with its name, all at
+/// once.
 ModelConfig megatron_config(const Json& args, const std::string& where);
 
 }  // namespace megalith

@@ -156,8 +156,8 @@ void check_sizes(const Json& args, const Grid& grid) {
   check("pipeline_model_parallel_size", grid.pipeline, "pipeline");
 }
 
-// What ranks say of the model and its moment is the same for all; of themselves (their number, paths, times)
-// they say different things.
+// Compares what ranks say of the model and its moment, which must be the same for all; of themselves (their
+// number, paths, times) they say different things.
 void check_same_state(const MegatronState& first, const MegatronState& own, const RankFile& rank,
                       const Grid& grid) {
   const auto differ = [&](std::string_view what) {

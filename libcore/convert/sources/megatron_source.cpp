@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = PickleValue::Kind;
-constexpr size_t kMostNamed = 5;  // names in one complaint
+constexpr size_t kMaxNamed = 5;  // names in one complaint
 constexpr double kGreatestIteration = 9e15;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
@@ -40,7 +40,7 @@ bool is_vocabulary(const std::string& name) {
   return name == kEmbeddingName || name == kHeadName;
 }
 
-JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_less_one,
+JoinedTensor joined(const RenamedTensor& wanted, FoundParts found, bool norms_less_one,
                     const std::string& prefix) {
   const bool vector = wanted.ours.ends_with(".bias") || wanted.shape.rank == 1;
   return {.name = prefix + wanted.ours,
@@ -57,7 +57,7 @@ JoinedTensor joined(const MappedTensor& wanted, FoundParts found, bool norms_les
 std::string some_of(const std::set<std::string>& names) {
   std::vector<std::string> shown;
   for (const std::string& name : names)
-    if (shown.size() < kMostNamed) shown.push_back(quote(name));
+    if (shown.size() < kMaxNamed) shown.push_back(quote(name));
   return join(shown, ", ") + (names.size() > shown.size() ? ", …" : "");
 }
 
@@ -122,7 +122,7 @@ std::vector<JoinedTensor> join_parts(PartsByName found, const PartsOf& model, co
   const auto& [config, norms_less_one, where] = model;
   std::vector<JoinedTensor> out;
   std::set<std::string> missing, left;
-  for (const MappedTensor& wanted : mapped_tensors(family_of(config), config)) {
+  for (const RenamedTensor& wanted : renamed_tensors(family_of(config), config)) {
     if (wanted.absent) continue;
     auto parts = found.extract(wanted.ours);
     if (parts.empty())

@@ -6,7 +6,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
-#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/renamed_file.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/io/cache/hf_cache.h"
@@ -180,7 +180,7 @@ void ModelSource::open_hugging_face(const std::string& path, const SourceOptions
     refuse(path, concat("config.json says ", config_.layers, " layers, but there are ",
                         weights->tensors().size(), " tensors in all"));
   theirs_ = weights.get();
-  tensors_ = std::make_unique<MappedTensorFile>(std::move(weights), *model.names, config_);
+  tensors_ = std::make_unique<RenamedTensorFile>(std::move(weights), *model.names, config_);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }
 

@@ -36,7 +36,7 @@ class ModelSource {
   /// Every option of the run that trained it, where the checkpoint keeps them; else null.
   const Json& args() const { return args_; }
   int64_t iteration() const { return iteration_; }  // kRelease: not known
-  /// Of the training up to this checkpoint, where it keeps them.
+  /// The losses of the training up to this checkpoint, where it keeps them.
   const LossHistory& losses() const { return losses_; }
 
   /// Where training stood, of a Megatron checkpoint; Adam's state with SourceOptions::optimizer, among the

@@ -39,7 +39,7 @@ class Finder {
   const TensorFile& file_;
 };
 
-// Of [groups, heads of a group + 2, head, hidden]: a group's queries, its key, its value.
+// Row order of [groups, heads of a group + 2, head, hidden]: a group's queries, its key, its value.
 std::vector<RowRun> packed_rows(const ModelConfig& c) {
   const Sizes sizes(c);
   const int64_t groups = c.kv_heads(), head = c.kv_channels, queries = c.heads / groups * head;

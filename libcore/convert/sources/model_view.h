@@ -29,7 +29,8 @@ struct LayerView {
 };
 
 /// A model in a file, in that file's own order of rows. What it computes follows from this alone: the check
-/// of a conversion does not use the tables by which the conversion moved the rows.
+/// of a conversion must not use the tables by which the conversion moved the rows, else it would repeat their
+/// errors.
 struct ModelView {
   const TensorFile* file;
   ModelConfig config;

@@ -176,8 +176,8 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   return special;
 }
 
-// transformers 5 writes "extra_special_tokens" as a list, at which transformers 4 fails; both understand its
-// older name.
+// Renames a list of "extra_special_tokens", as transformers 5 writes it, because transformers 4 fails at it;
+// both understand its older name.
 void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   const auto file = files.find("tokenizer_config.json");
   if (file == files.end()) return;

@@ -60,48 +60,48 @@ Family family_for(const ModelConfig& config) {
        " cannot be written for llama.cpp; GPT-2, LLaMA and Qwen2 can");
 }
 
-std::string gguf_name(const Family& family, const MappedTensor& mapped, size_t part) {
-  const std::string_view row = mapped.row->ours;
+std::string gguf_name(const Family& family, const RenamedTensor& renamed, size_t part) {
+  const std::string_view row = renamed.row->ours;
   const size_t dot = row.rfind('.');
   for (const GgufName& name : kNames)
     if (name.ours == row.substr(0, dot)) {
       std::string out = (family.gpt2 ? name.gpt2 : name.llama)[part];
       if (const size_t at = out.find('#'); at != std::string::npos) {
         constexpr std::string_view kLayers = "decoder.layers.";
-        const std::string_view layer = std::string_view(mapped.ours).substr(kLayers.size());
+        const std::string_view layer = std::string_view(renamed.ours).substr(kLayers.size());
         out.replace(at, 1, layer.substr(0, layer.find('.')));
       }
       return out + std::string(row.substr(dot));
     }
-  fail(ErrorKind::kInternal, "no name in GGUF for ", quote(mapped.ours));
+  fail(ErrorKind::kInternal, "no name in GGUF for ", quote(renamed.ours));
 }
 
-bool is_positions(const MappedTensor& mapped) {
-  return mapped.ours.starts_with("embedding.position_embeddings");
+bool is_positions(const RenamedTensor& renamed) {
+  return renamed.ours.starts_with("embedding.position_embeddings");
 }
 
-OutputTensor output_of(const Family& family, const MappedTensor& mapped, size_t part,
+OutputTensor output_of(const Family& family, const RenamedTensor& renamed, size_t part,
                        const Conversion& conversion, std::optional<Storage> type) {
-  Recipe recipe = part_recipe(mapped, part);
+  Recipe recipe = part_recipe(renamed, part);
   const bool matrix = recipe.columns() > 1;
   recipe.transposed = false;  // as in Megatron: [out, in]
-  const bool rotated = mapped.row->transform == Transform::kSplitQkv && part < 2;
+  const bool rotated = renamed.row->transform == Transform::kSplitQkv && part < 2;
   if (family.interleaved && rotated) {
     recipe.head = conversion.source.config().kv_channels;
     recipe.how += ", halves of heads interleaved";
-  } else if (matrix && mapped.row->transform == Transform::kTranspose) {
+  } else if (matrix && renamed.row->transform == Transform::kTranspose) {
     recipe.how = "copy";
-  } else if (matrix && mapped.row->transform == Transform::kJoinQkv) {
+  } else if (matrix && renamed.row->transform == Transform::kJoinQkv) {
     recipe.how = "q | k | v";
   }
   Storage storage = Storage::kF32;
-  if (matrix && !is_positions(mapped))
-    storage = type.value_or(mapped.absent ? storage_of(conversion.main_dtype())
-                                          : storage_of(*conversion.file().at(mapped.ours).dtype));
+  if (matrix && !is_positions(renamed))
+    storage = type.value_or(renamed.absent ? storage_of(conversion.main_dtype())
+                                           : storage_of(*conversion.file().at(renamed.ours).dtype));
   if (storage == Storage::kQ8 && recipe.columns() % kQ8Block != 0)  // llama.cpp's rule
     storage = Storage::kF16;
   const Shape shape = matrix ? Shape{recipe.rows(), recipe.columns()} : Shape{recipe.rows()};
-  return {gguf_name(family, mapped, part), storage, shape, std::move(recipe)};
+  return {gguf_name(family, renamed, part), storage, shape, std::move(recipe)};
 }
 
 GgufType gguf_type(Storage storage) {
@@ -186,9 +186,9 @@ OutputPlan plan_gguf(const Conversion& conversion, std::optional<Storage> type) 
   const ModelConfig& config = conversion.source.config();
   const Family family = family_for(config);
   OutputFile file{.name = "model.gguf"};
-  for (const MappedTensor& mapped : mapped_tensors(*family.names, config))
-    for (size_t part = 0; part < mapped.theirs.size(); ++part)
-      file.tensors.push_back(output_of(family, mapped, part, conversion, type));
+  for (const RenamedTensor& renamed : renamed_tensors(*family.names, config))
+    for (size_t part = 0; part < renamed.theirs.size(); ++part)
+      file.tensors.push_back(output_of(family, renamed, part, conversion, type));
   return {std::move(file)};
 }
 

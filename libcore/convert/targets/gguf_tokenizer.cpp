@@ -91,24 +91,24 @@ void add_bpe(GgufMetadata& metadata, const Json& json, const std::string& where,
 
 void add_sentencepiece(GgufMetadata& metadata, const Table& table, const std::string& where,
                        int64_t vocabulary) {
-  if (static_cast<int64_t>(table.pieces.size()) > vocabulary)
-    fail(ErrorKind::kData, where, ": tokenizer.model has ", table.pieces.size(),
+  if (static_cast<int64_t>(table.tokens.size()) > vocabulary)
+    fail(ErrorKind::kData, where, ": tokenizer.model has ", table.tokens.size(),
          " pieces, but the model's vocabulary ", vocabulary);
   metadata.text("tokenizer.ggml.model", "llama");
   metadata.text("tokenizer.ggml.pre", "default");
   Tokens tokens(vocabulary);
   std::vector<float> scores(static_cast<size_t>(vocabulary), -10000);
-  for (size_t id = 0; id < table.pieces.size(); ++id) {
-    const Table::Piece& piece = table.pieces[id];
-    tokens.set(static_cast<int64_t>(id), piece.text, piece.type);
-    scores[id] = piece.score;
+  for (size_t id = 0; id < table.tokens.size(); ++id) {
+    const Table::Token& token = table.tokens[id];
+    tokens.set(static_cast<int64_t>(id), token.text, token.type);
+    scores[id] = token.score;
   }
   tokens.add_to(metadata);
   metadata.floats("tokenizer.ggml.scores", scores);
-  const auto unknown = std::find_if(table.pieces.begin(), table.pieces.end(),
-                                    [](const Table::Piece& p) { return p.type == Table::kUnknown; });
-  if (unknown != table.pieces.end())
-    metadata.u32("tokenizer.ggml.unknown_token_id", unknown - table.pieces.begin());
+  const auto unknown = std::find_if(table.tokens.begin(), table.tokens.end(),
+                                    [](const Table::Token& p) { return p.type == Table::kUnknown; });
+  if (unknown != table.tokens.end())
+    metadata.u32("tokenizer.ggml.unknown_token_id", unknown - table.tokens.begin());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;
   std::set<std::string> known;
-  for (const MappedTensor& m : mapped_tensors(family_of(config), config)) {
+  for (const RenamedTensor& m : renamed_tensors(family_of(config), config)) {
     known.insert(m.ours);
     const StoredTensor* stored = m.absent ? nullptr : &conversion.file().at(m.ours);
     if (stored && stored->shape() != m.shape)
@@ -87,7 +87,8 @@ void refuse_strangers(const std::string& output, const ModelSource& source) {
            ", which is no part of an exported model; give a new folder");
 }
 
-// transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the files say.
+// Warns, because transformers 5 reads the tokenizer of a Qwen2 folder by Qwen2's own rules, whatever the
+// files say.
 void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& tokenizer) {
   const auto file = tokenizer.files.find("tokenizer.json");
   if (file == tokenizer.files.end() || family_of(config).family != std::string_view("qwen2")) return;

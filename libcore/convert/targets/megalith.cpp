@@ -48,7 +48,7 @@ std::vector<IndexedTensor> write_data(const Conversion& conversion, const std::s
     tensors.push_back({.name = tensor.name,
                        .dtype = plain_type(tensor.storage),
                        .shape = tensor.shape,
-                       .pieces = {{.offset = Box::whole({}, tensor.shape).offset,
+                       .blocks = {{.offset = Box::whole({}, tensor.shape).offset,
                                    .extent = tensor.shape,
                                    .file = file.name,
                                    .begin = begin,

@@ -29,26 +29,26 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kLayerPrefix = "decoder.layers.";
 
-// One rank's place.
-struct Place {
+// Which rank of the layout writes a file.
+struct FileRank {
   int tensor, pipeline;
 };
 
 // mp_rank_01, or mp_rank_01_002 with a pipeline.
-std::string rank_folder(Place place, const MegatronLayout& layout) {
+std::string rank_folder(FileRank writer, const MegatronLayout& layout) {
   char name[64];
   if (layout.pipeline == 1)
-    std::snprintf(name, sizeof name, "mp_rank_%02d", place.tensor);
+    std::snprintf(name, sizeof name, "mp_rank_%02d", writer.tensor);
   else
-    std::snprintf(name, sizeof name, "mp_rank_%02d_%03d", place.tensor, place.pipeline);
+    std::snprintf(name, sizeof name, "mp_rank_%02d_%03d", writer.tensor, writer.pipeline);
   return name;
 }
 
-std::vector<Place> places_of(const MegatronLayout& layout) {
-  std::vector<Place> places;
+std::vector<FileRank> ranks_of(const MegatronLayout& layout) {
+  std::vector<FileRank> ranks;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline)
-    for (int tensor = 0; tensor < layout.tensor; ++tensor) places.push_back({tensor, pipeline});
-  return places;
+    for (int tensor = 0; tensor < layout.tensor; ++tensor) ranks.push_back({tensor, pipeline});
+  return ranks;
 }
 
 ParallelConfig parallel_config(const MegatronLayout& layout) {
@@ -72,7 +72,7 @@ Layers layers_of(const ModelConfig& config, const MegatronLayout& layout, int pi
           .head = pipeline == layout.pipeline - 1};
 }
 
-// Transformer Engine keeps a norm's parameters in the linear layer that follows it.
+// Renames a norm's parameters, because Transformer Engine keeps them in the linear layer that follows.
 std::string engine_name(std::string name) {
   for (const auto& [norm, linear] : {std::pair{"input_layernorm.", "self_attention.linear_qkv.layer_norm_"},
                                      {"pre_mlp_layernorm.", "mlp.linear_fc1.layer_norm_"}})
@@ -142,10 +142,10 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
 
 // Parameters of a stage, those before it, and of the ranks side by side. A tied head's copy of the words
 // stands beside them: a reader compares the two first of all.
-size_t depth_of(const Param& param, size_t number, Place place, const MegatronLayout& layout) {
-  constexpr size_t kMostParams = size_t{1} << 20;
-  const size_t at = param.tie.empty() ? static_cast<size_t>(place.pipeline) * kMostParams + number : 0;
-  return at * static_cast<size_t>(layout.tensor) + static_cast<size_t>(place.tensor);
+size_t depth_of(const Param& param, size_t number, FileRank writer, const MegatronLayout& layout) {
+  constexpr size_t kMaxParams = size_t{1} << 20;
+  const size_t at = param.tie.empty() ? static_cast<size_t>(writer.pipeline) * kMaxParams + number : 0;
+  return at * static_cast<size_t>(layout.tensor) + static_cast<size_t>(writer.tensor);
 }
 
 // Megatron's modules register the output projection of attention before its QKV; the optimizer numbers
@@ -177,7 +177,8 @@ void put_in_megatrons_order(std::vector<OutputTensor>& tensors) {
   }
 }
 
-// Moments are cut as the parameters are; a bias that our model lacks has none.
+// Cuts moments as the parameters are cut, because a rank updates what it holds; a bias that our model lacks
+// has none.
 void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
   for (const char* kind : {"m.", "v.", "master."})
     for (size_t i = 0; i < rank.params; ++i) {
@@ -193,17 +194,17 @@ void add_optimizer(MegatronRankFile& rank, const Conversion& conversion) {
     }
 }
 
-MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& layout, Place place) {
+MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& layout, FileRank writer) {
   const ModelConfig config = with_qkv_bias(conversion.source.config());
-  const Layers layers = layers_of(config, layout, place.pipeline);
+  const Layers layers = layers_of(config, layout, writer.pipeline);
   ParamTable table;
-  const Stage stage(config, layers, {.rank = place.tensor, .size = layout.tensor}, table);
-  MegatronRankFile rank{.file = {.name = concat(rank_folder(place, layout), "/model_optim_rng.pt")}};
+  const Stage stage(config, layers, {.rank = writer.tensor, .size = layout.tensor}, table);
+  MegatronRankFile rank{.file = {.name = concat(rank_folder(writer, layout), "/model_optim_rng.pt")}};
   std::vector<OutputTensor>& tensors = rank.file.tensors;
   for (const Param& param : table.all())
     if (param.tie.empty() || layout.pipeline > 1) {  // one stage holds a tied head's weight once
       tensors.push_back(output_of(param, rank_name(param.name, layers.first, layout), conversion, layout));
-      tensors.back().depth = depth_of(param, tensors.size() - 1, place, layout);
+      tensors.back().depth = depth_of(param, tensors.size() - 1, writer, layout);
     }
   put_in_megatrons_order(tensors);
   rank.params = tensors.size();
@@ -213,7 +214,7 @@ MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& l
 std::vector<MegatronRankFile> plan_ranks(const Conversion& conversion, const MegatronLayout& layout) {
   check_layout(conversion.source.config(), layout);
   std::vector<MegatronRankFile> ranks;
-  for (const Place place : places_of(layout)) ranks.push_back(plan_rank(conversion, layout, place));
+  for (const FileRank writer : ranks_of(layout)) ranks.push_back(plan_rank(conversion, layout, writer));
   return ranks;
 }
 
@@ -226,7 +227,7 @@ OutputPlan files_of(const std::vector<MegatronRankFile>& ranks, const std::strin
   return plan;
 }
 
-// The loss scale is one number behind the tensors.
+// The loss scale is one number after the tensors.
 std::string scale_bytes(const MegatronRun& run) {
   if (!run.loss_scale) return {};
   const auto scale = static_cast<float>((*run.loss_scale)["scale"].as_double());

@@ -134,7 +134,7 @@ void pickle_args(PickleWriter& pickle, const Conversion& conversion, const Megat
   pickle.build();
 }
 
-// Transformer Engine's linear layers ask for this key; None is what one without fp8 has to say.
+// Transformer Engine's linear layers need this key; without fp8 its value must be None.
 void pickle_extra_states(PickleWriter& pickle, int layers) {
   for (int layer = 0; layer < layers; ++layer)
     for (const char* linear :

@@ -27,7 +27,8 @@ bool remove_idx(const std::string& path) {
   return false;
 }
 
-/// The .bin's path. Where its name is taken away, the .idx has none any more.
+/// The .bin's path. Where its name is taken away, the .idx must have none any more, because at no moment may
+/// there be an .idx without its .bin.
 std::string bin_path(const std::string& prefix, uint64_t kept) {
   std::string path = prefix + ".bin";
   if (AtomicFile::takes_back(path, kept) && remove_idx(prefix + ".idx"))
@@ -68,7 +69,7 @@ void commit(std::span<DatasetPair* const> pairs) {
     pair->idx.start_sync();
   }
   for (DatasetPair* pair : pairs) {
-    // While the thread of the .bin brings its end to the disk.
+    // The .idx first, because the thread of the .bin brings its end to the disk meanwhile.
     pair->idx.finish_sync();
     if (pair->sidecar) pair->sidecar->finish_sync();
     pair->bin.finish_sync();

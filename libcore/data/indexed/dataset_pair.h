@@ -17,8 +17,8 @@ struct Sidecar;
 struct DatasetPair {
   /// Creates the folder of `prefix` when it is not there. kIo, also when another process writes the pair.
   explicit DatasetPair(std::string prefix);
-  /// With a .bin that goes on behind its first `kept` bytes, see AtomicFile. Where that one had its name
-  /// already, the .idx loses it first.
+  /// With a .bin that goes on after its first `kept` bytes, see AtomicFile. Where that one had its name
+  /// already, the .idx loses its name first, so that at no moment there is an .idx without its .bin.
   DatasetPair(std::string prefix, uint64_t kept);
 
   /// commit() puts PREFIX.json in place, too; see make_sidecar().

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kCut = "; it was probably cut: run preprocess again, or restore the file";
 constexpr const char* kDamaged = "; the file is damaged: run preprocess again, or restore the file";
-constexpr int64_t kStep = int64_t{1} << 20;  // sequences looked at before their end is held against the .bin
+constexpr int64_t kStep = int64_t{1} << 20;  // sequences looked at before their end is compared with the .bin
 
 /// The file's size against the declared counts; where it is short, the array that it ends in.
 void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
@@ -48,7 +48,7 @@ namespace {
 /// codeparrot_content_document.
 std::string datasets_that_begin_so(const std::string& prefix) {
   namespace fs = std::filesystem;
-  constexpr size_t kMost = 4;
+  constexpr size_t kMax = 4;
   std::vector<std::string> found;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent_or_here(prefix), error)) {
@@ -58,7 +58,7 @@ std::string datasets_that_begin_so(const std::string& prefix) {
       found.push_back(quote((fs::path(prefix).parent_path() / name).string()));
   }
   std::sort(found.begin(), found.end());
-  if (found.empty() || found.size() > kMost) return {};
+  if (found.empty() || found.size() > kMax) return {};
   return "; did you mean " + join(found, " or ") + "?";
 }
 }  // namespace
@@ -94,9 +94,9 @@ IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_siz
     fail(ErrorKind::kData, path, ": token type code ", static_cast<int>(code), ", wanted 1 to 8", kDamaged);
   const auto sequences = load_unaligned<uint64_t>(head.data() + 18, 0),
              entries = load_unaligned<uint64_t>(head.data() + 26, 0);
-  constexpr auto kMost =
+  constexpr auto kMax =
       static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 64);  // products stay in 64 bits
-  if (sequences > kMost || entries > kMost)
+  if (sequences > kMax || entries > kMax)
     fail(ErrorKind::kData, path, ": ", sequences, " sequences and ", entries,
          " document entries declared in ", file_size, " bytes", kDamaged);
   const IndexHeader header{static_cast<IndexedDType>(code), static_cast<int64_t>(sequences),

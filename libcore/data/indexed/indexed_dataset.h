@@ -41,7 +41,7 @@ class IndexedDatasetWriter {
   /// lengths do not add up or the dtype is a floating-point one.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
 
-  /// Of a writer that can be interrupted, between documents: all so far is in its files.
+  /// The mark of a writer that can be interrupted, between documents: all so far is in its files.
   WriterMark save();
   /// Removes what finish() left of those files; not before the mark is forgotten.
   void remove_partial_files();

@@ -12,12 +12,13 @@
 
 namespace megalith {
 
-/// What PREFIX.json beside a dataset tells about it; the .bin and .idx have no room for it and stay as
-/// Megatron writes them. A dataset without one is complete. docs/formats/indexed.md has the members.
+/// What PREFIX.json beside a dataset tells about it. It is a file of its own because .bin and .idx must stay
+/// as Megatron writes them, and have no room for it. A dataset without one is complete.
+/// docs/formats/indexed.md has the members.
 struct Sidecar {
   std::string tokenizer = {};  // its type, as --tokenizer-type names it
-  std::string tokenizer_hash =
-      {};                  // of its vocabulary and rules; equal hashes encode alike. Empty: not known
+  // The hash of its vocabulary and rules; equal hashes encode alike. Empty: not known.
+  std::string tokenizer_hash = {};
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
   int64_t max_token_id = -1;  // -1: no token at all
@@ -33,8 +34,8 @@ std::string sidecar_path(const std::string& prefix);
 /// Whether `path` is a JSON file that make_sidecar() made; false also where there is no such file.
 bool is_sidecar(const std::string& path);
 
-/// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON (a corpus may
-/// have that name). kData when it is ours but damaged.
+/// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON, because a
+/// corpus may have that name. kData when it is ours but damaged.
 std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
 /// PREFIX.json, written but for commit(). Null, with a warning, where a file of that name is no sidecar: it

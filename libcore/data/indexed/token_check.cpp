@@ -20,8 +20,8 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kPiece = int64_t{1}
-                           << 22;  // tokens; large enough that threads seldom meet, small for progress
+// Tokens; large enough that threads seldom meet, small for progress.
+constexpr int64_t kStep = int64_t{1} << 22;
 
 /// Range of tokens [begin, end) of the .bin, whose elements are aligned: the file is mapped at a page.
 TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
@@ -122,17 +122,17 @@ void check_tokenizers(std::span<const IndexedDataset> datasets, const RunTokeniz
 }
 
 TokenRange scan_tokens(const IndexedDataset& data, const WorkCheck& check) {
-  const int64_t pieces = (data.tokens() + kPiece - 1) / kPiece;
+  const int64_t steps = (data.tokens() + kStep - 1) / kStep;
   const auto workers = static_cast<size_t>(
-      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(pieces, 1)));
+      std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, std::max<int64_t>(steps, 1)));
   std::vector<TokenRange> ranges(workers);
   std::atomic<int64_t> next{0};
   Progress progress("checking token ids of " + data.prefix(), data.tokens(), "tokens");
   const auto work = [&](size_t worker) {
-    for (int64_t piece = next++; piece < pieces; piece = next++) {
+    for (int64_t step = next++; step < steps; step = next++) {
       if (check) check();
-      const int64_t end = std::min((piece + 1) * kPiece, data.tokens());
-      ranges[worker] = joined(ranges[worker], range_of(data, piece * kPiece, end));
+      const int64_t end = std::min((step + 1) * kStep, data.tokens());
+      ranges[worker] = joined(ranges[worker], range_of(data, step * kStep, end));
       if (worker == 0) progress.advance_to(end);
     }
   };

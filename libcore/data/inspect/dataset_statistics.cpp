@@ -64,9 +64,9 @@ int64_t LengthCounts::quantile(double q) const {
 
 std::vector<LengthCounts::Bin> LengthCounts::bins() const {
   if (size_ == 0) return {};
-  const size_t first = bin_of(least());
+  const size_t first = bin_of(min());
   std::vector<Bin> bins;
-  for (size_t bin = first; bin <= bin_of(greatest()); ++bin)
+  for (size_t bin = first; bin <= bin_of(max()); ++bin)
     bins.push_back({bin == 0 ? 0 : int64_t{1} << (bin - 1), bin == 0 ? 0 : (int64_t{1} << bin) - 1, 0});
   for (size_t length = 0; length < short_.size(); ++length)
     if (short_[length] > 0) bins[bin_of(static_cast<int64_t>(length)) - first].count += short_[length];

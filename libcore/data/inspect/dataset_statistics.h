@@ -18,8 +18,8 @@ class LengthCounts {
   int64_t sum() const { return sum_; }
   int64_t zeros() const { return size_ == 0 || short_.empty() ? 0 : short_[0]; }
   double mean() const { return static_cast<double>(sum_) / static_cast<double>(size_); }
-  int64_t least() const { return at(0); }
-  int64_t greatest() const { return at(size_ - 1); }
+  int64_t min() const { return at(0); }
+  int64_t max() const { return at(size_ - 1); }
   /// The length at place floor(q * size) of all in order, 0 <= q <= 1; only when there is one.
   int64_t quantile(double q) const;
 
@@ -28,7 +28,7 @@ class LengthCounts {
     int64_t from, to, count;
     bool operator==(const Bin&) const = default;
   };
-  /// Bins 0, 1, 2-3, 4-7, … from that of the least to that of the greatest.
+  /// Bins 0, 1, 2-3, 4-7, … from that of min() to that of max().
   std::vector<Bin> bins() const;
 
  private:
@@ -43,7 +43,7 @@ class LengthCounts {
 /// Tokens of each document. Reads the .idx, with progress; its pages are given back as it goes.
 LengthCounts document_lengths(const IndexedDataset& data);
 
-/// How often ids occur. Only ids below 2^24 are told apart.
+/// How often ids occur. Only ids below 2^24 are told apart, so that memory is bounded.
 struct IdCounts {
   std::vector<int64_t> of_id;  // up to the greatest one
   int64_t outside = 0;         // negative ones and those from 2^24 on

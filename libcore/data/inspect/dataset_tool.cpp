@@ -94,12 +94,12 @@ Json lengths_json(const LengthCounts& lengths) {
   json.set("empty_documents", lengths.zeros());
   Json bins = Json::array();
   if (lengths.size() > 0) {
-    json.set("min", lengths.least());
+    json.set("min", lengths.min());
     json.set("median", lengths.quantile(0.5));
     json.set("mean", lengths.mean());
     json.set("p90", lengths.quantile(0.9));
     json.set("p99", lengths.quantile(0.99));
-    json.set("max", lengths.greatest());
+    json.set("max", lengths.max());
   }
   for (const LengthCounts::Bin& bin : lengths.bins()) {
     Json row = Json::object();
@@ -150,10 +150,10 @@ void print_dataset(const IndexedDataset& data, std::ostream& out) {
 
 void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream& out) {
   if (lengths.size() == 0) return;
-  out << wrapped(concat("tokens a document: least ", format_count(lengths.least()), ", median ",
+  out << wrapped(concat("tokens a document: least ", format_count(lengths.min()), ", median ",
                         format_count(lengths.quantile(0.5)), ", mean ", format_fixed(lengths.mean(), 1),
                         ", 90 % up to ", format_count(lengths.quantile(0.9)), ", 99 % up to ",
-                        format_count(lengths.quantile(0.99)), ", greatest ", format_count(lengths.greatest()),
+                        format_count(lengths.quantile(0.99)), ", greatest ", format_count(lengths.max()),
                         "; ", format_count(lengths.zeros()), " empty"),
                  terminal.columns, "  ")
       << '\n';
@@ -200,9 +200,9 @@ void print_ids(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer,
 
 void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer* tokenizer,
                       Terminal terminal, std::ostream& out) {
-  constexpr int64_t kMost = 256;  // tokens: more than fit a line
+  constexpr int64_t kMax = 256;  // tokens: more than fit a line
   for (int64_t i = 0; i < std::min(count, data.documents()); ++i) {
-    const std::vector<int32_t> ids = document_ids(data, i, kMost);
+    const std::vector<int32_t> ids = document_ids(data, i, kMax);
     const std::string text = tokenizer ? json_quote(tokenizer->decode(ids)) : ids_text(ids);
     const std::string begin = concat("  ", i, "  ");
     if (ids.empty()) {
@@ -211,7 +211,7 @@ void print_beginnings(const IndexedDataset& data, int64_t count, const Tokenizer
     }
     const size_t room = terminal.columns > begin.size() + 16 ? terminal.columns - begin.size() - 1 : 16;
     const std::string_view shown = fitting(text, room);
-    const bool whole = shown.size() == text.size() && document_length(data, i) <= kMost;
+    const bool whole = shown.size() == text.size() && document_length(data, i) <= kMax;
     out << begin << shown << (whole ? "" : "…") << '\n';
   }
 }

@@ -18,30 +18,31 @@ namespace megalith {
 namespace {
 
 /// Entries of an array, or tokens, in memory at a time: 64 KiB of int64.
-constexpr int64_t kBlock = 8192;
+constexpr int64_t kAtOnce = 8192;
 
 template <class T>
 std::byte* bytes_of(std::vector<T>& values) {
   return reinterpret_cast<std::byte*>(values.data());
 }
 
-/// The joined .idx. Its counts are known before: each array of each source goes to its place at once.
+/// The joined .idx. Its counts are known before, so each array of each source is written at its place at
+/// once, and nothing waits in memory.
 class IndexJoiner {
  public:
   IndexJoiner(AtomicFile& out, const IndexHeader& header) : out_(out), header_(header) { write_header(); }
 
-  /// Checks a source's arrays and puts them behind those of the sources before. Gives the bytes it read.
+  /// Checks a source's arrays and appends them to those of the sources before. Returns the bytes it read.
   void add(const MergeSource& source, const std::function<void(uint64_t)>& progress) {
     const ReadableFile idx(source.prefix + ".idx");
     IndexChecker checker(source.prefix, source.header, source.bin_size);
-    for (int64_t i = 0; i < source.header.sequences; i += kBlock) {
-      const int64_t n = std::min(kBlock, source.header.sequences - i);
+    for (int64_t i = 0; i < source.header.sequences; i += kAtOnce) {
+      const int64_t n = std::min(kAtOnce, source.header.sequences - i);
       add_sequences(idx, source.header, {i, n}, checker);
       progress(12 * static_cast<uint64_t>(n));
     }
     checker.end_of_sequences();
-    for (int64_t i = 0; i < source.header.entries; i += kBlock) {
-      const int64_t n = std::min(kBlock, source.header.entries - i);
+    for (int64_t i = 0; i < source.header.entries; i += kAtOnce) {
+      const int64_t n = std::min(kAtOnce, source.header.entries - i);
       add_documents(idx, source.header, {i, n}, checker);
       progress(8 * static_cast<uint64_t>(n));
     }
@@ -53,7 +54,7 @@ class IndexJoiner {
   int64_t tokens() const { return tokens_; }
 
  private:
-  struct Block {
+  struct Range {
     int64_t first, n;
   };
 
@@ -66,11 +67,11 @@ class IndexJoiner {
     put(static_cast<uint64_t>(header_.entries));
   }
 
-  void add_sequences(const ReadableFile& idx, const IndexHeader& from, Block block, IndexChecker& checker) {
-    const auto first = static_cast<uint64_t>(block.first), n = static_cast<size_t>(block.n);
+  void add_sequences(const ReadableFile& idx, const IndexHeader& from, Range range, IndexChecker& checker) {
+    const auto first = static_cast<uint64_t>(range.first), n = static_cast<size_t>(range.n);
     idx.read_at(from.lengths_at() + 4 * first, lengths_.data(), 4 * n);
     idx.read_at(from.pointers_at() + 8 * first, numbers_.data(), 8 * n);
-    checker.sequences(bytes_of(lengths_), bytes_of(numbers_), block.n);
+    checker.sequences(bytes_of(lengths_), bytes_of(numbers_), range.n);
     const auto in = static_cast<int64_t>(size_of(from.dtype)),
                out = static_cast<int64_t>(size_of(header_.dtype));
     const int64_t base = tokens_ * out;
@@ -83,20 +84,21 @@ class IndexJoiner {
     out_.write_at(header_.pointers_at() + 8 * place, numbers_.data(), 8 * n);
   }
 
-  void add_documents(const ReadableFile& idx, const IndexHeader& from, Block block, IndexChecker& checker) {
-    const auto first = static_cast<uint64_t>(block.first), n = static_cast<size_t>(block.n);
+  void add_documents(const ReadableFile& idx, const IndexHeader& from, Range range, IndexChecker& checker) {
+    const auto first = static_cast<uint64_t>(range.first), n = static_cast<size_t>(range.n);
     idx.read_at(from.documents_at() + 8 * first, numbers_.data(), 8 * n);
-    checker.documents(bytes_of(numbers_), block.n);
+    checker.documents(bytes_of(numbers_), range.n);
     for (size_t i = 0; i < n; ++i) numbers_[i] += first_sequence_;
-    // A source's entry 0 is its begin, which is the end of the source before: written again, the same.
+    // Writes a source's entry 0 too: its begin is the end of the source before, so the same number is written
+    // again.
     out_.write_at(header_.documents_at() + 8 * (static_cast<uint64_t>(first_entry_) + first), numbers_.data(),
                   8 * n);
   }
 
   AtomicFile& out_;
   IndexHeader header_;
-  std::vector<int32_t> lengths_ = std::vector<int32_t>(kBlock);
-  std::vector<int64_t> numbers_ = std::vector<int64_t>(kBlock);
+  std::vector<int32_t> lengths_ = std::vector<int32_t>(kAtOnce);
+  std::vector<int64_t> numbers_ = std::vector<int64_t>(kAtOnce);
   int64_t first_sequence_ = 0, first_entry_ = 0, tokens_ = 0;  // of the next source
 };
 
@@ -204,7 +206,7 @@ class Merge {
     keep_parts(source);
   }
 
-  /// What is compared with the hashes are the very bytes that are written.
+  /// Hashes the very bytes that are written, so that a source that changes meanwhile is found.
   void add_tokens_through_memory(const MergeSource& source, const ReadableFile& bin, bool widened) {
     std::optional<ContentChecker> checker;
     std::optional<Widener> widener;

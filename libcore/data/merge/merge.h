@@ -16,7 +16,7 @@ struct MergeConfig {
   bool natural_sort = false;
   bool widen = false;
   bool verify = false;
-  bool multimodal = false;  // represented so that it can be refused by name
+  bool multimodal = false;  // known only so that it can be rejected with its name
 
   template <class V>
   void fields(V&& v) {

@@ -29,22 +29,23 @@ namespace {
 
 // Bytes of input between reader and writer; one longer line goes alone.
 constexpr size_t kBytesInFlight = size_t{1} << 24;
-constexpr size_t kChunk = size_t{1} << 18;  // fits the second-level cache with its tokens
-constexpr size_t kLeastChunk = size_t{1} << 16, kLinesPerChunk = 4096;
-constexpr size_t kChunksAhead = 6;  // that others may work on beside one of slow text, for order is kept
-static_assert(kLongLine > kChunk && kLongLine < kBytesInFlight);
+constexpr size_t kBatchBytes = size_t{1} << 18;  // fits the second-level cache with its tokens
+constexpr size_t kMinBatch = size_t{1} << 16, kLinesPerBatch = 4096;
+// Order is kept, so one batch of unusual text, or a late disk, would stop the other workers without as many
+// batches to go on with.
+constexpr size_t kBatchesAhead = 6;
+static_assert(kLongLine > kBatchBytes && kLongLine < kBytesInFlight);
 
-/// One preprocess() with what all its stages see.
-struct Run {
+/// What all stages of one preprocess() see.
+struct Job {
   const PreprocessConfig& config;
   const TextTools& tools;
-  const StopSignal* stop;
+  const StopSignal* stop;  // null: nobody asks for one
   const Interrupt& interrupt;
-  DocumentOutput& output;
 
   LineLimits line_limits(size_t bytes) const {
     return {.bytes = bytes,
-            .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerChunk,
+            .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerBatch,
             .longest = static_cast<size_t>(config.max_document_bytes)};
   }
   void stop_if_asked() const {
@@ -52,11 +53,35 @@ struct Run {
   }
 };
 
-/// The pipeline of one preprocess().
-class Stages {
+/// One more than workers where the input is compressed, because decompressing is as much work as tokenizing.
+PipelineLimits limits_of(const PreprocessConfig& config, const std::vector<InputFile>& files) {
+  const bool compressed =
+      std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
+  const size_t threads = static_cast<size_t>(std::max(config.workers, 1)) + (compressed ? 1 : 0);
+  return {
+      .workers = threads, .items = threads == 1 ? 1 : 2 * threads + kBatchesAhead, .weight = kBytesInFlight};
+}
+
+/// Lines of the inputs -> tokens -> the datasets' files.
+class DocumentPipeline {
  public:
-  Stages(const Run& run, const std::vector<InputFile>& files)
-      : Stages(run, files, threads_for(run.config, files)) {}
+  DocumentPipeline(const Job& job, const std::vector<InputFile>& files, DocumentOutput& output)
+      : job_(job),
+        output_(output),
+        limits_(limits_of(job.config, files)),
+        batch_bytes_(std::clamp(kBytesInFlight / limits_.items, kMinBatch, kBatchBytes)),
+        lines_(files, {job.line_limits(batch_bytes_), limits_.workers}, job.interrupt, output.start()),
+        pipeline_(limits_, {.source = [this](size_t worker, DocumentBatch& batch,
+                                             const auto& grow) { return source(worker, batch, grow); },
+                            .work = [this](size_t worker, DocumentBatch& batch) { encode(worker, batch); },
+                            .sink = [this](DocumentBatch& batch) { sink(batch); },
+                            .weight = batch_bytes_,
+                            .interrupt = [this] { job_.interrupt.set(); }}) {
+    for (size_t i = 0; i < limits_.workers; ++i) encoders_.emplace_back(job.config, job.tools, tokens_);
+  }
+  ~DocumentPipeline() { pipeline_.free_items(); }  // the disk's thread waits for as little as possible
+  DocumentPipeline(const DocumentPipeline&) = delete;
+  DocumentPipeline& operator=(const DocumentPipeline&) = delete;
 
   /// Throws PreprocessStopped when a stop was asked for. (It cuts a pipe short, which may look like an error
   /// of the data: it is none then.)
@@ -64,80 +89,48 @@ class Stages {
     try {
       pipeline_.run();
     } catch (...) {
-      run_.stop_if_asked();
+      job_.stop_if_asked();
       throw;
     }
-    run_.stop_if_asked();
+    job_.stop_if_asked();
   }
-
-  ~Stages() { pipeline_.free_items(); }  // the disk's thread waits for as little as possible
-  Stages(const Stages&) = delete;
-  Stages& operator=(const Stages&) = delete;
 
  private:
-  Stages(const Run& run, const std::vector<InputFile>& files, size_t threads)
-      : run_(run),
-        limits_{.workers = threads,
-                .items = threads == 1 ? 1 : 2 * threads + kChunksAhead,
-                .weight = kBytesInFlight},
-        chunk_(std::clamp(kBytesInFlight / limits_.items, kLeastChunk, kChunk)),
-        source_(files, {run.line_limits(chunk_), threads}, run.interrupt, run.output.start()),
-        pipeline_(limits_, stages()) {
-    for (size_t i = 0; i < threads; ++i) encoders_.emplace_back(run.config, run.tools, tokens_);
+  bool source(size_t worker, DocumentBatch& batch, const std::function<void(size_t)>& grow) {
+    encoders_[worker].lend_memory(batch);
+    return lines_.next(batch, grow);
+  }
+  void encode(size_t worker, DocumentBatch& batch) { encoders_[worker].encode(batch); }
+  void sink(DocumentBatch& batch) {
+    output_.take(batch);
+    job_.stop_if_asked();
   }
 
-  /// One more where the input is compressed: decompressing is as much work as tokenizing.
-  static size_t threads_for(const PreprocessConfig& config, const std::vector<InputFile>& files) {
-    const bool compressed =
-        std::any_of(files.begin(), files.end(), [](const auto& file) { return file.compressed; });
-    return static_cast<size_t>(std::max(config.workers, 1)) + (compressed ? 1 : 0);
-  }
-
-  PipelineStages<DocumentChunk> stages() {
-    return {.source =
-                [this](size_t worker, DocumentChunk& chunk, const auto& grow) {
-                  encoders_[worker].lend_memory(chunk);
-                  return source_.next(chunk, grow);
-                },
-            .work = [this](size_t worker, DocumentChunk& chunk) { encoders_[worker].encode(chunk); },
-            .sink =
-                [this](DocumentChunk& chunk) {
-                  run_.output.take(chunk);
-                  run_.stop_if_asked();
-                },
-            .weight = chunk_,
-            .interrupt = [this] { run_.interrupt.set(); }};
-  }
-
-  Run run_;
+  Job job_;
+  DocumentOutput& output_;
   PipelineLimits limits_;
-  size_t chunk_;
-  DocumentSource source_;
-  BlockPool tokens_;
+  size_t batch_bytes_;
+  DocumentSource lines_;
+  BufferPool tokens_;
   std::vector<DocumentEncoder> encoders_;
-  Pipeline<DocumentChunk> pipeline_;
-};
-
-/// What asks for a stop.
-struct Stop {
-  const StopSignal* signal;
-  const Interrupt& interrupt;
+  Pipeline<DocumentBatch> pipeline_;
 };
 
 /// `drop_tokenizer` is called, by any thread, when the tokenizer is no longer needed.
-PreprocessSummary run(const PreprocessConfig& config, const std::vector<InputFile>& files,
-                      const TextTools& tools, const Stop& stop, const std::function<void()>& drop_tokenizer) {
-  DocumentOutput output(config, tools, files);
-  std::optional<Stages> stages(std::in_place, Run{config, tools, stop.signal, stop.interrupt, output}, files);
+PreprocessSummary run(const Job& job, const std::vector<InputFile>& files,
+                      const std::function<void()>& drop_tokenizer) {
+  DocumentOutput output(job.config, job.tools, files);
+  std::optional<DocumentPipeline> pipeline(std::in_place, job, files, output);
   try {
-    stages->run();
+    pipeline->run();
   } catch (const PreprocessStopped&) {
     output.save();
     throw;
   }
-  // Giving the memory back takes about as long as what the disk still has to do.
+  // Beside finish(), because giving the memory back takes about as long as what the disk still has to do. All
+  // by one thread: a second one, begun while this gave memory back, waited 1 ms for its stack.
   const Beside drop([&] {
-    stages.reset();
+    pipeline.reset();
     std::this_thread::yield();  // to the thread that writes to the disk
     drop_tokenizer();
   });
@@ -179,7 +172,28 @@ uint64_t text_size(const std::vector<InputFile>& files) {
   return size;
 }
 
-/// While one core is enough for what is done before the workers begin.
+std::unique_ptr<Tokenizer> open_tokenizer(const PreprocessConfig& config, const TokenizerConfig& files,
+                                          const std::vector<InputFile>& inputs) {
+  log("> building ", files.type, " tokenizer ...");
+  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
+  tokenizer->expect(text_size(inputs));
+  ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
+  return tokenizer;
+}
+
+/// Megatron's lines.
+void log_settings(const PreprocessConfig& config, const Tokenizer& tokenizer) {
+  const int64_t size = tokenizer.vocab_size();
+  log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
+  log("Vocab size: ", size);
+  log("Output prefix: ", config.output_prefix);
+  if (config.dataset_impl != "mmap")
+    warn("--dataset-impl ", config.dataset_impl,
+         ": the mmap layout is written, which every current reader takes");
+}
+
+/// On a thread of its own while the outputs are opened, because the second core would else idle until the
+/// workers begin.
 void prepare_quietly(const Tokenizer& tokenizer) {
   try {
     tokenizer.prepare();
@@ -219,33 +233,25 @@ int64_t PreprocessSummary::skipped() const {
 
 PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& tokenizer) {
   const Interrupt interrupt;
-  return run(config, look_at_inputs(config.inputs), text_tools(config, tokenizer), {nullptr, interrupt},
-             [] {});
+  const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
+  const TextTools tools = text_tools(config, tokenizer);
+  return run({config, tools, nullptr, interrupt}, inputs, [] {});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   check_files(config, files, inputs);
-  log("> building ", files.type, " tokenizer ...");
-  std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(tokenizer_files(files, config.vocab_size));
-  tokenizer->expect(text_size(inputs));
-  ::malloc_trim(0);  // what reading a large tokenizer.json took, which else counts beside the caches
+  std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, files, inputs);
   std::optional<Beside> preparing;
   if (config.workers > 1) preparing.emplace([&] { prepare_quietly(*tokenizer); });
   const TextTools tools = text_tools(config, *tokenizer);
-  const int64_t size = tokenizer->vocab_size();
-  log_padded_vocab(size, padded_vocab_size(size, config.vocab_divisor));
-  log("Vocab size: ", size);
-  log("Output prefix: ", config.output_prefix);
-  if (config.dataset_impl != "mmap")
-    warn("--dataset-impl ", config.dataset_impl,
-         ": the mmap layout is written, which every current reader takes");
+  log_settings(config, *tokenizer);
   log("Time to startup: ", format_double(seconds_since(start)));
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run(config, inputs, tools, {&signal, interrupt}, [&] {
+    run({config, tools, &signal, interrupt}, inputs, [&] {
       preparing.reset();
       tokenizer.reset();
     });

@@ -36,7 +36,7 @@ struct PreprocessConfig {
   bool resume = false;
   std::string dataset_impl = "mmap";
   int workers = 0;     // derived: the cores that the process may use
-  int chunk_size = 0;  // 0: chunks are cut by bytes alone
+  int chunk_size = 0;  // 0: batches are cut by bytes alone
   int64_t log_interval = 1000;
   int vocab_size = 0;
   int vocab_divisor = 128;
@@ -90,7 +90,7 @@ struct PreprocessConfig {
   }
   void finish();
   void validate(Problems&) const;
-  /// Of the dataset that a key makes, without .bin and .idx.
+  /// The prefix of the dataset that a key makes, without .bin and .idx.
   std::string prefix_of(const std::string& key) const;
 };
 

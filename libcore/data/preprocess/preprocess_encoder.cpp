@@ -47,7 +47,7 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& t
   return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
 }
 
-DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BlockPool& memory)
+DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BufferPool& memory)
     : config_(config),
       parser_(config.json_keys),
       tools_(tools),
@@ -57,91 +57,91 @@ DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools
       sizes_(keys_),
       memory_(memory) {}
 
-void DocumentEncoder::encode(DocumentChunk& chunk) {
-  while (chunk.keys.size() < keys_) chunk.keys.emplace_back(dtype_, memory_);
-  for (KeyTokens& key : chunk.keys) key.clear();
-  chunk.long_line.reset();
-  chunk.hashes.clear();
-  chunk.bad.clear();
-  chunk.blank_lines = chunk.short_documents = chunk.longest_line = 0;
-  for (size_t i = 0; i < chunk.lines.lines(); ++i) {
-    encode_line(chunk, i);
-    if (!chunk.bad.empty() && config_.on_error == OnError::kStrict) break;
+void DocumentEncoder::encode(DocumentBatch& batch) {
+  while (batch.keys.size() < keys_) batch.keys.emplace_back(dtype_, memory_);
+  for (KeyTokens& key : batch.keys) key.clear();
+  batch.long_line.reset();
+  batch.hashes.clear();
+  batch.bad.clear();
+  batch.blank_lines = batch.short_documents = batch.longest_line = 0;
+  for (size_t i = 0; i < batch.lines.lines(); ++i) {
+    encode_line(batch, i);
+    if (!batch.bad.empty() && config_.on_error == OnError::kStrict) break;
   }
-  for (KeyTokens& key : chunk.keys) key.max_id = std::max(key.max_id, greatest(key.tokens));
-  take_memory(chunk);
+  for (KeyTokens& key : batch.keys) key.max_id = std::max(key.max_id, greatest(key.tokens));
+  take_memory(batch);
 }
 
-void DocumentEncoder::lend_memory(DocumentChunk& chunk) {
-  if (chunk.lines.capacity() == 0) chunk.lines.use_memory(std::exchange(spare_, {}));
+void DocumentEncoder::lend_memory(DocumentBatch& batch) {
+  if (batch.lines.capacity() == 0) batch.lines.use_memory(std::exchange(spare_, {}));
 }
 
-void DocumentEncoder::take_memory(DocumentChunk& chunk) {
-  if (chunk.bad.empty() && spare_.capacity() == 0 && chunk.lines.capacity() <= kKeptChunk)
-    spare_ = chunk.lines.take_memory();
+void DocumentEncoder::take_memory(DocumentBatch& batch) {
+  if (batch.bad.empty() && spare_.capacity() == 0 && batch.lines.capacity() <= kKeptBatch)
+    spare_ = batch.lines.take_memory();
 }
 
-void DocumentEncoder::encode_line(DocumentChunk& chunk, size_t i) {
-  const std::span<char> line = chunk.lines.line(i);
-  chunk.longest_line = std::max(chunk.longest_line, line.size());
+void DocumentEncoder::encode_line(DocumentBatch& batch, size_t i) {
+  const std::span<char> line = batch.lines.line(i);
+  batch.longest_line = std::max(batch.longest_line, line.size());
   if (is_blank(line)) {
-    ++chunk.blank_lines;
+    ++batch.blank_lines;
     return;
   }
   const auto limit = static_cast<size_t>(config_.max_document_bytes);
   if (limit > 0 && line.size() > limit) {
-    chunk.bad.push_back(
+    batch.bad.push_back(
         {.line = i,
-         .byte = chunk.lines.skipped(i) + limit,
+         .byte = batch.lines.skipped(i) + limit,
          .fault = DocumentFault::kTooLong,
          .detail = concat("the line has more bytes than --max-document-bytes allows, ", limit)});
     return;
   }
-  std::string raw = keep_raw(chunk, i);
+  std::string raw = keep_raw(batch, i);
   if (std::optional<DocumentProblem> problem = parser_.parse(line)) {
-    chunk.bad.push_back({.line = i,
-                         .byte = chunk.lines.skipped(i) + problem->byte,
+    batch.bad.push_back({.line = i,
+                         .byte = batch.lines.skipped(i) + problem->byte,
                          .fault = problem->fault,
                          .detail = std::move(problem->detail)});
     return;
   }
   if (config_.min_chars > 0 && too_short()) {
-    ++chunk.short_documents;
+    ++batch.short_documents;
     return;
   }
-  mark_sizes(chunk);
+  mark_sizes(batch);
   try {
-    encode_texts(chunk, line.size());
+    encode_texts(batch, line.size());
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
-    take_back(chunk);
-    chunk.bad.push_back({.line = i,
+    take_back(batch);
+    batch.bad.push_back({.line = i,
                          .byte = 0,
                          .fault = DocumentFault::kRefused,
                          .detail = error.what(),
                          .raw = std::move(raw)});
     return;
   }
-  if (config_.dedup == Dedup::kExact) chunk.hashes.push_back(hash());
+  if (config_.dedup == Dedup::kExact) batch.hashes.push_back(hash());
 }
 
 /// The line as it is, when parsing may change it and it may have to be rejected; a long one goes to the disk.
-std::string DocumentEncoder::keep_raw(DocumentChunk& chunk, size_t i) const {
-  const std::string_view raw = chunk.lines.raw_line(i);
-  const size_t size = chunk.lines.line(i).size();
+std::string DocumentEncoder::keep_raw(DocumentBatch& batch, size_t i) const {
+  const std::string_view raw = batch.lines.raw_line(i);
+  const size_t size = batch.lines.line(i).size();
   if (config_.rejects.empty() || size <= DocumentParser::kDecodedInPlace) return {};
   if (size <= kLongLine) return std::string(raw);
-  chunk.long_line = std::make_unique<ScratchFile>(parent_or_here(config_.rejects).string());
-  chunk.long_line->append(raw.data(), raw.size());
+  batch.long_line = std::make_unique<ScratchFile>(parent_or_here(config_.rejects).string());
+  batch.long_line->append(raw.data(), raw.size());
   return {};
 }
 
-void DocumentEncoder::encode_texts(DocumentChunk& chunk, size_t line_bytes) {
+void DocumentEncoder::encode_texts(DocumentBatch& batch, size_t line_bytes) {
   for (size_t k = 0; k < keys_; ++k) {
     if (line_bytes > kLongLine)
-      chunk.keys[k].long_tokens =
+      batch.keys[k].long_tokens =
           std::make_unique<ScratchFile>(parent_or_here(config_.output_prefix).string());
-    encode_document(k, chunk.keys[k]);
+    encode_document(k, batch.keys[k]);
   }
 }
 
@@ -165,7 +165,7 @@ void DocumentEncoder::encode_document(size_t key, KeyTokens& out) {
   out.sequences.push_back(static_cast<int32_t>(sequences));
 }
 
-/// How many ids the text has. Those of a long line's document, whose first is the `first` of the chunk, go to
+/// How many ids the text has. Those of a long line's document, whose first is the `first` of the batch, go to
 /// the disk as they come.
 int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, size_t first) const {
   if (!out.long_tokens) {
@@ -174,7 +174,7 @@ int64_t DocumentEncoder::encode_sequence(std::string_view text, KeyTokens& out, 
     return static_cast<int64_t>(out.tokens.size() - before);
   }
   int64_t length = 0;
-  tools_.tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+  tools_.tokenizer.encode_in_parts(text, [&](std::span<const int32_t> ids) {
     for (const int32_t id : ids) out.max_id = std::max(out.max_id, id);
     out.tokens.append(ids);
     put_aside(out, first);
@@ -196,15 +196,15 @@ ContentHash DocumentEncoder::hash() const {
   return all;
 }
 
-void DocumentEncoder::mark_sizes(const DocumentChunk& chunk) {
+void DocumentEncoder::mark_sizes(const DocumentBatch& batch) {
   for (size_t k = 0; k < keys_; ++k)
-    sizes_[k] = {chunk.keys[k].tokens.size(), chunk.keys[k].lengths.size(), chunk.keys[k].sequences.size()};
+    sizes_[k] = {batch.keys[k].tokens.size(), batch.keys[k].lengths.size(), batch.keys[k].sequences.size()};
 }
 
-/// Of a document that was refused in the middle nothing stays.
-void DocumentEncoder::take_back(DocumentChunk& chunk) const {
+/// Rolls back a document whose tokenization failed, so that none of its tokens stay.
+void DocumentEncoder::take_back(DocumentBatch& batch) const {
   for (size_t k = 0; k < keys_; ++k) {
-    KeyTokens& key = chunk.keys[k];
+    KeyTokens& key = batch.keys[k];
     key.tokens.truncate(sizes_[k].tokens);
     if (std::exchange(key.long_tokens, nullptr)) key.max_id = -1;  // its own: others' are not looked at yet
     key.lengths.resize(sizes_[k].lengths);

@@ -104,14 +104,14 @@ class DocumentOutput::Key {
   }
 
   /// The documents for which `wanted` holds a 1; all when it is empty.
-  void add(const KeyTokens& chunk, std::span<const char> wanted) {
-    max_id_ = std::max(max_id_, chunk.max_id);
-    const size_t documents = chunk.sequences.size();
+  void add(const KeyTokens& batch, std::span<const char> wanted) {
+    max_id_ = std::max(max_id_, batch.max_id);
+    const size_t documents = batch.sequences.size();
     Run run;
     while (run.end < documents) {
       const size_t begin = run.end++;
       while (run.end < documents && (wanted.empty() || wanted[run.end] == wanted[begin])) ++run.end;
-      write(chunk, run, std::span(chunk.sequences).subspan(begin, run.end - begin),
+      write(batch, run, std::span(batch.sequences).subspan(begin, run.end - begin),
             wanted.empty() || wanted[begin]);
     }
   }
@@ -157,25 +157,25 @@ class DocumentOutput::Key {
     return IndexedDatasetWriter(prefix_, dtype, mark);
   }
 
-  /// Documents of a chunk that follow each other.
+  /// Documents of a batch that follow each other.
   struct Run {
     size_t end = 0;                 // the document after the last
-    size_t byte = 0, sequence = 0;  // of the chunk, where the first begins
+    size_t byte = 0, sequence = 0;  // of the batch, where the first begins
   };
   /// Moves `run` over the documents of these numbers of sequences, and writes them unless they are not
   /// wanted.
-  void write(const KeyTokens& chunk, Run& run, std::span<const int32_t> sequences, bool wanted) {
+  void write(const KeyTokens& batch, Run& run, std::span<const int32_t> sequences, bool wanted) {
     size_t n = 0, bytes = 0;
     for (const int32_t count : sequences) n += static_cast<size_t>(count);
     const std::span lengths =
-        std::span(chunk.lengths).subspan(std::exchange(run.sequence, run.sequence + n), n);
-    for (const int32_t length : lengths) bytes += static_cast<size_t>(length) * chunk.tokens.width();
+        std::span(batch.lengths).subspan(std::exchange(run.sequence, run.sequence + n), n);
+    for (const int32_t length : lengths) bytes += static_cast<size_t>(length) * batch.tokens.width();
     const size_t begin = run.byte;
-    run.byte = std::min(begin + bytes, chunk.tokens.bytes());
+    run.byte = std::min(begin + bytes, batch.tokens.bytes());
     if (!wanted) return;
-    for (const auto& part : chunk.tokens.parts(begin, run.byte)) writer_.add_ids(part);
-    if (run.end == chunk.sequences.size() && chunk.long_tokens)
-      chunk.long_tokens->read([&](std::span<const std::byte> block) {
+    for (const auto& part : batch.tokens.parts(begin, run.byte)) writer_.add_ids(part);
+    if (run.end == batch.sequences.size() && batch.long_tokens)
+      batch.long_tokens->read([&](std::span<const std::byte> block) {
         writer_.add_ids({reinterpret_cast<const char*>(block.data()), block.size()});
       });
     writer_.end_documents(lengths, sequences);
@@ -306,7 +306,7 @@ Json DocumentOutput::state() const {
   return state;
 }
 
-/// First everything that the state speaks of, then the state.
+/// First everything that the state speaks of, then the state, because a run that goes on trusts what it says.
 void DocumentOutput::save() {
   if (!journal_ || taking_) return;
   Json now = state();
@@ -324,29 +324,29 @@ void DocumentOutput::save_if_due() {
   if (seconds_since(saved_) >= config_.save_interval) save();
 }
 
-void DocumentOutput::take(DocumentChunk& chunk) {
+void DocumentOutput::take(DocumentBatch& batch) {
   taking_ = true;
-  mark_ = chunk.end;
-  decoder_memory_ = std::max(decoder_memory_, chunk.decoder_memory);
-  summary_.bytes += chunk.bytes;
-  summary_.longest_line = std::max<uint64_t>(summary_.longest_line, chunk.longest_line);
-  for (const BadLine& bad : chunk.bad) take_bad_line(chunk, bad);
-  texts_[mark_.input] += static_cast<int64_t>(chunk.keys[0].sequences.size() + chunk.short_documents);
-  add_documents(chunk);
-  summary_.lines += static_cast<int64_t>(chunk.lines.lines());
-  summary_.blank_lines += static_cast<int64_t>(chunk.blank_lines);
-  summary_.short_documents += static_cast<int64_t>(chunk.short_documents);
+  mark_ = batch.end;
+  decoder_memory_ = std::max(decoder_memory_, batch.decoder_memory);
+  summary_.bytes += batch.bytes;
+  summary_.longest_line = std::max<uint64_t>(summary_.longest_line, batch.longest_line);
+  for (const BadLine& bad : batch.bad) take_bad_line(batch, bad);
+  texts_[mark_.input] += static_cast<int64_t>(batch.keys[0].sequences.size() + batch.short_documents);
+  add_documents(batch);
+  summary_.lines += static_cast<int64_t>(batch.lines.lines());
+  summary_.blank_lines += static_cast<int64_t>(batch.blank_lines);
+  summary_.short_documents += static_cast<int64_t>(batch.short_documents);
   taking_ = false;
-  show_progress(chunk.consumed);
+  show_progress(batch.consumed);
   save_if_due();
-  for (KeyTokens& key : chunk.keys) key.tokens.clear();  // their memory is the next one's
-  if (chunk.lines.capacity() > kKeptChunk) chunk = DocumentChunk{};
+  for (KeyTokens& key : batch.keys) key.tokens.clear();  // their memory is the next one's
+  if (batch.lines.capacity() > kKeptBatch) batch = DocumentBatch{};
 }
 
-void DocumentOutput::add_documents(const DocumentChunk& chunk) {
-  const size_t documents = chunk.keys[0].sequences.size();
-  const std::vector<char> wanted = find_new(chunk.hashes);
-  for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(chunk.keys[k], wanted);
+void DocumentOutput::add_documents(const DocumentBatch& batch) {
+  const size_t documents = batch.keys[0].sequences.size();
+  const std::vector<char> wanted = find_new(batch.hashes);
+  for (size_t k = 0; k < keys_.size(); ++k) keys_[k]->add(batch.keys[k], wanted);
   const auto left_out = static_cast<int64_t>(std::count(wanted.begin(), wanted.end(), 0));
   summary_.duplicates += left_out;
   count_documents(static_cast<int64_t>(documents) - left_out);
@@ -394,8 +394,8 @@ void DocumentOutput::count_documents(int64_t more) {
   summary_.documents += more;
 }
 
-void DocumentOutput::take_bad_line(const DocumentChunk& chunk, const BadLine& bad) {
-  const TextPlace at = chunk.lines.place(bad.line, bad.byte);
+void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& bad) {
+  const TextPlace at = batch.lines.place(bad.line, bad.byte);
   const std::string place = concat(shown_input(files_[mark_.input].path), ":", at.line, ":", at.byte);
   if (config_.on_error == OnError::kStrict)
     fail(ErrorKind::kData, place, ": ", name(bad.fault), ": ", bad.detail,
@@ -403,12 +403,12 @@ void DocumentOutput::take_bad_line(const DocumentChunk& chunk, const BadLine& ba
          "them)");
   const auto reason = static_cast<size_t>(bad.fault);
   if (summary_.faults[reason]++ < static_cast<int64_t>(kLinesNamed)) places_[reason].push_back(place);
-  if (rejects_) reject(chunk, bad);
+  if (rejects_) reject(batch, bad);
 }
 
 /// The line's own bytes. An array's element becomes one line: its line ends, which are blanks in JSON, become
 /// blanks.
-void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
+void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {
     rejects_->write(part);
@@ -416,7 +416,7 @@ void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
   };
   const auto keep = [&](std::string_view part) {
     std::string line;
-    if (chunk.lines.from_array()) {
+    if (batch.lines.from_array()) {
       line = part;
       std::replace_if(
           line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -425,13 +425,13 @@ void DocumentOutput::reject(const DocumentChunk& chunk, const BadLine& bad) {
     write(part);
     if (!part.empty()) last = part.back();
   };
-  const bool is_long = bad.line + 1 == chunk.lines.lines() && chunk.long_line != nullptr;
+  const bool is_long = bad.line + 1 == batch.lines.lines() && batch.long_line != nullptr;
   if (is_long && bad.fault == DocumentFault::kRefused)
-    chunk.long_line->read([&](std::span<const std::byte> block) {
+    batch.long_line->read([&](std::span<const std::byte> block) {
       keep({reinterpret_cast<const char*>(block.data()), block.size()});
     });
   else
-    keep(bad.raw.empty() ? chunk.lines.raw_line(bad.line) : bad.raw);
+    keep(bad.raw.empty() ? batch.lines.raw_line(bad.line) : bad.raw);
   if (last != '\n' && last != '\r') write("\n");
 }
 

@@ -53,8 +53,8 @@ bool is_new(const fs::path& path, RealFiles& seen) {
   return ::stat(path.c_str(), &info) == 0 && seen.emplace(info.st_dev, info.st_ino).second;
 }
 
-/// Links are followed, but no folder or file is taken a second time: they may lead in circles, or to one
-/// folder by two ways. `any`: some was found, whether for the first time or not.
+/// Links are followed, but no folder or file is taken a second time, because links may lead in circles, or to
+/// one folder by two ways. `any`: some was found, whether for the first time or not.
 void add_files_below(const fs::path& folder, RealFiles& seen, std::vector<std::string>& paths, bool& any) {
   std::error_code reason;
   std::vector<fs::path> entries;
@@ -137,28 +137,28 @@ std::vector<InputFile> look_at_inputs(const std::vector<std::string>& inputs) {
 }
 
 /// Smaller ones before the end of the last file, so that no worker ends long after the others.
-size_t DocumentSource::chunk_bytes() const {
-  constexpr size_t kLeast = size_t{1} << 14;
+size_t DocumentSource::batch_bytes() const {
+  constexpr size_t kMin = size_t{1} << 14;
   const size_t bytes = limits_.lines.bytes;
   const InputFile& file = files_[at_];
   const uint64_t consumed = reader_->input().consumed();
   if (limits_.workers == 1 || at_ + 1 < files_.size() || file.pipe || consumed > file.size) return bytes;
-  return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kLeast, bytes), bytes);
+  return std::clamp<size_t>((file.size - consumed) / (2 * limits_.workers), std::min(kMin, bytes), bytes);
 }
 
-bool DocumentSource::next(DocumentChunk& chunk, const std::function<void(size_t)>& grow) {
+bool DocumentSource::next(DocumentBatch& batch, const std::function<void(size_t)>& grow) {
   for (; at_ < files_.size(); ++at_) {
     if (!reader_)
       reader_ = std::make_unique<LineReader>(files_[at_].path, limits_.lines, &interrupt_,
                                              std::exchange(from_, {}));
-    reader_->close_chunks_at(chunk_bytes());
-    const bool more = reader_->next(chunk.lines, grow);
-    chunk.bytes = chunk.lines.bytes();
-    chunk.consumed = finished_ + reader_->input().consumed();
-    chunk.decoder_memory = reader_->input().decoder_memory();
-    chunk.end = {.input = at_, .reader = chunk.lines.end(), .finished = finished_};
+    reader_->close_batches_at(batch_bytes());
+    const bool more = reader_->next(batch.lines, grow);
+    batch.bytes = batch.lines.bytes();
+    batch.consumed = finished_ + reader_->input().consumed();
+    batch.decoder_memory = reader_->input().decoder_memory();
+    batch.end = {.input = at_, .reader = batch.lines.end(), .finished = finished_};
     if (more) return true;
-    finished_ = chunk.consumed;
+    finished_ = batch.consumed;
     reader_.reset();
   }
   return false;

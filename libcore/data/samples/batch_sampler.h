@@ -43,7 +43,8 @@ struct RunLength {
 /// Samples to ask of train, valid and test (Megatron's get_train_valid_test_num_samples).
 std::array<int64_t, 3> requested_samples(const RunLength& run);
 
-/// Validation samples consumed before iteration `iteration` (Megatron's update of consumed_valid_samples).
+/// Validation samples consumed before iteration `iteration` (Megatron's update of consumed_valid_samples), so
+/// that a resumed run evaluates on the same ones.
 int64_t consumed_valid_samples(const RunLength& run, int64_t iteration);
 
 }  // namespace megalith

@@ -92,10 +92,10 @@ int64_t usable_pad(std::optional<int64_t> pad, int64_t eod) {
 OpenBlend open_blend(const std::vector<std::string>& data_path) {
   if (data_path.empty()) fail(ErrorKind::kUsage, "--data-path is missing; give the prefix of a dataset");
   OpenBlend open{.blend = parse_blend(data_path), .datasets = {}};
-  constexpr size_t kMost = std::numeric_limits<int16_t>::max() - 1;
-  if (open.blend.prefixes.size() > kMost)
+  constexpr size_t kMax = std::numeric_limits<int16_t>::max() - 1;
+  if (open.blend.prefixes.size() > kMax)
     fail(ErrorKind::kUsage, "--data-path names ", open.blend.prefixes.size(),
-         " datasets; a blend has room for ", kMost);
+         " datasets; a blend has room for ", kMax);
   for (const std::string& prefix : open.blend.prefixes) {
     const auto same = std::find_if(open.datasets.begin(), open.datasets.end(),
                                    [&](const IndexedDataset& d) { return d.prefix() == prefix; });

@@ -12,7 +12,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMax32 = std::numeric_limits<int32_t>::max();
 
 std::string place(const IndexedDataset& data, const GptSpec& spec) {
   return concat(data.prefix(), ", split ", spec.name, " (sequences ", spec.range.begin, " to ",
@@ -22,15 +22,16 @@ std::string place(const IndexedDataset& data, const GptSpec& spec) {
 void check_spec(const IndexedDataset& data, const GptSpec& spec) {
   if (is_floating(data.dtype()))
     fail(ErrorKind::kData, data.prefix(), ": holds ", name_of(data.dtype()), " values, wanted token ids");
-  if (data.sequences() > kMost32)
+  if (data.sequences() > kMax32)
     fail(ErrorKind::kData, data.prefix(), ": ", data.sequences(), " sequences; a sample order has room for ",
-         kMost32, ": split the dataset and blend the parts");
-  // Products below stay in 64 bits, and the remaining length of a sample in 32 as in Megatron's helpers.
-  constexpr int64_t kMostLength = int64_t{1} << 30, kMostSamples = int64_t{1} << 32;
-  if (spec.seq_length < 1 || spec.seq_length > kMostLength)
-    fail(ErrorKind::kUsage, "--seq-length ", spec.seq_length, "; wanted 1 to ", kMostLength);
-  if (spec.samples && (*spec.samples < 0 || *spec.samples > kMostSamples))
-    fail(ErrorKind::kUsage, *spec.samples, " samples asked for; wanted 0 to ", kMostSamples);
+         kMax32, ": split the dataset and blend the parts");
+  // Limits, so that the products below stay in 64 bits, and the remaining length of a sample in 32 as in
+  // Megatron's helpers.
+  constexpr int64_t kMaxLength = int64_t{1} << 30, kMaxSamples = int64_t{1} << 32;
+  if (spec.seq_length < 1 || spec.seq_length > kMaxLength)
+    fail(ErrorKind::kUsage, "--seq-length ", spec.seq_length, "; wanted 1 to ", kMaxLength);
+  if (spec.samples && (*spec.samples < 0 || *spec.samples > kMaxSamples))
+    fail(ErrorKind::kUsage, *spec.samples, " samples asked for; wanted 0 to ", kMaxSamples);
 }
 
 int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
@@ -56,7 +57,7 @@ Plan plan_epochs(const IndexedDataset& data, const GptSpec& spec) {
     fail(ErrorKind::kData, place(data, spec), " holds no token, but ", *spec.samples,
          " samples are asked for; give --split a larger share for it, or more documents");
   plan.epochs = (*spec.samples * length + plan.extra + per_epoch - 1) / per_epoch;
-  if (plan.epochs > kMost32)
+  if (plan.epochs > kMax32)
     fail(ErrorKind::kData, place(data, spec), " holds ", per_epoch, " tokens; ", *spec.samples,
          " samples of ", length, " would repeat them ", plan.epochs, " times");
   if (plan.epochs == 1) return plan;
@@ -84,7 +85,7 @@ std::vector<int32_t> document_index(SequenceRange range, const Plan& plan, Numpy
   return documents;
 }
 
-/// Pieces in the row of ids. A partial one is counted in binary32, as helpers.cpp does.
+/// Samples in the row of ids. A partial one is counted in binary32, because helpers.cpp does.
 int64_t count_pieces(const Plan& plan, const GptSpec& spec) {
   if (spec.drop_last) return plan.cuttable() / spec.seq_length;
   return static_cast<int64_t>(
@@ -136,7 +137,7 @@ std::vector<T> shuffle_index(int64_t apart, int64_t pieces, NumpyRandomState& ra
 }  // namespace
 
 bool wide_sample_index(int64_t documents, int32_t longest_sequence) {
-  return std::max<int64_t>(documents, longest_sequence) > kMost32;
+  return std::max<int64_t>(documents, longest_sequence) > kMax32;
 }
 
 bool wide_shuffle_index(int64_t samples) {

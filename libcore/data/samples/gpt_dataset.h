@@ -30,7 +30,7 @@ struct GptSpec {
 /// numbers), the row of ids is cut every L, and the pieces are shuffled.
 struct GptIndex {
   SharedArray<int32_t> documents;  // sequence numbers, every epoch's
-  // [n + 1, 2] pairs (place in `documents`, offset in that sequence): where each piece begins
+  // [n + 1, 2] pairs (place in `documents`, offset in that sequence): where each sample begins
   std::variant<SharedArray<int32_t>, SharedArray<int64_t>> samples;
   std::variant<SharedArray<uint32_t>, SharedArray<int64_t>> shuffle;  // [n] piece of each sample
   int64_t epochs = 1;
@@ -45,7 +45,8 @@ struct GptIndex {
 /// partial sample would begin before an empty last sequence, or beyond 2^31-1 sequences or epochs.
 GptIndex build_gpt_index(const IndexedDataset& data, const GptSpec& spec);
 
-/// Element types Megatron chooses: 64 bits only where 32 do not hold the values.
+/// Element types that Megatron chooses, because its index files must be equal byte for byte: 64 bits only
+/// where 32 do not hold the values.
 bool wide_sample_index(int64_t documents, int32_t longest_sequence);
 bool wide_shuffle_index(int64_t samples);
 

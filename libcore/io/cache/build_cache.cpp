@@ -26,7 +26,7 @@ constexpr std::string_view kMagic = "MGTCACHE";
 
 struct alignas(64) Header {  // so that what follows is aligned like this in memory
   std::array<char, 8> magic;
-  uint64_t bytes;  // behind the header
+  uint64_t bytes;  // after the header
   uint64_t hash;   // XXH64 of them
   std::array<uint64_t, 5> zeros;
   std::array<char, 64> source;
@@ -45,8 +45,8 @@ bool is_closed(const struct stat& file) {
   return (file.st_uid == ::geteuid() || file.st_uid == 0) && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// Of a folder, and of those above it, the first in which others may replace what is there; empty: none, or
-/// there is no such folder.
+/// The first folder, of this one and those above it, in which others may replace what is there, so that
+/// nothing in it can be trusted; empty: none, or there is no such folder.
 std::string open_folder(const std::string& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);

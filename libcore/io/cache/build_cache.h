@@ -32,8 +32,8 @@ class CachedFile {
   CachedFile(const std::string& folder, std::string_view kind, int form, std::string source)
       : CachedFile(folder, true, kind, form, std::move(source)) {}
 
-  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes: one that is in use is never
-  /// changed, only replaced.
+  /// What was stored, as a view of the mapped file, at a multiple of 64 bytes. It stays as it is while in
+  /// use, because a cached file is only ever replaced, never changed.
   class Contents {
    public:
     explicit Contents(MappedFile file, size_t from) : file_(std::move(file)), from_(from) {}

@@ -16,7 +16,7 @@
 #include "libcore/ops/cpu/kernels.h"
 #include "libcore/ops/cpu/queue.h"
 #include "libcore/ops/cpu/storage.h"
-#include "libcore/ops/cpu/team.h"
+#include "libcore/ops/cpu/thread_team.h"
 #include "libcore/ops/cpu/threads.h"
 #include "libcore/ops/step_maths.h"
 
@@ -59,9 +59,8 @@ RowSpans spans_of(const RowPositions& rows) {
 /// and added up in order, so the result does not depend on the number of threads.
 template <class Block>
 void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& block) {
-  constexpr int64_t kBlocks = 64, kLeastRows = 16;
-  const int64_t size = std::max(kLeastRows, (rows + kBlocks - 1) / kBlocks),
-                blocks = (rows + size - 1) / size;
+  constexpr int64_t kBlocks = 64, kMinRows = 16;
+  const int64_t size = std::max(kMinRows, (rows + kBlocks - 1) / kBlocks), blocks = (rows + size - 1) / size;
   int64_t columns = 0;
   for (const View& sum : sums) columns += sum ? sum.elements() : 0;
   float* const partial = thread_scratch(static_cast<size_t>(blocks * columns));
@@ -193,7 +192,7 @@ class CpuBackend final : public Backend {
   void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
 
   const Kernels& kernels_;
-  Team team_;  // of the ops of one token
+  ThreadTeam team_;  // of the ops of one token
   GemmRunner gemm_;
   std::mutex mutex_;  // guards queues_
   std::vector<std::unique_ptr<Queue>> queues_;
@@ -201,7 +200,7 @@ class CpuBackend final : public Backend {
 
 // ---- memory, streams
 
-/// Large blocks ask for huge pages: attention walks rows that are pages apart.
+/// Large blocks ask for huge pages, because attention walks rows that are pages apart.
 Memory CpuBackend::allocate(size_t bytes) {
   constexpr size_t kSmall = 256, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes < 2 * kHugePage ? kSmall : kHugePage;
@@ -237,14 +236,14 @@ void CpuBackend::enqueue(Stream& stream, std::function<void()> work, std::functi
 Event CpuBackend::record(Stream& stream) {
   Queue* const queue = queue_of(stream);
   if (queue == nullptr) return {};
-  return {std::make_shared<Queue::Place>(Queue::Place{queue, queue->last()})};
+  return {std::make_shared<Queue::Ticket>(Queue::Ticket{queue, queue->last()})};
 }
 
 void CpuBackend::wait(Stream& stream, const Event& event) {
   if (event.native == nullptr) return;  // of a compute stream: done when it was recorded
-  const Queue::Place place = *static_cast<const Queue::Place*>(event.native.get());
-  if (queue_of(stream) == place.queue) return;  // its work is done in order
-  in_order(stream, [place] { place.queue->wait(place.number); });
+  const Queue::Ticket ticket = *static_cast<const Queue::Ticket*>(event.native.get());
+  if (queue_of(stream) == ticket.queue) return;  // its work is done in order
+  in_order(stream, [ticket] { ticket.queue->wait(ticket.number); });
 }
 
 void CpuBackend::synchronize(Stream& stream) {
@@ -716,7 +715,7 @@ void CpuBackend::run(Stream&, const Embedding& op) {
   });
 }
 
-/// Cut by columns: each table row's sum then runs over its places in order, whatever the threads.
+/// Cut by columns, so that each table row's sum runs over its places in order, whatever the threads.
 void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
   constexpr int64_t kColumns = 64;
   const int64_t h = op.dy.shape.back(), rows = op.dy.shape.rows(),
@@ -780,7 +779,7 @@ void CpuBackend::run(Stream&, const SumSquares& op) {
   *op.out.as<double>() += total;
 }
 
-/// In this thread, one after the other: a microbatch's tokens are few.
+/// In this thread, one after the other, because a microbatch's tokens are few.
 void CpuBackend::run(Stream&, const ScaledSum& op) {
   const float* const x = op.x.as<float>();
   *op.out.as<double>() += op.scale * std::accumulate(x, x + op.x.elements(), 0.0);

@@ -5,7 +5,7 @@
 
 #include "libcore/ops/cpu/kernels.h"
 #include "libcore/ops/cpu/products.h"
-#include "libcore/ops/cpu/team.h"
+#include "libcore/ops/cpu/thread_team.h"
 #include "libcore/ops/linear.h"
 #include "libcore/ops/project.h"
 
@@ -17,7 +17,7 @@ namespace megalith::cpu {
 /// of threads oneDNN may cut the inner dimension elsewhere.
 class GemmRunner {
  public:
-  GemmRunner(const Kernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
+  GemmRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
   /// Throws kDevice when oneDNN refuses or cannot be loaded.
   void run(const Gemm&);
   void run(const Project&);
@@ -31,7 +31,7 @@ class GemmRunner {
   /// Rows [begin, begin + count) of the weights in fp32.
   void widen(const Project&, int64_t begin, int64_t count, float* to) const;
   const Kernels& kernels_;
-  Team& team_;
+  ThreadTeam& team_;
   std::once_flag once_;
   std::unique_ptr<Products> products_;
 };

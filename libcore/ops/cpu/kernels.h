@@ -197,7 +197,7 @@ struct Kernels {
   void (*cross_entropy[kStorages])(const CrossEntropyArgs&, int64_t begin, int64_t end);
 
   /// Rows [begin, end) of w, [Storage of w]. A sum over columns is made in one order, however many rows of x
-  /// there are.
+  /// there are, so that a generated text does not depend on its neighbours in the batch.
   void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
   /// Rows [begin, end): q = round(w / scale), scale = greatest |w| of the row / 127. [Storage of w].
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);

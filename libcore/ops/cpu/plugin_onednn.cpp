@@ -70,8 +70,8 @@ Primitive make_primitive(const dnnl::engine& engine, const Signature& s) {
   p.c = {{s.m, s.n}, dnnl_type(s.out), Tag::ab};
   if (s.bias) p.bias = {{1, s.n}, dnnl_type(*s.bias), Tag::ab};
   dnnl::primitive_attr attributes;
-  // The library's own scratchpad belongs to the thread that made the primitive; ranks may be threads that
-  // share it.
+  // The scratchpad is given with each call, because the library's own belongs to the thread that made the
+  // primitive, and ranks may be threads that share it.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
     dnnl::post_ops sum;
@@ -134,10 +134,10 @@ class OneDnnProducts final : public Products {
 
 std::shared_ptr<const Primitive> OneDnnProducts::find(const Signature& signature) {
   // Prompts of every length would fill memory; oneDNN itself keeps the compiled kernels.
-  constexpr size_t kMost = 512;
+  constexpr size_t kMax = 512;
   const std::lock_guard lock(mutex_);
   if (const auto found = primitives_.find(signature); found != primitives_.end()) return found->second;
-  if (primitives_.size() == kMost) primitives_.clear();
+  if (primitives_.size() == kMax) primitives_.clear();
   auto made = std::make_shared<const Primitive>(make_primitive(engine_, signature));
   primitives_.emplace(signature, made);
   return made;

@@ -14,8 +14,8 @@ namespace megalith::cpu {
 /// region. Any number of threads may put work and wait.
 class Queue {
  public:
-  /// A place in the order: what was put up to this number is before it.
-  struct Place {
+  /// Work that was put so far, to be waited for: all up to this number.
+  struct Ticket {
     Queue* queue;
     uint64_t number;
   };
@@ -28,7 +28,7 @@ class Queue {
 
   /// See Stream::enqueue.
   void put(std::function<void()> work, std::function<void()> give_up = {});
-  /// Of the work that was put last; 0 when there was none.
+  /// The number of the work that was put last; 0 when there was none.
   uint64_t last();
   /// Until the work of this number is done.
   void wait(uint64_t number);

@@ -21,9 +21,9 @@ void require_success(cudaError_t status, const char* what) {
 // ---- queue
 
 void* allocate_device(size_t bytes) {
-  constexpr size_t kLeast = 256;  // so that an empty tensor has an address too
+  constexpr size_t kMin = 256;  // so that an empty tensor has an address too
   void* block = nullptr;
-  const cudaError_t status = cudaMalloc(&block, std::max(kLeast, bytes));
+  const cudaError_t status = cudaMalloc(&block, std::max(kMin, bytes));
   if (status == cudaSuccess) return block;
   size_t left = 0, all = 0;
   cudaGetLastError();  // a refused allocation must not be seen by the next launch
@@ -48,7 +48,7 @@ void* Queue::workspace(size_t bytes) {
   cudaFree(workspace_);
   workspace_ = nullptr;
   workspace_bytes_ = 0;
-  const size_t wanted = std::max(bytes, kLeastWorkspace);
+  const size_t wanted = std::max(bytes, kMinWorkspace);
   workspace_ = allocate_device(wanted);
   workspace_bytes_ = wanted;
   return workspace_;
@@ -168,7 +168,7 @@ auto* at(const V& view, int64_t element) {
   return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
 }
 
-/// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values behind each group's.
+/// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values after each group's.
 struct Packed {
   AttentionShape shape;
   int64_t k, v;  // offsets of group 0's

@@ -41,14 +41,14 @@ __global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*..
 
 template <class F, class To, class... From>
 void map(cudaStream_t stream, int64_t n, F f, To* to, const From*... from) {
-  constexpr int64_t kMostBlocks = 1 << 20;
+  constexpr int64_t kMaxBlocks = 1 << 20;
   constexpr int kWide = kElements<To, From...>;
   const auto fits = [](const auto* place) {
     return reinterpret_cast<uintptr_t>(place) % (kWide * sizeof *place) == 0;
   };
   const bool aligned = fits(to) && (fits(from) && ...);
   const int64_t blocks = blocks_for(n, int64_t{kWide} * kThreads);
-  launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, map_elements<F, To, From...>, n, aligned, f,
+  launch(stream, blocks < kMaxBlocks ? blocks : kMaxBlocks, 0, map_elements<F, To, From...>, n, aligned, f,
          to, from...);
 }
 
@@ -81,9 +81,9 @@ __global__ void fill_bits(int64_t n, Bits* to, Bits bits) {
 
 template <class Bits>
 void fill(cudaStream_t stream, void* to, uint64_t bits, int64_t n) {
-  constexpr int64_t kMostBlocks = 1 << 16;
+  constexpr int64_t kMaxBlocks = 1 << 16;
   const int64_t blocks = blocks_for(n, kThreads);
-  launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, fill_bits<Bits>, n, static_cast<Bits*>(to),
+  launch(stream, blocks < kMaxBlocks ? blocks : kMaxBlocks, 0, fill_bits<Bits>, n, static_cast<Bits*>(to),
          static_cast<Bits>(bits));
 }
 
@@ -264,10 +264,10 @@ void launch_rope(cudaStream_t stream, Storage storage, const RopeArgs& args) {
 }
 
 void launch_adamw(cudaStream_t stream, const AdamArgs& args) {
-  constexpr int64_t kMostBlocks = 1 << 16;
+  constexpr int64_t kMaxBlocks = 1 << 16;
   const int64_t blocks = blocks_for(args.n, kThreads);
   with_storage(args.value_storage, [&](auto element) {
-    launch(stream, blocks < kMostBlocks ? blocks : kMostBlocks, 0, adamw<decltype(element)>, args);
+    launch(stream, blocks < kMaxBlocks ? blocks : kMaxBlocks, 0, adamw<decltype(element)>, args);
   });
 }
 

@@ -99,7 +99,7 @@ Preference make_preference(const Signature& s) {
     require_cublas(cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof value),
                    "preference attribute");
   };
-  const uint64_t workspace = Queue::kLeastWorkspace;
+  const uint64_t workspace = Queue::kMinWorkspace;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   // Split sums are added in fp32, so that a bf16 result is rounded once.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -169,7 +169,7 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
                             .b_alignment = alignment_of(op.b.data),
                             .c_alignment = alignment_of(op.c.data),
                             .d_alignment = std::min(alignment_of(op.c.data), alignment_of(bias))};
-  void* const workspace = queue.workspace(Queue::kLeastWorkspace);
+  void* const workspace = queue.workspace(Queue::kMinWorkspace);
   {
     const std::lock_guard lock(cache_->mutex);
     Plan& plan = cache_->find(signature, bias);
@@ -178,7 +178,7 @@ void GemmRunner::run(Queue& queue, const Gemm& op) {
     require_cublas(
         cublasLtMatmul(cache_->context.get(), plan.product.get(), &one, op.b.data, plan.b.get(), op.a.data,
                        plan.a.get(), &beta, op.c.data, plan.c.get(), op.c.data, plan.c.get(), &plan.algorithm,
-                       workspace, Queue::kLeastWorkspace, queue.stream()),
+                       workspace, Queue::kMinWorkspace, queue.stream()),
         "matrix product");
   }
   if (op.bias && !fused_bias)

@@ -25,11 +25,11 @@ class Queue {
   void* workspace(size_t bytes);
 
   /// Calls `work` on the driver's thread when the stream gets there; what it throws is kept, and what is
-  /// enqueued behind it is then not called. Throws the kept error.
+  /// enqueued after it is then not called. Throws the kept error.
   void enqueue(std::function<void()> work);
   void rethrow_error() const;
 
-  static constexpr size_t kLeastWorkspace = size_t{32} << 20;  // what cuBLASLt likes to have on Hopper
+  static constexpr size_t kMinWorkspace = size_t{32} << 20;  // what cuBLASLt likes to have on Hopper
 
  private:
   struct HostWork;

@@ -9,13 +9,13 @@ namespace {
 // ---- sums down columns
 
 constexpr int kColumnsPerBlock = 32, kRowsAtOnce = kThreads / kColumnsPerBlock;
-constexpr int64_t kMostRowBlocks = 64, kLeastRows = 64;
+constexpr int64_t kMaxRowBlocks = 64, kMinRows = 64;
 
 struct RowCut {
   int64_t size, blocks;
   explicit RowCut(int64_t rows) {
-    const int64_t even = blocks_for(rows, kMostRowBlocks);
-    size = even > kLeastRows ? even : kLeastRows;
+    const int64_t even = blocks_for(rows, kMaxRowBlocks);
+    size = even > kMinRows ? even : kMinRows;
     blocks = blocks_for(rows, size);
   }
 };
@@ -72,11 +72,11 @@ __global__ void add_partial_sums(ColumnSums a, int64_t row_blocks, const float* 
 
 // ---- sums of a whole tensor
 
-constexpr int64_t kMostSumBlocks = 1024, kLeastElements = 16 * kThreads;
+constexpr int64_t kMaxSumBlocks = 1024, kMinElements = 16 * kThreads;
 
 int64_t sum_blocks(int64_t n) {
-  const int64_t blocks = blocks_for(n, kLeastElements);
-  return blocks < kMostSumBlocks ? blocks : kMostSumBlocks;
+  const int64_t blocks = blocks_for(n, kMinElements);
+  return blocks < kMaxSumBlocks ? blocks : kMaxSumBlocks;
 }
 
 struct Itself {

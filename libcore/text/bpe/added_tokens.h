@@ -56,7 +56,7 @@ class AddedTokens {
   /// The first token in `utf8` that starts at `from` or later.
   std::optional<Found> find(std::string_view utf8, size_t from) const;
   size_t next_start(std::string_view utf8, size_t from) const;
-  /// Where the text before the token ends (not before `from`) and that behind it begins.
+  /// Where the text before the token ends (not before `from`) and the text after it begins.
   static size_t before(std::string_view utf8, const Found& found, size_t from);
   static size_t behind(std::string_view utf8, const Found& found);
 

@@ -7,9 +7,9 @@
 
 namespace megalith {
 
-/// GPT-2's printable alphabet for bytes, in which vocab.json, merges.txt and tokenizer.json are written: the
-/// printable bytes of Latin-1 ('!'..'~', U+00A1..U+00AC, U+00AE..U+00FF) stand for themselves, the other 68
-/// are U+0100 and on, in order.
+/// GPT-2's printable alphabet for bytes, in which vocab.json, merges.txt and tokenizer.json are written
+/// because text files cannot hold every byte: the printable bytes of Latin-1 ('!'..'~', U+00A1..U+00AC,
+/// U+00AE..U+00FF) stand for themselves, the other 68 are U+0100 and on, in order.
 uint32_t byte_to_code_point(uint8_t byte);
 
 /// "Ġhello" for " hello".

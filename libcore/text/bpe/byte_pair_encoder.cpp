@@ -14,7 +14,8 @@ namespace megalith {
 
 namespace {
 
-/// Whether an id may stand for the rank of its merge: later merges give greater ones.
+/// Whether an id may stand for the rank of its merge, which saves a table: later merges must give greater
+/// ids.
 bool ids_ascend(std::span<const BytePairEncoder::Merge> merges) {
   const auto other = std::adjacent_find(merges.begin(), merges.end(),
                                         [](const auto& a, const auto& b) { return a.merged >= b.merged; });

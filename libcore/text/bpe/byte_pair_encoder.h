@@ -42,7 +42,7 @@ class BytePairEncoder {
     SharedArray<uint32_t> byte_ranks;  // of two bytes: first * 256 + second
   };
   const Arrays& arrays() const { return arrays_; }
-  /// Of those of another one with the same byte_ids.
+  /// Reuses another instance's arrays, such as those of a mapped cache file; it must have the same byte_ids.
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
   /// Whether they may be given: all of their ids are less than `ids`.
   static bool fit(const Arrays& arrays, size_t ids);
@@ -92,7 +92,8 @@ class BytePairEncoder {
   std::unique_ptr<Lazy> lazy_;
 };
 
-/// A long piece that comes bit by bit; see BytePairEncoder::encode_long. Keeps a reference to `encoder`.
+/// A long piece that comes in parts, so that it need not be in memory as a whole; see
+/// BytePairEncoder::encode_long. Keeps a reference to `encoder`.
 class LongPiece {
  public:
   using TakeIds = BytePairEncoder::TakeIds;

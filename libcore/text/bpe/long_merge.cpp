@@ -13,7 +13,8 @@ namespace {
 constexpr uint32_t kLongestToken = 1 << 12;
 constexpr size_t kWidening = 16;  // a window may become so many times as large where looking ahead is dear
 
-/// Of a fixed number of steps, four chains of four lanes (GCC makes no vector instructions of a plain loop).
+/// The smallest of a fixed number of steps, in four chains of four lanes, because GCC makes no vector
+/// instructions of a plain loop.
 template <size_t kCount>
 int32_t least_of(const int32_t* steps) {
   using Lanes = int32_t __attribute__((vector_size(16)));
@@ -36,9 +37,9 @@ int32_t least_of(const int32_t* steps) {
 void WindowMerge::run(std::span<const int32_t> ids, std::vector<Token>& tokens) {
   tokens.clear();
   if (ids.empty()) return;
-  if (ids.size() > kMostIds)
+  if (ids.size() > kMaxIds)
     fail(ErrorKind::kData, "a text holds ", ids.size(),
-         " characters without a place where tokens are parted; at most ", kMostIds, " can be merged");
+         " characters without a place where tokens are parted; at most ", kMaxIds, " can be merged");
   start(ids);
   while (true) {
     const int32_t best = least_of<kFan>(levels_[height_ - 1].steps.data());
@@ -110,8 +111,8 @@ void WindowMerge::renew_above(size_t place) {
   for (size_t level = 0; level + 1 < height_; ++level) renew(level, place /= kFan);
 }
 
-// Of a token the length is that of its longest way of being made; how far an id reaches is the longest token
-// on whose left edge it can be. Both only grow from round to round.
+// The length of a token is that of its longest way of being made; how far an id reaches is the longest token
+// on whose left edge it can be. Both only grow from round to round, so the rounds end.
 TokenReach::TokenReach(std::span<const TokenMerge> merges) {
   int32_t most = 0;
   for (const TokenMerge& merge : merges) most = std::max({most, merge.left, merge.right, merge.merged});
@@ -164,7 +165,7 @@ void LongMerge::finish() {
   hand_over(static_cast<uint32_t>(tokens_.size()));
 }
 
-/// How many of the tokens there are whatever comes behind.
+/// How many of the tokens there are whatever follows, so that they can be handed over.
 uint32_t LongMerge::final_tokens() {
   const auto end = static_cast<uint32_t>(ids_.size());
   auto settled = static_cast<uint32_t>(tokens_.size());
@@ -184,7 +185,7 @@ uint32_t LongMerge::in_common(uint32_t tokens, uint32_t end) {
     const uint32_t first = tokens - std::min(tokens, back), from = begin_of(first);
     merge_.run(std::span(ids_).subspan(from, end - from), part_);
     checked_ += end - from;
-    // The last two borders, one behind the other in both.
+    // The last two borders, one after the other in both.
     size_t i = tokens, j = part_.size();
     while (i > first && j > 0) {
       const uint32_t ours = tokens_[i - 1].end, theirs = from + part_[j - 1].end;

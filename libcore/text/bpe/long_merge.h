@@ -21,12 +21,12 @@ class WindowMerge {
  public:
   struct Token {
     int32_t id;
-    uint32_t end;  // in the ids that it is made of: behind its last one
+    uint32_t end;  // in the ids that it is made of: after its last one
   };
   explicit WindowMerge(const MergeTables& tables) : tables_(tables) {}
 
-  /// Replaces `tokens` by those of `ids`. Throws kData for more than kMostIds.
-  static constexpr size_t kMostIds = UINT32_MAX - 1;
+  /// Replaces `tokens` by those of `ids`. Throws kData for more than kMaxIds.
+  static constexpr size_t kMaxIds = UINT32_MAX - 1;
   void run(std::span<const int32_t> ids, std::vector<Token>& tokens);
 
  private:
@@ -78,16 +78,16 @@ class TokenReach {
 };
 
 /// Merges a piece of any length in little memory: window by window, of which each begins where a token begins
-/// for certain, whatever comes behind the window.
+/// for certain, whatever comes after the window.
 ///
 /// Why that is so. What merging gives for a piece it gives for any run of the tokens by itself: no merge
 /// reached across the run's ends, and those within came in the same order. The other way round, tokens of
 /// which each two neighbours are what merging gives for the two together, are what it gives for all: the
 /// first merge across a border would have been the first for these two, too. So where the tokens of a text
 /// and of another one that goes on from a place within it have one token in common, the first text's tokens
-/// up to this one and the second's behind it are those of the whole.
+/// up to this one and the second's after it are those of the whole.
 ///
-/// Now the tokens of ids that go on behind a window have a last border in it or at its end, at most as far
+/// Now the tokens of ids that go on after a window have a last border in it or at its end, at most as far
 /// from the end as the longest token that begins there reaches. For each place where it may be, the tokens
 /// before that place are found (only as far back as it takes to have one in common with the window's), and
 /// what all of them have in common is final.

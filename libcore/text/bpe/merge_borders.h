@@ -25,7 +25,7 @@ class MergeBorders {
     SharedArray<uint8_t> doubts;  // see doubts()
   };
   const Arrays& arrays() const { return arrays_; }
-  /// Of those of another one.
+  /// Reuses another instance's arrays (those of a mapped cache file).
   explicit MergeBorders(Arrays arrays);
   static bool fit(const Arrays& arrays);
 
@@ -46,7 +46,7 @@ class MergeBorders {
   // "way" is such a pair of numbers of bytes.
   static constexpr size_t kBytes = 3;
   static constexpr size_t kWays = kBytes * kBytes;
-  /// The bytes that are nearest to a place, the nearest lowest: 24 bits behind it, above them 24 before it.
+  /// The bytes that are nearest to a place, the nearest lowest: 24 bits after it, above them 24 before it.
   static uint64_t bytes_around(std::string_view piece, size_t at);
   uint64_t hash(uint64_t around, size_t way) const;
 

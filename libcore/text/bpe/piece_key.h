@@ -22,7 +22,7 @@ struct PieceKey {
 
   static constexpr int kLengthShift = 56;
 
-  /// Of the `bytes` bytes at `at`, of which 16 can be read. Does not branch.
+  /// The key of the `bytes` bytes at `at`, of which 16 must be readable, so that it needs no branch.
   static PieceKey of(const char* at, size_t bytes) {
     PieceKey key;
     std::memcpy(&key, at, sizeof key);

@@ -15,7 +15,7 @@ struct MergeTables {
   // A pair's rank, greater than all others when it is not joined. Ranks have 22 bits, ids 21.
   static constexpr int kIdBits = 21, kRankBits = 22;
   static constexpr uint32_t kNoRank = uint32_t{1} << kRankBits;
-  // A slot holds a pair above its rank. No id is kNobody, and no pair has a free slot's bits.
+  // A slot holds a pair above its rank. No id is kNobody, so no pair has a free slot's bits.
   static constexpr int32_t kNobody = (1 << kIdBits) - 1;
   static constexpr uint64_t kFree = ~uint64_t{0};
   struct alignas(32) Bucket {

@@ -98,8 +98,8 @@ Value Renderer::to_json(const Expr& expr, const Value& value) {
   if (const auto ascii = argument(expr, 1)) style.ensure_ascii = truth(*ascii);
   style.indent = integer_argument(expr, 2);
   if (style.indent) style.item_separator = ",";
-  if (style.indent && *style.indent > kMostIndent)
-    refuse(expr.line, concat("\"tojson\" with an indent of more than ", kMostIndent));
+  if (style.indent && *style.indent > kMaxIndent)
+    refuse(expr.line, concat("\"tojson\" with an indent of more than ", kMaxIndent));
   if (const auto separators = argument(expr, 3); separators && !is_none(*separators)) {
     const Json::Array pair = entries(*separators, expr.line);
     if (pair.size() != 2) refuse(expr.line, "\"tojson\" with other than two separators");
@@ -154,7 +154,7 @@ Value Renderer::join(const Json::Array& all, const std::string& separator, int l
   for (const Json& entry : all) {
     if (!std::exchange(first, false)) out += separator;
     out += printed(entry, line);
-    if (out.size() > kMostText) refuse_size(line);
+    if (out.size() > kMaxText) refuse_size(line);
   }
   return Json(std::move(out));
 }
@@ -288,7 +288,7 @@ Value Renderer::now(const Expr& expr, const std::string& format) const {
 }
 
 Value Renderer::range(const Expr& expr) {
-  constexpr size_t kMost = 100'000;
+  constexpr size_t kMax = 100'000;
   std::vector<int64_t> bounds;
   for (size_t i = 0; i < expr.children.size(); ++i)
     if (const auto bound = argument(expr, i)) bounds.push_back(integer_of(*bound, expr.line, "\"range\""));
@@ -297,7 +297,7 @@ Value Renderer::range(const Expr& expr) {
   if (step == 0) refuse(expr.line, "\"range\" with step 0");
   Json out = Json::array();
   for (int64_t i = begin; step > 0 ? i < end : i > end;) {
-    if (out.as_array().size() == kMost) refuse(expr.line, "\"range\" is too long");
+    if (out.as_array().size() == kMax) refuse(expr.line, "\"range\" is too long");
     out.push_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }

@@ -45,7 +45,7 @@ Json::Array Renderer::entries(const Value& value, int line) {
     return out;
   }
   if (json == nullptr || !json->is_string()) refuse(line, concat("cannot loop over ", kind_of(value)));
-  if (json->as_string().size() > Extent::kMostBytes / sizeof(Json)) refuse_size(line);
+  if (json->as_string().size() > Extent::kMaxBytes / sizeof(Json)) refuse_size(line);
   count_characters(*json, line);
   for (std::string& character : characters_of(json->as_string())) out.emplace_back(std::move(character));
   return out;
@@ -101,7 +101,7 @@ Renderer::Places Renderer::places_of(const Expr& slice, int64_t size) {
     if (slice.children[i].kind == Expr::kAbsent) return std::nullopt;
     return integer_of(eval(slice.children[i]), slice.line, "the bound");
   };
-  // A step beyond the end is as good as any other, and does not overflow.
+  // Limits the step, because one beyond the end is as good as any other and does not overflow.
   const int64_t step = std::clamp(part(3).value_or(1), -size - 1, size + 1);
   if (step == 0) refuse(slice.line, "a slice of step 0");
   const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
@@ -190,7 +190,7 @@ Json Renderer::json(const Expr& expr) {
 /// The value, of a collection whose others take `bytes`.
 Json Renderer::add_to(size_t& bytes, Json value, int line) const {
   bytes += measure(&value, line);
-  if (bytes > Extent::kMostBytes) refuse_size(line);
+  if (bytes > Extent::kMaxBytes) refuse_size(line);
   return value;
 }
 

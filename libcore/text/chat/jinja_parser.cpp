@@ -106,7 +106,7 @@ class Lexer {
     tokens_.push_back({Token::kEnd, {}, line_});
   }
 
-  /// Whether the tag is closed here; moves behind it.
+  /// Whether the tag is closed here; moves after it.
   bool ends_here(char close, int depth) {
     if (depth > 0) return false;
     const size_t at = at_ + (peek(at_) == '-' || peek(at_) == '+' ? 1 : 0);
@@ -467,7 +467,7 @@ class Parser {
     return chain({"*", "//", "/", "%"}, [&] { return unary(); });
   }
 
-  /// A sign binds more than filters and tests behind it.
+  /// A sign binds more than filters and tests after it.
   Expr unary() { return filters(with_sign()); }
   Expr with_sign() {
     const bool negative = is_sign("-");
@@ -522,7 +522,7 @@ class Parser {
     return out;
   }
 
-  /// "(a, b, name=c)" behind what takes it.
+  /// "(a, b, name=c)" after what takes it.
   void arguments(Expr& call) {
     want_sign("(");
     while (!accept_sign(")")) {

@@ -8,9 +8,9 @@
 namespace megalith::jinja {
 namespace {
 
-constexpr size_t kMostSteps = 2'000'000;         // of a template that never ends
+constexpr size_t kMaxSteps = 2'000'000;          // of a template that never ends
 constexpr size_t kBytesAStep = size_t{4} << 10;  // as long as a step lasts, about
-constexpr size_t kMostKept = 4 * kMostText;      // bytes of all variables and open blocks
+constexpr size_t kMaxKept = 4 * kMaxText;        // bytes of all variables and open blocks
 
 }  // namespace
 
@@ -31,12 +31,12 @@ int64_t Renderer::integer_of(const Value& value, int line, const std::string& wh
 }
 
 void Renderer::refuse_size(int line) const {
-  refuse(line, concat("a value of more than ", kMostText, " bytes"));
+  refuse(line, concat("a value of more than ", kMaxText, " bytes"));
 }
 
 size_t Renderer::measure(const Json* json, int line) const {
   const Extent extent = json == nullptr ? Extent{} : extent_of(*json);
-  if (extent.bytes > Extent::kMostBytes) refuse_size(line);
+  if (extent.bytes > Extent::kMaxBytes) refuse_size(line);
   if (extent.depth > Extent::kDeepest)
     refuse(line, concat("a value nested more than ", Extent::kDeepest, " levels deep"));
   return extent.bytes;
@@ -44,12 +44,12 @@ size_t Renderer::measure(const Json* json, int line) const {
 
 void Renderer::count_step(int line, size_t bytes) {
   steps_ += 1 + bytes / kBytesAStep;
-  if (steps_ > kMostSteps || out_.size() > kMostText) refuse(line, "the template does not come to an end");
+  if (steps_ > kMaxSteps || out_.size() > kMaxText) refuse(line, "the template does not come to an end");
 }
 
 void Renderer::count_kept(size_t bytes, int line) {
   kept_ += bytes;
-  if (kept_ > kMostKept) refuse(line, concat("its variables take more than ", kMostKept, " bytes"));
+  if (kept_ > kMaxKept) refuse(line, concat("its variables take more than ", kMaxKept, " bytes"));
 }
 
 void Renderer::keep(Value& place, Value value, int line) {

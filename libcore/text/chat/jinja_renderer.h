@@ -53,7 +53,8 @@ class Renderer {
   std::string printed(const Value& value, int line) const;
   /// What a loop over a value goes through.
   Json::Array entries(const Value& value, int line);
-  /// For an operation that goes through a text character by character.
+  /// Counts an operation that goes through a text character by character, so that a template cannot take
+  /// endless time.
   void count_characters(const Json& text, int line);
   std::vector<uint32_t> begins_of(const Json& text, int line);
   /// value.key, which is an attribute first, or value["key"], which is a member first.

@@ -56,12 +56,12 @@ struct Dumper {
   void members(std::string_view brackets, const Members& all, int64_t depth, const Put& put) {
     out += brackets[0];
     for (size_t i = 0; i < all.size(); ++i) {
-      if (out.size() > kMostText) break;
+      if (out.size() > kMaxText) break;
       if (i > 0) out += style.item_separator;
       line(depth + 1);
       put(all[i]);
     }
-    if (!all.empty() && out.size() <= kMostText) line(depth);
+    if (!all.empty() && out.size() <= kMaxText) line(depth);
     out += brackets[1];
   }
   void object(const Json::Object& members_of, int64_t depth) {
@@ -213,7 +213,7 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most) {
   std::string out;
   const auto may = [&] { return most < 0 || most-- > 0; };
-  while (out.size() <= kMostText) {
+  while (out.size() <= kMaxText) {
     const size_t found = from.empty() ? 0 : find_text(text, from);
     if (found == std::string_view::npos || !may()) break;
     out.append(text.substr(0, found)).append(to);

@@ -14,13 +14,13 @@ namespace megalith::jinja {
 /// Arguments of json.dumps.
 struct JsonStyle {
   bool ensure_ascii = false;
-  std::optional<int64_t> indent;  // at most kMostIndent
+  std::optional<int64_t> indent;  // at most kMaxIndent
   std::string item_separator = ", ", key_separator = ": ";
   bool sort_keys = false;
 };
-constexpr int64_t kMostIndent = 1000;
-constexpr size_t kMostText = size_t{64} << 20;  // bytes of a text that a template makes
-/// Cut somewhere behind kMostText bytes.
+constexpr int64_t kMaxIndent = 1000;
+constexpr size_t kMaxText = size_t{64} << 20;  // bytes of a text that a template makes
+/// Cut somewhere after kMaxText bytes.
 std::string dump_json(const Json& value, const JsonStyle& style);
 
 /// repr() of a float.
@@ -31,21 +31,21 @@ enum class Side { kLeft, kRight, kBoth };
 std::vector<uint32_t> character_begins(std::string_view text);
 /// str.strip() and its kind; without `characters`: of white space.
 std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side);
-/// str.split(); without `separator` (which is not empty): at runs of white space. At most `most` cuts; below
+/// str.split(); without `separator` (which is not empty): at runs of white space. At most `max` cuts; below
 /// 0: all.
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
-                               int64_t most);
+                               int64_t max);
 /// Where `part` begins in `text`, or npos. Never slower than the two are long together.
 size_t find_text(std::string_view text, std::string_view part);
-/// str.replace(); at most `most` times, below 0: all. Cut somewhere behind kMostText bytes.
-std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most);
+/// str.replace(); at most `max` times, below 0: all. Cut somewhere after kMaxText bytes.
+std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max);
 
 bool is_ascii(std::string_view text);
 std::string lower(std::string_view text);  // str.lower()
-// Of ASCII texts:
+// For ASCII texts:
 std::string upper(std::string_view text);            // str.upper()
 std::string capitalized(std::string_view text);      // str.capitalize()
 std::string titled(std::string_view text);           // str.title()
-std::string titled_as_jinja(std::string_view text);  // the filter: what stands behind an apostrophe is small
+std::string titled_as_jinja(std::string_view text);  // the filter: what stands after an apostrophe is small
 
 }  // namespace megalith::jinja

@@ -26,14 +26,14 @@ bool is_text(const Value& value);
 /// As Python's bool().
 bool truth(const Value& value);
 bool equal(const Value& a, const Value& b);
-/// About how many bytes a value takes and how deeply it is nested, counted until one of the two is beyond
-/// kMostBytes or kDeepest.
+/// About how many bytes a value takes and how deeply it is nested, so that a template cannot take all memory
+/// or the stack; counted until one of the two is beyond kMaxBytes or kDeepest.
 struct Extent {
-  static constexpr size_t kMostBytes = kMostText;
+  static constexpr size_t kMaxBytes = kMaxText;
   static constexpr int kDeepest = 1200;  // somewhat more than a JSON file may be
   size_t bytes = 0;
   int depth = 0;
-  bool too_much() const { return bytes > kMostBytes || depth > kDeepest; }
+  bool too_much() const { return bytes > kMaxBytes || depth > kDeepest; }
 };
 Extent extent_of(const Json& json);
 /// "a list": for messages.

@@ -27,7 +27,7 @@ size_t thread_number() {
 }  // namespace
 
 struct ByteLevelTokenizer::Scratch {
-  Scratch(const PieceRules& rules, PieceMemory& memory) : encoder(rules, memory) {}
+  Scratch(const PieceRules& rules, TokenCache& memory) : encoder(rules, memory) {}
   CachedEncoder encoder;
   std::array<uint32_t, kEnds> ends;
   IdBuffer ids{sizeof(int32_t)};
@@ -99,7 +99,8 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
       eod_(model.eod),
       rule_names_(std::move(model.rules)),
       hash_(model.tables ? std::move(model.tables->hash) : "") {
-  // Without a normalizer one group is as good as the other; two groups are looked for one after the other.
+  // Without a normalizer one group is as good as the other, and two groups would need two searches, one after
+  // the other.
   if (raw_added_.empty()) std::swap(raw_added_, normalized_added_);
   if (model.ignore_merges) {
     rule_names_ += "; whole tokens first";
@@ -113,7 +114,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
 }
 
 void ByteLevelTokenizer::expect(uint64_t bytes) {
-  if (seeded_ == 0) memory_.emplace(PieceMemory::Size::for_text(bytes, seeds_.size()), rules_.wide);
+  if (seeded_ == 0) memory_.emplace(TokenCache::Size::for_text(bytes, seeds_.size()), rules_.wide);
 }
 
 ByteLevelTables ByteLevelTokenizer::tables() const {
@@ -154,9 +155,9 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
   return seeds;
 }
 
-/// Threads that begin at the same time share the work, and none waits for another.
+/// Threads that begin at the same time share the work, so that none waits for another.
 void ByteLevelTokenizer::help_to_seed() const {
-  constexpr size_t kAhead = 24;  // lines on their way: adding to one ends with waiting for it
+  constexpr size_t kAhead = 24;  // lines on their way, because adding to a line ends with waiting for it
   const HugePages& pages = memory_->table.memory();
   for (size_t page; (page = touched_.fetch_add(1)) < pages.large_pages();) pages.touch(page);
   for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
@@ -192,7 +193,7 @@ void ByteLevelTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
   encode_with(*scratch, utf8, {out});
 }
 
-void ByteLevelTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
+void ByteLevelTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) const {
   Lease scratch(*this);
   encode_with(*scratch, utf8, {scratch->ids, &take});
   scratch->ids.each_part<int32_t>(take);
@@ -234,7 +235,8 @@ void ByteLevelTokenizer::encode_plain(Scratch& scratch, std::string_view utf8, S
   }
 }
 
-/// Where few pretokens make much text: encodes it in parts, which it cuts off `ends`.
+/// Where few pretokens make much text: encodes it in parts, which it cuts off `ends`, so that ids are handed
+/// over before there are many.
 void ByteLevelTokenizer::encode_long(Scratch& scratch, std::string_view utf8, std::span<uint32_t> ends,
                                      Sink sink) const {
   while (!ends.empty()) {

@@ -43,8 +43,8 @@ struct ByteLevelModel {
   std::vector<AddedToken> raw_added;         // looked for first, in the text as it is
   std::vector<AddedToken> normalized_added;  // looked for in what is left, after the normalizer
   int32_t eod = -1;                          // -1: the files name none
-  // What another tokenizer worked out of the same model. Then tokens, characters, merges, ranks and literal
-  // are not looked at.
+  // What another tokenizer worked out of the same model (a kept one), so that tokens, characters, merges,
+  // ranks and literal need not be looked at.
   std::optional<ByteLevelTables> tables;
 };
 
@@ -54,7 +54,7 @@ struct ByteLevelModel {
 class ByteLevelTokenizer : public Tokenizer {
  public:
   explicit ByteLevelTokenizer(ByteLevelModel model);
-  /// Of a model without `characters`.
+  /// A tokenizer of a model without `characters`.
   ByteLevelTables tables() const;
   ~ByteLevelTokenizer() override;
 
@@ -62,18 +62,18 @@ class ByteLevelTokenizer : public Tokenizer {
   int eod() const override;
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
-  void encode_in_pieces(std::string_view utf8, const TakeIds& take) const override;
+  void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
   void expect(uint64_t bytes) override;
   void prepare() const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
   std::string hash() const override;
 
-  /// A pretoken that comes bit by bit and is none of the tokens that are taken whole.
+  /// A pretoken that comes in parts and is none of the tokens that are taken whole.
   LongPiece long_pretoken(TakeIds take) const { return {rules_.encoder, std::move(take)}; }
 
-  /// The short pieces that are known from the beginning: tokens that are the ids of their own text,
-  /// which not every token is.
+  /// The short pieces that are put into the token cache at the beginning: tokens that are the ids of their
+  /// own text, which not every token is.
   std::span<const PieceSeed> seeds() const { return seeds_.span(); }
   /// Where merges are ignored for whole tokens: those that merging would not give, ascending. Few, so that
   /// looking for them costs little.
@@ -101,7 +101,7 @@ class ByteLevelTokenizer : public Tokenizer {
   std::string name_;
   TokenTexts tokens_;
   PieceRules rules_;
-  mutable std::optional<PieceMemory> memory_;  // by all threads
+  mutable std::optional<TokenCache> memory_;  // by all threads
   FindPretokens find_pretokens_;
   SharedArray<PieceSeed> seeds_;
   AddedTokens raw_added_, normalized_added_;

@@ -8,9 +8,9 @@
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
-#include "libcore/text/formats/hf_place.h"
 #include "libcore/text/formats/hf_stages.h"
 #include "libcore/text/formats/hf_tokenizer.h"
+#include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/packed_model.h"
 #include "libcore/text/formats/vocabulary.h"
 
@@ -44,7 +44,7 @@ std::string end_of_text(const std::string& tokenizer_json) {
   return token && token->is_string() ? token->as_string() : kEndOfText;
 }
 
-void check_model(const HfPlace& model) {
+void check_model(const JsonCursor& model) {
   model.only(kModelMembers);
   // Files of tokenizers before 0.5 have no "type".
   if (const auto type = model.find("type"); type && type->text() != "BPE") type->refuse("\"BPE\"");
@@ -56,7 +56,7 @@ void check_model(const HfPlace& model) {
 }
 
 /// Each is "left right" (until tokenizers 0.19) or ["left", "right"].
-std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Vocabulary& vocabulary) {
+std::vector<BytePairEncoder::Merge> read_merges(const JsonCursor& merges, const Vocabulary& vocabulary) {
   if (!merges.json().is_array()) merges.refuse("a list");
   std::vector<BytePairEncoder::Merge> out;
   out.reserve(merges.json().as_array().size());
@@ -78,10 +78,10 @@ std::vector<BytePairEncoder::Merge> read_merges(const HfPlace& merges, const Voc
   return out;
 }
 
-void read_added(const HfPlace& list, AddedTokenList& added) {
+void read_added(const JsonCursor& list, AddedTokenList& added) {
   std::string odd;
   int odds = 0;
-  for (const HfPlace& entry : list.list()) {
+  for (const JsonCursor& entry : list.list()) {
     const std::string& text = entry.at("content").text();
     if (text.empty()) entry.at("content").refuse("a text");
     const int64_t written = entry.at("id").integer();
@@ -98,7 +98,7 @@ void read_added(const HfPlace& list, AddedTokenList& added) {
          odds > 1 ? concat("; ", odds - 1, " more are like it") : "");
 }
 
-CharacterIds::Unknown read_unknown(const HfPlace& model, const Vocabulary& vocabulary) {
+CharacterIds::Unknown read_unknown(const JsonCursor& model, const Vocabulary& vocabulary) {
   CharacterIds::Unknown out;
   out.byte_fallback = model.flag("byte_fallback", false);
   out.fuse = model.flag("fuse_unk", false);
@@ -109,7 +109,7 @@ CharacterIds::Unknown read_unknown(const HfPlace& model, const Vocabulary& vocab
   return out;
 }
 
-/// Whether no merge goes from another character on to a mark: then a text may be cut before each run of
+/// Whether no merge goes from another character on to a mark, so that a text may be cut before each run of
 /// marks.
 bool cut_at_marks(const ByteLevelModel& model, const std::vector<std::string>& texts) {
   const std::string mark = kMark;
@@ -126,7 +126,7 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_
   std::vector<SplitPattern> patterns = pretokenizer.patterns;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
     patterns.push_back(mark_pattern(pretokenizer.metaspace->mark, true));
-  // Not a rule of the file: merging gives the same ids for the parts.
+  // Not a rule of the file, but allowed because merging gives the same ids for the parts.
   if (patterns.empty() && cuts_at_marks) patterns.push_back(mark_pattern(kMark, false));
   return megalith::pretokenizer(std::move(patterns));
 }
@@ -148,7 +148,7 @@ std::string names(const HfPretokenizer& pretokenizer) {
 }
 
 /// All but the model.
-HfParts read_stages(const HfPlace& root, const HfPretokenizer& pretokenizer, bool around) {
+HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, bool around) {
   HfParts parts;
   parts.normalizer = read_hf_normalizer(root);
   parts.metaspace = pretokenizer.metaspace;
@@ -166,9 +166,9 @@ struct Source {
 };
 
 /// The model of a tokenizer.json, and the texts of its tokens.
-void read_model(const Source& source, const HfPlace& root, const HfPretokenizer& pretokenizer,
+void read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
                 HfParts& parts) {
-  const HfPlace model = root.at("model");
+  const JsonCursor model = root.at("model");
   check_model(model);
   Vocabulary vocabulary(model.at("vocab").json(), source.path);
   ByteLevelModel& out = parts.model;
@@ -243,7 +243,7 @@ std::optional<HfParts> unpack_parts(Unpacker in, const Source& source) {
   std::optional<ByteLevelModel> model = unpack_model(in);
   if (!texts || !model || !in.whole() || texts->size() != model->tables->tokens.size()) return std::nullopt;
   const Json json = Json::parse(stages, source.path);
-  const HfPlace root(json, source.path);
+  const JsonCursor root(json, source.path);
   const HfPretokenizer pretokenizer = read_hf_pretokenizer(root);
   HfParts parts = read_stages(root, pretokenizer, source.settings.around);
   parts.model = std::move(*model);
@@ -262,7 +262,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
       if (std::optional<HfParts> parts = unpack_parts({packed->text(), packed}, source))
         return make(std::move(*parts)).tokenizer;
   const Json json = Json::load(source.path);
-  const HfPlace root(json, source.path);
+  const JsonCursor root(json, source.path);
   if (!json.is_object()) root.refuse("an object");
   root.only(kMembers);
   root.at("pre_tokenizer");

@@ -10,43 +10,43 @@ namespace megalith {
 namespace {
 
 /// The stages of one kind: none, one, or those of Sequences, in order. `list` is the Sequence's member.
-void flatten(const std::optional<HfPlace>& stage, const char* list, std::vector<HfPlace>& out) {
+void flatten(const std::optional<JsonCursor>& stage, const char* list, std::vector<JsonCursor>& out) {
   if (!stage) return;
   if (stage->type() != "Sequence") {
     out.push_back(*stage);
     return;
   }
-  for (const HfPlace& part : stage->at(list).list()) flatten(part, list, out);
+  for (const JsonCursor& part : stage->at(list).list()) flatten(part, list, out);
 }
 
 /// No model needs more; each may make a text longer, and each pattern cuts within those before it.
-constexpr size_t kMostStages = 32;
+constexpr size_t kMaxStages = 32;
 
-std::vector<HfPlace> stages(const HfPlace& root, const char* member, const char* list) {
-  std::vector<HfPlace> out;
+std::vector<JsonCursor> stages(const JsonCursor& root, const char* member, const char* list) {
+  std::vector<JsonCursor> out;
   flatten(root.find(member), list, out);
-  if (out.size() > kMostStages)
+  if (out.size() > kMaxStages)
     fail(ErrorKind::kData, root.file(), ": ", member, " has ", out.size(), " stages, wanted at most ",
-         kMostStages);
+         kMaxStages);
   return out;
 }
 
 /// The "pattern" of a Replace, when it is a text and not a regular expression.
-std::string literal_pattern(const HfPlace& stage) {
-  const HfPlace pattern = stage.at("pattern");
+std::string literal_pattern(const JsonCursor& stage) {
+  const JsonCursor pattern = stage.at("pattern");
   const auto text = pattern.find("String");
   if (!text || text->text().empty()) pattern.refuse("{\"String\": …} with a text");
   return text->text();
 }
 
-std::string one_character(const HfPlace& place) {
-  const std::string& text = place.text();
-  if (text.empty() || code_point_at(text).bytes != text.size()) place.refuse("one character");
+std::string one_character(const JsonCursor& cursor) {
+  const std::string& text = cursor.text();
+  if (text.empty() || code_point_at(text).bytes != text.size()) cursor.refuse("one character");
   return text;
 }
 
-SplitPattern read_split(const HfPlace& stage) {
-  const HfPlace pattern = stage.at("pattern");
+SplitPattern read_split(const JsonCursor& stage) {
+  const JsonCursor pattern = stage.at("pattern");
   const auto regex = pattern.find("Regex");
   if (!regex) pattern.refuse("{\"Regex\": …}");
   auto known = split_pattern(regex->text());
@@ -62,13 +62,13 @@ SplitPattern read_split(const HfPlace& stage) {
   return *known;
 }
 
-void read_byte_level(const HfPlace& stage, HfPretokenizer& out) {
+void read_byte_level(const JsonCursor& stage, HfPretokenizer& out) {
   if (stage.flag("add_prefix_space", true)) stage.refuse("\"add_prefix_space\": false");
   if (stage.flag("use_regex", true)) out.patterns.push_back(gpt2_split_pattern());
   out.byte_level = true;
 }
 
-Metaspace read_metaspace(const HfPlace& stage) {
+Metaspace read_metaspace(const JsonCursor& stage) {
   Metaspace out;
   out.mark = one_character(stage.at("replacement"));
   // Until tokenizers 0.15: "add_prefix_space".
@@ -86,19 +86,19 @@ Metaspace read_metaspace(const HfPlace& stage) {
   return out;
 }
 
-int32_t read_id(const HfPlace& place) {
-  const int64_t id = place.integer();
-  if (id < 0 || id > std::numeric_limits<int32_t>::max()) place.refuse("a token's id");
+int32_t read_id(const JsonCursor& cursor) {
+  const int64_t id = cursor.integer();
+  if (id < 0 || id > std::numeric_limits<int32_t>::max()) cursor.refuse("a token's id");
   return static_cast<int32_t>(id);
 }
 
 /// {"single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {"<s>": {"ids":
 /// [1]}}}
-HfTemplate read_template(const HfPlace& stage) {
+HfTemplate read_template(const JsonCursor& stage) {
   HfTemplate out;
   int texts = 0;
-  const HfPlace single = stage.at("single");
-  for (const HfPlace& piece : single.list()) {
+  const JsonCursor single = stage.at("single");
+  for (const JsonCursor& piece : single.list()) {
     if (const auto text = piece.find("Sequence")) {
       if (text->at("id").text() != "A") piece.refuse("\"Sequence\" \"A\"");
       ++texts;
@@ -108,7 +108,7 @@ HfTemplate read_template(const HfPlace& stage) {
     if (!token) piece.refuse("\"Sequence\" or \"SpecialToken\"");
     auto& side = texts == 0 ? out.before : out.after;
     const std::string& name = token->at("id").text();
-    for (const HfPlace& id : stage.at("special_tokens").at(name.c_str()).at("ids").list())
+    for (const JsonCursor& id : stage.at("special_tokens").at(name.c_str()).at("ids").list())
       side.push_back(read_id(id));
   }
   if (texts != 1) single.refuse("the text once");
@@ -116,16 +116,16 @@ HfTemplate read_template(const HfPlace& stage) {
 }
 
 /// BERT's: "cls" and "sep" are [token, id].
-HfTemplate read_cls_sep(const HfPlace& stage) {
+HfTemplate read_cls_sep(const JsonCursor& stage) {
   const auto id = [&](const char* key) {
-    const std::vector<HfPlace> pair = stage.at(key).list();
+    const std::vector<JsonCursor> pair = stage.at(key).list();
     if (pair.size() != 2) stage.at(key).refuse("[token, id]");
     return read_id(pair[1]);
   };
   return {{id("cls")}, {id("sep")}};
 }
 
-TokenDecoder::Step read_strip(const HfPlace& stage) {
+TokenDecoder::Step read_strip(const JsonCursor& stage) {
   const auto count = [&](const char* key) {
     const int64_t n = stage.at(key).integer();
     if (n < 0) stage.at(key).refuse("a number of characters");
@@ -134,7 +134,7 @@ TokenDecoder::Step read_strip(const HfPlace& stage) {
   return TokenDecoder::Strip{one_character(stage.at("content")), count("start"), count("stop")};
 }
 
-TokenDecoder::Step read_decoder_step(const HfPlace& stage) {
+TokenDecoder::Step read_decoder_step(const JsonCursor& stage) {
   const std::string type = stage.type();
   if (type == "ByteLevel") return TokenDecoder::ByteLevel{};
   if (type == "ByteFallback") return TokenDecoder::ByteFallback{};
@@ -150,9 +150,9 @@ TokenDecoder::Step read_decoder_step(const HfPlace& stage) {
 
 }  // namespace
 
-Normalizer read_hf_normalizer(const HfPlace& root) {
+Normalizer read_hf_normalizer(const JsonCursor& root) {
   std::vector<Normalizer::Step> steps;
-  for (const HfPlace& stage : stages(root, "normalizer", "normalizers")) {
+  for (const JsonCursor& stage : stages(root, "normalizer", "normalizers")) {
     const std::string type = stage.type();
     if (type == "NFC")
       steps.emplace_back(Normalizer::Nfc{});
@@ -166,10 +166,10 @@ Normalizer read_hf_normalizer(const HfPlace& root) {
   return Normalizer(std::move(steps));
 }
 
-HfPretokenizer read_hf_pretokenizer(const HfPlace& root) {
+HfPretokenizer read_hf_pretokenizer(const JsonCursor& root) {
   HfPretokenizer out;
-  const std::vector<HfPlace> all = stages(root, "pre_tokenizer", "pretokenizers");
-  for (const HfPlace& stage : all) {
+  const std::vector<JsonCursor> all = stages(root, "pre_tokenizer", "pretokenizers");
+  for (const JsonCursor& stage : all) {
     const std::string type = stage.type();
     if (out.byte_level) stage.refuse("ByteLevel as the last of the sequence");
     if (type == "Split")
@@ -186,9 +186,9 @@ HfPretokenizer read_hf_pretokenizer(const HfPlace& root) {
   return out;
 }
 
-HfTemplate read_hf_post_processor(const HfPlace& root) {
+HfTemplate read_hf_post_processor(const JsonCursor& root) {
   HfTemplate out;
-  for (const HfPlace& stage : stages(root, "post_processor", "processors")) {
+  for (const JsonCursor& stage : stages(root, "post_processor", "processors")) {
     const std::string type = stage.type();
     HfTemplate next;
     if (type == "TemplateProcessing")
@@ -204,9 +204,10 @@ HfTemplate read_hf_post_processor(const HfPlace& root) {
   return out;
 }
 
-TokenDecoder read_hf_decoder(const HfPlace& root) {
+TokenDecoder read_hf_decoder(const JsonCursor& root) {
   std::vector<TokenDecoder::Step> steps;
-  for (const HfPlace& stage : stages(root, "decoder", "decoders")) steps.push_back(read_decoder_step(stage));
+  for (const JsonCursor& stage : stages(root, "decoder", "decoders"))
+    steps.push_back(read_decoder_step(stage));
   // An empty sequence joins tokens by nothing, unlike no decoder.
   if (steps.empty() && root.find("decoder")) steps.emplace_back(TokenDecoder::Fuse{});
   return TokenDecoder(std::move(steps));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/text/formats/hf_place.h"
+#include "libcore/text/formats/json_cursor.h"
 #include "libcore/text/formats/token_decoder.h"
 #include "libcore/text/pretokenize/split_pattern.h"
 #include "libcore/text/unicode/normalizer.h"
@@ -32,10 +32,10 @@ struct HfTemplate {
 };
 
 // What stands around the model in a tokenizer.json: each reads the member of the file's object, and throws
-// kData with its place for whatever cannot be done here.
-Normalizer read_hf_normalizer(const HfPlace& root);
-HfPretokenizer read_hf_pretokenizer(const HfPlace& root);
-HfTemplate read_hf_post_processor(const HfPlace& root);
-TokenDecoder read_hf_decoder(const HfPlace& root);
+// kData with its cursor for whatever cannot be done here.
+Normalizer read_hf_normalizer(const JsonCursor& root);
+HfPretokenizer read_hf_pretokenizer(const JsonCursor& root);
+HfTemplate read_hf_post_processor(const JsonCursor& root);
+TokenDecoder read_hf_decoder(const JsonCursor& root);
 
 }  // namespace megalith

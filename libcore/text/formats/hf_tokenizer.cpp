@@ -9,7 +9,7 @@
 namespace megalith {
 namespace {
 
-/// Added tokens stay with the model where it can look for them itself.
+/// Added tokens stay with the model where it can look for them itself, which saves a pass over the text.
 bool model_finds_added(const HfParts& parts) {
   return parts.normalizer.empty() && !parts.metaspace;
 }
@@ -37,7 +37,8 @@ HfParts with_normal_tokens(HfParts parts) {
   return parts;
 }
 
-/// How a text goes on whose beginning went through `all`. Nothing where that depends on what is before.
+/// The normalizer for the rest of a text whose beginning went through `all`. Nothing where that depends on
+/// what is before, so that such a text must be normalized as a whole.
 std::optional<Normalizer> continued(const Normalizer& all) {
   std::vector<Normalizer::Step> steps;
   for (const Normalizer::Step& step : all.steps()) {
@@ -217,9 +218,9 @@ void HfTokenizer::encode_to(std::string_view utf8, IdBuffer& out) const {
       [&](std::span<const int32_t> more) { out.append(more); });
 }
 
-void HfTokenizer::encode_in_pieces(std::string_view utf8, const TakeIds& take) const {
+void HfTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& take) const {
   each_part(
-      utf8, [&](std::string_view text) { core_.encode_in_pieces(text, take); }, take);
+      utf8, [&](std::string_view text) { core_.encode_in_parts(text, take); }, take);
 }
 
 std::string HfTokenizer::decode(std::span<const int32_t> ids) const {

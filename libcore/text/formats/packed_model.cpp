@@ -13,7 +13,8 @@
 namespace megalith {
 namespace {
 
-/// Of what is kept: goes up whenever the form of the files, or the hash or another value in them, changes.
+/// The version of what is kept. It must go up whenever the form of the files, or the hash or another value in
+/// them, changes, because older files would else be read as new ones.
 constexpr int kPackedVersion = 6;
 
 struct PackedAdded {
@@ -63,7 +64,8 @@ std::optional<std::vector<AddedToken>> unpack_added(Unpacker& in) {
   return tokens;
 }
 
-/// Whether every id in the model is one of its tokens.
+/// Whether every id in the model is one of its tokens. Checked because the file may be damaged, and ids are
+/// used as indices.
 bool ids_fit(const ByteLevelModel& model) {
   const ByteLevelTables& tables = *model.tables;
   const size_t size = tables.tokens.size();
@@ -91,8 +93,8 @@ void pack(const ByteLevelTables& tables, Packer& out) {
   out.add(tables.hash);
 }
 
-/// Pages of a file are small. A table that fills large ones is copied into some: its places are read in no
-/// order.
+/// Pages of a mapped file are small, so a table that fills large ones is copied into some: it is read in no
+/// order, and would miss the TLB.
 template <class T>
 SharedArray<T> in_large_pages(SharedArray<T> table) {
   const size_t bytes = table.span().size_bytes();

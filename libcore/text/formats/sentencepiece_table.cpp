@@ -69,20 +69,20 @@ class Fields {
   const std::string& where_;
 };
 
-SentencePieceTable::Piece piece_of(std::string_view bytes, const std::string& where) {
-  SentencePieceTable::Piece piece;
+SentencePieceTable::Token token_of(std::string_view bytes, const std::string& where) {
+  SentencePieceTable::Token token;
   Fields fields(bytes, where);
   for (Fields::Field field; fields.next(field);) {
-    if (field.number == 1) piece.text = field.bytes;
+    if (field.number == 1) token.text = field.bytes;
     if (field.number == 2) {
       const auto bits = static_cast<uint32_t>(field.value);
-      std::memcpy(&piece.score, &bits, sizeof bits);
+      std::memcpy(&token.score, &bits, sizeof bits);
     }
-    if (field.number == 3) piece.type = static_cast<int32_t>(field.value);
+    if (field.number == 3) token.type = static_cast<int32_t>(field.value);
   }
-  if (valid_utf8_prefix(piece.text) != piece.text.size())
-    fail(ErrorKind::kData, where, ": piece ", quote(piece.text), " is not valid UTF-8");
-  return piece;
+  if (valid_utf8_prefix(token.text) != token.text.size())
+    fail(ErrorKind::kData, where, ": piece ", quote(token.text), " is not valid UTF-8");
+  return token;
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ SentencePieceTable parse_sentencepiece_table(std::string_view bytes, const std::
   SentencePieceTable table;
   Fields fields(bytes, where);
   for (Fields::Field field; fields.next(field);)
-    if (field.number == 1) table.pieces.push_back(piece_of(field.bytes, where));
-  if (table.pieces.empty()) fail(ErrorKind::kData, where, ": the SentencePiece model has no pieces");
+    if (field.number == 1) table.tokens.push_back(token_of(field.bytes, where));
+  if (table.tokens.empty()) fail(ErrorKind::kData, where, ": the SentencePiece model has no pieces");
   return table;
 }
 

@@ -8,15 +8,15 @@
 namespace megalith {
 
 /// The vocabulary of a SentencePiece model as its file holds it (sentencepiece_model.proto:
-/// ModelProto.pieces).
+/// ModelProto.pieces, tokens here).
 struct SentencePieceTable {
   enum Type : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
-  struct Piece {
+  struct Token {
     std::string text;
     float score = 0;
     int32_t type = kNormal;
   };
-  std::vector<Piece> pieces;  // by id
+  std::vector<Token> tokens;  // by id
 };
 
 /// `bytes` is the contents of a .model file, `where` begins every message. Throws kData.

@@ -10,8 +10,8 @@ namespace megalith {
 
 struct TikTokenSettings {
   std::string pattern = "v2";  // "v1" or "v2", Megatron's two
-  int special_tokens =
-      1000;  // ids before those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
+  // Ids before those of the file: <unk>, <s>, </s>, <mask>, <pad>, <cls>, <sep>, <SPECIAL_7>, …
+  int special_tokens = 1000;
   int vocab_size = 0;  // special tokens included; 0: Megatron's 131072, or all of a base64 file
   /// The first special tokens, in order, among them the seven; empty: those.
   std::vector<std::string> special = {};

@@ -52,11 +52,11 @@ BytePairEncoder::Merge Vocabulary::merge(const std::string& left, const std::str
 }
 
 std::vector<std::string> Vocabulary::texts() const {
-  constexpr int32_t kMost = (1 << 21) - 1;  // a number that a model could have rows for
+  constexpr int32_t kMax = (1 << 21) - 1;  // a number that a model could have rows for
   std::vector<std::string> texts;
   for (const auto& [id, token] : tokens_) {
-    if (id > kMost)
-      fail(ErrorKind::kData, place_, ": token ", quote(*token), " has id ", id, "; ids go to ", kMost);
+    if (id > kMax)
+      fail(ErrorKind::kData, place_, ": token ", quote(*token), " has id ", id, "; ids go to ", kMax);
     if (static_cast<size_t>(id) >= texts.size()) texts.resize(static_cast<size_t>(id) + 1);
     texts[static_cast<size_t>(id)] = *token;
   }

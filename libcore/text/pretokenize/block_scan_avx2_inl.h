@@ -34,8 +34,8 @@ class Avx2 {
             .slash = join(low.is('/'), high.is('/'))};
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 8 values more (tzcnt is defined for 0, the
-  /// compiler's builtin is not).
+  /// Writes `at` plus the place of each bit of `bits`, and up to 8 values more, because it writes whole
+  /// groups (tzcnt is defined for 0, the compiler's builtin is not).
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const int count = __builtin_popcountll(bits);
     for (int done = 0; done < count; done += 8)

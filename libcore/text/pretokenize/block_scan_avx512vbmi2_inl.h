@@ -39,7 +39,8 @@ class Avx512 {
             .slash = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('/'))};
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more.
+  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more, because it writes whole
+  /// vectors.
   static void write(uint64_t bits, uint32_t at, uint32_t* out) {
     const __m512i places = _mm512_maskz_compress_epi8(bits, iota());
     const __m512i base = _mm512_set1_epi32(static_cast<int>(at));

@@ -21,7 +21,7 @@ struct Block {
   uint64_t mixed = 0;         // while it is read
   uint64_t continuation = 0;  // not the first byte of its character
   uint64_t valid = 0;         // the text reaches so far
-  // Of cased patterns alone: letters by their case (the first byte of those that have one, all bytes of the
+  // For cased patterns alone: letters by their case (the first byte of those that have one, all bytes of the
   // others), and slashes.
   uint64_t upper = 0, lower = 0, both = 0, mark = 0, slash = 0;
   uint64_t sign() const { return valid & ~(letter | number | space); }
@@ -68,7 +68,7 @@ class BlockReader {
     return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
   }
 
-  /// The class of the character at `at` by BlockFlags; `at` goes behind it.
+  /// The class of the character at `at` by BlockFlags; `at` goes past it.
   uint8_t next_class(const char*& at, const char* end) const {
     const auto lead = static_cast<uint8_t>(*at);
     size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -170,7 +170,7 @@ template <class Simd, bool kCased, class Scan>
 size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
   const std::string_view utf8 = reader.text();
-  // Two blocks' starts have room behind the greatest count at which the loop goes on.
+  // Two blocks' starts have room after the greatest count at which the loop goes on.
   const size_t enough = ends.size() - 2 * kBlock;
   size_t count = 0;
   Block block = reader.read(0);

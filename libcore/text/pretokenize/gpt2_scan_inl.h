@@ -7,7 +7,7 @@
 namespace megalith {
 namespace {
 
-/// Bits for a block and the one behind it.
+/// Bits for a block and the one after it.
 struct TwoBlocks {
   uint64_t here = 0, next = 0;
   void set(int i) { (i < 64 ? here : next) |= uint64_t{1} << (i % 64); }
@@ -18,7 +18,7 @@ class Gpt2Starts {
  public:
   explicit Gpt2Starts(std::string_view utf8) : text_(utf8.data()), end_(text_ + utf8.size()) {}
 
-  /// In `block`, which lies at `at` in the text; `next` is the block behind it.
+  /// In `block`, which lies at `at` in the text; `next` is the block after it.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t other = block.sign();
     const uint64_t same = (block.letter & (block.letter << 1 | letter_)) |
@@ -64,7 +64,7 @@ class Gpt2Starts {
   }
 
   const char *text_, *end_;
-  // Of the last byte of the block before: 0 or 1.
+  // About the last byte of the block before: 0 or 1.
   uint64_t letter_ = 0, number_ = 0, other_ = 0, space_ = 0, blank_ = 0;
   uint64_t inside_ = 0, behind_ = 0;  // bits of contractions that began in the block before
 };

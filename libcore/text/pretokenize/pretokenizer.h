@@ -15,11 +15,11 @@ namespace megalith {
 enum class PretokenPattern : uint8_t { kGpt2 };
 
 /// Finds the first pretokens of `utf8` (not empty): writes where each ends (bytes from the beginning) to
-/// `ends` (room for kLeastEnds at least) and returns how many there are, at least one. What comes behind the
+/// `ends` (room for kMinEnds at least) and returns how many there are, at least one. What comes after the
 /// last end is found by another call, with the text from there on; `utf8` reaches to the end of the text, as
 /// the pattern may look ahead. Thread-safe. Throws kData when a pretoken has 4 GiB or more.
 using FindPretokens = std::function<size_t(std::string_view utf8, std::span<uint32_t> ends)>;
-constexpr size_t kLeastEnds = 256;
+constexpr size_t kMinEnds = 256;
 
 /// The fastest one for the pattern on this processor (see MEGALITH_ISA in base/isa.h).
 FindPretokens pretokenizer(PretokenPattern pattern);
@@ -54,7 +54,7 @@ size_t find_one_by_one(std::string_view utf8, std::span<uint32_t> ends) {
 /// Calls `take(std::string_view)` for each pretoken of `utf8`, in order.
 template <class Take>
 void for_each_pretoken(const FindPretokens& find, std::string_view utf8, Take&& take) {
-  std::array<uint32_t, 4 * kLeastEnds> ends;
+  std::array<uint32_t, 4 * kMinEnds> ends;
   while (!utf8.empty()) {
     const size_t count = find(utf8, ends);
     size_t at = 0;

@@ -41,7 +41,7 @@ const char* run_end(const char* at, const Window& text, KindSet kinds, size_t mo
       at, text, [&](const Char& c) { return kinds.has(c.kind()); }, most);
 }
 
-/// The same for any number of them, the most of which are ASCII. Behind ASCII, a window stops at no ASCII of
+/// The same for any number of them, the most of which are ASCII. After ASCII, a window stops at no ASCII of
 /// such a kind.
 const char* run_end(const char* at, const Window& text, KindSet kinds) {
   if (!text.has(at)) return at;
@@ -77,7 +77,7 @@ struct Rules {
   size_t digits;    // of one number; 0: numbers are not looked for
   KindSet signs;
   bool slash_tail = false;      // "/" belongs to the tail of signs too
-  bool sign_with_word = false;  // first of all: an ASCII sign and the ASCII letters behind it
+  bool sign_with_word = false;  // first of all: an ASCII sign and the ASCII letters after it
 };
 
 /// (?i:'s|'t|'re|'ve|'m|'ll|'d), where "s" stands for U+017F too.
@@ -111,7 +111,7 @@ const char* upper_word_end(const char* at, const Window& text) {
   return upper > at ? run_end(upper, text, kLowerSide) : nullptr;
 }
 
-/// The first of `ends`(behind a lead character, without one) that finds a word; nullptr: none does.
+/// The first of `ends`(after a lead character, without one) that finds a word; nullptr: none does.
 template <class End>
 const char* led_word_end(const char* at, const char* behind_lead, const Window& text, End&& word_end) {
   if (behind_lead)
@@ -146,7 +146,7 @@ const char* signs_end(const Rules& rules, const char* at, const Window& text) {
 /// \s*[\r\n]+|\s+(?!\S)|\s+
 const char* spaces_end(const char* at, const Window& text) {
   const char* const begin = at;
-  const char* line_end = nullptr;  // behind the last end of a line
+  const char* line_end = nullptr;  // after the last end of a line
   const char* last = at;           // the last space
   const char* const end = run_end(at, text, [&](const Char& c) {
     if (!kSpaces.has(c.kind())) return false;
@@ -232,7 +232,7 @@ bool are_deepseek3(const std::vector<SplitPattern>& patterns) {
 }
 
 const char* gpt2_match(const char* at, const Window& text) {
-  constexpr std::ptrdiff_t kLooksAhead = 8;  // bytes at most, behind the end of a pretoken
+  constexpr std::ptrdiff_t kLooksAhead = 8;  // bytes at most, after the end of a pretoken
   const char* const end = at + gpt2_pretoken({at, static_cast<size_t>(text.end() - at)});
   if (text.end() - end < kLooksAhead) text.has(text.end());
   return end;

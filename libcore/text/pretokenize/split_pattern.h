@@ -10,7 +10,7 @@
 
 namespace megalith {
 
-/// A text, or the first part of one: then what is behind its end is not known, and `looked` tells whether
+/// A text, or the first part of one: then what is after its end is not known, and `looked` tells whether
 /// anybody asked.
 class Window {
  public:
@@ -25,7 +25,7 @@ class Window {
     return false;
   }
   const char* end() const { return end_; }
-  /// Somebody asked for what is behind a part's end: what was found may be otherwise in the whole text.
+  /// Somebody asked for what is after a part's end: what was found may be otherwise in the whole text.
   bool unsure() const { return open_ && looked_; }
   bool open() const { return open_; }
 
@@ -37,7 +37,7 @@ class Window {
 };
 
 /// What the regular expression of a Split pre-tokenizer matches, found by a scanner written for it. No
-/// regular expressions are run.
+/// regular expressions are run, because they are many times slower and may take exponential time.
 struct SplitPattern {
   std::string name;  // "llama-3", or the expression itself; equal names match alike
   /// The end of the match that begins at `at` (there is a character), or `at` when none does. What stands

@@ -11,13 +11,13 @@ namespace megalith {
 ///   \s+(?!\S)|\s+
 /// and differ in what a letter is, how many digits a number has and where there are contractions. The cased
 /// ones have [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+, or the same with +
-/// and *, for a word, and "/" among the ends of lines behind signs.
+/// and *, for a word, and "/" among the ends of lines after signs.
 enum class WordPattern : uint8_t {
   kLlama3,    // as above (GPT-4's cl100k)
   kQwen2,     // \p{N}
   kQwen35,    // \p{N}, and marks are letters that may stand before others
   kNemotron,  // \p{N}, no contractions (Megatron's "v1" for tiktoken)
-  kO200k,     // cased (GPT-4o's), contractions behind words
+  kO200k,     // cased (GPT-4o's), contractions after words
   kTekken,    // cased, \p{N}, no contractions (also Megatron's "v2")
 };
 
@@ -31,8 +31,8 @@ FindWords find_words_avx512vbmi2(WordPattern pattern);
 /// The fastest of them for `isa`, or `generic`.
 FindWords find_words(WordPattern pattern, Isa isa, FindWords generic);
 
-/// Bytes of the first pretoken of `utf8` by a cased pattern, found character by character: the kernels ask
-/// where neighbours do not tell. kInternal for a pattern that is not cased.
+/// Bytes of the first pretoken of `utf8` by a cased pattern, found character by character. The kernels need
+/// it where a character's neighbours do not tell. kInternal for a pattern that is not cased.
 using FirstPretoken = size_t (*)(std::string_view utf8);
 FirstPretoken first_cased_pretoken(WordPattern pattern);
 

@@ -10,18 +10,18 @@ namespace {
 struct WordRules {
   int digits;  // of one number: 1 or 3
   bool contractions;
-  bool cased = false;  // then contractions stand behind words
+  bool cased = false;  // then contractions stand after words
 };
 
 /// Finds where pretokens begin in one block after the other. Where a match begins depends on little:
 /// - letters: at the first of a run, unless a gap or a single sign before it leads the run;
-/// - a number: at the first of a run, and behind each `digits` of them;
+/// - a number: at the first of a run, and after each `digits` of them;
 /// - signs: at the first of a run, unless a U+0020 stands before it; ends of lines (and, of a cased pattern,
-///   slashes among them) behind it belong to it;
-/// - spaces: at the first of a run (that is no such end of a line); behind the run's last end of a line; and
+///   slashes among them) after it belong to it;
+/// - spaces: at the first of a run (that is no such end of a line); after the run's last end of a line; and
 ///   the last one, when it ends no line and a character that is no space follows.
-/// In a cased pattern a word also begins at upper case behind lower case. What stands before tells too little
-/// of upper case behind a letter of no case, and of a mark behind a sign (which may take it): there the
+/// In a cased pattern a word also begins at upper case after lower case. What stands before tells too little
+/// of upper case after a letter of no case, and of a mark after a sign (which may take it): there the
 /// definition is asked (see settle()).
 template <class Simd, const WordRules& kRules>
 class WordStarts {
@@ -33,7 +33,7 @@ class WordStarts {
         end_(text_ + reader.text().size()),
         first_pretoken_(first_pretoken) {}
 
-  /// In `block`, which lies at `at` in the text; `next` is the block behind it.
+  /// In `block`, which lies at `at` in the text; `next` is the block after it.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t tail = find_tail(block), sign = block.sign() & ~tail, gap = block.gap();
     const uint64_t sign_starts = sign & ~behind(sign, sign_) & ~behind(block.blank, blank_);
@@ -60,7 +60,7 @@ class WordStarts {
   }
 
  private:
-  /// What stands behind a character that begins at a bit of `starts`.
+  /// What stands after a character that begins at a bit of `starts`.
   uint64_t leads(uint64_t starts, uint64_t continuation) {
     uint64_t bytes = starts | (lead_ & continuation);
     if (continuation != 0)
@@ -92,7 +92,7 @@ class WordStarts {
     return starts;
   }
 
-  /// Ends of lines behind signs.
+  /// Ends of lines after signs.
   uint64_t find_tail(const Block& block) const {
     const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
     uint64_t first = (block.line_end & behind(block.sign(), sign_)) | (joins & tail_);
@@ -119,7 +119,7 @@ class WordStarts {
     return starts;
   }
 
-  /// Of the gaps that begin at `runs`, all in this block, those that an end of a line follows.
+  /// Picks the gaps that an end of a line follows, of those that begin at `runs`, all in this block.
   uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
     const uint64_t gap = block.gap();
     uint64_t ends = ~gap & behind(gap, gap_);  // what follows each gap
@@ -173,7 +173,7 @@ class WordStarts {
   }
 
   /// A pretoken ends at settled_: of the starts in the block at `at`, those before it that are not in `kept`
-  /// are none. Where an end of a line or a slash stands before it, or `place` lies behind it, what follows is
+  /// are none. Where an end of a line or a slash stands before it, or `place` lies after it, what follows is
   /// asked for, too.
   uint64_t pass(uint64_t starts, uint64_t kept, size_t at, size_t place) {
     while (settled_ - at < kBlock) {
@@ -193,7 +193,7 @@ class WordStarts {
     return size > 0 ? size : 1;  // of what is no UTF-8
   }
 
-  /// Another pretoken begins behind a contraction ('s, 'll).
+  /// Another pretoken begins after a contraction ('s, 'll).
   uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
     uint64_t here = contraction_end_;
     contraction_end_ = 0;
@@ -220,7 +220,7 @@ class WordStarts {
   const Reader& reader_;
   const char *text_, *end_;
   FirstPretoken first_pretoken_;
-  // Of the last byte of the block before: 0 or 1.
+  // About the last byte of the block before: 0 or 1.
   uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
   uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
   uint64_t letter_ = 0, lower_ = 0, both_ = 0;

@@ -116,12 +116,12 @@ bool is_blank_line(std::string_view line) {
 
 /// A place where a sentence may end, and what decides it.
 struct Candidate {
-  size_t begin = 0, end = 0;        // what the pattern matches: ends behind the period (and blanks, if kept)
-  size_t context_end = 0;           // what was looked at behind it
+  size_t begin = 0, end = 0;        // what the pattern matches: ends after the period (and blanks, if kept)
+  size_t context_end = 0;           // what was looked at after it
   std::optional<size_t> next = {};  // the next word, where blanks stand before it
 };
 
-/// Punkt's _period_context_fmt: a period (or ? or !), and behind it a character that is in no word, or blanks
+/// Punkt's _period_context_fmt: a period (or ? or !), and after it a character that is in no word, or blanks
 /// and a word.
 std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
   for (size_t at = from; at + 1 < in.text.size(); ++at) {
@@ -136,7 +136,7 @@ std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
 }
 
 /// The same with Megatron's CustomLanguageVars: the match is the word up to its last period that has
-/// something behind it, with the blanks that follow.
+/// something after it, with the blanks that follow.
 std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
   while (true) {
     const size_t begin = in.skip_blanks(from);
@@ -246,9 +246,9 @@ bool is_number(std::string_view word) {
 enum class Starts { kYes, kNo, kUnknown };
 
 /// Decides whether a sentence ends within a context. Keeps its memory from one to the next.
-class Judge {
+class BoundaryClassifier {
  public:
-  explicit Judge(const PunktParameters& parameters) : parameters_(parameters) {}
+  explicit BoundaryClassifier(const PunktParameters& parameters) : parameters_(parameters) {}
 
   /// Punkt's text_contains_sentbreak: one ends at a word that is not the last.
   bool finds_end(std::string_view context) {
@@ -306,7 +306,7 @@ class Judge {
     return word_.ends_sentence;
   }
 
-  /// Whether the next word, whose type is `next`, does not begin a sentence behind an initial or a number.
+  /// Whether the next word, whose type is `next`, does not begin a sentence after an initial or a number.
   bool goes_on(bool initial, std::string_view next) {
     const Starts starts = starts_sentence(next_);
     if (starts != Starts::kUnknown) return starts == Starts::kNo;
@@ -370,7 +370,7 @@ class Contexts {
   std::string_view context(size_t begin, const Candidate& candidate) const {
     return in_.text.substr(begin, candidate.context_end - begin);
   }
-  /// Behind the last ASCII blank of [from, to), but for one at `from`, which NLTK takes for none.
+  /// After the last ASCII blank of [from, to), but for one at `from`, which NLTK takes for none.
   std::optional<size_t> after_last_blank(size_t from, size_t to) const {
     for (size_t at = to; at > from + 1; --at)
       if (ascii_has(in_.text[at - 1], kBlank)) return at;
@@ -381,7 +381,7 @@ class Contexts {
   SentenceSplitter::Blanks blanks_;
 };
 
-/// Takes cuts in order and gives closing quotes and brackets that stand behind one to the sentence before it.
+/// Takes cuts in order and gives closing quotes and brackets that stand after one to the sentence before it.
 class Realigner {
  public:
   Realigner(std::string_view text, const SentenceSplitter::TakeSentence& take) : text_(text), take_(take) {}
@@ -436,11 +436,11 @@ SentenceSplitter::SentenceSplitter(PunktParameters parameters, Blanks blanks)
     : parameters_(std::move(parameters)), blanks_(blanks) {}
 
 void SentenceSplitter::split(std::string_view utf8, const TakeSentence& take) const {
-  Judge judge(parameters_);
+  BoundaryClassifier classifier(parameters_);
   Realigner sentences(utf8, take);
   size_t begin = 0;
   Contexts(utf8, blanks_).each([&](const Candidate& candidate, std::string_view context) {
-    if (!judge.finds_end(context)) return;
+    if (!classifier.finds_end(context)) return;
     sentences.add(begin, candidate.end);
     begin = candidate.next.value_or(candidate.end);
   });

@@ -15,7 +15,7 @@ namespace {
 // The first byte of U+0300: before it no character changes or joins what stands before it.
 constexpr unsigned char kFirstThatMayChange = 0xCC;
 
-/// The first character at `from` or behind it that may change, or the end.
+/// The first character at `from` or after it that may change, or the end.
 size_t find_change(std::string_view utf8, size_t from) {
   for (size_t at = from; at < utf8.size();) {
     if (static_cast<unsigned char>(utf8[at]) < kFirstThatMayChange) {

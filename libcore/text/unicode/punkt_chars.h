@@ -16,7 +16,7 @@ class PunktChar {
   constexpr bool is_upper() const { return bits_ & 4; }   // str.isupper()
   constexpr bool is_lower() const { return bits_ & 8; }   // str.islower()
   /// Whether str.lower() looks past it, to both sides of a capital sigma, for a cased letter; and whether it
-  /// is one (then with a letter before it and none behind it, the sigma is a final one).
+  /// is one (then with a letter before it and none after it, the sigma is a final one).
   constexpr bool is_passed_by_sigma() const { return bits_ & 16; }
   constexpr bool is_cased() const { return bits_ & 32; }
 

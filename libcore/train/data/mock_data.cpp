@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kLongest = 4096;  // document, as Megatron's
 
-/// One sample: documents until it is full, and the token behind its last.
+/// One sample: documents until it is full, and the token after its last.
 void fill_sample(const SampleView& out, int64_t ids, int32_t eod, std::mt19937& random) {
   const size_t size = out.tokens.size();
   int32_t token = 0, last = 0;  // position in the document, and where it ends

@@ -40,7 +40,7 @@ struct NpyArray {
   }
 };
 
-/// What stands behind 'NAME': in the header, a Python dict, up to `end`.
+/// What stands after 'NAME': in the header, a Python dict, up to `end`.
 std::string_view header_value(std::string_view header, const char* name, std::string_view end) {
   const size_t at = header.find(concat("'", name, "':"));
   if (at == std::string_view::npos) return {};

@@ -22,7 +22,7 @@ struct Sample {
   std::string prompt, text;
 };
 
-struct Run {
+struct LoggedRun {
   Json start;
   Points loss, valid_loss, rate, grad_norm, speed;
   std::vector<Sample> samples;
@@ -34,7 +34,7 @@ void keep(Points& points, const Json& line, int64_t iteration, const char* key) 
   if (value && value->is_number()) points[iteration] = value->as_double();
 }
 
-void take_line(Run& run, const Json& line) {
+void take_line(LoggedRun& run, const Json& line) {
   const std::string& type = line["type"].as_string();
   if (type == "start") {
     run.start = line;
@@ -55,8 +55,8 @@ void take_line(Run& run, const Json& line) {
   }
 }
 
-Run read_run(const std::string& path) {
-  Run run;
+LoggedRun read_run(const std::string& path) {
+  LoggedRun run;
   const std::vector<std::string> lines = split(read_file(path), '\n');
   for (size_t i = 0; i < lines.size(); ++i)
     if (!trim(lines[i]).empty()) take_line(run, Json::parse(lines[i], path + ":" + std::to_string(i + 1)));
@@ -75,18 +75,18 @@ std::string scalar_text(const Json& value) {
   return value.is_string() ? value.as_string() : value.dump();
 }
 
-int64_t start_number(const Run& run, const char* name, int64_t otherwise) {
+int64_t start_number(const LoggedRun& run, const char* name, int64_t otherwise) {
   const Json* value = run.start.is_object() ? run.start.find(name) : nullptr;
   return value && value->is_int() ? value->as_int() : otherwise;
 }
 
-int64_t log_interval(const Run& run) {
+int64_t log_interval(const LoggedRun& run) {
   const Json* args = run.start.is_object() ? run.start.find("args") : nullptr;
   const Json* value = args && args->is_object() ? args->find("log_interval") : nullptr;
   return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
 }
 
-std::string facts(const Run& run) {
+std::string facts(const LoggedRun& run) {
   std::string out = "<h2>Run</h2>\n<table>\n";
   const auto row = [&](const std::string& name, const std::string& value) {
     out += "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(value) + "</td></tr>\n";
@@ -107,7 +107,7 @@ std::string facts(const Run& run) {
   return out + "</table>\n";
 }
 
-std::string options(const Run& run) {
+std::string options(const LoggedRun& run) {
   const Json* args = run.start.find("args");
   if (!args || !args->is_object()) return {};
   std::string out = "<details><summary>Options</summary>\n<table>\n";
@@ -117,7 +117,7 @@ std::string options(const Run& run) {
   return out + "</table>\n</details>\n";
 }
 
-std::string samples(const Run& run) {
+std::string samples(const LoggedRun& run) {
   if (run.samples.empty()) return {};
   std::string out = "<h2>Sampled text</h2>\n";
   for (auto s = run.samples.rbegin(); s != run.samples.rend(); ++s) {
@@ -155,7 +155,7 @@ th { font-weight: 500; opacity: .75; } td, pre { overflow-wrap: anywhere; } pre 
 }  // namespace
 
 void write_report(const std::string& metrics_path, const std::string& html_path) {
-  const Run run = read_run(metrics_path);
+  const LoggedRun run = read_run(metrics_path);
   std::string html = kHead;
   const ChartPoints loss = smoothed(run.loss), norm = smoothed(run.grad_norm),
                     speed = running_medians(run.speed);

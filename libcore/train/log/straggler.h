@@ -8,8 +8,8 @@
 
 namespace megalith {
 
-/// Megatron's --log-straggler for its purpose: which rank keeps the others waiting. Of each rank the time
-/// counts that its own stages took, not what it waited for other stages.
+/// Megatron's --log-straggler for its purpose: which rank keeps the others waiting. Only the time that a
+/// rank's own stages took counts, because what it waited for others is theirs.
 class StragglerReport {
  public:
   void add(double seconds) {

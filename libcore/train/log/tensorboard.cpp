@@ -93,7 +93,8 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A name that no earlier writer took: TensorBoard reads a folder's files in the order of their names.
+// A name that no earlier writer took and that sorts last, because TensorBoard reads a folder's files in the
+// order of their names.
 std::string new_event_path(const std::string& folder) {
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/checkpoint/views/mapped_file.h"
+#include "libcore/checkpoint/views/renamed_file.h"
 #include "tests/support/name_maps.h"
 
 namespace megalith {
@@ -42,8 +42,8 @@ struct Tensor {
   }
 };
 
-const MappedTensor& named(const std::vector<MappedTensor>& all, const std::string& ours) {
-  for (const MappedTensor& m : all)
+const RenamedTensor& named(const std::vector<RenamedTensor>& all, const std::string& ours) {
+  for (const RenamedTensor& m : all)
     if (m.ours == ours) return m;
   throw std::runtime_error("no " + ours);
 }
@@ -73,7 +73,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
       config.linear_bias = biased;
       Values theirs;
       std::map<std::string, Tensor> ours;
-      for (const MappedTensor& m : mapped_tensors(*map, config)) {
+      for (const RenamedTensor& m : renamed_tensors(*map, config)) {
         const Tensor& tensor = ours.emplace(m.ours, Tensor(m.shape, 1)).first->second;
         int64_t elements = 0;
         for (size_t part = 0; part < m.theirs.size(); ++part) {
@@ -84,7 +84,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
         }
         EXPECT_EQ(elements, m.shape.elements()) << m.ours;
       }
-      const MappedTensorFile file(std::make_unique<test::MemoryTensors>(theirs), *map, config);
+      const RenamedTensorFile file(std::make_unique<test::MemoryTensors>(theirs), *map, config);
       EXPECT_EQ(file.tensors().size(), ours.size());
       for (const auto& [name, tensor] : ours) {
         Tensor back(tensor.shape, -1000);
@@ -99,7 +99,7 @@ TEST(NameMap, RoundTripsEveryTensorOfEveryFamily) {
 TEST(NameMap, NamesAreUniqueOnBothSides) {
   for (const NameMap* map : all_name_maps()) {
     std::set<std::string> ours, theirs;
-    for (const MappedTensor& m : mapped_tensors(*map, small(map == &llama_names()))) {
+    for (const RenamedTensor& m : renamed_tensors(*map, small(map == &llama_names()))) {
       EXPECT_TRUE(ours.insert(m.ours).second) << m.ours;
       for (const TheirTensor& t : m.theirs) EXPECT_TRUE(theirs.insert(t.name).second) << t.name;
     }
@@ -109,8 +109,8 @@ TEST(NameMap, NamesAreUniqueOnBothSides) {
 // Every query, key and value row of LLaMA, found by hand: ours is [group][its q heads, k, v][head row].
 TEST(NameMap, SplitsGroupedQkvByHead) {
   const ModelConfig c = small(true);
-  const auto all = mapped_tensors(llama_names(), c);
-  const MappedTensor& m = named(all, "decoder.layers.1.self_attention.linear_qkv.weight");
+  const auto all = renamed_tensors(llama_names(), c);
+  const RenamedTensor& m = named(all, "decoder.layers.1.self_attention.linear_qkv.weight");
   ASSERT_EQ(m.shape, (Shape{2, 5, 2, 12}));
   ASSERT_EQ(m.theirs.size(), 3u);
   EXPECT_EQ(m.theirs[0].name, "model.layers.1.self_attn.q_proj.weight");
@@ -136,9 +136,9 @@ TEST(NameMap, SplitsGroupedQkvByHead) {
 }
 
 TEST(NameMap, JoinsQkvOfGpt2AsQueriesKeysValuesInColumns) {
-  const auto all = mapped_tensors(gpt2_names(), small(false));
-  const MappedTensor& weight = named(all, "decoder.layers.2.self_attention.linear_qkv.weight");
-  const MappedTensor& bias = named(all, "decoder.layers.2.self_attention.linear_qkv.bias");
+  const auto all = renamed_tensors(gpt2_names(), small(false));
+  const RenamedTensor& weight = named(all, "decoder.layers.2.self_attention.linear_qkv.weight");
+  const RenamedTensor& bias = named(all, "decoder.layers.2.self_attention.linear_qkv.bias");
   ASSERT_EQ(weight.theirs[0].name, "transformer.h.2.attn.c_attn.weight");
   ASSERT_EQ(weight.theirs[0].shape, (Shape{12, 36}));
   ASSERT_EQ(bias.theirs[0].shape, (Shape{36}));
@@ -158,8 +158,8 @@ TEST(NameMap, JoinsQkvOfGpt2AsQueriesKeysValuesInColumns) {
 }
 
 TEST(NameMap, SplitsGateFromUp) {
-  const auto all = mapped_tensors(llama_names(), small(true));
-  const MappedTensor& m = named(all, "decoder.layers.0.mlp.linear_fc1.weight");
+  const auto all = renamed_tensors(llama_names(), small(true));
+  const RenamedTensor& m = named(all, "decoder.layers.0.mlp.linear_fc1.weight");
   Tensor ours(m.shape), gate({20, 12}), up({20, 12});
   ASSERT_EQ(m.theirs[1].name, "model.layers.0.mlp.up_proj.weight");
   ASSERT_EQ(m.theirs[1].shape, up.shape);
@@ -172,12 +172,12 @@ TEST(NameMap, SplitsGateFromUp) {
 TEST(NameMap, MarksTheBiasesThatGpt2HasAndTheModelLacks) {
   ModelConfig config = small(false);
   config.qkv_bias = false;
-  const auto all = mapped_tensors(gpt2_names(), config);
+  const auto all = renamed_tensors(gpt2_names(), config);
   EXPECT_TRUE(named(all, "decoder.layers.0.self_attention.linear_qkv.bias").absent);
   EXPECT_FALSE(named(all, "decoder.layers.0.self_attention.linear_proj.bias").absent);
   EXPECT_EQ(all.size(), 3u * 12 + 4);
   config = small(true);
-  EXPECT_EQ(mapped_tensors(llama_names(), config).size(), 3u * 6 + 3);
+  EXPECT_EQ(renamed_tensors(llama_names(), config).size(), 3u * 6 + 3);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string message_of(const std::function<void()>& action, ErrorKind kind = Err
   return {};
 }
 
-// A checkpoint with a whole tensor, one in two pieces, and small files.
+// A checkpoint with a whole tensor, one in two blocks, and small files.
 void write_sample(const std::string& root, int64_t iteration) {
   Tensor whole({3, 4}), top({2, 5}), bottom({3, 5});
   CheckpointWriter writer(root, iteration);
@@ -78,7 +78,7 @@ TEST(Checkpoint, IsReadableAsSafetensors) {
   EXPECT_NE(file.find("cut@2,0"), nullptr);
 }
 
-// Every cut of a tensor into pieces gives every block back; compared with plain index arithmetic.
+// Every cut of a tensor into blocks gives every block back; compared with plain index arithmetic.
 TEST(Checkpoint, ReadsAnyBlockFromAnyPieces) {
   std::mt19937 random(5);
   const auto pick = [&](int64_t low, int64_t high) {

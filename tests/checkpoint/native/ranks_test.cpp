@@ -141,8 +141,8 @@ TEST(Ranks, LeaveNoTraceOfTheLayoutInTheIndexButThePieces) {
     EXPECT_EQ(one.index().tensors[i].name, four.index().tensors[i].name);
     EXPECT_EQ(one.index().tensors[i].shape, four.index().tensors[i].shape);
   }
-  EXPECT_EQ(four.index().find("fused")->pieces.size(), 4u);
-  EXPECT_EQ(four.index().find("norm")->pieces.size(), 1u);
+  EXPECT_EQ(four.index().find("fused")->blocks.size(), 4u);
+  EXPECT_EQ(four.index().find("norm")->blocks.size(), 1u);
   for (const auto& entry : fs::directory_iterator(dir / "four/iter_0000005"))
     EXPECT_FALSE(entry.path().filename().string().starts_with("part_")) << entry.path();
 }

@@ -79,7 +79,7 @@ TEST_P(CheckTest, FindsOneWrongRow) {
   const ModelView right = our_view(source_.tensors(), source_.config());
   auto values = values_of(theirs_);
   const MemoryTensors same(values);
-  EXPECT_LT(compare(right, hugging_face_view(same, source_.config())).greatest, 1e-5);
+  EXPECT_LT(compare(right, hugging_face_view(same, source_.config())).max_difference, 1e-5);
   for (auto& [name, value] : values) {
     if (value.first.rank != 2 || value.first[0] < 3 || name.find("wte") != std::string::npos ||
         name.find("wpe") != std::string::npos || name.find("embed") != std::string::npos)
@@ -90,7 +90,7 @@ TEST_P(CheckTest, FindsOneWrongRow) {
     std::swap_ranges(data.begin(), data.begin() + columns, data.begin() + columns);  // two rows change places
     const MemoryTensors wrong(changed);
     const Comparison found = compare(right, hugging_face_view(wrong, source_.config()));
-    EXPECT_GT(found.greatest, kSameModel * found.greatest_logit) << name;
+    EXPECT_GT(found.max_difference, kSameModel * found.max_logit) << name;
   }
 }
 
@@ -101,9 +101,9 @@ TEST(Check, TellsModelsWithNumbersThatAreNotFiniteFromOthers) {
   const MemoryTensors broken(values);
   const ModelView right = our_view(source.tensors(), source.config());
   const ModelView infinite = our_view(broken, source.config());
-  EXPECT_EQ(compare(right, infinite).greatest, std::numeric_limits<double>::infinity());
-  EXPECT_EQ(compare(infinite, right).greatest, std::numeric_limits<double>::infinity());
-  EXPECT_EQ(compare(infinite, infinite).greatest, 0);
+  EXPECT_EQ(compare(right, infinite).max_difference, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(compare(infinite, right).max_difference, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(compare(infinite, infinite).max_difference, 0);
   EXPECT_EQ(first_not_finite(broken), "tensor \"decoder.final_layernorm.weight\" holds inf at element 3");
   EXPECT_EQ(first_not_finite(source.tensors()), "");
 }

@@ -79,7 +79,7 @@ TEST_P(MegatronTest, GivesEveryParameterWhereItBelongs) {
   const ModelSource source(golden(GetParam()), kOptions);
   EXPECT_EQ(source.config().vocab_size, 6);
   size_t compared = 0;
-  for (const MappedTensor& tensor : mapped_tensors(family_of(source.config()), source.config())) {
+  for (const RenamedTensor& tensor : renamed_tensors(family_of(source.config()), source.config())) {
     expect_values(source.tensors(), tensor.ours, tensor.shape);
     ++compared;
   }

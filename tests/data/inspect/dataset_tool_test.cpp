@@ -213,7 +213,7 @@ TEST(LengthCounts, GivesExactQuantilesAndBins) {
   for (int64_t i = 999; i >= 0; --i) lengths.add(i);
   for (const int64_t i : {int64_t{5} << 30, int64_t{1} << 20, int64_t{1} << 31}) lengths.add(i);
   EXPECT_EQ(lengths.size(), 1003);
-  EXPECT_EQ(lengths.least(), 0);
+  EXPECT_EQ(lengths.min(), 0);
   EXPECT_EQ(lengths.quantile(0), 0);
   EXPECT_EQ(lengths.quantile(0.5), 501);
   EXPECT_EQ(lengths.quantile(0.998), int64_t{1} << 20);  // place 1000

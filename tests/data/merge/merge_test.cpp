@@ -294,8 +294,8 @@ TEST(Merge, DoesNotUseASidecarOfAnotherDataset) {
   EXPECT_FALSE(read_sidecar(dir / "all").has_value());
 }
 
-/// Every damage of an .idx is refused by name, or changes only what structure does not tell; nothing crashes,
-/// and nothing is left behind a refusal.
+/// Every damage of an .idx is rejected with its file, or changes only what structure does not tell; nothing
+/// crashes, and nothing is left behind a refusal.
 TEST(Merge, RefusesAnIndexCutOrFlippedAnywhere) {
   const TempDir dir;
   write_hashed(dir / "a", 5);

@@ -172,7 +172,7 @@ TEST_F(PreprocessTest, LeavesTheEndOfDocumentOutUnlessAsked) {
   expect_dataset("text", {{"one"}});
 }
 
-TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndChunks) {
+TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndBatches) {
   std::mt19937 random(5);
   std::string contents;
   std::vector<Document> expected;
@@ -184,9 +184,9 @@ TEST_F(PreprocessTest, KeepsTheOrderWhateverTheWorkersAndChunks) {
   }
   input("a", contents);
   for (const int workers : {1, 2, 7}) {
-    for (const int chunk : {0, 1, 25}) {
+    for (const int batch : {0, 1, 25}) {
       config_.workers = workers;
-      config_.chunk_size = chunk;
+      config_.chunk_size = batch;
       run();
       expect_dataset("text", expected);
     }
@@ -460,7 +460,7 @@ TEST_F(PreprocessTest, LeavesShortDocumentsOutAndCountsThem) {
   EXPECT_TRUE(logged("Left out with fewer than 3 characters: 2 documents"));
 }
 
-// Duplicates in one chunk, in different chunks, at its ends and among documents that the writer tokenizes.
+// Duplicates in one batch, in different batches, at its ends and among documents that the writer tokenizes.
 TEST_F(PreprocessTest, LeavesExactDuplicatesOut) {
   const std::string a(9'000'000, 'a');
   std::string contents;
@@ -481,8 +481,8 @@ TEST_F(PreprocessTest, LeavesExactDuplicatesOut) {
   input("a", contents);
   config_.dedup = Dedup::kExact;
   config_.append_eod = true;
-  for (const int chunk : {0, 7}) {
-    config_.chunk_size = chunk;
+  for (const int batch : {0, 7}) {
+    config_.chunk_size = batch;
     const PreprocessSummary summary = run();
     expect_dataset("text", expected);
     EXPECT_EQ(summary.documents, static_cast<int64_t>(expected.size()));
@@ -539,8 +539,8 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
   EXPECT_FALSE(logged("Processed 5 documents ("));
 }
 
-// Of a chunk that could not be taken, some may be written: what is saved must not say that it was.
-TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
+// Of a batch that could not be taken, some may be written: what is saved must not say that it was.
+TEST_F(PreprocessTest, GoesOnBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");
   config_.resume = true;
@@ -549,20 +549,20 @@ TEST_F(PreprocessTest, GoesOnBeforeTheChunkThatFailed) {
   const std::vector<InputFile> files = look_at_inputs(config_.inputs);
   {
     const Interrupt interrupt;
-    BlockPool memory;
+    BufferPool memory;
     DocumentOutput output(config_, tools, files);
     DocumentSource source(files, {{.bytes = 4096, .lines = 2}, 1}, interrupt, output.start());
     DocumentEncoder encoder(config_, tools, memory);
-    DocumentChunk chunk;
+    DocumentBatch batch;
     for (const bool fails : {false, true}) {
-      ASSERT_TRUE(source.next(chunk, [](size_t) {}));
-      encoder.encode(chunk);
+      ASSERT_TRUE(source.next(batch, [](size_t) {}));
+      encoder.encode(batch);
       if (fails)
-        EXPECT_THROW(output.take(chunk), Error);
+        EXPECT_THROW(output.take(batch), Error);
       else
-        output.take(chunk);
+        output.take(batch);
       output.save();  // as a stop does
-      EXPECT_EQ(chunk.keys[0].tokens.size(),
+      EXPECT_EQ(batch.keys[0].tokens.size(),
                 fails ? 1U : 0U);  // their memory is others' when they are written
     }
   }
@@ -576,15 +576,15 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   const ByteTokenizer tokenizer;
   const TextTools tools{tokenizer, tokenizer.hash()};
   const Interrupt interrupt;
-  BlockPool memory;
+  BufferPool memory;
   DocumentSource source(look_at_inputs(config_.inputs), {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});
   DocumentEncoder encoder(config_, tools, memory);
-  const auto next = [&](DocumentChunk& chunk) {
-    encoder.lend_memory(chunk);
-    ASSERT_TRUE(source.next(chunk, [](size_t) {}));
-    encoder.encode(chunk);
+  const auto next = [&](DocumentBatch& batch) {
+    encoder.lend_memory(batch);
+    ASSERT_TRUE(source.next(batch, [](size_t) {}));
+    encoder.encode(batch);
   };
-  DocumentChunk first, second, bad;
+  DocumentBatch first, second, bad;
   next(first);
   EXPECT_EQ(first.lines.capacity(), 0U);
   EXPECT_EQ(first.bytes, 13U);
@@ -597,7 +597,7 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
 }
 
 // So that no worker has much to do when the others have ended.
-TEST_F(PreprocessTest, MakesTheLastChunksSmallForSeveralWorkers) {
+TEST_F(PreprocessTest, MakesTheLastBatchesSmallForSeveralWorkers) {
   constexpr size_t kLine = 128, kLines = 1 << 13, kLimit = 1 << 18;
   std::string text;
   for (size_t i = 0; i < kLines; ++i) text += std::string(kLine - 1, 'a') + "\n";
@@ -606,9 +606,9 @@ TEST_F(PreprocessTest, MakesTheLastChunksSmallForSeveralWorkers) {
   const Interrupt interrupt;
   for (const size_t workers : {1, 2, 8}) {
     DocumentSource source(files, {{.bytes = kLimit, .lines = kLines}, workers}, interrupt, {});
-    DocumentChunk chunk;
+    DocumentBatch batch;
     std::vector<size_t> sizes;
-    while (source.next(chunk, [](size_t) {})) sizes.push_back(chunk.lines.bytes());
+    while (source.next(batch, [](size_t) {})) sizes.push_back(batch.lines.bytes());
     EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), size_t{0}), kLine * kLines);
     EXPECT_TRUE(std::is_sorted(sizes.rbegin(), sizes.rend()));
     EXPECT_EQ(sizes.back() <= (1 << 14) + kLine, workers > 1) << workers;

@@ -161,9 +161,9 @@ TEST(GptDataset, CountsAKeptPartialSampleInBinary32AsMegatron) {
 }
 
 TEST(GptDataset, WidensIndicesWhereMegatronDoes) {
-  constexpr int64_t kMost32 = std::numeric_limits<int32_t>::max();
-  EXPECT_FALSE(wide_sample_index(kMost32, 100));
-  EXPECT_TRUE(wide_sample_index(kMost32 + 1, 100));
+  constexpr int64_t kMax32 = std::numeric_limits<int32_t>::max();
+  EXPECT_FALSE(wide_sample_index(kMax32, 100));
+  EXPECT_TRUE(wide_sample_index(kMax32 + 1, 100));
   EXPECT_FALSE(wide_sample_index(10, std::numeric_limits<int32_t>::max()));
   EXPECT_FALSE(wide_shuffle_index(4294967293));
   EXPECT_TRUE(wide_shuffle_index(4294967294));

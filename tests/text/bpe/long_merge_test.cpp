@@ -217,7 +217,7 @@ TEST(LongMerge, WaitsForWhatDecides) {
 
 // Addresses without memory: nothing may be read of them.
 TEST(WindowMerge, RefusesMoreThanItsPlacesCanCount) {
-  constexpr size_t kTooMany = WindowMerge::kMostIds + 1;
+  constexpr size_t kTooMany = WindowMerge::kMaxIds + 1;
   void* const nowhere = ::mmap(nullptr, kTooMany * sizeof(int32_t), PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(nowhere, MAP_FAILED);

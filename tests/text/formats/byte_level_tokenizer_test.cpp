@@ -104,7 +104,7 @@ TEST(ByteLevelTokenizer, EncodesGiantPretokensAsOthers) {
       EXPECT_TRUE(test::encode(tokenizer, text) == wanted);
       std::vector<int32_t> joined;
       size_t longest = 0;
-      tokenizer.encode_in_pieces(text, [&](std::span<const int32_t> ids) {
+      tokenizer.encode_in_parts(text, [&](std::span<const int32_t> ids) {
         joined.insert(joined.end(), ids.begin(), ids.end());
         longest = std::max(longest, ids.size());
       });

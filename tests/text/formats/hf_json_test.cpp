@@ -210,7 +210,7 @@ TEST_F(HfJson, MayLeaveIdsOut) {
   EXPECT_EQ(tokenizer->decode(wanted), "harbour!<|user|>");
   expect_error(ErrorKind::kData, {"token id 1 "}, [&] { tokenizer->decode(std::vector<int32_t>{1}); });
   added().push_back(token("!", 800));
-  added().push_back(token("<|bot|>", 801));  // behind the greatest that is added
+  added().push_back(token("<|bot|>", 801));  // after the greatest that is added
   EXPECT_EQ(encode(*read(), "<|bot|>!"), (std::vector<int32_t>{801, 800}));
 }
 

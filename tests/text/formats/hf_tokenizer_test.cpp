@@ -29,7 +29,7 @@ TEST_P(HfGoldens, EncodesAndDecodesAsHuggingFace) {
     tokenizer->encode_to(text, buffer);
     EXPECT_EQ(buffer.ids(), wanted) << quote(text);
     std::vector<int32_t> pieces;
-    tokenizer->encode_in_pieces(
+    tokenizer->encode_in_parts(
         text, [&](std::span<const int32_t> ids) { pieces.insert(pieces.end(), ids.begin(), ids.end()); });
     EXPECT_EQ(pieces, wanted) << quote(text);
   }
@@ -129,7 +129,7 @@ TEST(HfTokenizer, EncodesALongTextBitByBitAsAtOnce) {
       const std::vector<int32_t> wanted = test::encode(*at_once, text);
       EXPECT_TRUE(test::encode(*bits, text) == wanted) << name << ": " << quote(text.substr(0, 100));
       std::vector<int32_t> joined;
-      bits->encode_in_pieces(
+      bits->encode_in_parts(
           text, [&](std::span<const int32_t> ids) { joined.insert(joined.end(), ids.begin(), ids.end()); });
       EXPECT_TRUE(joined == wanted) << name;
       IdBuffer buffer(sizeof(uint16_t));

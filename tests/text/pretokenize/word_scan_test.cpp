@@ -194,7 +194,7 @@ TEST(WordScan, CutsRandomTextsAsTheDefinitionDoes) {
                                          : kind == 6 ? pick(0x2000u, 0xA000u)
                                                      : pick(0x10000u, 0x20000u));
     }
-    expect_all_equal(text, random() % 2 == 0 ? kLeastEnds : 4096);
+    expect_all_equal(text, random() % 2 == 0 ? kMinEnds : 4096);
   }
 }
 
@@ -214,8 +214,8 @@ TEST(WordScan, GoesOnWhereItsRoomEnds) {
   std::string text;
   for (int i = 0; i < 3000; ++i)
     text += i % 7 == 0 ? "a'll " : i % 5 == 0 ? "\n\n  x" : i % 3 == 0 ? "12345" : ".a";
-  expect_all_equal(text, kLeastEnds);
-  expect_all_equal(std::string(100'000, 'a') + text, kLeastEnds);
+  expect_all_equal(text, kMinEnds);
+  expect_all_equal(std::string(100'000, 'a') + text, kMinEnds);
 }
 
 TEST(WordScan, KnowsNoCaseWhereThePatternHasNone) {

@@ -47,7 +47,7 @@ TEST(TrainLine, IsMegatronsLine) {
       "32768.0 | TFLOP/s: 8.000 | memory: 3.00 MiB |");
 }
 
-// training_log: ' throughput per GPU (TFLOP/s/GPU): {:.1f} |' behind the elapsed time.
+// training_log: ' throughput per GPU (TFLOP/s/GPU): {:.1f} |' after the elapsed time.
 TEST(TrainLine, TellsThroughputOnRequest) {
   TrainLine line({.iterations = 100, .ranks = 4, .throughput = true, .machine_flops = 16e12});
   line.add(step(9, 6.0));

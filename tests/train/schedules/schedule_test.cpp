@@ -185,7 +185,7 @@ TEST(TapesInFlight, IsOneWithoutPipelineAndTheDepthWithOne) {
   EXPECT_EQ(tapes_in_flight(plan_pipeline(0, 4, 1, 2, 4)), 2);
 }
 
-// Serialised, v chunks on p ranks would take p * v for each group of one; here only the p - 1 ranks behind
+// Serialised, v chunks on p ranks would take p * v for each group of one; here only the p - 1 ranks after
 // the first wait for the first microbatch.
 TEST(PlanForward, KeepsEveryRankBusy) {
   for (int ranks = 1; ranks <= 8; ++ranks)

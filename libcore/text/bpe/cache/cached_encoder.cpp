@@ -14,22 +14,22 @@ void PieceRules::encode(std::string_view piece, std::vector<int32_t>& ids) const
     ids.assign(1, found->second);
 }
 
-CachedEncoder::CachedEncoder(const PieceRules& rules, PieceMemory& memory)
+CachedEncoder::CachedEncoder(const PieceRules& rules, TokenCache& memory)
     : rules_(rules),
       cutter_(rules.borders),
       memory_(memory),
-      reader_(memory.readers.join()),
-      keeper_(memory) {}
+      reader_(memory.epochs.join()),
+      cache_writer_(memory) {}
 
 CachedEncoder::~CachedEncoder() {
-  memory_.readers.leave(reader_);
+  memory_.epochs.leave(reader_);
 }
 
 void CachedEncoder::trim() {
   constexpr size_t kKept = size_t{1} << 20;
   if (one_.capacity() > kKept) one_ = {};
   cutter_.trim();
-  keeper_.fill();
+  cache_writer_.fill();
 }
 
 void CachedEncoder::encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids) {
@@ -50,10 +50,10 @@ void CachedEncoder::encode_all(Rest rest, IdBuffer& ids) {
   Id* out = ids.extend<Id>(rest.ends.back() + kWritten);  // at most one for each byte
   while (rest.next < rest.ends.size()) {
     {
-      const PieceReaders::Turn turn(reader_);
+      const Epochs::ReadGuard guard(reader_);
       out = encode_batch<Stored>(rest, out);
     }
-    keeper_.keep(std::span(unknown_).first(unknown_count_), merged_.data());
+    cache_writer_.keep(std::span(unknown_).first(unknown_count_), merged_.data());
   }
   ids.finish(out);
 }
@@ -94,7 +94,8 @@ void CachedEncoder::take_group(Rest& rest) {
       n += taken;
       if (taken == ends.size()) break;
     }
-    // What it leaves, which is one piece more often than several; without it all.
+    // Takes the rest one by one: what the vector kernel leaves, which is one piece more often than several;
+    // without a kernel all.
     for (const size_t stop = lookup_.take_keys ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
       const uint32_t end = rest.ends[next++];
       const PieceKey key = begin + sizeof key <= text.size() ? PieceKey::of(text.data() + begin, end - begin)
@@ -115,8 +116,8 @@ void CachedEncoder::take_group(Rest& rest) {
   for (size_t slow = slow_before; slow < slow_count_; ++slow) note_unknown(slow);
 }
 
-/// Puts a slow piece that no table knows on the list of those to be merged. Words that are new come again
-/// soon.
+/// Puts a slow piece that no table knows on the list of those to be merged, once, because new words come
+/// again soon.
 void CachedEncoder::note_unknown(size_t slow) {
   const size_t i = slow_[slow];
   const PieceKey& key = keys_[i];

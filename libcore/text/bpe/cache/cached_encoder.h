@@ -11,7 +11,7 @@
 #include "libcore/text/bpe/cache/piece_cache.h"
 #include "libcore/text/bpe/cache/piece_cutter.h"
 #include "libcore/text/bpe/cache/piece_lookup.h"
-#include "libcore/text/bpe/cache/piece_memory.h"
+#include "libcore/text/bpe/cache/token_cache.h"
 #include "libcore/text/bpe/merge_borders.h"
 #include "libcore/text/id_buffer.h"
 
@@ -35,11 +35,11 @@ struct PieceRules {
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;
 };
 
-/// Pretokens to ids, with the memory of what all threads' encoders encoded before. One thread at a time.
+/// Pretokens to ids, through the token cache of all threads' encoders. One thread at a time.
 class CachedEncoder {
  public:
   /// Keeps references to `rules` and to `memory`, which must be made for their ids.
-  CachedEncoder(const PieceRules& rules, PieceMemory& memory);
+  CachedEncoder(const PieceRules& rules, TokenCache& memory);
   ~CachedEncoder();
   CachedEncoder(const CachedEncoder&) = delete;
   CachedEncoder& operator=(const CachedEncoder&) = delete;
@@ -47,11 +47,12 @@ class CachedEncoder {
   /// Appends the ids of the pretokens of `text` that end at `ends` (see FindPretokens).
   void encode(std::string_view text, std::span<const uint32_t> ends, IdBuffer& ids);
 
-  /// Gives back what an unusually long text took. Before the encoder rests.
+  /// Gives back what an unusually long text took, because an encoder that rests would keep it.
   void trim();
 
  private:
-  static constexpr size_t kGroup = 128;      // of which the lines of the table are on their way at once
+  // of which the table's lines are prefetched at once, because each else waits for memory
+  static constexpr size_t kGroup = 128;
   static constexpr size_t kBatch = 2048;     // of which the unknown ones are merged at once
   static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is looked for
 
@@ -73,9 +74,9 @@ class CachedEncoder {
 
   const PieceRules& rules_;
   PieceCutter cutter_;
-  PieceMemory& memory_;
-  PieceReaders::Reader& reader_;
-  PieceKeeper keeper_;
+  TokenCache& memory_;
+  Epochs::Reader& reader_;
+  TokenCacheWriter cache_writer_;
   PieceLookup lookup_ = piece_lookup(chosen_isa());
   std::vector<int32_t> one_;  // ids of one pretoken
 

@@ -9,12 +9,12 @@ constexpr size_t kBytesPerSlot = 64;  // about what a record takes
 
 }  // namespace
 
-LongPieceCache::LongPieceCache(size_t bytes, const PieceReaders& readers)
+LongPieceCache::LongPieceCache(size_t bytes, const Epochs& epochs)
     : memory_(bytes),
       slot_memory_(std::bit_ceil(bytes / kBytesPerSlot) * sizeof(uint64_t)),
       words_(memory_.as<int32_t>()),
       slots_(slot_memory_.as<uint64_t>()),
-      readers_(readers) {}
+      epochs_(epochs) {}
 
 uint64_t LongPieceCache::hash(std::string_view piece) {
   uint64_t mixed = piece.size();
@@ -44,7 +44,7 @@ std::span<const int32_t> LongPieceCache::find(std::string_view piece) const {
   return {record + 2, ids};
 }
 
-/// Waits for no other thread that adds: what is not kept now is encoded and kept another time.
+/// Never waits for another thread that adds, since what is not kept now is encoded and kept another time.
 void LongPieceCache::put(std::string_view piece, std::span<const int32_t> ids) {
   if (piece.size() > kLongest || ids.empty()) return;
   const uint64_t hashed = hash(piece);
@@ -78,8 +78,8 @@ LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span
   return {static_cast<uint32_t>(at), generation_};
 }
 
-/// The part behind the one that is full, which was forgotten when that one was opened. False while a turn
-/// lasts that may see it.
+/// Opens the part after the full one, which was forgotten when that one was opened. False while a guard lives
+/// that may see it.
 bool LongPieceCache::open_part() {
   if (!forgotten_.over()) return false;
   ++generation_;
@@ -87,7 +87,7 @@ bool LongPieceCache::open_part() {
   if (generation_ + 1 > kParts) {
     oldest_.store(generation_ + 2 - kParts);
     forget_part((generation_ + 1) % kParts);
-    forgotten_ = readers_.ask();
+    forgotten_ = epochs_.begin_grace_period();
   }
   return true;
 }
@@ -143,14 +143,14 @@ bool PieceTable::add(const PieceKey& key, const Packed& ids) {
   return false;
 }
 
-PieceTable::Place PieceTable::take_out(const PieceKey& key) {
+PieceTable::TakenEntry PieceTable::take_out(const PieceKey& key) {
   Entry& entry = lines_[place(key)].entries.back();
   const uint64_t high = std::atomic_ref(entry.key.high).exchange(kBeingWritten);
-  return high == kBeingWritten ? Place{} : Place{&entry, high};
+  return high == kBeingWritten ? TakenEntry{} : TakenEntry{&entry, high};
 }
 
-void PieceTable::put_back(const Place& place) {
-  std::atomic_ref(place.entry->key.high).store(place.high, std::memory_order_release);
+void PieceTable::put_back(const TakenEntry& taken) {
+  std::atomic_ref(taken.entry->key.high).store(taken.high, std::memory_order_release);
 }
 
 void PieceTable::fill(Entry& entry, const PieceKey& key, const Packed& ids) {

@@ -12,22 +12,22 @@
 #include <string_view>
 
 #include "libcore/base/huge_pages.h"
-#include "libcore/text/bpe/cache/piece_readers.h"
+#include "libcore/text/bpe/cache/epochs.h"
 #include "libcore/text/bpe/piece_key.h"
 
 namespace megalith {
 
 /// Ids of longer pieces, or of those with more ids than a PieceTable has room for. When there is no room for
-/// more the oldest quarter is forgotten. Any number of threads at once; those who read do so in turns.
+/// more the oldest quarter is forgotten. Any number of threads at once; readers need a ReadGuard.
 class LongPieceCache {
  public:
   /// Pieces of more bytes are not kept.
   static constexpr size_t kLongest = 512;
-  /// Room for `bytes` bytes of pieces and ids. Keeps a reference to `readers`, those who will call find() and
-  /// get().
-  LongPieceCache(size_t bytes, const PieceReaders& readers);
+  /// Room for `bytes` bytes of pieces and ids. Keeps a reference to `epochs`, whose readers call find()
+  /// and get().
+  LongPieceCache(size_t bytes, const Epochs& epochs);
 
-  /// The ids of `piece`, or an empty span. Lasts until the reader's turn ends.
+  /// The ids of `piece`, or an empty span. Lasts until the reader's guard ends.
   std::span<const int32_t> find(std::string_view piece) const;
   /// Not while another thread adds something.
   void put(std::string_view piece, std::span<const int32_t> ids);
@@ -38,7 +38,7 @@ class LongPieceCache {
   };
   /// `ids`: at most kLongest. Nowhere when there is no room, or another thread adds something, just now.
   Ref append(std::span<const int32_t> ids);
-  /// What was appended, or an empty span when it was forgotten before the turn. Lasts as that of find().
+  /// What was appended, or an empty span when it was forgotten before the guard. Lasts as that of find().
   std::span<const int32_t> get(Ref ref) const;
 
  private:
@@ -57,12 +57,12 @@ class LongPieceCache {
   HugePages memory_, slot_memory_;
   std::span<int32_t> words_;
   std::span<uint64_t> slots_;
-  const PieceReaders& readers_;
+  const Epochs& epochs_;
 
   alignas(64) std::mutex mutex_;  // of those who add; not in a cache line of what readers need
   size_t used_ = 1;               // words of the part that is being filled
   uint32_t generation_ = 1;       // of that part: those before it were the generations before
-  PieceReaders::Grace forgotten_;
+  Epochs::GracePeriod forgotten_;
   alignas(64) std::atomic<uint32_t> oldest_{1};  // generation that is not forgotten
 };
 
@@ -72,8 +72,8 @@ struct PackedIds;
 
 template <>
 struct PackedIds<uint16_t> {
-  static constexpr size_t kMost = 7;
-  std::array<uint16_t, kMost> ids;
+  static constexpr size_t kMax = 7;
+  std::array<uint16_t, kMax> ids;
   uint16_t number;
   static PackedIds of(std::span<const int32_t> ids) {
     PackedIds packed{.ids = {}, .number = static_cast<uint16_t>(ids.size())};
@@ -84,7 +84,7 @@ struct PackedIds<uint16_t> {
   /// Writes 8 ids, of which count() mean something.
   template <class Id>
   void write(Id* out) const {
-    std::array<uint16_t, kMost + 1> all;
+    std::array<uint16_t, kMax + 1> all;
     std::memcpy(all.data(), this, sizeof *this);
     for (size_t i = 0; i < all.size(); ++i) out[i] = static_cast<Id>(all[i]);
   }
@@ -92,9 +92,9 @@ struct PackedIds<uint16_t> {
 
 template <>
 struct PackedIds<int32_t> {
-  static constexpr size_t kMost = 4;
+  static constexpr size_t kMax = 4;
   static constexpr int kCountShift = 24;  // in the first word; ids are less than 2^21 (MergeTables)
-  std::array<uint32_t, kMost> words;
+  std::array<uint32_t, kMax> words;
   static PackedIds of(std::span<const int32_t> ids) {
     PackedIds packed{};
     for (size_t i = 0; i < ids.size(); ++i) packed.words[i] = static_cast<uint32_t>(ids[i]);
@@ -104,13 +104,13 @@ struct PackedIds<int32_t> {
   size_t count() const { return words[0] >> kCountShift; }
   /// Writes 4 ids, of which count() mean something.
   void write(int32_t* out) const {
-    for (size_t i = 0; i < kMost; ++i)
+    for (size_t i = 0; i < kMax; ++i)
       out[i] = static_cast<int32_t>(words[i] & ((uint32_t{1} << kCountShift) - 1));
   }
 };
 
 /// Ids of short pieces. Two entries lie side by side in a cache line; what came first stays, later ones push
-/// each other out, so the size is fixed. Any number of threads at once; those who read do so in turns.
+/// each other out, so the size is fixed. Any number of threads at once; readers need a ReadGuard.
 ///
 /// An entry is written when nobody can find it: the high word of its key, written last and read first, then
 /// says that it is free or being written. Vector kernels read a key by one move of 16 aligned bytes instead,
@@ -126,7 +126,8 @@ class PieceTable {
       std::memcpy(&ids, packed.data(), sizeof ids);
       return ids;
     }
-    /// Whether this is the entry of `wanted`. Does not branch.
+    /// Whether this is the entry of `wanted`. Does not branch, because the outcome follows no pattern that a
+    /// processor could predict.
     bool is(const PieceKey& wanted) const {
       const uint64_t high = __atomic_load_n(&key.high, __ATOMIC_ACQUIRE);
       return ((high ^ wanted.high) | (__atomic_load_n(&key.low, __ATOMIC_RELAXED) ^ wanted.low)) == 0;
@@ -154,32 +155,32 @@ class PieceTable {
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
 
   /// Ids that an entry has room for.
-  size_t most_ids() const { return wide_ ? PackedIds<int32_t>::kMost : PackedIds<uint16_t>::kMost; }
-  /// `ids`: 1 to most_ids().
+  size_t max_ids() const { return wide_ ? PackedIds<int32_t>::kMax : PackedIds<uint16_t>::kMax; }
+  /// `ids`: 1 to max_ids().
   Packed pack(std::span<const int32_t> ids) const;
   static Packed pack(LongPieceCache::Ref ref);
 
-  /// A key that no piece has, in the line of `key`: its entry tells where the ids are of a piece that has too
-  /// many for one.
+  /// A key that no piece has, in the line of `key`. Its entry tells where the ids are of a piece that has too
+  /// many for one, so that short pieces need one line only.
   static PieceKey far(const PieceKey& key) { return {key.low, key.high | uint64_t{1} << 63}; }
   std::optional<LongPieceCache::Ref> find_far(const PieceKey& key) const;
-  /// Whether there is an entry of `key` just now; outside of a turn, too, where it may vanish meanwhile.
+  /// Whether there is an entry of `key` just now; without a guard, too, when it may vanish meanwhile.
   bool has(const PieceKey& key) const;
-  /// In the place of what find_far() gave in the same turn.
+  /// Replaces what find_far() gave under the same guard.
   void move_far(const PieceKey& key, LongPieceCache::Ref ref);
 
   /// `key` is that of a short piece, or far() of it; true when it has an entry now.
   bool add(const PieceKey& key, const Packed& ids);
   /// An entry that was taken out, and of which piece.
-  struct Place {
+  struct TakenEntry {
     Entry* entry;  // may be null
     uint64_t high;
   };
   /// The entry that a key gets for which there is no room: it cannot be found any more, and waits for fill()
   /// or put_back(). None when another thread does the same.
-  Place take_out(const PieceKey& key);
-  static void put_back(const Place& place);
-  /// When the turns have ended that had begun before take_out().
+  TakenEntry take_out(const PieceKey& key);
+  static void put_back(const TakenEntry& taken);
+  /// After the grace period that began after take_out().
   static void fill(Entry& entry, const PieceKey& key, const Packed& ids);
 
  private:

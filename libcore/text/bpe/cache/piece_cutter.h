@@ -27,8 +27,8 @@ uint32_t* cut_pieces_avx512vbmi2(const MergeBorders& borders, const PretokenEnds
 /// The fastest of them for `isa`.
 CutPieces cut_pieces(Isa isa);
 
-/// Cuts long pretokens into pieces that merging keeps apart. A run of Chinese hardly ever comes again, but
-/// its characters do.
+/// Cuts long pretokens into pieces that merging keeps apart, because a run of Chinese hardly ever comes
+/// again, but its characters do, so that the token cache finds them (text of many languages: 84 -> 158 MB/s).
 class PieceCutter {
  public:
   /// Keeps a reference to `borders`.

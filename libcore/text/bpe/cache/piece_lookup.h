@@ -31,7 +31,7 @@ struct PiecePlaces {
 /// Finds the keys of the first pieces of `run` and their lines of `table`, and asks for the lines to be
 /// brought to the caches. Ends before a piece of more than PieceKey::kLongest bytes, and where fewer than
 /// kTogether pieces, or than 16 bytes from the last of them on, are left; returns how many were taken. What
-/// is behind them in `out`, up to run.ends.size(), is undefined.
+/// is after them in `out`, up to run.ends.size(), is undefined.
 using TakeKeys = size_t (*)(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 

@@ -131,7 +131,7 @@ class BpeTrainer {
     queue_touched();
   }
 
-  /// The count of the merged pair itself is not kept up: it never comes back.
+  /// The count of the merged pair itself is not kept up, since it never comes back.
   void merge_in_word(uint32_t number, const BytePairEncoder::Merge& merge) {
     Word& word = words_[number];
     int32_t* const ids = symbols_.data() + word.begin;

@@ -21,8 +21,8 @@ constexpr int32_t right_of(IdPair pair) {
   return static_cast<int32_t>(pair & 0xFFFFFFFF);
 }
 
-/// Hash map from pairs of ids: one flat array, linear probing, at most half full. Entries are never removed.
-/// Pointers to values last until the next insertion.
+/// Hash map from pairs of ids: one flat array with linear probing, at most half full, so that a lookup is
+/// mostly one cache line. Entries are never removed. Pointers to values last until the next insertion.
 template <class Value>
 class PairMap {
  public:

@@ -29,10 +29,10 @@ struct Worker {
 
 /// Some lines, and where they came from.
 struct Lines {
-  LineChunk chunk;
+  LineBatch batch;
   std::string path;
   uint64_t first_line = 0;  // from 1
-  uint64_t bytes_done = 0;  // of all files, when this chunk was read
+  uint64_t bytes_done = 0;  // of all files, when this batch was read
 };
 
 /// Hands out the lines of one file after the other.
@@ -41,7 +41,7 @@ class LineSource {
   explicit LineSource(const std::vector<std::string>& files) : files_(files) {}
 
   bool next(Lines& lines, const std::function<void(size_t)>& grow) {
-    while (!reader_ || !reader_->next(lines.chunk, grow)) {
+    while (!reader_ || !reader_->next(lines.batch, grow)) {
       if (reader_) bytes_before_ += reader_->input().consumed();
       if (next_file_ == files_.size()) return false;
       reader_ = std::make_unique<LineReader>(files_[next_file_++], LineLimits{});
@@ -49,7 +49,7 @@ class LineSource {
     }
     lines.path = files_[next_file_ - 1];
     lines.first_line = line_;
-    line_ += lines.chunk.lines();
+    line_ += lines.batch.lines();
     lines.bytes_done = bytes_before_ + reader_->input().consumed();
     return true;
   }
@@ -62,12 +62,12 @@ class LineSource {
 };
 
 void count_lines(Lines& lines, size_t keys, Worker& worker) {
-  for (size_t i = 0; i < lines.chunk.lines(); ++i) {
-    const std::span<char> line = lines.chunk.line(i);
+  for (size_t i = 0; i < lines.batch.lines(); ++i) {
+    const std::span<char> line = lines.batch.line(i);
     if (trim({line.data(), line.size()}).empty()) continue;
     if (const auto problem = worker.parser.parse(line))
       fail(ErrorKind::kData, lines.path, ":", lines.first_line + i, ":",
-           problem->byte + lines.chunk.skipped(i) + 1, ": ", name(problem->fault), ": ", problem->detail);
+           problem->byte + lines.batch.skipped(i) + 1, ": ", name(problem->fault), ": ", problem->detail);
     for (size_t key = 0; key < keys; ++key)
       for (std::string_view text : worker.parser.texts(key)) count_text(text, worker.counts);
   }

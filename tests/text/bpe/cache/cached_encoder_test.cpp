@@ -48,13 +48,13 @@ std::string random_text(std::mt19937& random) {
 
 struct Case {
   bool wide, whole;
-  PieceMemory::Size size;
+  TokenCache::Size size;
   size_t threads = 1;
 };
 
 /// Encodes random texts beside other threads that do, with other texts.
 template <class Id>
-void equals_the_rules(const PieceRules& rules, PieceMemory& memory, int rounds, unsigned seed) {
+void equals_the_rules(const PieceRules& rules, TokenCache& memory, int rounds, unsigned seed) {
   CachedEncoder encoder(rules, memory);
   const FindPretokens find = pretokenizer(PretokenPattern::kGpt2);
   std::mt19937 random(seed);
@@ -81,7 +81,7 @@ template <class Id>
 void equals_the_rules(const Case& c) {
   const test::MergedVocabulary vocabulary = make_vocabulary(c.wide);
   const PieceRules rules = make_rules(vocabulary, c.whole);
-  PieceMemory memory(c.size, rules.wide);
+  TokenCache memory(c.size, rules.wide);
   const int rounds = 150 / static_cast<int>(c.threads);
   std::vector<std::jthread> threads;
   for (unsigned i = 1; i < c.threads; ++i)
@@ -98,9 +98,9 @@ INSTANTIATE_TEST_SUITE_P(Isas, CachedEncoderIsa, testing::Values(Isa::kGeneric, 
 TEST_P(CachedEncoderIsa, GivesTheIdsOfTheRulesWhateverItsMemory) {
   if (best_isa() < GetParam()) GTEST_SKIP() << "not on this processor";
   const test::Variable chosen("MEGALITH_ISA", name(GetParam()));
-  for (const PieceMemory::Size size : {PieceMemory::Size{.table_bits = 1, .long_bytes = 8192},
-                                       PieceMemory::Size{.table_bits = 5, .long_bytes = 16384},
-                                       PieceMemory::Size{.table_bits = 14, .long_bytes = 1 << 20}})
+  for (const TokenCache::Size size : {TokenCache::Size{.table_bits = 1, .long_bytes = 8192},
+                                      TokenCache::Size{.table_bits = 5, .long_bytes = 16384},
+                                      TokenCache::Size{.table_bits = 14, .long_bytes = 1 << 20}})
     for (const bool whole : {false, true})
       for (const size_t threads : {1, 3}) {
         equals_the_rules<uint16_t>({.wide = false, .whole = whole, .size = size, .threads = threads});
@@ -112,7 +112,7 @@ TEST_P(CachedEncoderIsa, GivesTheIdsOfTheRulesWhateverItsMemory) {
 TEST(CachedEncoder, RefusesIdsThatDoNotFit) {
   const test::MergedVocabulary vocabulary = make_vocabulary(true);
   const PieceRules rules = make_rules(vocabulary, false);
-  PieceMemory memory({.table_bits = 5, .long_bytes = 16384}, rules.wide);
+  TokenCache memory({.table_bits = 5, .long_bytes = 16384}, rules.wide);
   CachedEncoder encoder(rules, memory);
   IdBuffer ids(2);
   const std::array<uint32_t, 1> ends = {1};

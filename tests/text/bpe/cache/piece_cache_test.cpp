@@ -61,7 +61,7 @@ TEST(PieceTable, FindsPiecesOfEveryLengthThatItKeeps) {
 template <class Stored>
 void keeps_as_many_ids_as_have_room(int32_t most, int32_t greatest_id) {
   PieceTable table(12, sizeof(Stored) == 4);
-  ASSERT_EQ(table.most_ids(), static_cast<size_t>(most));
+  ASSERT_EQ(table.max_ids(), static_cast<size_t>(most));
   for (int32_t ids = 1; ids <= most; ++ids)
     EXPECT_TRUE(add(table, std::to_string(ids), Ids(static_cast<size_t>(ids), greatest_id)));
   for (int32_t ids = 1; ids <= most; ++ids)
@@ -76,8 +76,8 @@ TEST(PieceTable, KeepsAsManyIdsAsHaveRoom) {
 
 TEST(PieceTable, KnowsWhereTheIdsAreOfPiecesThatHaveMore) {
   PieceTable table(12, false);
-  const PieceReaders readers;
-  LongPieceCache cache(4096, readers);
+  const Epochs epochs;
+  LongPieceCache cache(4096, epochs);
   const PieceKey key = PieceKey::of("many");
   EXPECT_TRUE(table.add(PieceTable::far(key), PieceTable::pack(cache.append(Ids(12, 5)))));
   EXPECT_EQ(found_far(table, cache, "many"), Ids(12, 5));
@@ -121,8 +121,8 @@ TEST(PieceTable, NeverGivesAnotherPiecesIds) {
 }
 
 TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
-  const PieceReaders readers;
-  LongPieceCache cache(size_t{1} << 20, readers);
+  const Epochs epochs;
+  LongPieceCache cache(size_t{1} << 20, epochs);
   const auto ids_for = [](size_t bytes) { return Ids(1 + bytes % 50, static_cast<int32_t>(bytes)); };
   for (size_t bytes = 1; bytes <= 600; ++bytes) cache.put(std::string(bytes, 'x'), ids_for(bytes));
   size_t kept = 0;
@@ -139,8 +139,8 @@ TEST(LongPieceCache, KeepsPiecesOfAllLengthsAndTheirIds) {
 }
 
 TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
-  const PieceReaders readers;
-  LongPieceCache cache(4096, readers);
+  const Epochs epochs;
+  LongPieceCache cache(4096, epochs);
   for (int32_t i = 0; i < 20'000; ++i) {
     const int32_t number = i % 300;
     const std::string piece = "a piece with a number " + std::to_string(number);
@@ -152,12 +152,12 @@ TEST(LongPieceCache, GivesRightIdsWhenItHasBeenFull) {
   EXPECT_EQ(cache.find("last").size(), 1U);
 }
 
-// What a turn has found stays as it is, whatever is added meanwhile; then there is room again.
-TEST(LongPieceCache, ForgetsNothingThatATurnMaySee) {
-  PieceReaders readers;
-  LongPieceCache cache(4096, readers);
+// What a guard has found stays as it is, whatever is added meanwhile; then there is room again.
+TEST(LongPieceCache, ForgetsNothingThatAGuardMaySee) {
+  Epochs epochs;
+  LongPieceCache cache(4096, epochs);
   cache.put("a piece that is found", Ids(5, 1));
-  auto turn = std::make_unique<PieceReaders::Turn>(readers.join());
+  auto guard = std::make_unique<Epochs::ReadGuard>(epochs.join());
   const auto found = cache.find("a piece that is found");
   const LongPieceCache::Ref ref = cache.append(Ids(9, 2));
   const auto far = cache.get(ref);
@@ -166,7 +166,7 @@ TEST(LongPieceCache, ForgetsNothingThatATurnMaySee) {
   EXPECT_LT(appended, 4096 / (22 * sizeof(int32_t)));
   EXPECT_EQ(Ids(found.begin(), found.end()), Ids(5, 1));
   EXPECT_EQ(Ids(far.begin(), far.end()), Ids(9, 2));
-  turn.reset();
+  guard.reset();
   for (int i = 0; i < 100; ++i) EXPECT_NE(cache.append(Ids(20, 3)).at, 0U);
   EXPECT_TRUE(cache.find("a piece that is found").empty());
   EXPECT_TRUE(cache.get(ref).empty());

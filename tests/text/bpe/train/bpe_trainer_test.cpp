@@ -27,7 +27,7 @@ TEST(TrainBpe, MergesTheMostFrequentPairFirst) {
 TEST(TrainBpe, BreaksTiesByTheSmallerIds) {
   EXPECT_EQ(learned(train_bpe(counts({{"zy", 2}, {"ab", 2}, {"ac", 2}}), 300, {})),
             (Tokens{"ab", "ac", "zy"}));
-  // Ids are by character: "Ġ" (blank) comes behind the printable ones, a new token behind them all.
+  // Ids are by character: "Ġ" (blank) comes after the printable ones, a new token after them all.
   EXPECT_EQ(learned(train_bpe(counts({{" a", 2}, {"zz", 2}}), 300, {})), (Tokens{"zz", "\u0120a"}));
 }
 

@@ -1,4 +1,4 @@
-#include "libcore/text/formats/hf_place.h"
+#include "libcore/text/formats/json_cursor.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace megalith {
 
-void HfPlace::refuse(const std::string& wanted) const {
+void JsonCursor::refuse(const std::string& wanted) const {
   constexpr size_t kShown = 300;
   std::string found = json().dump();
   if (found.size() > kShown) found = found.substr(0, valid_utf8_prefix(found.substr(0, kShown))) + "…";
@@ -15,7 +15,7 @@ void HfPlace::refuse(const std::string& wanted) const {
        ", which is not supported; wanted ", wanted);
 }
 
-HfPlace HfPlace::at(const char* key) const {
+JsonCursor JsonCursor::at(const char* key) const {
   if (!json().is_object()) refuse("an object");
   const Json* value = json().find(key);
   const std::string path = concat(path_, path_.empty() ? "" : ".", key);
@@ -23,43 +23,43 @@ HfPlace HfPlace::at(const char* key) const {
   return {*value, file(), path};
 }
 
-std::optional<HfPlace> HfPlace::find(const char* key) const {
+std::optional<JsonCursor> JsonCursor::find(const char* key) const {
   const Json* value = json().find(key);
   if (!value || value->is_null()) return std::nullopt;
   return at(key);
 }
 
-std::vector<HfPlace> HfPlace::list() const {
+std::vector<JsonCursor> JsonCursor::list() const {
   if (!json().is_array()) refuse("a list");
-  std::vector<HfPlace> out;
+  std::vector<JsonCursor> out;
   for (const Json& value : json().as_array())
-    out.push_back(HfPlace(value, file(), concat(path_, "[", out.size(), "]")));
+    out.push_back(JsonCursor(value, file(), concat(path_, "[", out.size(), "]")));
   return out;
 }
 
-const std::string& HfPlace::text() const {
+const std::string& JsonCursor::text() const {
   if (!json().is_string()) refuse("a text");
   return json().as_string();
 }
 
-int64_t HfPlace::integer() const {
+int64_t JsonCursor::integer() const {
   if (!json().is_int()) refuse("an integer");
   return json().as_int();
 }
 
-bool HfPlace::flag(const char* key, bool absent) const {
+bool JsonCursor::flag(const char* key, bool absent) const {
   const auto value = find(key);
   if (!value) return absent;
   if (!value->json().is_bool()) value->refuse("true or false");
   return value->json().as_bool();
 }
 
-std::string HfPlace::text(const char* key, const char* absent) const {
+std::string JsonCursor::text(const char* key, const char* absent) const {
   const auto value = find(key);
   return value ? value->text() : absent;
 }
 
-void HfPlace::only(std::span<const char* const> known) const {
+void JsonCursor::only(std::span<const char* const> known) const {
   if (!json().is_object()) refuse("an object");
   for (const auto& [key, value] : json().as_object())
     if (std::find(known.begin(), known.end(), key) == known.end())
@@ -67,7 +67,7 @@ void HfPlace::only(std::span<const char* const> known) const {
            ", which is not known; wanted ", join(std::vector<std::string>(known.begin(), known.end()), ", "));
 }
 
-std::string HfPlace::type() const {
+std::string JsonCursor::type() const {
   const Json* type = json().find("type");
   return type && type->is_string() ? type->as_string() : std::string();
 }

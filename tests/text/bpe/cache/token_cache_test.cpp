@@ -1,4 +1,4 @@
-#include "libcore/text/bpe/cache/piece_memory.h"
+#include "libcore/text/bpe/cache/token_cache.h"
 
 #include <array>
 #include <memory>
@@ -14,58 +14,58 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-using Turn = PieceReaders::Turn;
+using Guard = Epochs::ReadGuard;
 
-TEST(PieceReaders, WaitForTurnsThatHadBegunAndForNoOthers) {
-  PieceReaders readers;
-  PieceReaders::Reader& first = readers.join();
-  PieceReaders::Reader& second = readers.join();
-  EXPECT_TRUE(readers.ask().over());
-  auto of_first = std::make_unique<Turn>(first);
-  PieceReaders::Grace grace = readers.ask();
+TEST(Epochs, WaitForGuardsThatHadBegunAndForNoOthers) {
+  Epochs epochs;
+  Epochs::Reader& first = epochs.join();
+  Epochs::Reader& second = epochs.join();
+  EXPECT_TRUE(epochs.begin_grace_period().over());
+  auto of_first = std::make_unique<Guard>(first);
+  Epochs::GracePeriod grace = epochs.begin_grace_period();
   EXPECT_FALSE(grace.over());
-  auto of_second = std::make_unique<Turn>(second);
+  auto of_second = std::make_unique<Guard>(second);
   of_first.reset();
-  of_first = std::make_unique<Turn>(first);  // another one
+  of_first = std::make_unique<Guard>(first);  // another one
   EXPECT_TRUE(grace.over());
-  grace = readers.ask();
-  PieceReaders::Reader& third = readers.join();
-  const Turn of_third(third);
+  grace = epochs.begin_grace_period();
+  Epochs::Reader& third = epochs.join();
+  const Guard of_third(third);
   of_first.reset();
   EXPECT_FALSE(grace.over());
   of_second.reset();
   EXPECT_TRUE(grace.over());
-  EXPECT_FALSE(readers.ask().over());
+  EXPECT_FALSE(epochs.begin_grace_period().over());
 }
 
-TEST(PieceReaders, WaitForAnyNumberOfTurns) {
-  PieceReaders readers;
-  std::vector<std::unique_ptr<Turn>> turns;
-  for (int i = 0; i < 70; ++i) turns.push_back(std::make_unique<Turn>(readers.join()));
-  PieceReaders::Grace from_first = readers.ask(), from_last = readers.ask();
-  for (auto& turn : turns) {
+TEST(Epochs, WaitForAnyNumberOfGuards) {
+  Epochs epochs;
+  std::vector<std::unique_ptr<Guard>> guards;
+  for (int i = 0; i < 70; ++i) guards.push_back(std::make_unique<Guard>(epochs.join()));
+  Epochs::GracePeriod from_first = epochs.begin_grace_period(), from_last = epochs.begin_grace_period();
+  for (auto& guard : guards) {
     EXPECT_FALSE(from_first.over());
-    turn.reset();
+    guard.reset();
   }
   EXPECT_TRUE(from_first.over());
-  for (int i = 0; i < 70; ++i) turns[static_cast<size_t>(i)] = std::make_unique<Turn>(readers.join());
-  EXPECT_TRUE(from_last.over()) << "these turns began later";
-  from_last = readers.ask();
-  for (; !turns.empty(); turns.pop_back()) EXPECT_FALSE(from_last.over());
+  for (int i = 0; i < 70; ++i) guards[static_cast<size_t>(i)] = std::make_unique<Guard>(epochs.join());
+  EXPECT_TRUE(from_last.over()) << "these guards began later";
+  from_last = epochs.begin_grace_period();
+  for (; !guards.empty(); guards.pop_back()) EXPECT_FALSE(from_last.over());
   EXPECT_TRUE(from_last.over());
 }
 
-TEST(PieceReaders, GiveAReaderThatLeftToTheNext) {
-  PieceReaders readers;
-  PieceReaders::Reader& first = readers.join();
-  EXPECT_NE(&readers.join(), &first);
-  readers.leave(first);
-  EXPECT_EQ(&readers.join(), &first);
+TEST(Epochs, GiveAReaderThatLeftToTheNext) {
+  Epochs epochs;
+  Epochs::Reader& first = epochs.join();
+  EXPECT_NE(&epochs.join(), &first);
+  epochs.leave(first);
+  EXPECT_EQ(&epochs.join(), &first);
 }
 
-TEST(PieceMemory, HasALineForEach384BytesOfTextWithinBounds) {
+TEST(TokenCache, HasALineForEach384BytesOfTextWithinBounds) {
   const auto bits = [](uint64_t bytes, size_t seeds) {
-    return PieceMemory::Size::for_text(bytes, seeds).table_bits;
+    return TokenCache::Size::for_text(bytes, seeds).table_bits;
   };
   EXPECT_EQ(bits(0, 50'257), 17);
   EXPECT_EQ(bits(uint64_t{384} << 18, 50'257), 18);
@@ -77,8 +77,8 @@ TEST(PieceMemory, HasALineForEach384BytesOfTextWithinBounds) {
 
 /// Pieces of one line of the table, of which the third must make another one give way.
 struct OneLine {
-  PieceMemory memory{{.table_bits = 1, .long_bytes = 4096}, false};
-  PieceKeeper keeper{memory};
+  TokenCache memory{{.table_bits = 1, .long_bytes = 4096}, false};
+  TokenCacheWriter writer{memory};
   std::vector<std::string> pieces;
 
   OneLine() {
@@ -87,14 +87,14 @@ struct OneLine {
       if (const std::string piece = std::to_string(i); line(piece) == line("0")) pieces.push_back(piece);
   }
 
-  static void keep(PieceKeeper& keeper, const std::string& piece, const Ids& ids) {
+  static void keep(TokenCacheWriter& writer, const std::string& piece, const Ids& ids) {
     MergedPiece merged{};
     merged.count = ids.size();
     std::copy(ids.begin(), ids.end(), merged.ids.begin());
     const PieceKey key = PieceKey::of(piece);
-    keeper.keep({&key, 1}, &merged);
+    writer.keep({&key, 1}, &merged);
   }
-  void keep(const std::string& piece, const Ids& ids) { keep(keeper, piece, ids); }
+  void keep(const std::string& piece, const Ids& ids) { keep(writer, piece, ids); }
   const PieceTable::Entry* find(const std::string& piece) const {
     const PieceKey key = PieceKey::of(piece);
     for (const PieceTable::Entry& entry : memory.table.line(key).entries)
@@ -113,7 +113,7 @@ struct OneLine {
   }
 };
 
-TEST(PieceKeeper, PushesOutWhatCameLaterWhenNobodyReads) {
+TEST(TokenCacheWriter, PushesOutWhatCameLaterWhenNobodyReads) {
   OneLine line;
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2, 2});
@@ -123,12 +123,12 @@ TEST(PieceKeeper, PushesOutWhatCameLaterWhenNobodyReads) {
   EXPECT_EQ(line.ids(line.pieces[2]), Ids{3});
 }
 
-TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
+TEST(TokenCacheWriter, ChangesNoEntryThatAGuardMaySee) {
   OneLine line;
-  PieceReaders::Reader& reader = line.memory.readers.join();
+  Epochs::Reader& reader = line.memory.epochs.join();
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2, 2});
-  auto turn = std::make_unique<Turn>(reader);
+  auto guard = std::make_unique<Guard>(reader);
   const PieceTable::Entry* const seen = line.find(line.pieces[1]);
   ASSERT_NE(seen, nullptr);
   line.keep(line.pieces[2], {3});
@@ -136,7 +136,7 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   EXPECT_EQ(line.find(line.pieces[1]), nullptr);
   EXPECT_EQ(line.find(line.pieces[2]), nullptr);
   EXPECT_EQ(OneLine::ids_in(*seen), (Ids{2, 2}));
-  turn.reset();
+  guard.reset();
   line.keep(line.pieces[0], {1});  // nothing new
   EXPECT_EQ(line.ids(line.pieces[2]), Ids{3});
   EXPECT_EQ(line.find(line.pieces[3]), nullptr);
@@ -145,13 +145,13 @@ TEST(PieceKeeper, ChangesNoEntryThatATurnMaySee) {
   EXPECT_EQ(line.ids(line.pieces[0]), Ids{1});
 }
 
-TEST(PieceKeeper, PutsBackWhatItCouldNotReplace) {
+TEST(TokenCacheWriter, PutsBackWhatItCouldNotReplace) {
   OneLine line;
   line.keep(line.pieces[0], {1});
   line.keep(line.pieces[1], {2});
   {
-    const Turn turn(line.memory.readers.join());
-    PieceKeeper another(line.memory);
+    const Guard guard(line.memory.epochs.join());
+    TokenCacheWriter another(line.memory);
     OneLine::keep(another, line.pieces[2], {3});
     another.fill();
     EXPECT_EQ(line.find(line.pieces[1]), nullptr);
@@ -160,7 +160,7 @@ TEST(PieceKeeper, PutsBackWhatItCouldNotReplace) {
   EXPECT_EQ(line.find(line.pieces[2]), nullptr);
 }
 
-TEST(PieceKeeper, KeepsNothingTwice) {
+TEST(TokenCacheWriter, KeepsNothingTwice) {
   OneLine line;
   line.keep(line.pieces[0], Ids(12, 5));
   const auto ref = line.memory.table.find_far(PieceKey::of(line.pieces[0]));
@@ -172,13 +172,13 @@ TEST(PieceKeeper, KeepsNothingTwice) {
 }
 
 /// For the thread sanitizer: what one thread keeps pushes out what another looks for.
-TEST(PieceKeeper, MayKeepManyIdsBesideOthers) {
+TEST(TokenCacheWriter, MayKeepManyIdsBesideOthers) {
   OneLine line;
   const auto keep_many = [&line](unsigned seed) {
     std::mt19937 random(seed);
-    PieceKeeper keeper(line.memory);
+    TokenCacheWriter writer(line.memory);
     for (int i = 0; i < 3000; ++i)
-      OneLine::keep(keeper, line.pieces[random() % line.pieces.size()], Ids(8 + random() % 5, 7));
+      OneLine::keep(writer, line.pieces[random() % line.pieces.size()], Ids(8 + random() % 5, 7));
   };
   {
     std::vector<std::jthread> threads;
@@ -194,7 +194,7 @@ TEST(PieceKeeper, MayKeepManyIdsBesideOthers) {
   EXPECT_EQ(known, 2u);
 }
 
-TEST(PieceKeeper, KeepsManyIdsElsewhere) {
+TEST(TokenCacheWriter, KeepsManyIdsElsewhere) {
   OneLine line;
   line.keep("many", Ids(12, 5));
   const auto ref = line.memory.table.find_far(PieceKey::of("many"));

@@ -15,13 +15,13 @@ namespace megalith::cpu {
 /// turns, bf16 / int8): 1.02 / 1.03 times the tokens a second where OpenMP's threads spin and nothing else
 /// runs, 1.23 / 1.73 times where they sleep, and 1.85 / 2.33 times, at half the processor time, where another
 /// program has one of the two cores.
-class Team {
+class ThreadTeam {
  public:
   /// Threads that work, the caller among them; helpers start with the first job. 0: cpu_threads().
-  explicit Team(int threads = 0);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadTeam(int threads = 0);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   /// Calls work(block) for each block in [0, blocks), as for_each_block(); `work` must not throw. A call from
   /// several threads at once is served, but only one of them gets help.

@@ -1,4 +1,4 @@
-#include "libcore/ops/cpu/team.h"
+#include "libcore/ops/cpu/thread_team.h"
 
 #include <algorithm>
 
@@ -25,29 +25,29 @@ void pause() {
 
 }  // namespace
 
-Team::Team(int threads) : threads_(std::max(1, threads > 0 ? threads : cpu_threads())) {}
+ThreadTeam::ThreadTeam(int threads) : threads_(std::max(1, threads > 0 ? threads : cpu_threads())) {}
 
-Team::~Team() {
+ThreadTeam::~ThreadTeam() {
   stop_.store(true);
   wake();
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void Team::start() {
+void ThreadTeam::start() {
   for (int i = 1; i < threads_; ++i) helpers_.emplace_back([this] { help(); });
 }
 
-void Team::wake() {
+void ThreadTeam::wake() {
   wakes_.fetch_add(1);
   wakes_.notify_all();
 }
 
-bool Team::has_blocks() const {
+bool ThreadTeam::has_blocks() const {
   const uint64_t ticket = ticket_.load();
   return (ticket & kField) < (ticket >> 16 & kField);
 }
 
-void Team::run(int64_t blocks, Call call, const void* context) {
+void ThreadTeam::run(int64_t blocks, Call call, const void* context) {
   const bool helped = threads_ > 1 && blocks > 1 && blocks <= static_cast<int64_t>(kField);
   if (!helped || !mutex_.try_lock()) {
     for (int64_t block = 0; block < blocks; ++block) call(context, block);
@@ -70,7 +70,7 @@ void Team::run(int64_t blocks, Call call, const void* context) {
   }
 }
 
-void Team::take_blocks() {
+void ThreadTeam::take_blocks() {
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while ((ticket & kField) < (ticket >> 16 & kField)) {
     const Call call = call_.load(std::memory_order_relaxed);
@@ -84,7 +84,7 @@ void Team::take_blocks() {
   }
 }
 
-void Team::help() {
+void ThreadTeam::help() {
   while (!stop_.load(std::memory_order_relaxed)) {
     take_blocks();
     int spin = 0;

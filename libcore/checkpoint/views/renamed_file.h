@@ -14,9 +14,9 @@ namespace megalith {
 /// A Hugging Face container seen under our names and shapes. Opening compares all names and extents with the
 /// configuration: a tensor that is missing, has other extents or has no place in the model is kData (ones
 /// that carry no parameter, see NameMap::skipped, are passed over; so is the head of a tied model).
-class MappedTensorFile final : public TensorFile {
+class RenamedTensorFile final : public TensorFile {
  public:
-  MappedTensorFile(std::unique_ptr<TensorFile> theirs, const NameMap& map, const ModelConfig& config);
+  RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const NameMap& map, const ModelConfig& config);
 
   const std::string& path() const override { return theirs_->path(); }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
@@ -25,15 +25,15 @@ class MappedTensorFile final : public TensorFile {
   ConstView mapped(const Box& box) const override;
 
  private:
-  void read_rows(const MappedTensor& mapped, MatrixBlock block, View out) const;
+  void read_rows(const RenamedTensor& renamed, MatrixBlock block, View out) const;
   /// `wanted`: rows of the block, and which columns they are there.
   void read_transposed(const TheirTensor& part, std::span<const RowRun> wanted, MatrixBlock block,
                        View out) const;
   void refuse_unmapped(const NameMap& map) const;
 
   std::unique_ptr<TensorFile> theirs_;
-  std::vector<MappedTensor> mapped_;   // sorted by our name
-  std::vector<StoredTensor> tensors_;  // beside mapped_
+  std::vector<RenamedTensor> renamed_;  // sorted by our name
+  std::vector<StoredTensor> tensors_;   // beside renamed_
 };
 
 }  // namespace megalith

@@ -1,30 +1,30 @@
-#include "libcore/text/bpe/cache/piece_readers.h"
+#include "libcore/text/bpe/cache/epochs.h"
 
 #include <utility>
 
 namespace megalith {
 
-void PieceReaders::Grace::look_at_some() {
+void Epochs::GracePeriod::look_at_some() {
   for (; next_ && count_ < kAtOnce; next_ = next_->next_.get())
-    if (const uint64_t step = next_->steps_.load(); step % 2 == 1) begun_[count_++] = {next_, step};
+    if (const uint64_t step = next_->steps_.load(); step % 2 == 1) alive_[count_++] = {next_, step};
 }
 
-bool PieceReaders::Grace::over() {
+bool Epochs::GracePeriod::over() {
   while (count_ > 0) {
-    const Begun& turn = begun_[count_ - 1];
-    if (turn.reader->steps_.load(std::memory_order_acquire) == turn.step) return false;
+    const Alive& guard = alive_[count_ - 1];
+    if (guard.reader->steps_.load(std::memory_order_acquire) == guard.step) return false;
     --count_;
     if (count_ == 0) look_at_some();
   }
   return true;
 }
 
-PieceReaders::~PieceReaders() {
+Epochs::~Epochs() {
   std::unique_ptr<Reader> reader(last_.load());
   while (reader) reader = std::move(reader->next_);  // one after the other, however many
 }
 
-PieceReaders::Reader& PieceReaders::join() {
+Epochs::Reader& Epochs::join() {
   const std::lock_guard lock(mutex_);
   for (Reader* reader = last_; reader; reader = reader->next_.get())
     if (std::exchange(reader->free_, false)) return *reader;
@@ -34,13 +34,13 @@ PieceReaders::Reader& PieceReaders::join() {
   return *reader.release();
 }
 
-void PieceReaders::leave(Reader& reader) {
+void Epochs::leave(Reader& reader) {
   const std::lock_guard lock(mutex_);
   reader.free_ = true;
 }
 
-PieceReaders::Grace PieceReaders::ask() const {
-  return Grace(last_.load());
+Epochs::GracePeriod Epochs::begin_grace_period() const {
+  return GracePeriod(last_.load());
 }
 
 }  // namespace megalith

@@ -11,10 +11,11 @@
 namespace megalith {
 
 /// A value in a tokenizer.json and the way to it ("pre_tokenizer.pretokenizers[0].pattern"), which begins
-/// every complaint about it. Refers to the document and the file's name.
-class HfPlace {
+/// every complaint about it, so that a user finds the place in a file of megabytes. Refers to the document
+/// and the file's name.
+class JsonCursor {
  public:
-  HfPlace(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
+  JsonCursor(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
 
   const Json& json() const { return *value_; }
   const std::string& file() const { return *file_; }
@@ -23,9 +24,9 @@ class HfPlace {
   [[noreturn]] void refuse(const std::string& wanted) const;
 
   /// A member that must be there; and one that may be absent or null.
-  HfPlace at(const char* key) const;
-  std::optional<HfPlace> find(const char* key) const;
-  std::vector<HfPlace> list() const;  // the elements of an array
+  JsonCursor at(const char* key) const;
+  std::optional<JsonCursor> find(const char* key) const;
+  std::vector<JsonCursor> list() const;  // the elements of an array
 
   const std::string& text() const;
   int64_t integer() const;
@@ -38,7 +39,7 @@ class HfPlace {
   std::string type() const;
 
  private:
-  HfPlace(const Json& value, const std::string& file, std::string path)
+  JsonCursor(const Json& value, const std::string& file, std::string path)
       : value_(&value), file_(&file), path_(std::move(path)) {}
 
   const Json* value_;

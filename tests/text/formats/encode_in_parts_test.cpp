@@ -30,7 +30,7 @@ TEST(Tokenizer, EncodesInPiecesWhatItEncodesAtOnce) {
     std::vector<int32_t> whole, joined;
     size_t longest = 0;
     tokenizer->encode(words, whole);
-    tokenizer->encode_in_pieces(words, [&](std::span<const int32_t> ids) {
+    tokenizer->encode_in_parts(words, [&](std::span<const int32_t> ids) {
       joined.insert(joined.end(), ids.begin(), ids.end());
       longest = std::max(longest, ids.size());
     });
