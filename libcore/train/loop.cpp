@@ -82,6 +82,9 @@ class TrainRun {
         find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model,
                    tuning_ ? "the model that is tuned" : "random values");
     if (start && !start->args.is_null()) take_args(*start);
+    if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
+      fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
+    const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
     if (!config_.checkpoint.save.empty()) {
       make_shared_folder(world_, config_.checkpoint.save);
       if (leads()) {
@@ -92,9 +95,6 @@ class TrainRun {
         log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
             "too");
     }
-    if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
-      fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
-    const RunShape shape = agreed_shape();
     trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
     schedule_ = make_lr_schedule(config_.train);
     const StartPoint* const from = start ? &*start : nullptr;

@@ -89,7 +89,7 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   const auto limited = [&](const std::string& most) {
     write_file(dir_ / "run.yaml", std::regex_replace(yaml, std::regex("  mode: 0\n"),
                                                      "  mode: 0\n  max_device_memory: " + most + "\n"));
-    return shell("megalith-pretrain --config run.yaml --nproc 2 --train-iters 2 --save small");
+    return shell("megalith-pretrain --config run.yaml --nproc 2 --train-iters 4 --save small");
   };
   const CommandResult small = limited("\"0.0001GB\"");
   EXPECT_EQ(small.code, 64) << small.err;
