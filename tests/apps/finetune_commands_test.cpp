@@ -140,7 +140,8 @@ TEST_F(FinetuneCommands, Item37LimitsPromptsAndAnswers) {
   EXPECT_NE(result.out.find("8 prompts cut"), std::string::npos) << result.all();
   // With the answers that the source asks for beside it: the first of the four ranks gives them.
   const CommandResult answers = source(
-      "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs 1 "
+      "--gpus \"0,1,2,3\" --model_name_or_path facebook/llama-7b --instruction_generation --num_train_epochs "
+      "1 "
       "--tensor_parallel_degree 4 --do_generation True --save_total_limit 1 " +
       kCommon);
   expect_done(answers);

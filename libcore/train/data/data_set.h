@@ -23,7 +23,8 @@ struct SampleSource {
   /// Labels of a sample that count in the loss. Given, the loss of a step is the mean over all of its labels
   /// that count; else the mean over its micro-batches of each one's mean.
   std::function<int64_t(int64_t index)> counted = {};
-  /// Which example a sample is, for who knows something of each example; -1: it is empty, and fills up a step.
+  /// Which example a sample is, for who knows something of each example; -1: it is empty, and fills up a
+  /// step.
   std::function<int64_t(int64_t index)> example = {};
 
   SampleSource() = default;
