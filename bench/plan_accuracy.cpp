@@ -20,7 +20,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
-#include "libcore/plan/memory_bill.h"
+#include "libcore/plan/memory_estimate.h"
 #include "libcore/plan/time_model.h"
 
 namespace megalith {
@@ -234,10 +234,11 @@ struct Prediction {
   bool fits() const { return fullness <= 1; }
 };
 
-double of_kind(const MemoryBill& bill, const std::string& kind) {
-  if (kind == "analytic") return bill.parameters + bill.gradients + bill.optimizer + bill.activations;
-  if (kind == "max_allocated") return bill.allocated();
-  return kind == "max_reserved" ? bill.reserved() : bill.device();
+double of_kind(const MemoryEstimate& estimate, const std::string& kind) {
+  if (kind == "analytic")
+    return estimate.parameters + estimate.gradients + estimate.optimizer + estimate.activations;
+  if (kind == "max_allocated") return estimate.allocated();
+  return kind == "max_reserved" ? estimate.reserved() : estimate.device();
 }
 
 Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& kind) {
@@ -245,8 +246,8 @@ Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& 
   const Layout layout = layout_of(p, c, price);
   const WorstStage worst = worst_stage(p, c, price, layout);
   return {step_time(p, c, price, layout).total(),
-          std::min(of_kind(worst.bill, kind), kind == "analytic" ? 1e15 : p.machine.device.memory) / 1e9,
-          worst.bill.needed() / usable_memory(p)};
+          std::min(of_kind(worst.estimate, kind), kind == "analytic" ? 1e15 : p.machine.device.memory) / 1e9,
+          worst.estimate.needed() / usable_memory(p)};
 }
 
 bool expressible(const Record& r) {

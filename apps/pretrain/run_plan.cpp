@@ -81,7 +81,7 @@ Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result)
 std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& result, const Choice& choice) {
   const Plan& plan = *choice.plan;
   const Candidate& c = plan.candidate;
-  const MemoryBill& bill = choice.rank ? choice.rank->bill : plan.memory.bill;
+  const MemoryEstimate& estimate = choice.rank ? choice.rank->estimate : plan.memory.estimate;
   std::vector<std::string> lines;
   lines.push_back(concat("planned for ", p.machine.world, p.machine.world == 1 ? " rank" : " ranks", " on ",
                          p.machine.device.name, ": ", launch_options(p, c, true)));
@@ -90,8 +90,8 @@ std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& resul
   lines.push_back(concat(" > why: of ", result.fitting, " layouts that fit it is the fastest",
                          choice.refused > 0 ? " that this trainer runs" : "", ", ",
                          format_fixed(plan.time.total(), 3), " s a step expected; it takes ",
-                         bytes(bill.needed()), " of ", bytes(p.machine.device.memory), " a rank; held up by ",
-                         bottleneck(p, plan)));
+                         bytes(estimate.needed()), " of ", bytes(p.machine.device.memory),
+                         " a rank; held up by ", bottleneck(p, plan)));
   if (choice.refused > 0)
     lines.push_back(concat(" > passed over: ", choice.refused, " faster; the first: ", choice.refusal));
   const auto next = std::find_if(result.plans.begin(), result.plans.end(),

@@ -18,7 +18,7 @@ std::string gigabytes(double bytes) {
 std::optional<Plan> fitting(const PlanProblem& p, Candidate c) {
   if (complete(p, c)) return std::nullopt;
   const Plan plan = make_plan(p, c);
-  if (plan.memory.bill.needed() > usable_memory(p)) return std::nullopt;
+  if (plan.memory.estimate.needed() > usable_memory(p)) return std::nullopt;
   return plan;
 }
 
@@ -72,7 +72,7 @@ std::optional<Remedy> smallest_change(const PlanProblem& p, const Plan& plan) {
   for (const Change& change : changes(p, plan.candidate)) {
     const auto made = fitting(p, change.candidate);
     if (!made || (best && made->tokens_per_second(p) <= best->plan.tokens_per_second(p))) continue;
-    const double freed = plan.memory.bill.needed() - made->memory.bill.needed();
+    const double freed = plan.memory.estimate.needed() - made->memory.estimate.needed();
     const double cost = plan.tokens_per_second(p) / made->tokens_per_second(p) - 1;
     best = Remedy{*made, concat(change.words, ": frees ", gigabytes(freed), ", costs ",
                                 format_fixed(100 * cost, 1), " % of time")};
@@ -125,7 +125,7 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
     const SearchResult found = search_plans(less, fixed, 1);
     if (found.plans.empty()) break;
     out.push_back(found.plans.front());
-    less.machine.device.memory *= kStep * found.plans.front().memory.bill.needed() / usable_memory(less);
+    less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / usable_memory(less);
   }
   return out;
 }

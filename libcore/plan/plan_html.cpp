@@ -20,18 +20,18 @@ std::string pixels(double value) {
 struct Part {
   const char* name;
   const char* color;
-  double (*value)(const MemoryBill&);
+  double (*value)(const MemoryEstimate&);
 };
 constexpr Part kParts[] = {
-    {"parameters", "#4269d0", [](const MemoryBill& b) { return b.parameters; }},
-    {"gradients", "#6cc5b0", [](const MemoryBill& b) { return b.gradients; }},
-    {"optimizer", "#3ca951", [](const MemoryBill& b) { return b.optimizer; }},
-    {"activations", "#efb118", [](const MemoryBill& b) { return b.activations; }},
-    {"logits", "#ff725c", [](const MemoryBill& b) { return b.logits; }},
-    {"transient", "#a463f2", [](const MemoryBill& b) { return b.transient; }},
-    {"save copy", "#97bbf5", [](const MemoryBill& b) { return b.save_copy; }},
-    {"context", "#9498a0", [](const MemoryBill& b) { return b.context; }},
-    {"fragmentation", "#d0d3d8", [](const MemoryBill& b) { return b.fragmentation; }},
+    {"parameters", "#4269d0", [](const MemoryEstimate& b) { return b.parameters; }},
+    {"gradients", "#6cc5b0", [](const MemoryEstimate& b) { return b.gradients; }},
+    {"optimizer", "#3ca951", [](const MemoryEstimate& b) { return b.optimizer; }},
+    {"activations", "#efb118", [](const MemoryEstimate& b) { return b.activations; }},
+    {"logits", "#ff725c", [](const MemoryEstimate& b) { return b.logits; }},
+    {"transient", "#a463f2", [](const MemoryEstimate& b) { return b.transient; }},
+    {"save copy", "#97bbf5", [](const MemoryEstimate& b) { return b.save_copy; }},
+    {"context", "#9498a0", [](const MemoryEstimate& b) { return b.context; }},
+    {"fragmentation", "#d0d3d8", [](const MemoryEstimate& b) { return b.fragmentation; }},
 };
 
 void legend(std::ostream& out) {
@@ -50,18 +50,18 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
       << " role=img aria-label=\"memory by stage\">\n";
   for (int stage = 0; stage < c.pipeline; ++stage) {
     const int y = stage * kRow, layers = stage_layers(p, c, stage);
-    const MemoryBill bill = memory_bill(p, c, price, stage, layers);
+    const MemoryEstimate estimate = memory_estimate(p, c, price, stage, layers);
     out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " (" << layers << ")</text>";
     double x = kLeft;
     for (const Part& part : kParts) {
-      const double width = scale * part.value(bill);
+      const double width = scale * part.value(estimate);
       if (width > 0.05)
         out << "<rect x=" << pixels(x) << " y=" << y + 2 << " width=" << pixels(width)
             << " height=" << kRow - 4 << " fill=\"" << part.color << "\"><title>" << part.name << ' '
-            << format_fixed(part.value(bill) / 1e9, 2) << " GB</title></rect>";
+            << format_fixed(part.value(estimate) / 1e9, 2) << " GB</title></rect>";
       x += width;
     }
-    out << "<text x=" << pixels(x + 5) << " y=" << y + 13 << '>' << format_fixed(bill.needed() / 1e9, 1)
+    out << "<text x=" << pixels(x + 5) << " y=" << y + 13 << '>' << format_fixed(estimate.needed() / 1e9, 1)
         << " GB</text>\n";
   }
   const double limit = kLeft + scale * usable_memory(p);
@@ -117,7 +117,7 @@ void front_plot(std::ostream& out, const Report& r) {
     return kLeft + (kWidth - kLeft - 40) * (seconds(plan) - fast) / span;
   };
   const auto y = [&](const Plan& plan) {
-    return 10 + (kHeight - kBottom - 20) * (1 - plan.memory.bill.needed() / most);
+    return 10 + (kHeight - kBottom - 20) * (1 - plan.memory.estimate.needed() / most);
   };
   out << "<svg width=" << kWidth << " height=" << kHeight
       << " role=img aria-label=\"Pareto front\">\n<path d=\"";

@@ -89,7 +89,7 @@ std::string ranked_table(const Report& r) {
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
     const Plan& plan = r.result.plans[i];
     const Candidate& c = plan.candidate;
-    const double used = plan.memory.bill.needed(), seconds = plan.time.total();
+    const double used = plan.memory.estimate.needed(), seconds = plan.time.total();
     const Interval range = interval(p, seconds);
     table.push_back({std::to_string(i + 1), std::to_string(c.tensor), std::to_string(c.pipeline),
                      std::to_string(c.context), std::to_string(c.data), std::to_string(c.chunks),
@@ -104,31 +104,31 @@ std::string ranked_table(const Report& r) {
   return aligned(table, r.columns);
 }
 
-struct BillColumn {
+struct EstimateColumn {
   const char* name;
-  double (*value)(const MemoryBill&);
+  double (*value)(const MemoryEstimate&);
 };
-constexpr BillColumn kBill[] = {
-    {"parameters", [](const MemoryBill& b) { return b.parameters; }},
-    {"gradients", [](const MemoryBill& b) { return b.gradients; }},
-    {"optimizer", [](const MemoryBill& b) { return b.optimizer; }},
-    {"activations", [](const MemoryBill& b) { return b.activations; }},
-    {"logits", [](const MemoryBill& b) { return b.logits; }},
-    {"transient", [](const MemoryBill& b) { return b.transient; }},
-    {"save copy", [](const MemoryBill& b) { return b.save_copy; }},
-    {"context", [](const MemoryBill& b) { return b.context; }},
-    {"fragmentation", [](const MemoryBill& b) { return b.fragmentation; }},
-    {"cached", [](const MemoryBill& b) { return b.cached; }},
-    {"allocated", [](const MemoryBill& b) { return b.allocated(); }},
-    {"reserved", [](const MemoryBill& b) { return b.reserved(); }},
-    {"device", [](const MemoryBill& b) { return b.device(); }},
+constexpr EstimateColumn kEstimateColumns[] = {
+    {"parameters", [](const MemoryEstimate& b) { return b.parameters; }},
+    {"gradients", [](const MemoryEstimate& b) { return b.gradients; }},
+    {"optimizer", [](const MemoryEstimate& b) { return b.optimizer; }},
+    {"activations", [](const MemoryEstimate& b) { return b.activations; }},
+    {"logits", [](const MemoryEstimate& b) { return b.logits; }},
+    {"transient", [](const MemoryEstimate& b) { return b.transient; }},
+    {"save copy", [](const MemoryEstimate& b) { return b.save_copy; }},
+    {"context", [](const MemoryEstimate& b) { return b.context; }},
+    {"fragmentation", [](const MemoryEstimate& b) { return b.fragmentation; }},
+    {"cached", [](const MemoryEstimate& b) { return b.cached; }},
+    {"allocated", [](const MemoryEstimate& b) { return b.allocated(); }},
+    {"reserved", [](const MemoryEstimate& b) { return b.reserved(); }},
+    {"device", [](const MemoryEstimate& b) { return b.device(); }},
 };
 
 /// Those that say something of the problem.
-std::vector<BillColumn> bill_columns(const PlanProblem& p) {
-  std::vector<BillColumn> columns(std::begin(kBill), std::end(kBill));
+std::vector<EstimateColumn> estimate_columns(const PlanProblem& p) {
+  std::vector<EstimateColumn> columns(std::begin(kEstimateColumns), std::end(kEstimateColumns));
   if (p.save_copy == RunShape::SaveCopy::kNone)
-    std::erase_if(columns, [](const BillColumn& c) { return c.name == std::string_view("save copy"); });
+    std::erase_if(columns, [](const EstimateColumn& c) { return c.name == std::string_view("save copy"); });
   return columns;
 }
 
@@ -145,25 +145,25 @@ constexpr TimeColumn kTime[] = {
 
 /// A line for each kind of stage: those between have as many layers as the first of them and hold fewer
 /// microbatches.
-std::string bill_table(const Report& r, const Candidate& c) {
+std::string estimate_table(const Report& r, const Candidate& c) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};
-  const std::vector<BillColumn> columns = bill_columns(p);
-  for (const BillColumn& column : columns) table[0].push_back(column.name);
+  const std::vector<EstimateColumn> columns = estimate_columns(p);
+  for (const EstimateColumn& column : columns) table[0].push_back(column.name);
   const LayerPrice price = price_layer(p, shape_of(c));
   std::string alike;
-  MemoryBill before;
+  MemoryEstimate before;
   for (int stage = 0; stage < c.pipeline; ++stage) {
     const int layers = stage_layers(p, c, stage);
-    const MemoryBill bill = memory_bill(p, c, price, stage, layers);
-    const bool same = stage > 0 && bill.needed() == before.device();
-    before = bill;
+    const MemoryEstimate estimate = memory_estimate(p, c, price, stage, layers);
+    const bool same = stage > 0 && estimate.needed() == before.device();
+    before = estimate;
     if (same) {
       alike += concat(alike.empty() ? "" : ", ", stage);
       continue;
     }
     Row row = {std::to_string(stage), std::to_string(layers)};
-    for (const BillColumn& column : columns) row.push_back(gigabytes(column.value(bill)));
+    for (const EstimateColumn& column : columns) row.push_back(gigabytes(column.value(estimate)));
     table.push_back(row);
   }
   return aligned(table, r.columns) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
@@ -172,9 +172,9 @@ std::string bill_table(const Report& r, const Candidate& c) {
 /// The trainer's own count, of its fullest rank.
 std::string trainer_table(const Report& r, const WorstStage& rank) {
   std::vector<Row> table = {{"stage"}, {std::to_string(rank.stage)}};
-  for (const BillColumn& column : bill_columns(r.problem)) {
+  for (const EstimateColumn& column : estimate_columns(r.problem)) {
     table[0].push_back(column.name);
-    table[1].push_back(gigabytes(column.value(rank.bill)));
+    table[1].push_back(gigabytes(column.value(rank.estimate)));
   }
   return aligned(table, r.columns);
 }
@@ -193,18 +193,18 @@ void tell_failure(std::ostream& out, const Report& r) {
     return;
   }
   const Plan& plan = *r.result.closest;
-  const double lacking = plan.memory.bill.needed() - usable_memory(r.problem);
-  out << "nothing fits; the least is " << gigabytes(plan.memory.bill.needed()) << " GB on stage "
+  const double lacking = plan.memory.estimate.needed() - usable_memory(r.problem);
+  out << "nothing fits; the least is " << gigabytes(plan.memory.estimate.needed()) << " GB on stage "
       << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
-      << bill_table(r, plan.candidate);
+      << estimate_table(r, plan.candidate);
 }
 
 void tell_missed(std::ostream& out, const Report& r) {
   if (!r.result.missed) return;
   const Plan& plan = *r.result.missed;
   out << "\nfaster (" << seconds_text(plan.time.total()) << "), but "
-      << gigabytes(plan.memory.bill.needed() - usable_memory(r.problem)) << " GB short on stage "
+      << gigabytes(plan.memory.estimate.needed() - usable_memory(r.problem)) << " GB short on stage "
       << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
   out << "  " << (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") << '\n';
 }
@@ -222,7 +222,7 @@ std::string front_table(const Report& r) {
   for (const Plan& plan : r.front) {
     const TrillionTokens t = trillion_tokens(r.problem, plan, r.gpu_hour);
     table.push_back({seconds_text(plan.time.total()),
-                     gigabytes(usable_memory(r.problem) - plan.memory.bill.needed()),
+                     gigabytes(usable_memory(r.problem) - plan.memory.estimate.needed()),
                      format_fixed(t.megawatt_hours, 0), format_fixed(t.days, 1),
                      r.gpu_hour > 0 ? format_count(static_cast<int64_t>(t.cost)) : "-",
                      launch_options(r.problem, plan.candidate)});
@@ -232,7 +232,7 @@ std::string front_table(const Report& r) {
 
 void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
   if (trainer.rank)
-    out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->bill.needed())
+    out << "megalith-pretrain runs plan 1 and takes " << gigabytes(trainer.rank->estimate.needed())
         << " GB on its fullest rank\n";
   else
     out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
@@ -243,7 +243,7 @@ void tell_best(std::ostream& out, const Report& r) {
   const Plan& best = r.result.plans.front();
   out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
       << (p.machine.device.multiprocessors == 0 && r.trainer.front().rank ? trainer_table(r, best.memory)
-                                                                          : bill_table(r, best.candidate))
+                                                                          : estimate_table(r, best.candidate))
       << "\ntime of a step of plan 1: " << time_line(best.time) << "bottleneck: " << bottleneck(p, best)
       << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
@@ -289,7 +289,8 @@ Json figure(double value) {
 Json plan_object(const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   Json memory = Json::object(), time = Json::object(), entry = Json::object(), layers = Json::array();
-  for (const BillColumn& column : kBill) memory.set(column.name, figure(column.value(plan.memory.bill)));
+  for (const EstimateColumn& column : kEstimateColumns)
+    memory.set(column.name, figure(column.value(plan.memory.estimate)));
   for (const TimeColumn& column : kTime) time.set(column.name, figure(plan.time.*column.value));
   for (int stage = 0; stage < c.pipeline; ++stage) layers.push_back(stage_layers(p, c, stage));
   const Interval range = interval(p, plan.time.total());
@@ -331,7 +332,7 @@ Json rejected_object(const SearchResult& r) {
 Json closest_object(const Report& r) {
   const Plan& plan = *r.result.closest;
   Json out = plan_object(r.problem, plan);
-  out.set("lacking_bytes", figure(plan.memory.bill.needed() - usable_memory(r.problem)));
+  out.set("lacking_bytes", figure(plan.memory.estimate.needed() - usable_memory(r.problem)));
   return out;
 }
 
@@ -472,7 +473,7 @@ std::string plan_json(const Report& r) {
     Json entry = plan_object(p, r.result.plans[i]);
     entry.set("megatron_only", !r.trainer[i].refusal.empty());
     if (const auto& rank = r.trainer[i].rank)
-      entry.set("trainer_bytes", static_cast<int64_t>(rank->bill.needed()));
+      entry.set("trainer_bytes", static_cast<int64_t>(rank->estimate.needed()));
     plans.push_back(std::move(entry));
   }
   for (const Plan& plan : r.front) front.push_back(plan_object(p, plan));

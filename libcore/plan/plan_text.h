@@ -24,8 +24,8 @@ struct Report {
   std::optional<Remedy> remedy = {};  // of the search's missed or closest plan
 };
 
-/// The ranked table, the memory bill of the best plan's stages, what was rejected by which rule, and how to
-/// start it. Byte-identical for equal input.
+/// The ranked table, the memory estimate of the best plan's stages, what was rejected by which rule, and how
+/// to start it. Byte-identical for equal input.
 std::string plan_text(const Report&);
 
 /// The same as one JSON object.

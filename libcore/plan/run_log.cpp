@@ -145,9 +145,9 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
 std::string verify_text(const MegatronLog& log, const LoggedRun& run) {
   const Plan plan = make_plan(run.problem, run.candidate);
   std::string out = compared("step", plan.time.total(), log.seconds, "s", 1);
-  const MemoryBill& bill = plan.memory.bill;
-  if (log.allocated) out += compared("most allocated", bill.allocated(), *log.allocated, "GB", 1e9);
-  if (log.reserved) out += compared("most reserved", bill.reserved(), *log.reserved, "GB", 1e9);
+  const MemoryEstimate& estimate = plan.memory.estimate;
+  if (log.allocated) out += compared("most allocated", estimate.allocated(), *log.allocated, "GB", 1e9);
+  if (log.reserved) out += compared("most reserved", estimate.reserved(), *log.reserved, "GB", 1e9);
   return out;
 }
 

@@ -234,7 +234,7 @@ class Search {
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         if (mode == SearchMode::kBounded && seconds > best_.limit()) continue;
-        const double bytes = worst_stage(p_, c, price, layout).bill.needed();
+        const double bytes = worst_stage(p_, c, price, layout).estimate.needed();
         const Rank rank{seconds, bytes, c};
         if (bytes <= memory) {
           ++result_.fitting;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libcore/plan/memory_bill.h"
+#include "libcore/plan/memory_estimate.h"
 #include "libcore/plan/time_model.h"
 
 namespace megalith {

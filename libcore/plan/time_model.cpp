@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libcore/plan/memory_bill.h"
+#include "libcore/plan/memory_estimate.h"
 
 namespace megalith {
 namespace {

@@ -19,7 +19,7 @@ std::string without_option(const PlanProblem& p, const Candidate& c) {
   return {};
 }
 
-MemoryBill bill_of(const RunMemory& run) {
+MemoryEstimate estimate_of(const RunMemory& run) {
   const auto bytes = [](size_t n) { return static_cast<double>(n); };
   return {.parameters = bytes(run.weights),
           .gradients = bytes(run.grads),
@@ -88,8 +88,9 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     RunShape run = run_shape(config);
     run.save_copy = p.save_copy;
     for (int stage = 0; stage < c.pipeline; ++stage) {
-      const MemoryBill bill = bill_of(run_memory(run, {.pipeline = stage}));
-      if (!answer.rank || bill.needed() > answer.rank->bill.needed()) answer.rank = WorstStage{stage, bill};
+      const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = stage}));
+      if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())
+        answer.rank = WorstStage{stage, estimate};
     }
   } catch (const Error& e) {
     answer.refusal = e.what();

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "libcore/config/pretrain_config.h"
-#include "libcore/plan/memory_bill.h"
+#include "libcore/plan/memory_estimate.h"
 
 namespace megalith {
 

@@ -121,7 +121,7 @@ TEST(Rules, R1RecomputedLayersAreOfAStage) {
   const auto kept = [&](Recomputed what, int layers) {
     Candidate c{.tensor = 8, .recompute_layers = layers, .recompute = what};
     EXPECT_FALSE(complete(p, c));
-    return memory_bill(p, c, 0).activations;
+    return memory_estimate(p, c, 0).activations;
   };
   const double none = kept(Recomputed::kNone, 0), half = kept(Recomputed::kFull, 24),
                full = kept(Recomputed::kFull, 0);

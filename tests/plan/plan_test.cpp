@@ -75,13 +75,14 @@ TEST(BlockActivations, AreKorthikantisTable) {
 
 // Megatron-LM's README, "Distributed Optimizer": bf16 parameters with fp32 gradients take 18 bytes, 6 + 12/d
 // sharded; fp32 16, 8 + 8/d.
-TEST(MemoryBill, StateBytesPerParameterAreMegatrons) {
+TEST(MemoryEstimate, StateBytesPerParameterAreMegatrons) {
   PlanProblem p = gpt_22b(64);
   const auto state = [&](bool sharded) {
     const Candidate c = legal(p, {.tensor = 8, .sharding = sharded ? Sharding::kOptimizer : Sharding::kNone});
-    const MemoryBill bill = memory_bill(p, c, 0);
+    const MemoryEstimate estimate = memory_estimate(p, c, 0);
     const ParameterCount n = count_parameters(p.model, 8);
-    return (bill.parameters + bill.gradients + bill.optimizer) / (n.block * 48 + n.embedding + n.head);
+    return (estimate.parameters + estimate.gradients + estimate.optimizer) /
+           (n.block * 48 + n.embedding + n.head);
   };
   EXPECT_DOUBLE_EQ(state(false), 18);
   EXPECT_DOUBLE_EQ(state(true), 6 + 12.0 / 8);
@@ -90,10 +91,10 @@ TEST(MemoryBill, StateBytesPerParameterAreMegatrons) {
   EXPECT_DOUBLE_EQ(state(true), 8 + 8.0 / 8);
 }
 
-TEST(MemoryBill, EarlierStagesHoldMoreMicrobatches) {
+TEST(MemoryEstimate, EarlierStagesHoldMoreMicrobatches) {
   PlanProblem p = gpt_22b(8);
   const Candidate c = legal(p, {.tensor = 2, .pipeline = 4});
-  const double first = memory_bill(p, c, 0).activations, third = memory_bill(p, c, 2).activations;
+  const double first = memory_estimate(p, c, 0).activations, third = memory_estimate(p, c, 2).activations;
   EXPECT_NEAR(first / third, 4.0 / 2.0, 0.01);  // 1F1B: pipeline - stage microbatches
 }
 
@@ -104,7 +105,7 @@ TEST(Search, FindsPlansThatFitFastestFirst) {
   for (size_t i = 0; i < r.plans.size(); ++i) {
     Candidate again = r.plans[i].candidate;
     EXPECT_FALSE(complete(p, again));
-    EXPECT_LE(r.plans[i].memory.bill.device(), p.machine.device.memory);
+    EXPECT_LE(r.plans[i].memory.estimate.device(), p.machine.device.memory);
     if (i > 0) {
       EXPECT_GE(r.plans[i - 1].tokens_per_second(p), r.plans[i].tokens_per_second(p));
     }

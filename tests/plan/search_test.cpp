@@ -17,7 +17,7 @@ void expect_same(const SearchResult& a, const SearchResult& b) {
   for (size_t i = 0; i < a.plans.size(); ++i) {
     EXPECT_EQ(a.plans[i].candidate, b.plans[i].candidate) << i;
     EXPECT_EQ(a.plans[i].time.total(), b.plans[i].time.total()) << i;
-    EXPECT_EQ(a.plans[i].memory.bill.device(), b.plans[i].memory.bill.device()) << i;
+    EXPECT_EQ(a.plans[i].memory.estimate.device(), b.plans[i].memory.estimate.device()) << i;
   }
 }
 
@@ -108,9 +108,9 @@ TEST(Search, MoreShardingNeedsLessMemoryAndMoreRecomputationTime) {
   for (Sharding sharding :
        {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters}) {
     c.sharding = sharding;
-    const MemoryBill bill = make_plan(p, c).memory.bill;
-    EXPECT_LT(bill.parameters + bill.gradients + bill.optimizer, bytes);
-    bytes = bill.parameters + bill.gradients + bill.optimizer;
+    const MemoryEstimate estimate = make_plan(p, c).memory.estimate;
+    EXPECT_LT(estimate.parameters + estimate.gradients + estimate.optimizer, bytes);
+    bytes = estimate.parameters + estimate.gradients + estimate.optimizer;
   }
   double seconds = 0;
   c.recompute = Recomputed::kFull;
@@ -128,8 +128,8 @@ TEST(Explain, ASmallestChangeMakesTheMissedPlanFit) {
   ASSERT_TRUE(r.missed);
   const auto remedy = smallest_change(p, *r.missed);
   ASSERT_TRUE(remedy);
-  EXPECT_GT(r.missed->memory.bill.needed(), usable_memory(p));
-  EXPECT_LE(remedy->plan.memory.bill.needed(), usable_memory(p));
+  EXPECT_GT(r.missed->memory.estimate.needed(), usable_memory(p));
+  EXPECT_LE(remedy->plan.memory.estimate.needed(), usable_memory(p));
 }
 
 TEST(Explain, TheFrontTradesTimeForMemory) {
@@ -138,7 +138,7 @@ TEST(Explain, TheFrontTradesTimeForMemory) {
   for (size_t i = 1; i < front.size(); ++i) {
     EXPECT_GT(front[i].time.total() / static_cast<double>(front[i].candidate.global_batch),
               front[i - 1].time.total() / static_cast<double>(front[i - 1].candidate.global_batch));
-    EXPECT_LT(front[i].memory.bill.needed(), front[i - 1].memory.bill.needed());
+    EXPECT_LT(front[i].memory.estimate.needed(), front[i - 1].memory.estimate.needed());
   }
 }
 

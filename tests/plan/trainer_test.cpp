@@ -40,7 +40,7 @@ TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
   parallel.data = parallel.world = parallel.local_world = 1;
   const TrainerAnswer answer = ask_trainer(p, c);
   ASSERT_TRUE(answer.rank) << answer.refusal;
-  EXPECT_EQ(answer.rank->bill.allocated(),
+  EXPECT_EQ(answer.rank->estimate.allocated(),
             static_cast<double>(run_memory({p.model, parallel, train}).total()));
 }
 
@@ -62,17 +62,18 @@ TEST(Trainer, CountsTheCopyOfASave) {
   PlanProblem p = on_this_processor(512, 8);
   Candidate c{.micro_batch = 8};
   ASSERT_FALSE(complete(p, c));
-  const double without = ask_trainer(p, c).rank->bill.needed(), closed = worst_stage(p, c).bill.needed();
+  const double without = ask_trainer(p, c).rank->estimate.needed(),
+               closed = worst_stage(p, c).estimate.needed();
   p.save_copy = RunShape::SaveCopy::kAll;
   const TrainerAnswer answer = ask_trainer(p, c);
   ASSERT_TRUE(answer.rank) << answer.refusal;
   RunShape run = run_shape(trainer_configuration(p, c));
   run.save_copy = p.save_copy;
-  EXPECT_EQ(answer.rank->bill.allocated(), static_cast<double>(run_memory(run).total()));
-  EXPECT_EQ(answer.rank->bill.needed() - without, 12 * total_parameters(p.model));
-  EXPECT_EQ(worst_stage(p, c).bill.needed() - closed, 12 * total_parameters(p.model));
+  EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(run_memory(run).total()));
+  EXPECT_EQ(answer.rank->estimate.needed() - without, 12 * total_parameters(p.model));
+  EXPECT_EQ(worst_stage(p, c).estimate.needed() - closed, 12 * total_parameters(p.model));
   p.save_copy = RunShape::SaveCopy::kParameters;
-  EXPECT_EQ(ask_trainer(p, c).rank->bill.needed() - without, 4 * total_parameters(p.model));
+  EXPECT_EQ(ask_trainer(p, c).rank->estimate.needed() - without, 4 * total_parameters(p.model));
 }
 
 // The search prices with closed forms; what they leave out (statistics of norms, a layer's scratch) is small.
@@ -85,7 +86,7 @@ TEST(Trainer, ClosedFormsAreNearItsCount) {
       ASSERT_FALSE(complete(p, c));
       const TrainerAnswer answer = ask_trainer(p, c);
       ASSERT_TRUE(answer.rank) << answer.refusal;
-      EXPECT_NEAR(worst_stage(p, c).bill.allocated() / answer.rank->bill.allocated(), 1, kNear)
+      EXPECT_NEAR(worst_stage(p, c).estimate.allocated() / answer.rank->estimate.allocated(), 1, kNear)
           << vocab << ' ' << micro_batch;
     }
 }

@@ -21,25 +21,25 @@ RunShape shape(const PretrainConfig& config) {
 
 TEST(RunMemory, CountsTheStateOfEachParameter) {
   const PretrainConfig config = tiny_config();
-  const RunMemory bill = run_memory(shape(config));
+  const RunMemory estimate = run_memory(shape(config));
   // By hand: token table 37 x 16, position table 9 x 16; a layer: two norms 2 x 16, qkv 48 x 16 + 48,
   // projection 16 x 16 + 16, fc1 64 x 16 + 64, fc2 16 x 64 + 16; the last norm 2 x 16.
-  EXPECT_EQ(bill.parameters, 37 * 16 + 9 * 16 + 2 * (64 + 816 + 272 + 1088 + 1040) + 32);
-  EXPECT_GE(bill.weights, static_cast<size_t>(bill.parameters) * 4);
-  EXPECT_EQ(bill.grads, bill.weights);
-  EXPECT_EQ(bill.optimizer, 2 * bill.weights);
-  EXPECT_EQ(bill.executor.tapes, 1);
-  EXPECT_EQ(bill.links, 0U);
-  EXPECT_EQ(bill.total(),
-            4 * bill.weights + bill.activations() + bill.scratch + bill.batch + bill.host + bill.scalars);
+  EXPECT_EQ(estimate.parameters, 37 * 16 + 9 * 16 + 2 * (64 + 816 + 272 + 1088 + 1040) + 32);
+  EXPECT_GE(estimate.weights, static_cast<size_t>(estimate.parameters) * 4);
+  EXPECT_EQ(estimate.grads, estimate.weights);
+  EXPECT_EQ(estimate.optimizer, 2 * estimate.weights);
+  EXPECT_EQ(estimate.executor.tapes, 1);
+  EXPECT_EQ(estimate.links, 0U);
+  EXPECT_EQ(estimate.total(), 4 * estimate.weights + estimate.activations() + estimate.scratch +
+                                  estimate.batch + estimate.host + estimate.scalars);
 }
 
 TEST(RunMemory, OfA16BitModelHasMasters) {
   PretrainConfig config = tiny_config();
   config.train.bf16 = true;
-  const RunMemory bill = run_memory(shape(config));
-  EXPECT_EQ(bill.weights, (bill.grads / 2 + 255) / 256 * 256);
-  EXPECT_EQ(bill.optimizer, 3 * bill.grads);
+  const RunMemory estimate = run_memory(shape(config));
+  EXPECT_EQ(estimate.weights, (estimate.grads / 2 + 255) / 256 * 256);
+  EXPECT_EQ(estimate.optimizer, 3 * estimate.grads);
 }
 
 TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
@@ -49,13 +49,13 @@ TEST(RunMemory, OfAPipelineKeepsATapeForEachMicrobatchInFlight) {
   config.parallel.pipeline = 4;
   config.parallel.finish();
   config.train.global_batch = 16;
-  const auto bill = [&](int rank) { return run_memory(shape(config), {.pipeline = rank}); };
-  EXPECT_EQ(bill(0).executor.tapes, 4);
-  EXPECT_EQ(bill(3).executor.tapes, 1);
-  EXPECT_EQ(bill(1).parameters, 64 + 816 + 272 + 1088 + 1040);  // one layer, neither embedding nor head
+  const auto estimate = [&](int rank) { return run_memory(shape(config), {.pipeline = rank}); };
+  EXPECT_EQ(estimate(0).executor.tapes, 4);
+  EXPECT_EQ(estimate(3).executor.tapes, 1);
+  EXPECT_EQ(estimate(1).parameters, 64 + 816 + 272 + 1088 + 1040);  // one layer, neither embedding nor head
   // 4 tapes' inputs, one gradient and twice 4 messages of [9, 2, 16] fp32 = 1152 bytes, each rounded to 256.
-  EXPECT_EQ(bill(0).links, 13U * 1280);
-  EXPECT_EQ(bill(3).links, (1 + 1 + 8) * 1280U);
+  EXPECT_EQ(estimate(0).links, 13U * 1280);
+  EXPECT_EQ(estimate(3).links, (1 + 1 + 8) * 1280U);
 }
 
 // ZeRO-1 keeps a rank's share of the moments, ZeRO-2 of the gradients too, beside two layers' and the tied
@@ -97,14 +97,14 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   const RunMemory full = run_memory(run);
   run.tuning = {
       .frozen = true, .rank = 2, .targets = {{.layer = "self_attention.linear_qkv", .part = "c_attn"}}};
-  const RunMemory bill = run_memory(run);
-  EXPECT_EQ(bill.parameters, full.parameters + 2 * (2 * 16 + 48 * 2));
-  EXPECT_EQ(bill.grads, 2U * (64 + 128) * 4);
-  EXPECT_EQ(bill.optimizer, 2 * bill.grads);
+  const RunMemory estimate = run_memory(run);
+  EXPECT_EQ(estimate.parameters, full.parameters + 2 * (2 * 16 + 48 * 2));
+  EXPECT_EQ(estimate.grads, 2U * (64 + 128) * 4);
+  EXPECT_EQ(estimate.optimizer, 2 * estimate.grads);
   // Of 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
   // tensor from a multiple of 256 bytes on.
-  EXPECT_EQ(full.executor.tape - bill.executor.tape, 2U * (1280 + 4608));
-  EXPECT_LT(bill.backward.flops, 0.7 * full.backward.flops);
+  EXPECT_EQ(full.executor.tape - estimate.executor.tape, 2U * (1280 + 4608));
+  EXPECT_LT(estimate.backward.flops, 0.7 * full.backward.flops);
   const Tuning tuning{.plan = run.tuning};
   EXPECT_EQ(train(config, test::tiny_data(), nullptr, StopSignal(), {}, &tuning).iteration,
             20);  // checks its memory

@@ -1,4 +1,4 @@
-#include "libcore/plan/memory_bill.h"
+#include "libcore/plan/memory_estimate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,15 +31,16 @@ double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? 4 : 0) + (p.software.adam_8bit ? 2 : 8);
 }
 
-void add_state(const PlanProblem& p, const Candidate& c, double parameters, MemoryBill& bill) {
+void add_state(const PlanProblem& p, const Candidate& c, double parameters, MemoryEstimate& estimate) {
   const double ranks = static_cast<double>(c.data) * c.context;
   const auto part = [&](Sharding from) { return c.sharding >= from ? 1 / ranks : 1.0; };
   // 8- and 4-bit products keep their weights in 8 bits, in both orders: as many bytes as 16 bits.
-  bill.parameters = parameters * p.element() * part(Sharding::kParameters);
-  bill.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
-  bill.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
-  if (p.save_copy != RunShape::SaveCopy::kNone) bill.save_copy = bill.parameters;  // the first copy's rank
-  if (p.save_copy == RunShape::SaveCopy::kAll) bill.save_copy += bill.optimizer;
+  estimate.parameters = parameters * p.element() * part(Sharding::kParameters);
+  estimate.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
+  estimate.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
+  if (p.save_copy != RunShape::SaveCopy::kNone)
+    estimate.save_copy = estimate.parameters;  // the first copy's rank
+  if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
 
 double layer_activations(const Candidate& c, const LayerPrice& price, double layers) {
@@ -95,39 +96,40 @@ double block_activations(const PlanProblem& p, const Candidate& c) {
   return price_layer(p, shape_of(c)).kept_of(c.recompute);
 }
 
-MemoryBill memory_bill(const PlanProblem& p, const Candidate& c, const LayerPrice& price, int stage,
-                       int layers) {
-  MemoryBill bill;
-  add_state(p, c, stage_parameters(c, price.parameters, stage, layers), bill);
-  bill.activations = stage_activations(p, c, price, stage, layers);
-  if (stage == c.pipeline - 1) bill.logits = price.logits;
-  bill.transient = transient_bytes(p, c, price);
-  bill.context = context_bytes(p, c);
+MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const LayerPrice& price, int stage,
+                               int layers) {
+  MemoryEstimate estimate;
+  add_state(p, c, stage_parameters(c, price.parameters, stage, layers), estimate);
+  estimate.activations = stage_activations(p, c, price, stage, layers);
+  if (stage == c.pipeline - 1) estimate.logits = price.logits;
+  estimate.transient = transient_bytes(p, c, price);
+  estimate.context = context_bytes(p, c);
   const double slack = p.machine.device.multiprocessors == 0 ? 0
                        : p.software.expandable_segments      ? 0.1 * p.coefficients->slack
                                                              : p.coefficients->slack;
-  const double working = bill.activations + bill.logits + bill.transient;
-  bill.fragmentation = slack * working;
+  const double working = estimate.activations + estimate.logits + estimate.transient;
+  estimate.fragmentation = slack * working;
   // What the exchange and the optimizer take while they step comes when the activations are gone. The
   // allocator keeps the memory of both, and gives back what it does not need only when there is no other.
-  const double stepping = (c.data > 1 ? p.software.bucket_bytes : 0) +
-                          (p.half() ? bill.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);
-  bill.transient += std::max(0.0, stepping - working);
+  const double stepping =
+      (c.data > 1 ? p.software.bucket_bytes : 0) +
+      (p.half() ? estimate.optimizer / optimizer_bytes(p) * p.software.step_copy_bytes : 0);
+  estimate.transient += std::max(0.0, stepping - working);
   if (!p.software.expandable_segments)
-    bill.cached = p.coefficients->cached_share * std::min(stepping, working);
-  return bill;
+    estimate.cached = p.coefficients->cached_share * std::min(stepping, working);
+  return estimate;
 }
 
-MemoryBill memory_bill(const PlanProblem& p, const Candidate& c, int stage) {
-  return memory_bill(p, c, price_layer(p, shape_of(c)), stage, stage_layers(p, c, stage));
+MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, int stage) {
+  return memory_estimate(p, c, price_layer(p, shape_of(c)), stage, stage_layers(p, c, stage));
 }
 
 WorstStage worst_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
                        const Layout& layout) {
   WorstStage worst{-1, {}};
   for (const Layout::Kind& kind : layout.kinds) {
-    const MemoryBill bill = memory_bill(p, c, price, kind.stage, kind.layers);
-    if (worst.stage < 0 || bill.needed() > worst.bill.needed()) worst = {kind.stage, bill};
+    const MemoryEstimate estimate = memory_estimate(p, c, price, kind.stage, kind.layers);
+    if (worst.stage < 0 || estimate.needed() > worst.estimate.needed()) worst = {kind.stage, estimate};
   }
   return worst;
 }

@@ -5,7 +5,7 @@
 namespace megalith {
 
 /// Bytes on one device of a pipeline stage, by kind.
-struct MemoryBill {
+struct MemoryEstimate {
   double parameters = 0, gradients = 0, optimizer = 0;
   double activations = 0;    // of all microbatches in flight
   double logits = 0;         // last stage
@@ -35,14 +35,15 @@ double block_activations(const PlanProblem&, const Candidate&);
 /// Parameters on one device of a pipeline stage of `layers` layers.
 double stage_parameters(const Candidate&, const ParameterCount&, int stage, int layers);
 
-/// The bill of pipeline stage `stage` (0 .. pipeline - 1).
-MemoryBill memory_bill(const PlanProblem&, const Candidate&, const LayerPrice&, int stage, int layers);
-MemoryBill memory_bill(const PlanProblem&, const Candidate&, int stage);
+/// The estimate of pipeline stage `stage` (0 .. pipeline - 1).
+MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, const LayerPrice&, int stage,
+                               int layers);
+MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, int stage);
 
-/// The stage whose needed() is greatest, and its bill.
+/// The stage whose needed() is greatest, and its estimate.
 struct WorstStage {
   int stage = 0;
-  MemoryBill bill;
+  MemoryEstimate estimate;
 };
 WorstStage worst_stage(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
 WorstStage worst_stage(const PlanProblem&, const Candidate&);
