@@ -4,6 +4,14 @@
 
 namespace megalith {
 
+std::string FileOption::path() const {
+  return group.empty() ? key : group + "." + key;
+}
+
+bool FileOption::is_empty() const {
+  return is_null || words.empty() || (words.size() == 1 && words[0].empty());
+}
+
 std::vector<FileOption> read_config_file(const std::string& path) {
   static const Plugin plugin("libmegalith_yaml.so");
   std::vector<FileOption> options;

@@ -15,6 +15,9 @@ struct FileOption {
   std::vector<std::string> words;  // one for a scalar, any number for a list
   bool is_null = false;            // "key:" or "key: ~": leaves the option as it is
   std::string where;               // "run.yaml:3"
+
+  std::string path() const;  // "model.model_config.seq_length"
+  bool is_empty() const;     // null, or without a word that says something
 };
 
 /// A config file on its way from another tool's keys to ours.

@@ -200,14 +200,6 @@ constexpr const char* kCombined[] = {
     "model.model_config.checkpoint_name_or_path",
 };
 
-std::string path_of(const FileOption& option) {
-  return option.group.empty() ? option.key : option.group + "." + option.key;
-}
-
-bool empty(const FileOption& option) {
-  return option.is_null || option.words.empty() || (option.words.size() == 1 && option.words[0].empty());
-}
-
 bool in_named_group(const FileOption& option) {
   const std::string_view group = option.group;
   return std::find(std::begin(kNamedGroups), std::end(kNamedGroups), group.substr(0, group.find('.'))) !=
@@ -229,7 +221,7 @@ class Translator {
     std::vector<FileOption> read;
     std::swap(read, file_.options);
     for (const FileOption& option : read)
-      if (combined_.count(path_of(option)) > 0) keys_.emplace(path_of(option), option);
+      if (combined_.count(option.path()) > 0) keys_.emplace(option.path(), option);
     for (const FileOption& option : read) take(option);
     parallel();
     batch();
@@ -243,13 +235,13 @@ class Translator {
 
  private:
   void take(const FileOption& option) {
-    const std::string path = path_of(option);
+    const std::string path = option.path();
     for (const Fixed& fixed : fixed_keys())
       if (path == fixed.path) return check(option, path, fixed);
     if (combined_.count(path) > 0) return;
     const bool alone = is(key("use_parallel"), "false") && option.group == "parallel_config";
     for (const Renamed& renamed : kRenamed)
-      if (path == renamed.path) return alone || empty(option) ? name(path) : put(renamed.option, option);
+      if (path == renamed.path) return alone || option.is_empty() ? name(path) : put(renamed.option, option);
     if (in_named_group(option) || (is_named(path) && !file_.knows(option.key)))
       name(path);
     else
@@ -257,8 +249,8 @@ class Translator {
   }
 
   void check(const FileOption& option, const std::string& path, const Fixed& fixed) {
-    const bool good = empty(option) || std::any_of(fixed.values.begin(), fixed.values.end(),
-                                                   [&](const auto& value) { return is(&option, value); });
+    const bool good = option.is_empty() || std::any_of(fixed.values.begin(), fixed.values.end(),
+                                                       [&](const auto& value) { return is(&option, value); });
     if (!good && trains_)
       file_.problems.add(option.where, ": ", path, " is ", quote(join(option.words, " ")),
                          ", which is not supported; ", fixed.remedy);
@@ -271,7 +263,7 @@ class Translator {
   }
   const FileOption* key(const std::string& path) const {
     const auto found = keys_.find(path);
-    return found == keys_.end() || empty(found->second) ? nullptr : &found->second;
+    return found == keys_.end() || found->second.is_empty() ? nullptr : &found->second;
   }
   std::optional<int64_t> number(const std::string& path) const {
     const FileOption* option = key(path);
@@ -288,7 +280,7 @@ class Translator {
   /// Our option with a key's words, in place of an earlier key's for it; named where the app has no such
   /// option.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
-    if (!file_.knows(option)) return name(path_of(from));
+    if (!file_.knows(option)) return name(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = from.where};
     if (const auto before = put_.find(option);
         before != put_.end())  // a line of our own name stays, and is refused
@@ -379,7 +371,7 @@ class Translator {
     if (!type) return;
     const std::string dtype = lower_ascii(type->words[0]);
     if (dtype == "bfloat16") return put("bf16", *type, {"true"});
-    if (dtype != "float16") return name(path_of(*type));
+    if (dtype != "float16") return name(type->path());
     put("fp16", *type, {"true"});
     const FileOption* const scale = key("runner_wrapper.scale_sense.loss_scale_value");
     const bool fixed = is(key("runner_wrapper.scale_sense.type"), "FixedLossScaleUpdateCell");

@@ -115,14 +115,6 @@ constexpr std::string_view kIgnored[] = {
     "ddp_*",
 };
 
-std::string path_of(const FileOption& option) {
-  return option.group.empty() ? option.key : option.group + "." + option.key;
-}
-
-bool is_empty(const FileOption& option) {
-  return option.is_null || option.words.empty() || (option.words.size() == 1 && option.words[0].empty());
-}
-
 bool is_ignored(const std::string& path) {
   return std::any_of(std::begin(kIgnored), std::end(kIgnored), [&](std::string_view name) {
     return name.ends_with("*") ? path.starts_with(name.substr(0, name.size() - 1)) : path == name;
@@ -159,9 +151,9 @@ void take_value(FileTranslation& file, const FileOption& option, const std::stri
 }
 
 void take(FileTranslation& file, const FileOption& option) {
-  const std::string path = path_of(option);
+  const std::string path = option.path();
   if (is_ignored(path)) return file.ignored.push_back(path);
-  if (is_empty(option)) return;
+  if (option.is_empty()) return;
   if (is_known(path)) return take_value(file, option, path);
   if (const char* const name = option_of(kRenamed, path)) return put(file, option, name, option.words);
   file.options.push_back(option);
@@ -171,7 +163,7 @@ void take(FileTranslation& file, const FileOption& option) {
 
 void translate_axolotl(FileTranslation& file) {
   const auto is = [](const char* path) {
-    return [path](const FileOption& option) { return path_of(option) == path; };
+    return [path](const FileOption& option) { return option.path() == path; };
   };
   if (std::none_of(file.options.begin(), file.options.end(), is("base_model"))) return;
   std::vector<FileOption> read;

@@ -5,6 +5,7 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "tests/support/files.h"
+#include "tests/support/models.h"
 #include "tests/support/terminal.h"
 
 namespace megalith {
@@ -163,12 +164,7 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
 TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
   const test::TempDir folder;
   write_file(folder / "cluster.yaml", "gpu: h100\nworld-size: 32\nlocal-world-size: 8\nnetwork-gbps: 200\n");
-  write_file(folder / "config.json",
-             R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096,
-                 "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
-                 "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
-                 "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false,
-                 "rope_theta": 500000.0})");
+  write_file(folder / "config.json", test::kLlama8BConfig);
   const CommandResult result =
       run_command(app("autoplan") + " --cluster " + (folder / "cluster.yaml") + " --hf " +
                   (folder / "config.json") + " --global-batch-size 128 --json --top 1");

@@ -14,6 +14,7 @@
 #include "libcore/json/json.h"
 #include "libcore/parallel/gloo_comm.h"
 #include "tests/support/files.h"
+#include "tests/support/models.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -229,12 +230,7 @@ TEST_F(PageCommands, OfPaddleNlpTrain) {
 
 TEST_F(PageCommands, OfThePlannerPlan) {
   write_file(dir_ / "cluster.yaml", "gpu: h100\nworld-size: 16\nlocal-world-size: 8\nnetwork-gbps: 200\n");
-  write_file(dir_ / "config.json",
-             R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096,
-                 "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
-                 "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
-                 "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false,
-                 "rope_theta": 500000.0})");
+  write_file(dir_ / "config.json", kLlama8BConfig);
   for (const std::string& command : doc_commands("planner.md"))
     EXPECT_NE(ok(command).out.find("--tensor-model-parallel-size"), std::string::npos) << command;
   Json::load(dir_ / "plan.json");

@@ -1,7 +1,8 @@
 #include "tests/support/files.h"
 
-#include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,9 +15,11 @@ namespace megalith::test {
 namespace fs = std::filesystem;
 
 TempDir::TempDir() {
-  static std::atomic<int> counter{0};
-  path_ = fs::temp_directory_path() / concat("megalith-test-", getpid(), "-", counter++);
-  fs::create_directories(path_);
+  // Not by the process id: a killed test's folder may still be there when its id comes again.
+  std::string path = (fs::temp_directory_path() / "megalith-test-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr)
+    throw fs::filesystem_error("mkdtemp", path, {errno, std::generic_category()});
+  path_ = path;
 }
 
 TempDir::~TempDir() {

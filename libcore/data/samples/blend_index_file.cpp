@@ -1,7 +1,6 @@
 #include "libcore/data/samples/blend_index_file.h"
 
 #include <array>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,9 +39,7 @@ std::string contents_of(const BlendIndex& index) {
 
 BlendIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
   Header header{};
-  if (file->text().size() < sizeof header) fail(ErrorKind::kInternal, "a kept index without its header");
-  std::memcpy(&header, file->text().data(), sizeof header);
-  KeptArrays arrays(file, sizeof header);
+  KeptArrays arrays(file, header);
   BlendIndex index;
   index.dataset = arrays.next<int16_t>(header.samples);
   index.sample = arrays.next<int64_t>(header.samples);
@@ -52,12 +49,7 @@ BlendIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
 BlendIndex kept(const std::string& folder, std::string_view source,
                 const std::function<BlendIndex()>& build) {
   const CachedFile file(folder, "blend-index", kForm, sha256_hex(source));
-  if (const auto found = file.load()) return index_in(found);
-  BlendIndex index = build();
-  if (file.path().empty()) return index;
-  file.store(contents_of(index));
-  if (const auto found = file.load()) return index_in(found);  // so that a machine's ranks share its memory
-  return index;
+  return kept_index(file, index_in, build, contents_of);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "libcore/data/samples/gpt_index_file.h"
 
-#include <cstring>
 #include <memory>
 #include <variant>
 
@@ -49,9 +48,7 @@ std::string contents_of(const GptIndex& index) {
 
 GptIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
   Header header{};
-  if (file->text().size() < sizeof header) fail(ErrorKind::kInternal, "a kept index without its header");
-  std::memcpy(&header, file->text().data(), sizeof header);
-  KeptArrays arrays(file, sizeof header);
+  KeptArrays arrays(file, header);
   GptIndex index;
   index.documents = arrays.next<int32_t>(header.documents);
   if (header.wide_samples == 1)
@@ -71,12 +68,8 @@ GptIndex index_in(const std::shared_ptr<const CachedFile::Contents>& file) {
 
 GptIndex kept_gpt_index(const IndexedDataset& data, const GptSpec& spec, const std::string& folder) {
   const CachedFile file(folder, "gpt-index", kForm, source_of(data, spec));
-  if (const auto kept = file.load()) return index_in(kept);
-  GptIndex index = build_gpt_index(data, spec);
-  file.store(contents_of(index));
-  if (const auto kept = file.load())
-    return index_in(kept);  // so that all ranks of a machine share its memory
-  return index;
+  return kept_index(
+      file, index_in, [&] { return build_gpt_index(data, spec); }, contents_of);
 }
 
 }  // namespace megalith

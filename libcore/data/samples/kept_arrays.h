@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,12 +23,17 @@ void append_array(std::string& out, std::span<const T> values) {
   out.resize((out.size() + kArrayAlign - 1) / kArrayAlign * kArrayAlign);
 }
 
-/// Reads what append_array() wrote behind a header of `header` bytes; the arrays keep the file mapped. The
+/// Reads what append_array() wrote after a header; the arrays keep the file mapped. The
 /// contents' hash was right, so they are what was written; kInternal where they are not.
 class KeptArrays {
  public:
-  KeptArrays(std::shared_ptr<const CachedFile::Contents> file, size_t header)
-      : file_(std::move(file)), at_(header) {}
+  /// Fills in the header that stands before them.
+  template <class Header>
+  KeptArrays(std::shared_ptr<const CachedFile::Contents> file, Header& header)
+      : file_(std::move(file)), at_(sizeof header) {
+    if (file_->text().size() < sizeof header) fail(ErrorKind::kInternal, "a kept index without its header");
+    std::memcpy(&header, file_->text().data(), sizeof header);
+  }
 
   template <class T>
   SharedArray<T> next(int64_t elements) {
@@ -43,5 +49,17 @@ class KeptArrays {
   std::shared_ptr<const CachedFile::Contents> file_;
   size_t at_;
 };
+
+/// The index of `file` where it is kept, by `read`; else what `build` makes, kept as `contents` puts it and,
+/// so that a machine's ranks share its memory, read back.
+template <class Read, class Build, class Contents>
+auto kept_index(const CachedFile& file, const Read& read, const Build& build, const Contents& contents) {
+  if (const auto kept = file.load()) return read(kept);
+  auto index = build();
+  if (file.path().empty()) return index;
+  file.store(contents(index));
+  const auto kept = file.load();
+  return kept ? read(kept) : std::move(index);
+}
 
 }  // namespace megalith

@@ -129,14 +129,16 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// Another rank of the run may be making it: then a little later it is made, or can be.
-void make_or_wait(const std::string& stem, const std::string& prefix) {
+/// False: another rank of the run is making it; then a little later it is made, or can be.
+bool make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
     make_pair(stem, prefix);
+    return true;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kComm) throw;
     std::this_thread::sleep_for(kLook);
+    return false;
   }
 }
 
@@ -177,7 +179,8 @@ std::string dataset_of_folder(const std::string& folder, const std::string& cach
     const std::string made = prefix + ".idx";
     return is_newer(made, concat(stem, kIds)) && is_newer(made, concat(stem, kLengths));
   };
-  while (!is_made()) make_or_wait(stem, prefix);
+  while (!is_made())
+    if (make_or_wait(stem, prefix)) break;  // a source of tomorrow's date stays newer than what is made
   return prefix;
 }
 

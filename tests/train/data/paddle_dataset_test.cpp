@@ -1,6 +1,7 @@
 // The arrays are numpy's: tools/golden/make_paddle_dataset.py.
 #include "libcore/train/data/paddle_dataset.h"
 
+#include <chrono>
 #include <filesystem>
 #include <numeric>
 
@@ -60,6 +61,12 @@ TEST_F(PaddleDataset, MakesThePairOnceAndInTheCacheWhereThereIsOne) {
   EXPECT_EQ(log_.lines.size(), lines);  // it was taken as it is
   EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), dir_ / "data/corpus");
   EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), dir_ / "data/corpus");  // the pair is not a second dataset
+}
+
+TEST_F(PaddleDataset, MakesThePairOfASourceOfTomorrowsDate) {
+  fs::last_write_time(dir_ / "data/corpus_ids.npy",
+                      fs::file_time_type::clock::now() + std::chrono::hours(24));
+  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), dir_ / "data/corpus");
 }
 
 TEST_F(PaddleDataset, TakesAPairAsItIs) {

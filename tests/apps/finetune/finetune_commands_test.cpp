@@ -10,7 +10,7 @@
 #include "libcore/checkpoint/name_maps/name_map.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/convert/sources/hf_config.h"
-#include "tests/apps/finetune_app.h"
+#include "tests/apps/finetune/finetune_app.h"
 
 namespace megalith::test {
 namespace {

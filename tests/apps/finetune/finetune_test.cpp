@@ -10,7 +10,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
-#include "tests/apps/finetune_app.h"
+#include "tests/apps/finetune/finetune_app.h"
 
 namespace megalith::test {
 namespace {

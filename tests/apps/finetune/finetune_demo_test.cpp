@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/text.h"
-#include "tests/apps/finetune_app.h"
+#include "tests/apps/finetune/finetune_app.h"
 
 namespace megalith::test {
 namespace {
