@@ -7,10 +7,11 @@
 
 namespace megalith {
 
-HugePages::HugePages(size_t bytes) : bytes_(bytes) {
+HugePages::HugePages(size_t bytes, Backing backing) : bytes_(bytes) {
   if (bytes == 0) return;
+  const int reserve = backing == Backing::kReserved ? 0 : MAP_NORESERVE;
   mapped_ = bytes < kLargePage ? bytes : bytes + kLargePage;
-  map_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  map_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | reserve, -1, 0);
   if (map_ == MAP_FAILED) {
     map_ = nullptr;
     throw std::bad_alloc();

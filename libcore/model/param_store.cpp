@@ -84,35 +84,60 @@ uint64_t hash(std::string_view text) {
   return sum;
 }
 
-/// A parameter's local values; zero beyond the global tensor.
-std::vector<float> initial_values(const Param& param, uint64_t seed) {
-  std::vector<float> values(static_cast<size_t>(param.local.elements()), 0.0f);
-  const int axis = param.cut_axis == kWhole ? 0 : param.cut_axis;
-  int64_t outer = 1, inner = 1;
-  for (int i = 0; i < axis; ++i) outer *= param.global[i];
-  for (int i = axis + 1; i < param.global.rank; ++i) inner *= param.global[i];
-  const int64_t rows = param.local[axis];
-  const int64_t true_rows = std::clamp<int64_t>(param.global[axis] - param.offset, 0, rows);
-  const uint64_t name = hash(param.tie.empty() ? param.name : param.tie);
-  for (int64_t o = 0; o < outer; ++o) {
-    const std::span<float> run(values.data() + o * rows * inner, static_cast<size_t>(true_rows * inner));
-    const int64_t first = (o * param.global[axis] + param.offset) * inner;
-    if (param.init.kind == Init::kConstant)
-      std::fill(run.begin(), run.end(), param.init.value);
-    else
-      NormalNumbers{.seed = seed, .stream = name, .std = param.init.value}.fill(run, first);
-  }
-  return values;
-}
+/// Gives parameters their first values, a piece at a time, so that these are still in the cache when they are
+/// copied.
+class Initializer {
+ public:
+  Initializer(Stream& stream, uint64_t seed)
+      : stream_(stream),
+        seed_(seed),
+        values_(kPiece),
+        arena_(make_arena(stream.backend(), "staging", Arena::bytes_of(DType::kF32, {kPiece}))),
+        staging_(arena_.make(DType::kF32, {kPiece}, "staged values")) {}
 
-void upload(Stream& stream, View to, const std::vector<float>& values) {
-  if (to.dtype == DType::kF32) return stream.from_host(to, values.data());
-  Arena staging = make_arena(stream.backend(), "staging", values.size() * sizeof(float) + 256);
-  View f32 = staging.make(DType::kF32, to.shape, "staged values");
-  stream.from_host(f32, values.data());
-  stream.copy(to, f32);
-  stream.synchronize();
-}
+  /// The local part of one; what lies beyond the global tensor is zero since it was allocated.
+  void run(const Param& param) {
+    const int axis = param.cut_axis == kWhole ? 0 : param.cut_axis;
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis; ++i) outer *= param.global[i];
+    for (int i = axis + 1; i < param.global.rank; ++i) inner *= param.global[i];
+    const int64_t rows = param.local[axis];
+    const int64_t true_rows = std::clamp<int64_t>(param.global[axis] - param.offset, 0, rows);
+    const NormalNumbers numbers{
+        .seed = seed_, .stream = hash(param.tie.empty() ? param.name : param.tie), .std = param.init.value};
+    const View all = param.value.as_shape({param.local.elements()});
+    for (int64_t o = 0; o < outer; ++o) {
+      const int64_t first = (o * param.global[axis] + param.offset) * inner;
+      for (int64_t at = 0; at < true_rows * inner; at += kPiece) {
+        const int64_t n = std::min(kPiece, true_rows * inner - at);
+        const std::span<float> piece(values_.data(), static_cast<size_t>(n));
+        if (param.init.kind == Init::kConstant)
+          std::fill(piece.begin(), piece.end(), param.init.value);
+        else
+          numbers.fill(piece, first + at);
+        upload(part_of(all, o * rows * inner + at, {n}));
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kPiece = int64_t{1} << 18;  // 1 MiB
+
+  /// The first elements of values_.
+  void upload(View to) {
+    if (to.dtype == DType::kF32) return stream_.from_host(to, values_.data());
+    const View f32 = part_of(staging_, 0, to.shape);
+    stream_.from_host(f32, values_.data());
+    stream_.copy(to, f32);
+    stream_.synchronize();
+  }
+
+  Stream& stream_;
+  uint64_t seed_;
+  std::vector<float> values_;
+  Arena arena_;
+  View staging_;
+};
 
 }  // namespace
 
@@ -121,9 +146,7 @@ ParamStore::ParamStore(ParamTable& table, Stream& stream, const StoreOptions& op
   const auto make_flat = [&](const char* name, DType dtype, int64_t elements) {
     Arena& arena =
         arenas_.emplace_back(make_arena(stream.backend(), name, Arena::bytes_of(dtype, {elements})));
-    View flat = arena.make(dtype, {elements}, name);
-    stream.fill(flat, 0);
-    return flat;
+    return arena.make(dtype, {elements}, name);  // zero, as new memory is
   };
   values_ = make_flat("values", options.dtype, elements_);
   if (frozen_elements_ > 0) frozen_ = make_flat("frozen values", options.dtype, frozen_elements_);
@@ -217,9 +240,9 @@ int64_t ParamStore::offset(const Param& param) const {
 }
 
 void initialize(ParamTable& table, Stream& stream, uint64_t seed, bool trained_only) {
+  Initializer initializer(stream, seed);
   for (Param& param : table.all())
-    if (&holder(table, param) == &param && (param.trainable || !trained_only))
-      upload(stream, param.value, initial_values(param, seed));
+    if (&holder(table, param) == &param && (param.trainable || !trained_only)) initializer.run(param);
   stream.synchronize();
 }
 

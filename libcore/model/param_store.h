@@ -81,7 +81,7 @@ Arena place_constants(ParamTable&, Stream&);
 
 /// Sets every value: normal numbers by place (philox of seed, the parameter's name and the element's place in
 /// the global tensor, then Box-Muller), or its constant. The same for every layout. Rows beyond the global
-/// tensor become zero. Blocking.
+/// tensor stay zero. Blocking.
 /// `trained_only`: frozen values are left as they are, for who loads them.
 void initialize(ParamTable&, Stream&, uint64_t seed, bool trained_only = false);
 

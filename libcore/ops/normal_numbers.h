@@ -6,7 +6,8 @@
 namespace megalith {
 
 /// A stream of normal numbers by place: element i is a function of seed, stream and i alone (philox, then
-/// Box-Muller, four elements a block), so that any part of it can be made by any rank.
+/// Box-Muller, four elements a block), so that any part of it can be made by any rank. The same bits on every
+/// processor.
 struct NormalNumbers {
   uint64_t seed, stream;
   double std;
@@ -14,5 +15,13 @@ struct NormalNumbers {
   /// Elements [first, first + out.size()), on all threads of the CPU ops.
   void fill(std::span<float> out, int64_t first) const;
 };
+
+/// Blocks that are made at once: enough for the widest vectors, few enough for the first-level cache.
+inline constexpr int kNormalLanes = 64;
+/// Blocks [first_block, first_block + kNormalLanes) of a stream: 4 * kNormalLanes elements to `out`.
+using MakeNormalBlocks = void (*)(const NormalNumbers& of, uint64_t first_block, float* out);
+void normal_blocks_generic(const NormalNumbers& of, uint64_t first_block, float* out);
+void normal_blocks_avx2(const NormalNumbers& of, uint64_t first_block, float* out);
+void normal_blocks_avx512(const NormalNumbers& of, uint64_t first_block, float* out);
 
 }  // namespace megalith

@@ -32,8 +32,6 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
   const Shape flat{shards.elements()};
   m_ = arena_.make(DType::kF32, flat, "first moments");
   v_ = arena_.make(DType::kF32, flat, "second moments");
-  stream.fill(m_, 0);
-  stream.fill(v_, 0);
   if (std::any_of(ranges_.begin(), ranges_.end(), [](const Range& range) { return range.rate != 1; })) {
     const Shape scalars{StepScalar::kCount};
     rated_arena_.emplace(

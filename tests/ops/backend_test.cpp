@@ -1,7 +1,9 @@
 #include "libcore/ops/backend.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -122,6 +124,16 @@ TEST_F(CpuStream, AllocatesAligned) {
     ASSERT_NE(memory.data, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data.get()) % 256, 0u);
   }
+}
+
+TEST_F(CpuStream, AllocatesZeros) {
+  for (const size_t bytes : {size_t{1000}, size_t{1} << 20, size_t{1} << 23})
+    for (int time = 0; time < 2; ++time) {  // the second time what was freed may come again
+      const Memory memory = backend_->allocate(bytes);
+      const std::span<char> block(static_cast<char*>(memory.data.get()), bytes);
+      EXPECT_EQ(std::count(block.begin(), block.end(), 0), static_cast<ptrdiff_t>(bytes));
+      std::fill(block.begin(), block.end(), 1);
+    }
 }
 
 TEST_F(CpuStream, SaysWhenThereIsNoMemory) {

@@ -219,6 +219,10 @@ inline cudaError_t cudaFree(void* block) {
   std::free(block);
   return cudaSuccess;
 }
+inline cudaError_t cudaMemset(void* block, int value, size_t bytes) {
+  std::memset(block, value, bytes);
+  return cudaSuccess;
+}
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;

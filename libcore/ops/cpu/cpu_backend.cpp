@@ -1,15 +1,16 @@
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-#include <sys/mman.h>
-
+#include "libcore/base/huge_pages.h"
 #include "libcore/base/isa.h"
 #include "libcore/ops/backend.h"
 #include "libcore/ops/cpu/gemm.h"
@@ -200,17 +201,28 @@ class CpuBackend final : public Backend {
 
 // ---- memory, streams
 
-/// Large blocks ask for huge pages, because attention walks rows that are pages apart.
-Memory CpuBackend::allocate(size_t bytes) {
-  constexpr size_t kSmall = 256, kHugePage = size_t{2} << 20;
-  const size_t alignment = bytes < 2 * kHugePage ? kSmall : kHugePage;
-  const size_t rounded = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
-  void* const block = std::aligned_alloc(alignment, rounded);
-  if (block == nullptr) fail(ErrorKind::kDevice, "cpu: no memory for ", bytes, " bytes");
-#ifdef MADV_HUGEPAGE
-  if (alignment == kHugePage) madvise(block, rounded, MADV_HUGEPAGE);  // a wish: its refusal changes nothing
-#endif
+Memory small_block(size_t bytes) {
+  constexpr size_t kAlign = 256;
+  const size_t rounded = std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  void* const block = std::aligned_alloc(kAlign, rounded);
+  if (block == nullptr) throw std::bad_alloc();
+  std::memset(block, 0, rounded);
   return {{block, [](void* p) { std::free(p); }}, bytes};
+}
+
+/// In huge pages, because attention walks rows that are pages apart.
+Memory large_block(size_t bytes) {
+  auto pages = std::make_shared<HugePages>(bytes, HugePages::Backing::kReserved);
+  void* const block = pages->as<std::byte>().data();
+  return {{block, [pages = std::move(pages)](void*) mutable { pages.reset(); }}, bytes};
+}
+
+Memory CpuBackend::allocate(size_t bytes) {
+  try {
+    return bytes < 2 * HugePages::kLargePage ? small_block(bytes) : large_block(bytes);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::kDevice, "cpu: no memory for ", bytes, " bytes");
+  }
 }
 
 Stream CpuBackend::make_queue_stream() {

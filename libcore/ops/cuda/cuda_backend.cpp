@@ -300,7 +300,10 @@ Queue& CudaBackend::enter(const Stream& stream) const {
 
 Memory CudaBackend::allocate(size_t bytes) {
   enter();
-  return {{allocate_device(bytes), [](void* block) { cudaFree(block); }}, bytes};
+  Memory memory{{allocate_device(bytes), [](void* block) { cudaFree(block); }}, bytes};
+  require_success(cudaMemset(memory.data.get(), 0, bytes), "set memory to zero");
+  require_success(cudaStreamSynchronize(nullptr), "wait for memory");  // our streams do not wait for that one
+  return memory;
 }
 
 Stream CudaBackend::make_stream() {
