@@ -15,14 +15,14 @@ namespace megalith {
 /// Where each array of a kept index begins: at a multiple of so many bytes, so that it can be used as mapped.
 constexpr size_t kArrayAlign = 64;
 
-/// Puts `values` behind `out`, and zeros up to the next array's place.
+/// Puts `values` after `out`, and zeros up to the next array's place.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   out.resize((out.size() + kArrayAlign - 1) / kArrayAlign * kArrayAlign);
 }
 
-/// Reads what append_array() wrote behind a header of `header` bytes; the arrays keep the file mapped. The
+/// Reads what append_array() wrote after a header of `header` bytes; the arrays keep the file mapped. The
 /// contents' hash was right, so they are what was written; kInternal where they are not.
 class KeptArrays {
  public:

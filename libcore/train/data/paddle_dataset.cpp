@@ -129,7 +129,7 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// Another rank of the run may be making it: then a little later it is made, or can be.
+/// Waits, because another rank of the run may be making it: a little later it is made, or can be.
 void make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
