@@ -20,8 +20,8 @@ namespace {
 void prepare_process(const char* name) {
   let_openmp_sleep();
   open_standard_descriptors();
-  // A write to a pipe without a reader, or beyond `ulimit -f`, fails: with a message, an exit code, and
-  // without what is half written left behind.
+  // So that a write to a pipe without a reader, or beyond `ulimit -f`, fails with a message, an exit code,
+  // and without what is half written left behind.
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
   report_cut_files(name);
   check_cout();

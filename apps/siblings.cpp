@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "megalith-";
 
-/// A file's name as one word of a shell command.
 std::string shell_word(const std::string& text) {
   std::string out = "'";
   for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -39,8 +38,8 @@ std::string read_all(FILE* file) {
 bool offers(const std::string& script, const std::string& name) {
   const std::string word = "--" + name;
   for (size_t at = script.find(word); at != std::string::npos; at = script.find(word, at + 1)) {
-    const char behind = at + word.size() < script.size() ? script[at + word.size()] : ' ';
-    if (std::isalnum(static_cast<unsigned char>(behind)) == 0 && behind != '-') return true;
+    const char after = at + word.size() < script.size() ? script[at + word.size()] : ' ';
+    if (std::isalnum(static_cast<unsigned char>(after)) == 0 && after != '-') return true;
   }
   return false;
 }

@@ -17,7 +17,6 @@ namespace {
 
 constexpr const char* kVariable = "OMP_WAIT_POLICY";
 
-/// The words of this process' command line, its name first.
 std::vector<std::string> own_words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> words;
@@ -29,7 +28,7 @@ bool only_prints(const std::string& word) {
   return word == "-h" || word == "--version" || word.starts_with("--help");
 }
 
-/// Empty where the program was replaced while it ran: what lies there now is another one.
+/// Empty where the program was replaced while it ran, because what lies there now is another one.
 std::string own_program() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);

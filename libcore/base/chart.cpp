@@ -152,11 +152,11 @@ ChartPoints around_each(const ChartPoints& points, const Centre& centre) {
   constexpr size_t kMinSide = 2, kShare = 40;
   std::vector<double> values;
   for (const auto& [iteration, value] : points) values.push_back(value);
-  const size_t most = std::max(kMinSide, values.size() / kShare);
+  const size_t max_side = std::max(kMinSide, values.size() / kShare);
   ChartPoints out;
   size_t i = 0;
   for (const auto& [iteration, value] : points) {
-    const size_t side = std::min({most, i, values.size() - 1 - i});
+    const size_t side = std::min({max_side, i, values.size() - 1 - i});
     const auto from = values.begin() + static_cast<std::ptrdiff_t>(i - side);
     out[iteration] = centre(std::vector<double>(from, from + static_cast<std::ptrdiff_t>(2 * side + 1)));
     ++i;

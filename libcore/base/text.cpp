@@ -174,12 +174,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
   std::optional<std::string> best;
-  size_t least = std::max<size_t>(word.size() / 3, 1) + 1;
+  size_t min_distance = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& candidate : candidates) {
     if (std::min(word.size(), candidate.size()) < 3) continue;  // any two short words are neighbours
     const size_t distance = edit_distance(word, candidate);
-    if (distance < least) {
-      least = distance;
+    if (distance < min_distance) {
+      min_distance = distance;
       best = candidate;
     }
   }

@@ -43,7 +43,8 @@ void round(Fp16* to, const float* from, int64_t n) {
 template <class T>
 constexpr bool kShort = std::is_same_v<T, Bf16> || std::is_same_v<T, Fp16>;
 
-// What is neither fp32 nor fp64 goes through fp32, a few elements at a time.
+// What is neither fp32 nor fp64 goes through fp32, a few elements at a time, so that pairs of narrow types
+// need no loop of their own.
 template <class To, class From>
 void convert(void* to, const void* from, int64_t n) {
   auto* out = static_cast<To*>(to);

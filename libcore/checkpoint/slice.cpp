@@ -91,7 +91,8 @@ namespace {
 constexpr int64_t kBuffered = int64_t{1} << 18;  // bytes: they stay in the near cache
 // Rows of fewer bytes are read together, because a call for each costs more than reading what stands between.
 constexpr int64_t kOwnCall = int64_t{1} << 14;
-// Rows of so many get calls too, when they are half of the pitch or less.
+// Rows of so many get calls too, when they are half of the pitch or less, since the bytes between them would
+// cost as much again.
 constexpr int64_t kWorthSkipping = 1024;
 
 // Rows of a file that stand `pitch` bytes apart.
@@ -120,7 +121,8 @@ void read_row(const FileRows& from, int64_t row, std::byte* to, DType to_type) {
   }
 }
 
-// to [rows, to_pitch bytes]. Short rows are read together, with what stands between them.
+// to [rows, to_pitch bytes]. Short rows are read together, with what stands between them, because a call
+// costs more than those bytes.
 void read_rows(const FileRows& from, std::byte* to, int64_t to_pitch, DType to_type) {
   const auto bytes = from.elements * static_cast<int64_t>(size_of(from.dtype));
   if (from.rows == 1 || bytes >= kOwnCall || (bytes >= kWorthSkipping && 2 * bytes <= from.pitch)) {

@@ -98,7 +98,6 @@ bool looks_short(const std::string& word) {
          word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
 }
 
-/// Whether a word after a flag is the flag's value.
 bool is_flag_value(const std::string& word) {
   const std::string lower = lower_ascii(word);
   return lower == "true" || lower == "false" || lower == "1" || lower == "0";

@@ -45,7 +45,6 @@ std::string escaped(std::string_view text, std::string_view special) {
   return out;
 }
 
-/// What a menu shows of an option: a line of it.
 std::string summary(const OptionDoc& option) {
   constexpr size_t kColumns = 70;
   return std::string(fitting(option.help, kColumns));

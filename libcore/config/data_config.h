@@ -49,7 +49,7 @@ struct DataConfig {
     v("reset-position-ids", reset_position_ids,
       "Count positions anew in each document of a sample; the tokenizer's end token ends one.");
     v("reset-attention-mask", reset_attention_mask, "Let a token see its own document of a sample only.");
-    v("eod-mask-loss", eod_mask_loss, "Leave the token behind an end token out of the loss.");
+    v("eod-mask-loss", eod_mask_loss, "Leave the token after an end token out of the loss.");
   }
   void finish();
   void validate(Problems&) const;

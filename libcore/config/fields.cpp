@@ -22,17 +22,17 @@ Trait constrain(Constraint constraint) {
 }
 }  // namespace
 
-Trait at_least(double least) {
-  return constrain({.text = "at least " + format_double(least),
-                    .number = [=](double x) { return x >= least; },
-                    .obvious = least == 0 || least == 1});
+Trait at_least(double min_value) {
+  return constrain({.text = "at least " + format_double(min_value),
+                    .number = [=](double x) { return x >= min_value; },
+                    .obvious = min_value == 0 || min_value == 1});
 }
-Trait between(double least, double most) {
+Trait between(double min_value, double max_value) {
   // A larger bound only keeps products of several options within their type, so it is not shown.
   constexpr double kEndless = 1024;
-  return constrain({.text = "between " + format_double(least) + " and " + format_double(most),
-                    .number = [=](double x) { return x >= least && x <= most; },
-                    .obvious = most >= kEndless});
+  return constrain({.text = "between " + format_double(min_value) + " and " + format_double(max_value),
+                    .number = [=](double x) { return x >= min_value && x <= max_value; },
+                    .obvious = max_value >= kEndless});
 }
 Trait positive() {
   return constrain({.text = "greater than 0", .number = [](double x) { return x > 0; }, .obvious = true});

@@ -312,7 +312,6 @@ class Translator {
                            " contradicts parallel_mode 0 (data parallel); give parallel_mode 1");
   }
 
-  /// Sets the global batch, which is a product of several keys.
   void batch() {
     int64_t product = 1;
     const FileOption* first = nullptr;

@@ -15,7 +15,7 @@ void TokenizerConfig::finish() {
   if (model.empty() || type == "NullTokenizer") return;
   model = path_or_snapshot(model);
   try {
-    const auto found = recognize_tokenizer(model);
+    const auto found = recognize_tokenizer(model, type);
     if (found) take(*found);
   } catch (const Error& error) {
     if (type.empty()) unreadable_ = error.what();  // else the reader of that type says what it lacks
@@ -27,8 +27,7 @@ void TokenizerConfig::take(const TokenizerModel& found) {
   // transformers makes a tokenizer of GPT-2's two files, too.
   const bool any = type.empty() || (type == "HuggingFaceTokenizer" && found.type == "GPT2BPETokenizer");
   if (any) type = found.type;
-  const bool sentencepiece = type == "GPTSentencePieceTokenizer" || type == "Llama2Tokenizer";
-  if (type != found.type && !(sentencepiece && found.type == "Llama2Tokenizer")) return;
+  if (type != found.type) return;
   vocab = found.vocab;
   merges = found.merges;
   model = found.model;

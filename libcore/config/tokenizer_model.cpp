@@ -21,6 +21,15 @@ enum class Form { kVocab, kMerges, kTokenizerJson, kSentencePiece, kTikToken, kU
 constexpr const char* kModelNames[] = {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
                                        "tiktoken.model"};
 
+constexpr const char* kGpt2 = "GPT2BPETokenizer";
+constexpr const char* kHuggingFace = "HuggingFaceTokenizer";
+constexpr const char* kLlama2 = "Llama2Tokenizer";
+constexpr const char* kTikToken = "TikTokenizer";
+
+bool is_sentencepiece_type(const std::string& type) {
+  return type == kLlama2 || type == "GPTSentencePieceTokenizer";
+}
+
 /// Reads only as much of the beginning as tells the forms apart, because a file may be large.
 std::string beginning(const std::string& path) {
   constexpr size_t kEnough = 4096;
@@ -84,10 +93,16 @@ TokenizerModel gpt2(const std::string& vocab, const std::string& merges) {
       fail(ErrorKind::kNoInput, path,
            ": is not there; GPT-2's tokenizer has two files, vocab.json and merges.txt, "
            "in one folder, or give --vocab-file and --merge-file");
-  return {.type = "GPT2BPETokenizer", .vocab = vocab, .merges = merges, .model = {}};
+  return {.type = kGpt2, .vocab = vocab, .merges = merges, .model = {}};
 }
 
-TokenizerModel recognize_file(const std::string& path) {
+/// Whether such a tokenizer is read from a model file, of SentencePiece or tiktoken.
+bool is_of_model_file(const std::string& type) {
+  return is_sentencepiece_type(type) || type == kTikToken;
+}
+
+/// `type` says which of two tokenizers a SentencePiece file is for, because the file does not.
+TokenizerModel recognize_file(const std::string& path, const std::string& type) {
   const fs::path folder = fs::path(path).parent_path();
   switch (form_of(beginning(path))) {
     case Form::kVocab:
@@ -95,11 +110,11 @@ TokenizerModel recognize_file(const std::string& path) {
     case Form::kMerges:
       return gpt2((folder / "vocab.json").string(), path);
     case Form::kTokenizerJson:
-      return {.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = path};
+      return {.type = kHuggingFace, .vocab = {}, .merges = {}, .model = path};
     case Form::kSentencePiece:
-      return {.type = "Llama2Tokenizer", .vocab = {}, .merges = {}, .model = path};
+      return {.type = is_sentencepiece_type(type) ? type : kLlama2, .vocab = {}, .merges = {}, .model = path};
     case Form::kTikToken:
-      return {.type = "TikTokenizer", .vocab = {}, .merges = {}, .model = path};
+      return {.type = kTikToken, .vocab = {}, .merges = {}, .model = path};
     case Form::kUnknown:
       break;
   }
@@ -110,16 +125,26 @@ TokenizerModel recognize_file(const std::string& path) {
 
 }  // namespace
 
-std::optional<TokenizerModel> recognize_tokenizer(const std::string& path) {
+std::optional<TokenizerModel> find_tokenizer(const std::string& folder, const std::string& type) {
+  const auto in_folder = [&](const char* name) { return (fs::path(folder) / name).string(); };
+  const auto has = [&](const char* name) { return file_exists(in_folder(name)); };
+  const bool whole = has("tokenizer.json"), gpt2_files = has("vocab.json") && has("merges.txt");
+  if (gpt2_files && (!whole || type == kGpt2)) return gpt2(in_folder("vocab.json"), in_folder("merges.txt"));
+  for (const char* name : kModelNames) {
+    if (!has(name) || (whole && !is_of_model_file(type))) continue;
+    return recognize_file(in_folder(name), type);
+  }
+  if (!whole) return std::nullopt;
+  return TokenizerModel{.type = kHuggingFace, .vocab = {}, .merges = {}, .model = folder};
+}
+
+std::optional<TokenizerModel> recognize_tokenizer(const std::string& path, const std::string& type) {
   if (!file_exists(path)) return std::nullopt;
-  if (!fs::is_directory(path)) return recognize_file(path);
-  const fs::path folder = path;
-  if (file_exists((folder / "tokenizer.json").string()))
-    return TokenizerModel{.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = path};
-  const std::string vocab = (folder / "vocab.json").string(), merges = (folder / "merges.txt").string();
-  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);
-  for (const char* name : kModelNames)
-    if (const std::string model = (folder / name).string(); file_exists(model)) return recognize_file(model);
+  if (!fs::is_directory(path)) return recognize_file(path, type);
+  if (const auto found = find_tokenizer(path, type)) return found;
+  const std::string vocab = (fs::path(path) / "vocab.json").string(),
+                    merges = (fs::path(path) / "merges.txt").string();
+  if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which says what lacks
   fail(ErrorKind::kNoInput, path,
        ": holds no tokenizer; looked for tokenizer.json, vocab.json with merges.txt, ",
        "tokenizer.model, spiece.model, sentencepiece.bpe.model and tiktoken.model");
@@ -130,9 +155,9 @@ Json with_own_tokenizer(Json args, const std::string& folder) {
   if (type && type->is_string() && type->as_string() == "NullTokenizer") return args;
   for (const std::string& place : {folder + "/tokenizer", folder}) {
     try {
-      if (!recognize_tokenizer(place)) continue;
+      if (!find_tokenizer(place)) continue;
     } catch (const Error&) {
-      continue;  // holds none
+      continue;  // holds a file that is none
     }
     args.set("vocab_file", "");
     args.set("merge_file", "");

@@ -29,25 +29,25 @@ std::optional<BatchRamp> parse_ramp(const std::vector<std::string>& words) {
   return BatchRamp{*start, *increment, *samples};
 }
 
-/// Steps of a run and the samples that they take.
 struct Counted {
   int64_t steps = 0, samples = 0;
 };
 
-/// The steps of a ramp that begin at `consumed` or after it, no more than `most`, and not beyond `last`
+/// The steps of a ramp that begin at `consumed` or after it, no more than `max_steps`, and not beyond `last`
 /// samples. Steps of one size are counted together, so that a ramp of any length takes no time.
-Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t most, int64_t last) {
+Counted steps_in_ramp(const BatchRamp& ramp, int64_t whole, int64_t consumed, int64_t max_steps,
+                      int64_t last) {
   const int64_t end = std::min(ramp.samples, last);
   const double level = static_cast<double>(ramp.samples) /
                        static_cast<double>(std::max<int64_t>(1, (whole - ramp.start) / ramp.increment));
   Counted counted;
-  while (counted.steps < most && consumed <= end) {
+  while (counted.steps < max_steps && consumed <= end) {
     const int64_t batch = ramp.at(consumed, whole);
     const double next = (static_cast<double>((batch - ramp.start) / ramp.increment) + 1) * level;
     const auto guess =
         static_cast<int64_t>((std::min(next, static_cast<double>(end)) - static_cast<double>(consumed)) /
                              static_cast<double>(batch));
-    int64_t same = std::clamp<int64_t>(guess, 1, most - counted.steps);
+    int64_t same = std::clamp<int64_t>(guess, 1, max_steps - counted.steps);
     if (ramp.at(consumed + (same - 1) * batch, whole) != batch) same = 1;
     counted.steps += same;
     counted.samples += same * batch;
@@ -218,7 +218,7 @@ void TrainConfig::validate(Problems& problems) const {
                  ", so that --trace ", trace, " would hold no step");
   if (!exit_at_signal)
     problems.add(
-        "--no-exit-signal-handler: a signal always ends a run behind its step, with what was done saved; "
+        "--no-exit-signal-handler: a signal always ends a run after its step, with what was done saved; "
         "leave it out");
 }
 

@@ -153,7 +153,8 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   try {
     target.write(output);
   } catch (...) {
-    ::rmdir(output.c_str());  // if nothing is in it: the folder of a model.gguf is made before the file
+    ::rmdir(output.c_str());  // only if nothing is in it, because the folder of a model.gguf is made before
+                              // the file
     throw;
   }
   log("wrote ", output);

@@ -43,9 +43,9 @@ struct Generator::Slot {
   std::optional<KvCache> cache;
   std::optional<size_t> prompt;  // whose keys and values the cache begins with
   size_t sequence = 0;
-  int64_t given = 0, most = 0;  // tokens of the prompt, and new ones at most
-  bool cut_short = false;       // by the model's positions
-  std::vector<int32_t> tokens;  // the prompt and what was chosen
+  int64_t given = 0, max_new = 0;  // tokens of the prompt, and new ones at most
+  bool cut_short = false;          // by the model's positions
+  std::vector<int32_t> tokens;     // the prompt and what was chosen
 };
 
 struct Generator::State {
@@ -118,14 +118,14 @@ void Generator::begin(Slot& slot, const Job& job, size_t sequence) {
   slot.sequence = sequence;
   slot.given = static_cast<int64_t>(prompt.size());
   const int64_t wanted = wanted_tokens(job, slot.given);
-  slot.most = room(slot.given, wanted);
-  slot.cut_short = slot.most < wanted;
+  slot.max_new = room(slot.given, wanted);
+  slot.cut_short = slot.max_new < wanted;
   if (slot.cut_short)
-    warn("only ", slot.most, " of ", wanted, " new tokens fit: the prompt has ", slot.given, " tokens, ",
+    warn("only ", slot.max_new, " of ", wanted, " new tokens fit: the prompt has ", slot.given, " tokens, ",
          end()->words);
   slot.tokens = prompt;
-  slot.tokens.reserve(static_cast<size_t>(slot.given + slot.most));
-  const int64_t capacity = prefix + slot.given + slot.most - 1;
+  slot.tokens.reserve(static_cast<size_t>(slot.given + slot.max_new));
+  const int64_t capacity = prefix + slot.given + slot.max_new - 1;
   if (!slot.cache || slot.cache->capacity() < capacity) {
     const bool narrow = limits_.bf16_cache && stage_.dtype() == DType::kF32;
     slot.cache.emplace(
@@ -189,7 +189,7 @@ bool Generator::take(Slot& slot, const Job& job, std::span<float> logits, Genera
     return false;
   }
   out.ending = slot.cut_short ? Ending::kPositions : Ending::kLength;
-  return static_cast<int64_t>(out.tokens.size()) < slot.most;
+  return static_cast<int64_t>(out.tokens.size()) < slot.max_new;
 }
 
 void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<Generated>& out) {
@@ -216,7 +216,7 @@ void Generator::step(std::span<Slot* const> slots, const Job& job, std::vector<G
     Slot& slot = *slots[i];
     const std::span<float> logits(state.logits.data() + i * vocabulary, vocabulary);
     const size_t before = out[slot.sequence].tokens.size();
-    if (!take(slot, job, logits, out[slot.sequence])) slot.most = 0;
+    if (!take(slot, job, logits, out[slot.sequence])) slot.max_new = 0;
     totals_.later_tokens += static_cast<int64_t>(out[slot.sequence].tokens.size() - before);
   }
   totals_.seconds += seconds_since(start);
@@ -264,11 +264,11 @@ std::vector<Generated> Generator::run(const Job& job) {
     if (active.empty()) continue;
     step(active, job, out);
     for (Slot* const slot : active)
-      if (slot->most == 0) {
+      if (slot->max_new == 0) {
         end(*slot);
         free.push_back(slot);
       }
-    std::erase_if(active, [](const Slot* slot) { return slot->most == 0; });
+    std::erase_if(active, [](const Slot* slot) { return slot->max_new == 0; });
   }
   return out;
 }

@@ -9,7 +9,6 @@
 namespace megalith {
 namespace {
 
-/// The folder's file as JSON; null when it has none.
 Json load_if_there(const std::string& path) {
   return file_exists(path) ? load_small(path) : Json();
 }

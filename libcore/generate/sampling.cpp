@@ -14,29 +14,29 @@ namespace {
 
 /// The maximal logit. In lanes of their own, because the compiler makes vectors of those: a loop over the
 /// vocabulary for each token shows in the time.
-float greatest(std::span<const float> logits) {
+float max_logit(std::span<const float> logits) {
   constexpr size_t kLanes = 16;
-  std::array<float, kLanes> most;
-  most.fill(-std::numeric_limits<float>::infinity());
+  std::array<float, kLanes> maxima;
+  maxima.fill(-std::numeric_limits<float>::infinity());
   std::array<int, kLanes> bad{};
   size_t i = 0;
   for (; i + kLanes <= logits.size(); i += kLanes)
     for (size_t lane = 0; lane < kLanes; ++lane) {
       const float x = logits[i + lane];
-      most[lane] = x > most[lane] ? x : most[lane];
+      maxima[lane] = x > maxima[lane] ? x : maxima[lane];
       bad[lane] |= static_cast<int>(x != x);
     }
   for (; i < logits.size(); ++i) {
-    most[0] = std::max(most[0], logits[i]);
+    maxima[0] = std::max(maxima[0], logits[i]);
     bad[0] |= static_cast<int>(std::isnan(logits[i]));
   }
   if (std::any_of(bad.begin(), bad.end(), [](int lane) { return lane != 0; }))
     fail(ErrorKind::kData, "the model computes NaN; its weights are damaged, or the training diverged");
-  return *std::max_element(most.begin(), most.end());
+  return *std::max_element(maxima.begin(), maxima.end());
 }
 
 int32_t likeliest(std::span<const float> logits) {
-  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), greatest(logits)) - logits.begin());
+  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), max_logit(logits)) - logits.begin());
 }
 
 double total(std::span<const Sampler::Candidate> candidates) {
@@ -102,13 +102,13 @@ void Sampler::keep_top_p() {
 std::span<const Sampler::Candidate> Sampler::candidates(std::span<float> logits,
                                                         std::span<const int32_t> before) {
   if (options_.repetition_penalty != 1) penalise(logits, before);
-  const double most = greatest(logits);
+  const double max = max_logit(logits);
   candidates_.clear();
   candidates_.resize(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) candidates_[i].token = static_cast<int32_t>(i);
   keep_top_k(logits);
   for (Candidate& candidate : candidates_)
-    candidate.weight = std::exp((logits[static_cast<size_t>(candidate.token)] - most) / options_.temperature);
+    candidate.weight = std::exp((logits[static_cast<size_t>(candidate.token)] - max) / options_.temperature);
   keep_top_p();
   return candidates_;
 }

@@ -62,7 +62,8 @@ void DirectWriter::hand_over() {
   filled_ = {.offset = full.offset + kBufferBytes, .memory = take_free(), .bytes = 0};
 }
 
-/// The last buffer goes through the page cache, and is kept: once it is full it is written again, whole.
+/// The last buffer goes through the page cache, and is kept, because once it is full it is written again,
+/// whole.
 void DirectWriter::flush() {
   thread_.wait_for_jobs();
   file_->write_cached({filled_.offset, filled_.memory, filled_.bytes});

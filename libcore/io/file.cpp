@@ -46,19 +46,19 @@ std::pair<int, uint64_t> open_regular(const std::string& path) {
 }
 
 /// All that can be read from `fd`, which is closed.
-std::string read_and_close(int fd, const std::string& path, uint64_t most) {
+std::string read_and_close(int fd, const std::string& path, uint64_t max_bytes) {
   std::string out;
   char buffer[1 << 16];
   for (;;) {
     const ssize_t n = ::read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
-    const bool too_much = n > 0 && out.size() + static_cast<size_t>(n) > most;
+    const bool too_much = n > 0 && out.size() + static_cast<size_t>(n) > max_bytes;
     if (n <= 0 || too_much) {
       const int reason = errno;
       ::close(fd);
       if (n < 0) fail(ErrorKind::kIo, path, ": cannot read: ", std::strerror(reason));
       if (too_much)
-        fail(ErrorKind::kData, path, ": has more than ", most >> 20, " MiB; wanted a file of its kind");
+        fail(ErrorKind::kData, path, ": has more than ", max_bytes >> 20, " MiB; wanted a file of its kind");
       return out;
     }
     out.append(buffer, static_cast<size_t>(n));
@@ -81,7 +81,7 @@ std::string temporary_name(const std::string& path) {
 }
 
 /// Locks the file, cuts it to `size` bytes and goes to its end.
-void go_on_behind(int fd, uint64_t size, const std::string& path) {
+void go_on_after(int fd, uint64_t size, const std::string& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     fail(ErrorKind::kIo, path, ": another process is writing it");
   struct stat info {};
@@ -211,7 +211,7 @@ AtomicFile::Begun AtomicFile::go_on(std::string path, uint64_t size) {
   file.fd = ::open(file.temporary.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (file.fd < 0) fail_write("create", file.temporary);
   try {
-    go_on_behind(file.fd, size, file.temporary);
+    go_on_after(file.fd, size, file.temporary);
   } catch (...) {
     ::close(file.fd);
     throw;

@@ -37,9 +37,10 @@ void FileWriter::write(const void* data, size_t bytes) {
   if (stream_ == Stream::kAroundCache && !direct_ && size_ + bytes >= direct_from_) begin_stream();
   size_ += bytes;
   if (direct_) return direct_->append(data, bytes);
-  const size_t most = stream_ == Stream::kAroundCache && direct_from_ <= kWaiting ? kWaiting : kWritePiece;
-  if (buffer_.size() + bytes > most) flush();
-  if (bytes >= most)
+  const size_t max_buffered =
+      stream_ == Stream::kAroundCache && direct_from_ <= kWaiting ? kWaiting : kWritePiece;
+  if (buffer_.size() + bytes > max_buffered) flush();
+  if (bytes >= max_buffered)
     append_all(fd_, {static_cast<const char*>(data), bytes}, path_);
   else
     buffer_.append(static_cast<const char*>(data), bytes);
@@ -95,9 +96,9 @@ void FileWriter::sync() {
   sync_to_disk(fd_, path_);
 }
 
-void FileWriter::start_write_back(uint64_t least) {
+void FileWriter::start_write_back(uint64_t min_bytes) {
   const uint64_t there = size_ - buffer_.size();
-  if (there - written_back_ < least) return;
+  if (there - written_back_ < min_bytes) return;
   // A file system that cannot is no failure: commit() waits for everything.
   ::sync_file_range(fd_, static_cast<off_t>(written_back_), static_cast<off_t>(there - written_back_),
                     SYNC_FILE_RANGE_WRITE);

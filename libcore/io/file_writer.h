@@ -68,7 +68,7 @@ class FileWriter {
   enum class Stream { kNo, kWriteBack, kAroundCache };
   void begin_stream();
   void leave_stream();
-  void start_write_back(uint64_t least);
+  void start_write_back(uint64_t min_bytes);
 
   int fd_;
   std::string path_, buffer_;

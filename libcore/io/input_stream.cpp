@@ -102,7 +102,7 @@ void InputStream::fail_too_short(uint64_t missing) const {
   fail(ErrorKind::kData, path_, ": ends ", missing, " bytes before the place where to go on; it has changed");
 }
 
-/// False when the stream was interrupted. Regular files never let anybody wait.
+/// False when the stream was interrupted. Regular files are not asked, because they never let anybody wait.
 bool InputStream::wait_for_bytes() {
   if (!interrupt_ || regular_) return true;
   pollfd watched[] = {{descriptor_, POLLIN, 0}, {interrupt_->descriptor(), POLLIN, 0}};

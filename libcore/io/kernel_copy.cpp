@@ -24,11 +24,11 @@ bool cannot_copy(int error) {
 /// which shares the blocks where both files' file system can, then sendfile, which also goes from one file
 /// system to another. Nothing: neither can. 0: the source ended.
 std::optional<size_t> copy_some(const FileBytes& from, const EndOfFile& to) {
-  const size_t most = std::min<uint64_t>(from.bytes, uint64_t{1} << 26);
+  const size_t max_bytes = std::min<uint64_t>(from.bytes, uint64_t{1} << 26);
   for (const bool by_range : {true, false}) {
     auto at = static_cast<off_t>(from.offset);
-    const ssize_t n = by_range ? ::copy_file_range(from.file.descriptor(), &at, to.fd, nullptr, most, 0)
-                               : ::sendfile(to.fd, from.file.descriptor(), &at, most);
+    const ssize_t n = by_range ? ::copy_file_range(from.file.descriptor(), &at, to.fd, nullptr, max_bytes, 0)
+                               : ::sendfile(to.fd, from.file.descriptor(), &at, max_bytes);
     if (n > 0) return static_cast<size_t>(n);
     if (n < 0 && errno == EINTR) return copy_some(from, to);
     if (n < 0 && !cannot_copy(errno))

@@ -222,7 +222,6 @@ size_t LineReader::scan_window(LineBatch& batch) {
   return static_cast<size_t>(at - begin);
 }
 
-/// Looks at the input's first window: whether the input is an array.
 void LineReader::look_for_array() {
   const size_t mark = window_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   const size_t first = window_.find_first_not_of(kBlanks, mark);

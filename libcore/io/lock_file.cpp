@@ -127,7 +127,8 @@ bool LockFile::try_lock(const std::string& output) {
   return false;
 }
 
-/// One that may only be read keeps the words of its last owner: read_owner() asks whether that one lives.
+/// One that may only be read keeps the words of its last owner, which is why read_owner() asks whether that
+/// one lives.
 void LockFile::write_owner() const {
   struct stat file {};
   if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file

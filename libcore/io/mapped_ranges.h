@@ -24,7 +24,7 @@ class MappedRange {
 };
 
 /// From now on such a read ends the process with a line on stderr, `NAME: error: FILE: …`, and kData's exit
-/// code; nobody could go on. Other SIGBUSes do as before. `name` lives as long as the process.
+/// code, because nobody could go on. Other SIGBUSes do as before. `name` lives as long as the process.
 void report_cut_files(const char* name);
 
 }  // namespace megalith

@@ -22,8 +22,8 @@ class AtomicFile;
 /// Files of known sizes whose bytes come in any order, each once, and go around the page cache to the disk
 /// (see DirectFile; through it where that is not known to be fast) by a thread of their own. A reader may
 /// follow: it waits for bytes that are still to come and gets recent ones from the memory that the disk gets
-/// them from. Files that it creates have their names from the beginning: they are made in an AtomicDirectory,
-/// which also syncs them. Throws kIo.
+/// them from. Files that it creates have their names from the beginning, because they are made in an
+/// AtomicDirectory, which also syncs them. Throws kIo.
 class PlacedFiles final : public PendingFiles {
  public:
   /// `memory`: bytes of buffers that are filled, written, and not yet read by the reader that follows.

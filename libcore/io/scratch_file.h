@@ -26,7 +26,7 @@ class ScratchFile {
 
   void append(const void* data, size_t bytes);
   /// Syncs: all bytes survive a power failure, and a later object can go on after them. Only for a file with
-  /// a name.
+  /// a name, because a nameless one goes with the process.
   KeptBytes save();
   uint64_t size() const { return written_ + buffer_.size(); }
   /// All bytes in order, in blocks; each but the last holds a multiple of 64 bytes and at most a MiB.

@@ -113,9 +113,9 @@ void decode_unit(const char*& at, const char* end, char*& out) {
   out = c < 0x10000 ? write_unit(out, c) : write_utf8(out, c);
 }
 
-/// Decodes the escapes of [at, end), already found well-formed, to `out` <= at; returns the end of the text.
-/// An escape is never shorter than what it stands for. (A lone surrogate gives three bytes that equal no
-/// UTF-8 text.)
+/// Decodes the escapes of [at, end), already found well-formed, to `out` <= at, since an escape is never
+/// shorter than what it stands for; returns the end of the text. (A lone surrogate gives three bytes that
+/// equal no UTF-8 text.)
 char* unescape(const char* at, const char* end, char* out) {
   const auto decode = [&] {  // from the backslash at `at` on
     do {
@@ -487,7 +487,7 @@ std::string_view DocumentParser::text_of(const Literal& key) {
   return key_text_;
 }
 
-/// The slot whose value follows this key, emptied: a later occurrence replaces an earlier one.
+/// The slot whose value follows this key, emptied, because a later occurrence replaces an earlier one.
 DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   const std::string_view text = text_of(key);
   slot_depth_ = depth_;

@@ -41,13 +41,14 @@ class Reader {
   }
 
   /// kUsage when the variable is set to something else.
-  std::optional<int> number(const char* name, int least, int most) const {
+  std::optional<int> number(const char* name, int min_value, int max_value) const {
     const char* const value = name ? environment_(name) : nullptr;
     if (!value) return std::nullopt;
     const auto number = parse_int(value);
-    if (!number || *number < least || *number > most)
+    if (!number || *number < min_value || *number > max_value)
       fail(ErrorKind::kUsage, name, '=', quote(value), " in the environment: wanted a number of at least ",
-           least, most < std::numeric_limits<int>::max() ? concat(" and at most ", most) : std::string(),
+           min_value,
+           max_value < std::numeric_limits<int>::max() ? concat(" and at most ", max_value) : std::string(),
            "; unset it when no launcher is to be obeyed");
     return static_cast<int>(*number);
   }

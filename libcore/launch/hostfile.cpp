@@ -16,7 +16,6 @@ std::optional<int> slots_of(std::string_view text) {
   return number && *number >= 1 && *number <= 1024 ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
-/// Nothing when it is no line of a host file.
 std::optional<HostfileEntry> parse_line(const std::string& line) {
   std::istringstream words(line);
   HostfileEntry entry;

@@ -78,7 +78,6 @@ Servers servers_of(const LaunchConfig& config) {
   return servers;
 }
 
-/// Gives each server its ranks, and this one its place among all.
 void count_ranks(ServerRanks& ranks, const Servers& servers, int given) {
   ranks.world = 0;
   for (size_t i = 0; i < servers.hosts.size(); ++i) {

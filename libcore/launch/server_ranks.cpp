@@ -66,7 +66,6 @@ pid_t start(const std::string& program, std::vector<std::string> arguments,
   ::_exit(exit_code(ErrorKind::kIo));
 }
 
-/// The ranks that run, and how the first failure was.
 class Children {
  public:
   explicit Children(const ServerRanks& ranks) : ranks_(ranks) {}

@@ -95,8 +95,8 @@ Socket try_connect(const addrinfo& to, Deadline deadline) {
   return error == 0 ? std::move(socket) : Socket();
 }
 
-/// Rejects a connection with itself, which TCP makes when a port of one's own is tried and nobody listens
-/// there yet.
+/// Rejects a connection with itself, because TCP makes one when a port of one's own is tried and nobody
+/// listens there yet.
 bool with_itself(const Socket& socket) {
   sockaddr_storage mine{}, peer{};
   socklen_t bytes = sizeof mine, peer_bytes = sizeof peer;

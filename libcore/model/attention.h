@@ -13,7 +13,7 @@ float rotary_frequency(const ModelConfig& config, int64_t pair);
 
 /// Causal self-attention with grouped queries: QKV projection, rotation, attention, output projection, on the
 /// heads of this rank. Where the sequence is cut over a context group, the queries of this rank's rows see
-/// the keys and values of all, which are gathered in the forward and again in the backward pass.
+/// the keys and values of all, which are gathered again in the backward pass, so that no rank keeps them.
 class SelfAttention {
  public:
   SelfAttention(ParamTable&, const TensorSplit&, const ModelConfig&, int layer);

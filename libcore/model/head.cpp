@@ -69,7 +69,8 @@ Head::RowBlock Head::RowBlock::rows(int64_t begin, int64_t end) const {
 int64_t Head::block_rows(const Ctx& ctx, const Shape& rows, DType dtype) const {
   const int64_t row = weight_->local[0] * static_cast<int64_t>(size_of(dtype));
   const int64_t n = std::max(rows[0], seq_length_ / ctx.cp.size()) * rows[1];
-  const int64_t most = std::clamp<int64_t>(kLogitsBytes / row, 1, n), blocks = (n + most - 1) / most;
+  const int64_t max_rows = std::clamp<int64_t>(kLogitsBytes / row, 1, n),
+                blocks = (n + max_rows - 1) / max_rows;
   return (n + blocks - 1) / blocks;
 }
 

@@ -23,7 +23,7 @@ struct StoreOptions {
 };
 
 /// Neighbouring parameters whose gradients are reduced over the data-parallel ranks in one call. Whole units
-/// (ParamTable::begin_unit), but for a parameter that is alone.
+/// (ParamTable::begin_unit), since a call waits for its last gradient, but for a parameter that is alone.
 struct Bucket {
   int64_t begin = 0, end = 0;  // elements of the flat tensor of values; a multiple of shards * kAlign
   int64_t grads = 0;           // element of the gradients' memory where its gradients begin

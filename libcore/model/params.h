@@ -50,8 +50,8 @@ struct TuningPlan {
 
 constexpr int kWhole = -1;  // cut_axis of a parameter that every rank of the tensor group holds whole
 
-/// One parameter, declared once: allocation, initial values, decay groups, ZeRO, checkpoint, convert and
-/// autoplan read this.
+/// One parameter, declared once, so that allocation, initial values, decay groups, ZeRO, checkpoint, convert
+/// and autoplan agree.
 struct Param {
   std::string name;  // Megatron's global name, without "model.": "decoder.layers.7.mlp.linear_fc1.weight"
   Shape global;      // before any cut

@@ -21,7 +21,6 @@ void check_heads(const char* op, const char* rule, const ConstView& out, const C
           out.shape, qkv.shape);
 }
 
-/// Checks that there is one for each row of each sequence, or none at all.
 void check_starts(const char* op, const ConstView& starts, const ConstView& qkv) {
   if (starts) want_vector(op, "starts [s, b]", starts, qkv.shape[0] * qkv.shape[1], DType::kI32);
 }
@@ -32,10 +31,10 @@ int64_t query_heads(const ConstView& qkv) {
 
 /// Queries times the keys each may see, over batch and heads: a query at position p sees p + 1.
 double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
-  const int64_t s = qkv.shape[0], behind = std::clamp<int64_t>(s - std::max<int64_t>(rows.turn, 0), 0, s);
+  const int64_t s = qkv.shape[0], after = std::clamp<int64_t>(s - std::max<int64_t>(rows.turn, 0), 0, s);
   const double pairs = static_cast<double>(s) * static_cast<double>(s + 1) / 2 +
                        static_cast<double>(s) * static_cast<double>(rows.first) +
-                       static_cast<double>(behind) * static_cast<double>(rows.jump);
+                       static_cast<double>(after) * static_cast<double>(rows.jump);
   return static_cast<double>(query_heads(qkv)) * pairs;
 }
 
@@ -84,7 +83,7 @@ void Attention::check() const {
 }
 
 // Two matrix products, 2 flops per multiply-add, over the pairs a causal mask leaves; the exponentials are
-// not counted.
+// not counted, because there is one for some hundreds of these.
 Cost Attention::cost() const {
   return {4 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(kv) + bytes_of(out) + bytes_of(lse)};

@@ -33,7 +33,7 @@ struct TakeSlots {
   Cost cost() const;
 };
 
-/// x *= factor, rounded once. For small tensors: it is not cut over threads.
+/// x *= factor, rounded once. It is not cut over threads, because its tensors are small.
 struct ScaleBy {
   View x;
   float factor;

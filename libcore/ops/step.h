@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends on the size alone: the loss of
-/// a microbatch joins that of the step without the host.
+/// out[0] += scale * (sum of x), in fp64, summed in a fixed order that depends on the size alone. A
+/// microbatch's loss joins the step's in the stream, so that the host need not wait.
 struct ScaledSum {
   View out;     // [1] f64
   ConstView x;  // any shape, f32

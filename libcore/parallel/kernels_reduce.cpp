@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-constexpr int64_t kBlock = 2048;  // elements; two blocks of sums stay in the nearest cache
+constexpr int64_t kBlock = 2048;  // elements, so that two blocks of sums stay in the nearest cache
 
 template <class T>
 T sum_of(T a, T b) {

@@ -113,7 +113,7 @@ class GlooMesh final : public Mesh {
   void make_pairs() {
     try {
       context_ = make_device(options_.interface_address)->createContext(options_.rank, options_.size);
-      // A pair waits five times its timeout for its connection.
+      // A fifth, because a pair waits five times its timeout for its connection.
       context_->setTimeout(std::max(options_.timeout / 5, std::chrono::milliseconds(1)));
       for (int peer = 0; peer < options_.size; ++peer)
         if (peer != options_.rank) context_->createPair(peer);

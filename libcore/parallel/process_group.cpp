@@ -41,7 +41,7 @@ size_t segment_bytes(size_t bytes, size_t k) {
 
 }  // namespace
 
-/// What a rank comes with. Ranks of one run are alike in the order of bytes.
+/// What a rank comes with, sent as it lies because ranks of one run are alike in the order of bytes.
 struct ProcessGroup::Hello {
   char name[24] = {};
   DType dtype = DType::kF32;
@@ -134,7 +134,7 @@ ProcessGroup::~ProcessGroup() {
     world_->stop(concat(place(), ": ", in_vain(world_ranks(trouble.peers))));
 }
 
-/// As much as keeps a group's memory for greetings small.
+/// The more ranks, the fewer, because each of them keeps memory for the greetings of all.
 size_t ProcessGroup::inline_bytes() const {
   constexpr size_t kAll = 8 * kInline, kLine = 64;
   return std::min(kInline, kAll / static_cast<size_t>(size()) / kLine * kLine);
@@ -281,7 +281,8 @@ ProcessGroup::Lanes ProcessGroup::lanes(SlotKind kind, std::span<std::byte> memo
   return made;
 }
 
-/// Waits for this rank's part of everybody in segments, hands each on to `results` when it is reduced.
+/// Waits for this rank's part of everybody in segments, hands each on to `results` when it is reduced, so
+/// that both directions are busy.
 void ProcessGroup::reduce_parts(const Reduction& call, const Lanes& results) {
   const Reduction::Part mine = call.parts[static_cast<size_t>(rank())];
   const size_t segments = segments_of(mine.bytes), stride = std::min(segments, kWindow) * kSegment;
@@ -321,9 +322,10 @@ void ProcessGroup::reduce_parts(const Reduction& call, const Lanes& results) {
 
 /// Everybody's part goes to whom it belongs, in turns.
 void ProcessGroup::send_parts(const Reduction& call, const Lanes& own) {
-  size_t most = 0;
-  for (const Reduction::Part& part : call.parts) most = std::max(most, segments_of(part.bytes));
-  for (size_t k = 0; k < most; ++k)
+  size_t max_segments = 0;
+  for (const Reduction::Part& part : call.parts)
+    max_segments = std::max(max_segments, segments_of(part.bytes));
+  for (size_t k = 0; k < max_segments; ++k)
     each_peer([&](int peer) {
       const Reduction::Part& part = call.parts[static_cast<size_t>(peer)];
       if (k < segments_of(part.bytes))
@@ -390,7 +392,7 @@ void ProcessGroup::reduce_scatter(const View& mine, const ConstView& in, Reduce 
 void ProcessGroup::swap_parts(const Parts& out, const std::vector<std::span<std::byte>>& in) {
   const uint64_t slot = slot_of(members_.id, SlotKind::kGather, meetings_);
   Lanes all;
-  size_t most = 0;
+  size_t max_segments = 0;
   std::vector<Lane*> senders(out.size());
   each_peer([&](int peer) {
     const auto place = static_cast<size_t>(peer);
@@ -399,9 +401,9 @@ void ProcessGroup::swap_parts(const Parts& out, const std::vector<std::span<std:
       all.back()->receive(k * kSegment, segment_bytes(in[place].size(), k));
     all.push_back(std::make_unique<Lane>(*this, peer, slot, writable(out[place])));
     senders[place] = all.back().get();
-    most = std::max(most, segments_of(out[place].size()));
+    max_segments = std::max(max_segments, segments_of(out[place].size()));
   });
-  for (size_t k = 0; k < most; ++k)
+  for (size_t k = 0; k < max_segments; ++k)
     each_peer([&](int peer) {
       const size_t bytes = out[static_cast<size_t>(peer)].size();
       if (k < segments_of(bytes))

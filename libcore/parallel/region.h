@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-/// The two doors of a tensor-parallel block (f and g of Shoeybi et al. 2019; with sequence parallelism those
+/// The two doors of a tensor-parallel layer (f and g of Shoeybi et al. 2019; with sequence parallelism those
 /// of Korthikanti et al. 2022). Rows are [s, b, h]; with sequence parallelism a rank holds s/tp of them
 /// outside of the region and all inside. A group of one returns its argument; otherwise a result that is not
 /// the argument is made in the given arena.

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kSpins = 400;  // some ten microseconds: more than a rank that works beside takes to arrive
+constexpr int kSpins = 400;  // some ten microseconds, because a rank at work takes less to arrive
 
 /// What the processor does between two looks.
 void pause() {

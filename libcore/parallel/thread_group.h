@@ -76,7 +76,7 @@ class ThreadGroup {
   /// until this rank calls end_call(). Throws, and must not end it, when somebody does not come or the calls
   /// disagree, which every rank then finds.
   std::span<const GroupCall> begin_call(int rank, const GroupCall&);
-  /// Waits until no rank reads or writes the others' memory any more.
+  /// Waits until no rank reads or writes the others' memory any more, so that it may be freed.
   void end_call(int rank);
 
   void set_slots(int rank, const View& memory, int slots);

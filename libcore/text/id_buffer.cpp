@@ -59,14 +59,14 @@ void IdBuffer::append(std::span<const int32_t> ids) {
   finish(out);
 }
 
-void IdBuffer::begin_part(size_t least) {
+void IdBuffer::begin_part(size_t min_bytes) {
   Part& part = parts_.emplace_back();
-  if (pool_ && least <= BufferPool::kBytes) {
+  if (pool_ && min_bytes <= BufferPool::kBytes) {
     part.lent = pool_->take();
     part.data = part.lent.data;
     part.capacity = BufferPool::kBytes;
   } else {
-    part.own.reserve(std::max(least, BufferPool::kBytes));
+    part.own.reserve(std::max(min_bytes, BufferPool::kBytes));
     part.data = part.own.data();
     part.capacity = part.own.capacity();
   }

@@ -75,7 +75,8 @@ size_t PipelineGate::take_slot(size_t worker) {
   return slot;
 }
 
-/// Each change that makes a turn due wakes one thread, which takes one turn and wakes another for the next.
+/// Each change that makes a turn due wakes one thread, which takes one turn and wakes another for the next,
+/// so that none is woken in vain.
 void PipelineGate::wake_one() {
   if (!awake_ && (sink_is_due() || source_is_due())) turns_.notify_one();
 }

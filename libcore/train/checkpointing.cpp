@@ -59,7 +59,6 @@ std::vector<StateBlock> state_blocks(const OwnedPart& part) {
   return blocks;
 }
 
-/// The tensor of a moment, and the memory of one of its blocks.
 Box moment_box(const StateBlock& block, const Moment& moment) {
   Box box = block.box;
   box.name = concat(kOptimizerPrefix, moment.name, block.box.name);

@@ -88,9 +88,9 @@ std::string layout_text(const PretrainConfig& config) {
   return out;
 }
 
-std::string memory_text(const RunShape& run) {
+std::string memory_text(const std::vector<ModelRank>& ranks) {
   std::string out = "memory of a rank, by its place in the model:\n";
-  for (const ModelRank& rank : memory_of_model(run))
+  for (const ModelRank& rank : ranks)
     out += concat("  tensor ", rank.at.tensor, ", pipeline ", rank.at.pipeline, ": ",
                   format_count(rank.memory.parameters), " parameters; ", rank.memory.text(), "\n");
   return out;
@@ -117,20 +117,22 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
   const int chunks = parallel.chunks(model.layers);
   std::string out;
   const std::vector<std::string> lines = Player(parallel.pipeline, chunks, microbatches).play();
-  const auto most = static_cast<size_t>(columns);
+  const auto max_width = static_cast<size_t>(columns);
   for (size_t rank = 0; rank < lines.size(); ++rank)
-    out += concat("  pipeline rank ", rank, " | ", lines[rank].substr(0, most),
-                  lines[rank].size() > most ? " ..." : "", "\n");
+    out += concat("  pipeline rank ", rank, " | ", lines[rank].substr(0, max_width),
+                  lines[rank].size() > max_width ? " ..." : "", "\n");
   return out;
 }
 
 std::string dry_run_text(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
-  RunShape run = run_shape(config);
+  const RunShape run = run_shape(config);
   const bool on_host = config.train.device == "cpu";
-  run.save_copy = chosen_save_copy(
-      config.checkpoint, run, {on_host ? available_memory() : std::nullopt, config.parallel.local_world});
+  const std::vector<ModelRank> ranks =
+      chosen_save_copy(config.checkpoint, run,
+                       {on_host ? available_memory() : std::nullopt, config.parallel.local_world})
+          .ranks;
   const BatchShape batch = batch_shape(run);
-  std::string out = layout_text(config) + memory_text(run);
+  std::string out = layout_text(config) + memory_text(ranks);
   out += concat("a step of ", *config.train.iters, ": ", config.train.global_batch, " samples of ",
                 config.model.seq_length, " tokens, ", batch.microbatches, " microbatches of ",
                 batch.micro_batch, " on each data-parallel rank\n");

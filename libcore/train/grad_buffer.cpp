@@ -95,7 +95,8 @@ void GradBuffer::reduce(Stream& compute, const Bucket& bucket) {
   queue_.wait(compute.record());
   reduce_on_queue(bucket);
   if (!shard_) return;
-  // The backward pass comes to the next bucket now, which has the memory of the one before this.
+  // The next bucket, to which the backward pass comes now, has the memory of the one before this, whose sum
+  // must be over.
   if (window_free_.native) compute.wait(window_free_);
   window_free_ = queue_.record();
 }

@@ -1,346 +1,58 @@
 #include "libcore/train/loop.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/params_io.h"
-#include "libcore/checkpoint/native/reader.h"
-#include "libcore/checkpoint/native/retention.h"
-#include "libcore/checkpoint/native/writer.h"
 #include "libcore/generate/generate.h"
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/ops/backend.h"
-#include "libcore/ops/cuda_plugin.h"
 #include "libcore/parallel/thread_comm.h"
-#include "libcore/parallel/together.h"
-#include "libcore/train/checkpointing.h"
 #include "libcore/train/log/flops.h"
-#include "libcore/train/log/log_style.h"
-#include "libcore/train/log/metrics.h"
 #include "libcore/train/log/report.h"
-#include "libcore/train/log/straggler.h"
-#include "libcore/train/run_rules.h"
-#include "libcore/train/saver.h"
-#include "libcore/train/start_point.h"
+#include "libcore/train/train_run.h"
 
 namespace megalith {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Several, because a single bad step may come from bad data; after so many in a row the model itself is lost.
 constexpr int64_t kMaxSkipsInARow = 3;
 
-std::string padded_iteration(int64_t iteration) {
-  const std::string digits = std::to_string(iteration);
-  return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
+/// A set that begins anew when it is used up.
+SampleSource repeated(const DataSet& set) {
+  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
+  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
+  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
+  if (set.read.example) out.example = [&](int64_t index) { return set.read.example(index % set.size); };
+  return out;
 }
 
-/// The folder of the checkpoint that --load names, if there is one yet: the one that the first rank sees,
-/// because another run may just be writing there and the ranks would see different ones.
-CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& world) {
-  if (config.load.empty() || config.number) return config;
-  std::string name;
-  if (world.rank() == 0)
-    if (const auto folder = latest_checkpoint(config.load)) name = std::filesystem::path(*folder).filename();
-  name = world.exchange(name).front();
-  if (!name.empty()) config.load += "/" + name;
-  return config;
+/// The weight of one step in a mean over several: its labels that count, where these are known.
+double weight_of(const SampleSource& source, int64_t first, int64_t end) {
+  if (!source.counted) return 1;
+  int64_t sum = 0;
+  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
+  return static_cast<double>(sum);
 }
 
-/// Where the figures are kept: the report is drawn from them, so with one they must be somewhere.
-std::string metrics_path(const TrainConfig& train) {
-  return train.log_json.empty() && !train.report.empty() ? train.report + ".jsonl" : train.log_json;
+// OMP_NUM_THREADS is what OpenMP would take by itself.
+int threads_of_a_rank(const PretrainConfig& config, int share) {
+  if (config.train.threads > 0) return config.train.threads;
+  if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
+    if (const auto threads = parse_int(chosen); threads && *threads > 0) return static_cast<int>(*threads);
+  return std::max(1, share);
 }
 
-/// One call of train_rank().
-class TrainRun {
- public:
-  explicit TrainRun(const RankInput& in)
-      : config_(in.config),
-        data_(in.data),
-        tokenizer_(in.tokenizer),
-        stop_(in.stop),
-        world_(in.world),
-        tuning_(in.tuning),
-        ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
-        backend_(make_backend(in.config.train.device)) {
-    const std::optional<StartPoint> start =
-        find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model,
-                   tuning_ ? "the model that is tuned" : "random values");
-    if (start && !start->args.is_null()) take_args(*start);
-    if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
-      fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
-    const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
-    if (!config_.checkpoint.save.empty()) {
-      make_shared_folder(world_, config_.checkpoint.save);
-      if (leads()) {
-        lock_.emplace(config_.checkpoint.save);
-        end_killed_save(config_.checkpoint.save);
-      }
-      if (leads() && config_.checkpoint.format == CheckpointFormat::kTorchDist)
-        log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
-            "too");
-    }
-    trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
-    schedule_ = make_lr_schedule(config_.train);
-    const StartPoint* const from = start ? &*start : nullptr;
-    const auto together = [&](auto&& work) {
-      do_together(world_, config_.parallel.peer_timeout(), [&](const auto&) { work(); });
-    };
-    together([&] { begin_base(from); });
-    if (tuning_ && tuning_->preferences) take_preferences(*tuning_->preferences);
-    together([&] { begin_trained(from); });
-    check_data();
-    make_saver();
-  }
-
-  PretrainResult go();
-
- private:
-  int64_t iterations() const { return *config_.train.iters; }
-  int64_t global_batch() const { return config_.train.global_batch; }
-  bool resumes(const StartPoint& start) const { return !config_.checkpoint.finetune && start.state; }
-
-  RunShape agreed_shape() const;
-  void make_saver();
-  void begin_base(const StartPoint*);
-  void take_preferences(const Tuning::Preferences&);
-  void begin_trained(const StartPoint*);
-  void take_args(const StartPoint&);
-  void load(const StartPoint&);
-  void load_optimizer_state(const StartPoint&);
-  void keep_best(const std::string& path);
-  void check_data() const;
-  void warn_of_missing_evaluations() const;
-  void start_log();
-  void step();
-  int64_t tokens_of(int64_t first, int64_t samples) const;
-  void stop_when_lost(const Trainer::StepResult&);
-  void set_traced();
-  void write_trace();
-  double mean_loss(const DataSet&, int64_t first_sample) const;
-  void evaluate(const std::string& where);
-  int64_t epoch_begin() const;
-  bool is_turn(int64_t interval, bool from_zero) const;
-  bool is_turn_to_evaluate() const {
-    return is_turn(config_.train.eval_interval, style_->counts_from_zero());
-  }
-  bool is_turn_to_save() const;
-  void note_evaluation(double loss);
-  void save_best();
-  void final_evaluations();
-  void sample();
-  void save();
-  bool leads() const { return world_.rank() == 0; }
-  bool wants_to_stop() const;
-  std::string agreed_reason() const;
-  bool asked_to_end();
-
-  PretrainConfig config_;
-  const DataSets& data_;
-  const Tokenizer* tokenizer_;
-  const StopSignal& stop_;
-  Communicator& world_;
-  const Tuning* tuning_;
-  int ranks_here_;                // of it, on this machine
-  std::optional<LockFile> lock_;  // of --save, the first rank's
-  std::string base_;  // the checkpoint of another --load, which the same command will look for again; or none
-  std::optional<CheckpointUse> base_use_, best_use_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Trainer> trainer_;
-  LrSchedule schedule_;
-  TrainState state_;
-  LossHistory losses_;
-  int64_t start_ = 0;   // iterations done before this run
-  int64_t saved_ = -1;  // iteration of this run's last checkpoint
-  int64_t skips_in_a_row_ = 0;
-  int64_t consumed_before_ = 0, first_lost_ = 0;  // samples before the last step, and before those skips
-  int64_t seen_tokens_ = 0;                       // of all steps, also those of earlier runs
-  double last_loss_ = 0;
-  Clock::time_point began_ = Clock::now();
-  std::unique_ptr<RunLog> run_log_;
-  std::unique_ptr<TrainLine> line_;
-  std::unique_ptr<StyledLog> style_;
-  StragglerReport stragglers_;
-  std::unique_ptr<Saver> saver_;  // null: there is no --save
-  bool stop_agreed_ = false, no_better_ = false;
-  std::string end_reason_ = "done", stopped_by_;
-};
-
-/// The first rank looks at the memory of its machine for all, so that all come to one decision.
-RunShape TrainRun::agreed_shape() const {
-  RunShape shape = run_shape(config_);
-  if (tuning_) {
-    shape.samples.short_ones = tuning_->short_samples;
-    shape.tuning = tuning_->plan;
-  }
-  if (leads()) {
-    // Not for a device of its own, because that refuses by itself what it has no memory for.
-    const bool on_host = backend_->name() == std::string_view("cpu");
-    const MachineMemory machine{on_host ? available_memory() : std::nullopt, ranks_here_};
-    if (!config_.train.eval_only) shape.save_copy = chosen_save_copy(config_.checkpoint, shape, machine);
-    const std::vector<ModelRank> ranks = memory_of_model(shape);
-    require_memory(shape, ranks, machine);
-    require_device_memory(ranks, config_.train.device_memory, on_host);
-    log_parameters(ranks);
-  }
-  const std::string chosen = world_.exchange(std::to_string(static_cast<int>(shape.save_copy))).front();
-  shape.save_copy = static_cast<RunShape::SaveCopy>(*parse_int(chosen));
-  return shape;
+void use_threads(int threads, int world) {
+  log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
+  set_cpu_threads(threads);
 }
 
-void TrainRun::make_saver() {
-  const CheckpointConfig& config = config_.checkpoint;
-  if (config.save.empty()) return;
-  SaverOptions options{.root = config.save,
-                       .format = config.format,
-                       .keep_last = config.keep_last,
-                       .peer_timeout = config_.parallel.peer_timeout()};
-  if (!base_.empty()) options.used.push_back(base_);
-  options.complete = [this](int64_t iteration, const std::string& path) {
-    log("  successfully saved checkpoint from iteration ", padded_iteration(iteration), " to ", path);
-    run_log_->saved(iteration, path);
-    run_log_->flush();
-    saved_ = iteration;
-    if (iteration == state_.best_iteration) keep_best(path);
-  };
-  saver_ = std::make_unique<Saver>(*trainer_, std::move(options));
-}
-
-/// The run's result is made of the best checkpoint, which --keep-last must not count among the old ones.
-void TrainRun::keep_best(const std::string& path) {
-  if (tuning_ && tuning_->keep_best && leads()) best_use_.emplace(path);
-}
-
-/// Reads what the run began with too where only a part is trained, because a checkpoint holds that part
-/// alone.
-void TrainRun::begin_base(const StartPoint* start) {
-  const bool frozen = tuning_ && tuning_->plan.frozen;
-  if (!start) trainer_->initialize();
-  if (tuning_ && tuning_->base && (frozen || !start || tuning_->preferences))
-    load_params(*tuning_->base, trainer_->params(), trainer_->stream(), ParamSource::kMasters,
-                frozen ? ParamChoice::kFrozen : ParamChoice::kAll);
-}
-
-// Adapters have not been read yet and add nothing: their B is zero.
-void TrainRun::take_preferences(const Tuning::Preferences& preferences) {
-  const Preference::LossesOf losses_of = [this](const SampleSource& all, int64_t first) {
-    return trainer_->sample_losses(all, first);
-  };
-  trainer_->set_judge(Preference(preferences.options, {preferences.examples, preferences.count}, losses_of));
-}
-
-void TrainRun::begin_trained(const StartPoint* start) {
-  if (tuning_ && tuning_->adapters && !start)
-    load_params(*tuning_->adapters, trainer_->params(), trainer_->stream(), ParamSource::kValues,
-                ParamChoice::kTrained);
-  trainer_->optimizer().take_values(trainer_->stream());
-  if (start) load(*start);
-}
-
-void TrainRun::take_args(const StartPoint& start) {
-  require_same_model(config_.model, start.args, start.path);
-  if (!resumes(start)) return;
-  for (const Difference& d : sample_order_differences(config_, start.args, start.path))
-    warn("--", d.name, " is ", d.ours, ", was ", d.theirs,
-         " when the checkpoint was saved: samples come in another order now");
-  const Json* seed = start.args.find("seed");
-  if (!config_.checkpoint.load_rng || !seed || seed->as_int() == config_.train.seed) return;
-  log("dropout goes on with the checkpoint's --seed ", seed->as_int(),
-      " (--no-load-rng takes the command line's)");
-  config_.train.seed = seed->as_int();
-}
-
-void TrainRun::load(const StartPoint& start) {
-  log(" loading checkpoint from ", start.path);
-  if (config_.checkpoint.load != config_.checkpoint.save && std::filesystem::is_directory(start.path))
-    base_use_.emplace(base_ = start.path);
-  // A run of another precision must go on from the masters too, else it would lose their bits; for one of the
-  // same they are the same values.
-  load_params(*start.tensors, trainer_->params(), trainer_->stream(),
-              resumes(start) ? ParamSource::kMasters : ParamSource::kValues, ParamChoice::kTrained);
-  trainer_->optimizer().take_values(trainer_->stream());
-  if (resumes(start)) {
-    state_ = *start.state;
-    losses_ = start.losses;
-    if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
-  } else if (!start.state) {
-    log(start.path, " holds weights alone: training begins at iteration 0");
-  }
-  start_ = state_.iteration;
-  seen_tokens_ = tokens_of(0, state_.consumed_train);
-  if (resumes(start) && state_.best_iteration > 0)
-    keep_best(concat(config_.checkpoint.save, "/", iteration_folder(state_.best_iteration)));
-  log("  successfully loaded checkpoint from ", start.path, " at iteration ", state_.iteration);
-}
-
-// Fresh moments without a word would look like a bad step; of our own checkpoints the user chose to have
-// none.
-void TrainRun::load_optimizer_state(const StartPoint& start) {
-  if (start.optimizer_steps)
-    load_optimizer(*start.tensors, *start.optimizer_steps, *trainer_);
-  else if (!start.no_optimizer.empty())
-    warn(start.path, ": no optimizer state (", start.no_optimizer, "): going on with fresh moments");
-  else
-    fail(ErrorKind::kData, start.path,
-         ": holds no optimizer state; give --no-load-optim to go on with fresh moments");
-  schedule_ = agreed_schedule(schedule_, start, config_.checkpoint);
-  LossScale& scale = trainer_->loss_scale();
-  if (!scale.dynamic()) return;
-  if (start.loss_scale.is_null())
-    log("no loss scale in ", start.path, ": beginning with ", scale.value());
-  else
-    scale.take(start.loss_scale);
-}
-
-void TrainRun::check_data() const {
-  const TrainConfig& train = config_.train;
-  const int64_t left = iterations() - state_.iteration;
-  const int64_t wanted = state_.consumed_train + train.samples_of_steps(left, state_.consumed_train);
-  if (left > 0 && !train.eval_only && data_.train.size < wanted)
-    fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
-         format_count(data_.train.size),
-         "; lower --train-iters, or give --data-path weights so that data is used again");
-}
-
-void TrainRun::start_log() {
-  RunLogOptions where{.start = start_};
-  if (leads()) {
-    where.tensorboard = config_.train.tensorboard;
-    where.json = metrics_path(config_.train);
-  }
-  run_log_ = std::make_unique<RunLog>(where);
-  run_log_->start({{"iteration", start_},
-                   {"iterations", iterations()},
-                   {"parameters", trainer_->memory().parameters},
-                   {"memory_bytes", static_cast<int64_t>(trainer_->memory().total())},
-                   {"args", to_json(config_)}});
-  line_ = std::make_unique<TrainLine>(
-      TrainLine::About{.iterations = iterations(),
-                       .ranks = world_.size(),
-                       .throughput = config_.train.log_throughput,
-                       .machine_flops = config_.train.machine_flops * world_.size() / ranks_here_});
-  style_ = std::make_unique<StyledLog>(StyledRun{.style = config_.train.log_style,
-                                                 .log_interval = config_.train.log_interval,
-                                                 .global_batch = global_batch(),
-                                                 .epoch_steps = data_.train.epoch / global_batch()},
-                                       world_, trainer_->groups().at);
-  trainer_->keep_own_loss(style_->wants_own_loss());
-}
+}  // namespace
 
 PretrainResult TrainRun::go() {
   start_log();
@@ -411,7 +123,7 @@ void TrainRun::warn_of_missing_evaluations() const {
     warn("--split ", quote(config_.data.split), " leaves no ", parts, " data: that evaluation is left out");
 }
 
-// The DDP tutorial counts its steps from 0, and evaluates and saves at the first one.
+// The DDP tutorial counts its steps from 0, so it evaluates and saves at the first one.
 bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
   return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
 }
@@ -501,23 +213,6 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
        " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
                                  : std::string("an earlier checkpoint"));
-}
-
-/// A set that begins anew when it is used up.
-SampleSource repeated(const DataSet& set) {
-  SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
-  if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
-  if (set.read.counted) out.counted = [&](int64_t index) { return set.read.counted(index % set.size); };
-  if (set.read.example) out.example = [&](int64_t index) { return set.read.example(index % set.size); };
-  return out;
-}
-
-/// The weight of one step in a mean over several: its labels that count, where these are known.
-double weight_of(const SampleSource& source, int64_t first, int64_t end) {
-  if (!source.counted) return 1;
-  int64_t sum = 0;
-  for (int64_t i = first; i < end; ++i) sum += source.counted(i);
-  return static_cast<double>(sum);
 }
 
 double TrainRun::mean_loss(const DataSet& set, int64_t first_sample) const {
@@ -653,21 +348,6 @@ bool TrainRun::asked_to_end() {
   }
   return false;
 }
-
-// OMP_NUM_THREADS is what OpenMP would take by itself.
-int threads_of_a_rank(const PretrainConfig& config, int share) {
-  if (config.train.threads > 0) return config.train.threads;
-  if (const char* chosen = std::getenv("OMP_NUM_THREADS"))
-    if (const auto threads = parse_int(chosen); threads && *threads > 0) return static_cast<int>(*threads);
-  return std::max(1, share);
-}
-
-void use_threads(int threads, int world) {
-  log("using ", threads, threads == 1 ? " thread" : " threads", world > 1 ? " a rank" : "");
-  set_cpu_threads(threads);
-}
-
-}  // namespace
 
 PretrainResult train_rank(const RankInput& input) {
   return TrainRun(input).go();

@@ -45,12 +45,12 @@ std::optional<size_t> left_in_group(const char* limit_path, const char* used_pat
 }  // namespace
 
 std::optional<size_t> available_memory() {
-  std::optional<size_t> least = meminfo("MemAvailable");
+  std::optional<size_t> min_available = meminfo("MemAvailable");
   for (const auto& left : {left_in_group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
                            left_in_group("/sys/fs/cgroup/memory/memory.limit_in_bytes",
                                          "/sys/fs/cgroup/memory/memory.usage_in_bytes")})
-    if (left) least = least ? std::min(*least, *left) : *left;
-  return least;
+    if (left) min_available = min_available ? std::min(*min_available, *left) : *left;
+  return min_available;
 }
 
 namespace {
@@ -154,7 +154,7 @@ size_t bytes_of_run(const RunShape& run, const std::vector<ModelRank>& ranks) {
 }
 
 /// Bytes of the run's ranks on this machine. With several machines the first one is looked at, as if all
-/// ranks on it were like rank 0.
+/// ranks on it were like rank 0, since it knows of no other.
 size_t bytes_here(const RunShape& run, const std::vector<ModelRank>& ranks, int ranks_here) {
   if (ranks_here < run.parallel.world) return ranks.front().memory.total() * static_cast<size_t>(ranks_here);
   return bytes_of_run(run, ranks);
@@ -206,15 +206,16 @@ RunShape::SaveCopy wanted_save_copy(const CheckpointConfig& config) {
   return config.save_optim ? RunShape::SaveCopy::kAll : RunShape::SaveCopy::kParameters;
 }
 
-RunShape::SaveCopy chosen_save_copy(const CheckpointConfig& config, RunShape run,
-                                    const MachineMemory& machine) {
+SaveCopyChoice chosen_save_copy(const CheckpointConfig& config, RunShape run, const MachineMemory& machine) {
   const auto& [available, ranks_here] = machine;
   run.save_copy = wanted_save_copy(config);
-  if (run.save_copy == RunShape::SaveCopy::kNone) return run.save_copy;
-  if (config.async_save || !available || bytes_here(run, memory_of_model(run), ranks_here) <= *available)
-    return run.save_copy;
+  std::vector<ModelRank> ranks = memory_of_model(run);
+  if (run.save_copy == RunShape::SaveCopy::kNone || config.async_save || !available ||
+      bytes_here(run, ranks, ranks_here) <= *available)
+    return {run.save_copy, std::move(ranks)};
   log("saves wait for the disk: this machine's memory does not hold a copy of what they write");
-  return RunShape::SaveCopy::kNone;
+  run.save_copy = RunShape::SaveCopy::kNone;
+  return {run.save_copy, memory_of_model(run)};
 }
 
 std::string RunMemory::text() const {

@@ -64,14 +64,18 @@ struct MachineMemory {
 /// Logs what the run takes; kUsage when the machine has less.
 void require_memory(const RunShape&, const std::vector<ModelRank>&, const MachineMemory&);
 /// kUsage when a rank takes more of its device than `limit` bytes (TrainConfig::device_memory; 0: no limit).
-/// Of the CPU the host's memory is the device's.
+/// The CPU's device memory is the host's.
 void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_host);
 /// Logs the parameters of each rank of the model, as Megatron does.
 void log_parameters(const std::vector<ModelRank>&);
 /// What a save copies where there is room: nothing without --save in our format, or with --no-async-save.
 RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
 /// What it does copy: that, or nothing where, unless --async-save is given, the machine's memory
-/// does not hold it.
-RunShape::SaveCopy chosen_save_copy(const CheckpointConfig&, RunShape, const MachineMemory&);
+/// does not hold it. With memory_of_model() of such a run, which the choice had to know.
+struct SaveCopyChoice {
+  RunShape::SaveCopy copy;
+  std::vector<ModelRank> ranks;
+};
+SaveCopyChoice chosen_save_copy(const CheckpointConfig&, RunShape, const MachineMemory&);
 
 }  // namespace megalith

@@ -244,7 +244,7 @@ std::string describe(const Opened& run) {
   return text + (run.tokenizer ? ", tokenizer " + run.tokenizer->hash() : std::string());
 }
 
-/// Paths may differ between machines, what they lead to may not.
+/// Paths may differ between machines; what they lead to must not.
 void require_same_data(Communicator& world, const Opened& run) {
   const std::vector<std::string> all = world.exchange(describe(run));
   for (size_t rank = 1; rank < all.size(); ++rank)

@@ -22,7 +22,7 @@ Json name_event(const char* what, int process, int thread, const std::string& na
 }
 
 std::string events_of(int rank, const std::string& rank_name, std::span<const TraceLane> lanes) {
-  // Ranks of several processes have only the time of day in common.
+  // By the time of day, because ranks of several processes have no other clock in common.
   const std::chrono::nanoseconds offset =
       std::chrono::system_clock::now().time_since_epoch() - SpanLog::Clock::now().time_since_epoch();
   std::vector<std::string> events = {name_event("process_name", rank, 0, rank_name).dump()};

@@ -13,8 +13,8 @@ MegatronLayout layout_of(const ParallelConfig& parallel) {
   return {.tensor = parallel.tensor, .pipeline = parallel.pipeline};
 }
 
-// Megatron counts the whole run (training/training.py: get_optimizer_param_scheduler), however long the
-// decay.
+// The whole run's, however long the decay, because Megatron counts so (training/training.py:
+// get_optimizer_param_scheduler).
 int64_t all_samples(const TrainConfig& train) {
   return train.samples ? *train.samples : train.iters.value_or(0) * train.global_batch;
 }

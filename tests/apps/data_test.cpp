@@ -22,7 +22,7 @@ TEST(DataApp, InspectsPrintsAndCounts) {
   const CommandResult inspect = data("inspect " + golden("mixed"));
   EXPECT_EQ(inspect.code, 0) << inspect.err;
   EXPECT_NE(inspect.out.find("  documents  90\n"), std::string::npos) << inspect.out;
-  EXPECT_NE(inspect.out.find("tokens a document: least "), std::string::npos) << inspect.out;
+  EXPECT_NE(inspect.out.find("tokens a document: min "), std::string::npos) << inspect.out;
   const CommandResult stats = data("stats --json " + golden("long") + " " + golden("mixed"));
   EXPECT_EQ(stats.code, 0) << stats.err;
   EXPECT_NE(stats.out.find("\"tokens\": 4533"), std::string::npos) << stats.out;

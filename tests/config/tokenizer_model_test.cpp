@@ -61,6 +61,43 @@ TEST_F(TokenizerModelTest, OfGpt2HasTwoFilesAndEitherNamesBoth) {
       << "as transformers, the one file first";
 }
 
+// --tokenizer-type, or the type that a checkpoint was trained with, against a folder that would serve
+// several.
+TEST_F(TokenizerModelTest, OfSeveralInAFolderIsTheOneOfTheType) {
+  write_file(dir_ / "vocab.json", kVocab);
+  EXPECT_EQ(find_tokenizer(dir_.path().string()), std::nullopt) << "half of GPT-2's is none";
+  fs::copy_file(test::test_data("text/goldens/pieces.model"), dir_ / "tokenizer.model");
+  EXPECT_EQ(find_tokenizer(dir_.path().string())->type, "Llama2Tokenizer");
+  write_file(dir_ / "merges.txt", kMerges);
+  EXPECT_EQ(find_tokenizer(dir_.path().string())->type, "GPT2BPETokenizer");
+  // Qwen2's: byte-level, but with a pattern of its own, which the two files do not hold.
+  write_file(dir_ / "tokenizer.json", R"({"pre_tokenizer": {"type": "Sequence"}})");
+  struct Case {
+    const char *type, *found, *file;
+  };
+  for (const auto& [type, found, file] :
+       {Case{"", "HuggingFaceTokenizer", ""},
+        {"HuggingFaceTokenizer", "HuggingFaceTokenizer", ""},
+        {"GPT2BPETokenizer", "GPT2BPETokenizer", nullptr},
+        {"Llama2Tokenizer", "Llama2Tokenizer", "tokenizer.model"},
+        {"GPTSentencePieceTokenizer", "GPTSentencePieceTokenizer", "tokenizer.model"}}) {
+    const auto model = recognize_tokenizer(dir_.path().string(), type);
+    EXPECT_EQ(model->type, found) << type;
+    const fs::path folder = dir_.path();
+    EXPECT_EQ(model->model, file == nullptr ? ""
+                            : *file == '\0' ? folder.string()
+                                            : (folder / file).string())
+        << type;
+    TokenizerConfig config;
+    config.type = type;
+    config.model = dir_.path().string();
+    config.finish();
+    EXPECT_EQ(config.type, found) << type;
+    EXPECT_EQ(config.model, model->model) << type;
+    EXPECT_EQ(config.vocab, model->vocab) << type;
+  }
+}
+
 TEST_F(TokenizerModelTest, SaysWhatItWants) {
   EXPECT_EQ(recognize_tokenizer(dir_ / "none"), std::nullopt);
   write_file(dir_ / "noise", std::string("\x7F"

@@ -453,7 +453,7 @@ TEST(TokenizerFolder, RefusesATokenizerWithMoreIdsThanTheModel) {
 TEST(TokenizerFolder, KnowsTheKindByItsFiles) {
   const TempDir dir;
   EXPECT_EQ(tokenizer_in(dir.path().string()).type, "");
-  std::ofstream(dir / "tokenizer.model") << "x";
+  fs::copy_file(test::test_data("text/goldens/pieces.model"), dir / "tokenizer.model");
   EXPECT_EQ(tokenizer_in(dir.path().string()).type, "Llama2Tokenizer");
   EXPECT_EQ(tokenizer_in(dir.path().string(), "GPTSentencePieceTokenizer").type, "GPTSentencePieceTokenizer");
   fs::copy_file(convert_golden("gpt2/vocab.json"), dir / "vocab.json");

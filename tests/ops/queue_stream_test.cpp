@@ -131,12 +131,12 @@ TEST_F(QueueStream, RefusesOps) {
 }
 
 TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
-  Gate gate, behind;
+  Gate gate, after;
   std::atomic<bool> done{false};
   queue_.enqueue(gate.wait());
   queue_.enqueue([&] { done = true; });
   const Event event = queue_.record();
-  queue_.enqueue(behind.wait());
+  queue_.enqueue(after.wait());
   std::thread opener([&] {
     gate.await_entry();
     std::this_thread::sleep_for(10ms);
@@ -145,7 +145,7 @@ TEST_F(QueueStream, EventsAreWaitedForAndNoMore) {
   compute_.wait(event);  // and not for what was put after it
   EXPECT_TRUE(done.load());
   opener.join();
-  behind.open();
+  after.open();
   queue_.synchronize();  // before the gates end
 }
 

@@ -72,7 +72,7 @@ Curve run(PretrainConfig config) {
   Problems problems;
   config.validate(problems);
   problems.throw_if_any();
-  train(config, test::tiny_data(), nullptr);
+  EXPECT_EQ(train(config, test::tiny_data(), nullptr).stopped_by, "") << "a signal from outside";
   Curve curve;
   std::istringstream lines(read_file(config.train.log_json));
   for (std::string line; std::getline(lines, line);) {

@@ -138,6 +138,29 @@ TEST(DeviceMemory, IsALimit) {
   EXPECT_EQ(complaint(static_cast<double>(most) - 1, false), "");
 }
 
+// The figures that go with the choice are those of a run that makes it.
+TEST(SaveCopy, IsLeftOutWhereItsMemoryLacks) {
+  PretrainConfig config = tiny_config();
+  config.checkpoint.save = "checkpoints";
+  const size_t without = run_memory(shape(config)).total();
+  const auto choice = [&](std::optional<size_t> available) {
+    return chosen_save_copy(config.checkpoint, shape(config), {available, 1});
+  };
+  const SaveCopyChoice wanted = choice(std::nullopt);
+  EXPECT_EQ(wanted.copy, RunShape::SaveCopy::kAll);
+  ASSERT_EQ(wanted.ranks.size(), 1U);
+  // Values, and both moments of each element.
+  EXPECT_GE(wanted.ranks[0].memory.save_copy, 3 * 4 * static_cast<size_t>(wanted.ranks[0].memory.parameters));
+  const size_t all = without + wanted.ranks[0].memory.save_copy;
+  EXPECT_EQ(choice(all).copy, RunShape::SaveCopy::kAll);
+  const SaveCopyChoice left_out = choice(all - 1);
+  EXPECT_EQ(left_out.copy, RunShape::SaveCopy::kNone);
+  EXPECT_EQ(left_out.ranks[0].memory.save_copy, 0U);
+  EXPECT_EQ(left_out.ranks[0].memory.total(), without);
+  config.checkpoint.async_save = true;
+  EXPECT_EQ(choice(1).copy, RunShape::SaveCopy::kAll) << "as was asked for";
+}
+
 TEST(AvailableMemory, IsKnownHereAndPlausible) {
   const auto bytes = available_memory();
   ASSERT_TRUE(bytes.has_value());

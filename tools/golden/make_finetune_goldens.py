@@ -8,7 +8,7 @@ samples.json            80 samples, four a step: ids, and how many of them are t
 pairs.json              80 samples of 40 preferences, two a step: the chosen and the rejected answer to one question
 FAMILY/                 the model
 FAMILY-METHOD/          the adapter of peft that the method begins with (B is not zero)
-FAMILY.json             by method the losses, gradient norms and, behind the last step, the loss on the first step's samples.
+FAMILY.json             by method the losses, gradient norms and, after the last step, the loss on the first step's samples.
                         loraplus begins with the adapter of lora, and takes B's rate 16 times as great (peft's optimizer of LoRA+).
                         dpo-full and dpo-lora learn pairs.json by direct preference optimization (Rafailov et al. 2023, beta 0.3), the
                         reference being the model before its first step, without the adapter

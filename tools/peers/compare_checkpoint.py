@@ -20,14 +20,18 @@ from programs import BIN, say
 SEQ, VOCAB, ITERS, BATCH, DECAY, LR = 12, 101, 4, 4, 3, 0.01
 FAR = 2e-6  # of a loss around 4, computed in fp32 with sums in another order
 SHAPE = f"--num-layers 2 --hidden-size 16 --num-attention-heads 4 --seq-length {SEQ} --max-position-embeddings {SEQ} --vocab-size {VOCAB}"
-LLAMA = "--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 2"
+LLAMA = "--swiglu --ffn-hidden-size 32 --normalization RMSNorm --position-embedding-type rope --disable-bias-linear --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 2"
 RUN = (f"--micro-batch-size 2 --global-batch-size {BATCH} --lr {LR} --min-lr 0.001 --lr-decay-style cosine --lr-decay-iters {DECAY} --lr-warmup-iters 1 "
        "--attention-dropout 0 --hidden-dropout 0 --eval-iters 1 --split 1,1,0 --threads 1")
 
 
+# As it is before torch.distributed is told in it that it is a launcher's only rank, which --nproc contradicts.
+PLAIN = dict(os.environ)
+
+
 def pretrain(folder, family, *words):
     done = subprocess.run([os.path.join(BIN, "megalith-pretrain"), *SHAPE.split(), *family.split(), *RUN.split(), "--data-path", "c_text_document", *words],
-                          cwd=folder, capture_output=True, text=True)
+                          cwd=folder, capture_output=True, text=True, env=PLAIN)
     if done.returncode:
         raise SystemExit(f"megalith-pretrain {' '.join(words)}: {done.stderr}")
 
@@ -57,7 +61,7 @@ def rank_files(folder):
 
 
 def join(ranks, tensor, layers, model):
-    """The parts of the tensor ranks side by side, the pipeline ranks' layers one behind the other."""
+    """The parts of the tensor ranks side by side, the pipeline ranks' layers one after the other."""
     stages = len(ranks) // tensor  # mp_rank_TT_PPP: the tensor rank changes more slowly
     here = dict(model.named_parameters())
     joined = {}
@@ -132,9 +136,9 @@ def check_optimizer(name, saved, moments):
     for parameter, tensor in order:
         state = optimizer.optimizer.state[tensor]
         for key, kind in (("exp_avg", "m"), ("exp_avg_sq", "v")):
-            want = moments[f"optim.{kind}.{parameter}"].flatten()
-            got = state[key].flatten()
-            if not torch.equal(got[:want.numel()], want) or got[want.numel():].any():
+            want, got = moments[f"optim.{kind}.{parameter}"].reshape(-1, *tensor.shape[1:]), state[key].reshape(tensor.shape)
+            padding = got[len(want):]  # of a vocabulary: like its last row, as that of the weights (docs/convert.md)
+            if not torch.equal(got[:len(want)], want) or not torch.equal(padding, want[-1:].expand_as(padding)):
                 wrong.append(f"{kind} of {parameter}")
     say(not wrong, f"{name}: each of {2 * len(order)} moments stands at its parameter {wrong[:3]}")
     return optimizer

@@ -85,7 +85,7 @@ def megatron_model(args):
 
 
 def local_names(weights):
-    """Transformer Engine keeps norms in the linear layer behind them, and asks for a state of its own."""
+    """Transformer Engine keeps norms in the linear layer after them, and asks for a state of its own."""
     renamed = {}
     for name, value in weights.items():
         if name.endswith("._extra_state"):

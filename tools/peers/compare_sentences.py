@@ -84,7 +84,7 @@ def save(params, folder):
 
 
 class KeepBlanks(punkt.PunktLanguageVars):
-    """Megatron's CustomLanguageVars: the word before the period and the blanks behind it are part of the match."""
+    """Megatron's CustomLanguageVars: the word before the period and the blanks after it are part of the match."""
     _period_context_fmt = r"\S*%(SentEndChars)s\s*(?=(?P<after_tok>%(NonWord)s|(?P<next_tok>\S+)))"
 
 

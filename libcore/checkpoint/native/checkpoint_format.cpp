@@ -57,10 +57,10 @@ class Reader {
     if (!member(key).is_array()) refuse(quote(key), " is not an array");
     return member(key).as_array();
   }
-  int64_t integer(const char* key, int64_t least) const {
+  int64_t integer(const char* key, int64_t min_value) const {
     const Json& value = member(key);
-    if (!value.is_int() || value.as_int() < least)
-      refuse(quote(key), " holds ", value.dump(), ", wanted an integer of at least ", least);
+    if (!value.is_int() || value.as_int() < min_value)
+      refuse(quote(key), " holds ", value.dump(), ", wanted an integer of at least ", min_value);
     return value.as_int();
   }
   uint64_t size(const char* key) const { return static_cast<uint64_t>(integer(key, 0)); }
@@ -70,7 +70,7 @@ class Reader {
       refuse(quote(key), " holds ", quote(digits), ", wanted 16 hexadecimal digits");
     return std::stoull(digits, nullptr, 16);
   }
-  Shape shape(const char* key, int64_t least) const {
+  Shape shape(const char* key, int64_t min_value) const {
     const Json::Array& extents = array(key);
     if (extents.empty() || extents.size() > Shape::kMaxRank)
       refuse(quote(key), " has ", extents.size(), " axes");
@@ -78,7 +78,7 @@ class Reader {
     out.rank = static_cast<int>(extents.size());
     for (int axis = 0; axis < out.rank; ++axis) {
       const Json& extent = extents[static_cast<size_t>(axis)];
-      if (!extent.is_int() || extent.as_int() < least) refuse(quote(key), " holds ", extent.dump());
+      if (!extent.is_int() || extent.as_int() < min_value) refuse(quote(key), " holds ", extent.dump());
       out[axis] = extent.as_int();
     }
     return out;
@@ -187,14 +187,14 @@ namespace {
 /// The axis along which most blocks begin at places of their own, so that few overlap in it and the sweep
 /// stays short.
 int most_cut_axis(const IndexedTensor& tensor) {
-  int most = 0;
+  int found = 0;
   size_t cuts = 0;
   for (int axis = 0; axis < tensor.shape.rank; ++axis) {
     std::unordered_set<int64_t> begins;
     for (const StoredBlock& block : tensor.blocks) begins.insert(block.offset[axis]);
-    if (begins.size() > cuts) cuts = begins.size(), most = axis;
+    if (begins.size() > cuts) cuts = begins.size(), found = axis;
   }
-  return most;
+  return found;
 }
 
 }  // namespace

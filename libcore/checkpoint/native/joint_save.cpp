@@ -89,10 +89,10 @@ void JointSave::wait_once() {
   advance();
 }
 
-void JointSave::wait_for_step(std::chrono::milliseconds most) {
+void JointSave::wait_for_step(std::chrono::milliseconds max_wait) {
   if (!thread_) return;
   IoThread::Lock lock = thread_->lock();
-  thread_->wait_for(lock, most, [this] { return step_done_; });
+  thread_->wait_for(lock, max_wait, [this] { return step_done_; });
 }
 
 /// The first rank begins and publishes, all write.
@@ -153,7 +153,6 @@ bool JointSave::advance() {
   return false;
 }
 
-/// Ends the save on all ranks, and with it this rank's part of it.
 void JointSave::fail_all(const std::vector<std::string>& reports) {
   std::optional<Error> own;
   if (thread_) {

@@ -49,7 +49,7 @@ class JointSave {
 
   void enter(Phase phase);
   void run_step();
-  void wait_for_step(std::chrono::milliseconds most);
+  void wait_for_step(std::chrono::milliseconds max_wait);
   std::string own_report();
   void wait_once();
   [[noreturn]] void fail_all(const std::vector<std::string>& reports);

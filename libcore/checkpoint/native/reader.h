@@ -14,9 +14,9 @@
 namespace megalith {
 
 /// The folder of the checkpoint that `root`'s tracker names ("root/iter_0000100"). Without a tracker the only
-/// checkpoint of ours there, for a run may have been killed between its first save's two names; nothing when
-/// there is none, or several, which is a fresh start. kData for a tracker that holds neither a number nor
-/// "release".
+/// checkpoint of ours there, because a run may have been killed between its first save's two names; nothing
+/// when there is none, or several, which is a fresh start. kData for a tracker that holds neither a number
+/// nor "release".
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
 /// A checkpoint that CheckpointWriter wrote. Opening reads the index and checks it and the files' sizes; a

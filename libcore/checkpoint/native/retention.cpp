@@ -63,7 +63,8 @@ class Lock {
 
 /// False when somebody uses it.
 bool remove_checkpoint(const std::string& root, const std::string& name) {
-  const std::string path = concat(root, "/", name), hidden = concat(root, "/.", name, ".removed.tmp");
+  const std::string path = concat(root, "/", name),
+                    hidden = concat(root, "/.", name, ".removed", kTemporaryEnd);
   const Lock lock(path);
   if (lock.is_used()) return false;
   std::error_code error;

@@ -6,6 +6,9 @@
 
 namespace megalith {
 
+/// Ends hidden names below a folder of checkpoints, of which a later save removes what a killed one left.
+inline constexpr const char* kTemporaryEnd = ".tmp";
+
 /// While it lives, remove_old_checkpoints() leaves this checkpoint alone, in this process and in others of
 /// any machine whose file system knows locks. kComm when it is being removed just now. Nothing for a folder
 /// that is not there.

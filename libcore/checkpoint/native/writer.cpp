@@ -9,6 +9,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
+#include "libcore/checkpoint/native/retention.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
@@ -18,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int64_t kStagingBytes = int64_t{4} << 20;
-constexpr std::string_view kTemporaryEnd = ".tmp";
 
 std::string part_name(int rank) {
   return concat("part_", rank, ".json");

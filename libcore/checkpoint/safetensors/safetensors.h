@@ -48,8 +48,8 @@ std::vector<TensorSpec> in_safetensors_order(std::vector<TensorSpec> tensors);
 
 /// How a .safetensors file is laid out.
 struct SafetensorsLayout {
-  /// `tensors` in in_safetensors_order(). The header says "__metadata__" {"format": "pt"}, which transformers
-  /// demands.
+  /// `tensors` in in_safetensors_order(). The header says "__metadata__" {"format": "pt"}, because
+  /// transformers demands it.
   explicit SafetensorsLayout(const std::vector<TensorSpec>& tensors);
 
   std::string head;               // the bytes before the first tensor

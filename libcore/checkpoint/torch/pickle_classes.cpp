@@ -98,7 +98,7 @@ constexpr std::array kNamed = {
     Named{"torch.distributed.checkpoint.filesystem", "_StorageInfo", kRecord},
 };
 
-// Classes (not functions: those could do anything) of the training code itself.
+// Classes (not functions, because those could do anything) of the training code itself.
 bool is_trainers_class(std::string_view module, std::string_view name) {
   constexpr std::array<std::string_view, 3> kPackages = {"megatron", "transformer_engine", "modelopt"};
   const size_t first = name.find_first_not_of('_');

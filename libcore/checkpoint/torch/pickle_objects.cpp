@@ -233,7 +233,8 @@ void Unpickler::check_encoded(const PickleClass& function, const Items& argument
     refuse("_codecs.encode of anything but a text to \"latin1\", as pickle writes bytes");
 }
 
-// Depth first, without recursion; each value is entered once however often it is shared.
+// Depth first, without recursion, so that no pickle exhausts the stack; each value is entered once however
+// often it is shared.
 void Unpickler::check_nesting() {
   constexpr int16_t kOpen = -1, kNew = 0;
   std::vector<int16_t> depth(tree_.values_.size(), kNew);  // of what hangs below, once it is known

@@ -208,13 +208,13 @@ std::vector<TorchTensor> tensors_of(const Loaded& loaded, const std::shared_ptr<
 
 // A stride of 0 makes much of little: a tensor must not be larger than its file could explain.
 void check_expansion(const std::vector<TorchTensor>& tensors, const Part& part) {
-  const uint64_t most = kGreatestExpansion * part.bytes.size();
+  const uint64_t max_bytes = kGreatestExpansion * part.bytes.size();
   uint64_t sum = 0;
   for (const TorchTensor& tensor : tensors) {
     uint64_t bytes = tensor.type->bytes;
     for (const int64_t extent : tensor.extents)  // their product was checked with the pickle
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes)) bytes = UINT64_MAX;
-    if (__builtin_add_overflow(sum, bytes, &sum) || sum > most)
+    if (__builtin_add_overflow(sum, bytes, &sum) || sum > max_bytes)
       fail(ErrorKind::kData, part.where, ": its tensors take more than ", kGreatestExpansion,
            " times the bytes of the file; the file is refused");
   }
@@ -317,7 +317,7 @@ TorchFile open_torch(const std::shared_ptr<TorchBytes>& bytes, uint64_t begin, u
   TorchFile out{bytes, {}, tensors_of(loaded, bytes, begin)};
   check_expansion(out.tensors, part);
   out.tree = std::move(loaded.tree);
-  file.forget(begin, end - begin);  // a look at each member has brought in much around it
+  file.forget(begin, end - begin);  // because a look at each member has brought in much around it
   return out;
 }
 
@@ -340,7 +340,7 @@ std::string key_text(const PickleValue& key, const std::string& where) {
 std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const std::string& where) {
   std::vector<TorchLeaf> out, open{{"", ref}};
   std::set<std::string> names;
-  const size_t most = 2 * tree.size() + 1000;  // shared values are counted wherever they stand
+  const size_t max_values = 2 * tree.size() + 1000;  // shared values are counted wherever they stand
   size_t spent = 0;
   while (!open.empty()) {
     const TorchLeaf at = open.back();
@@ -353,7 +353,7 @@ std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const st
       continue;
     }
     spent += value.items().size();
-    if (spent > most || at.name.size() > kGreatestName)
+    if (spent > max_values || at.name.size() > kGreatestName)
       fail(ErrorKind::kData, where, ": the same values stand in too many places, or under names too long");
     const std::string prefix = at.name.empty() ? "" : at.name + ".";
     const size_t step = value.kind == Kind::kDict ? 2 : 1;

@@ -16,7 +16,7 @@
 namespace megalith {
 
 /// Whether the bytes of zip members are compared with their CRC when they are first read. torch itself never
-/// does.
+/// does, so damage is often first seen here.
 enum class CrcCheck : bool { kNo, kYes };
 
 /// A file that holds tensors, and which of its parts were found sound.

@@ -106,8 +106,8 @@ void ZipArchive::check_cases() const {
 }
 
 ZipArchive::Directory ZipArchive::directory() const {
-  const size_t size = bytes_.size(), least = std::min(size, kEndBytes + kGreatestComment);
-  for (size_t back = kEndBytes; back <= least; ++back) {
+  const size_t size = bytes_.size(), max_back = std::min(size, kEndBytes + kGreatestComment);
+  for (size_t back = kEndBytes; back <= max_back; ++back) {
     const size_t at = size - back;
     if (!has_signature(bytes_, at, kEnd) || number_at<uint16_t>(bytes_, at + 20) != back - kEndBytes)
       continue;

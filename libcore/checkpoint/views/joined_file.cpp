@@ -73,8 +73,8 @@ std::string place(const JoinedPart& part) {
 
 // Whether a part's block lies within its tensor.
 bool is_within(const JoinedPart& part, int64_t columns) {
-  const size_t axes = part.from.extents.size(), most = part.plane < 0 ? 2 : 3;
-  if (axes > most || (columns > 1 && axes != most)) return false;
+  const size_t axes = part.from.extents.size(), max_axes = part.plane < 0 ? 2 : 3;
+  if (axes > max_axes || (columns > 1 && axes != max_axes)) return false;
   const Shape first = on_axes(part, part.plane, part.from_row, part.from_column),
               extent = on_axes(part, 1, part.ours.rows, part.ours.columns);
   return fits(part.from.shape(), first, extent);

@@ -25,7 +25,7 @@ constexpr int64_t kCheckedElements = int64_t{1} << 17;
 
 using Floats = std::vector<float>;
 
-// [rows, columns]; below the last row are zeros, up to whole groups of the kernels' tokens.
+// [rows, columns]; below the last row are zeros, so that the kernels see whole groups of tokens.
 struct Matrix {
   int64_t rows, columns;
   Floats values;
@@ -274,10 +274,10 @@ Floats Forward::logits(std::span<const int32_t> tokens) {
 
 // Spread over the vocabulary; the same for every run.
 std::vector<int32_t> some_tokens(const ModelConfig& config) {
-  const int64_t most = config.position == PositionEmbedding::kLearned ? config.max_positions : kTokens;
+  const int64_t max_tokens = config.position == PositionEmbedding::kLearned ? config.max_positions : kTokens;
   std::vector<int32_t> tokens;
   uint64_t state = 1;
-  for (int64_t t = 0; t < std::min(kTokens, most); ++t) {
+  for (int64_t t = 0; t < std::min(kTokens, max_tokens); ++t) {
     state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX generator
     tokens.push_back(static_cast<int32_t>((state >> 33) % static_cast<uint64_t>(config.vocab_size)));
   }

@@ -102,14 +102,13 @@ int64_t row_bytes_of(const OutputTensor& tensor) {
 
 // Rows of a result that are read together. Of a transposed one as many as fit, because each part of it reads
 // a part of all of the source's rows. What is to be quantized is read first, and larger.
-int64_t rows_at_once(const OutputTensor& tensor, size_t most) {
-  const auto limit = static_cast<int64_t>(most),
+int64_t rows_at_once(const OutputTensor& tensor, size_t max_bytes) {
+  const auto limit = static_cast<int64_t>(max_bytes),
              width = static_cast<int64_t>(size_of(plain_type(tensor.storage)));
   return std::max<int64_t>(1, (tensor.recipe.transposed ? limit : std::min(kReadAtOnce, limit)) /
                                   (tensor.recipe.result_columns() * width));
 }
 
-// Fills `out` with rows [begin, end) of a tensor as the file holds them.
 void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t begin, int64_t end,
                  std::byte* out) {
   const Shape shape{end - begin, tensor.recipe.result_columns()};

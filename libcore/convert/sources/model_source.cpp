@@ -84,8 +84,8 @@ std::string tokenizer_near(const std::string& path) {
   return tokenizer_in(folder).type.empty() ? tokenizer_beside(path) : folder;
 }
 
-// Those that stand there are the checkpoint's own, with its checksums; which files there are decides how they
-// are read.
+// Those that stand there must be the checkpoint's own, with its checksums, because which files there are
+// decides how they are read.
 void check_tokenizer_files(const CheckpointReader& reader, const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = concat(kTokenizerFolder, "/", entry.path().filename().string());

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/config/tokenizer_model.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "libcore/json/json_names.h"
@@ -202,8 +203,8 @@ void check_link(const std::string& folder, const std::string& path) {
          ", outside of the model; put a copy of that file there");
 }
 
-// vocab.json and merges.txt beside a tokenizer.json say the same as it does, for some programs read the ones,
-// some the other. Tokens may be missing from vocab.json that were added later.
+// vocab.json and merges.txt beside a tokenizer.json say the same as it does, because some programs read the
+// ones, some the other. Tokens may be missing from vocab.json that were added later.
 void check_agreement(const std::map<std::string, std::string>& files,
                      const std::map<std::string, Json>& parsed, const std::string& folder) {
   const auto main = files.find("tokenizer.json");
@@ -237,21 +238,8 @@ void check_agreement(const std::map<std::string, std::string>& files,
 
 TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type) {
   TokenizerFiles files;
-  const bool gpt2 = has(folder, "vocab.json") && has(folder, "merges.txt");
-  const bool byte_level =
-      has(folder, "tokenizer.json") && is_byte_level(Json::load(folder + "/tokenizer.json"));
-  if (gpt2 && (!byte_level || type == "GPT2BPETokenizer"))
-    files = {.type = "GPT2BPETokenizer",
-             .vocab = folder + "/vocab.json",
-             .merges = folder + "/merges.txt",
-             .model = {}};
-  else if (byte_level || (has(folder, "tokenizer.json") && !has(folder, "tokenizer.model")))
-    files = {.type = "HuggingFaceTokenizer", .vocab = {}, .merges = {}, .model = folder};
-  else if (has(folder, "tokenizer.model"))
-    files = {.type = type.empty() || type == "HuggingFaceTokenizer" ? "Llama2Tokenizer" : type,
-             .vocab = {},
-             .merges = {},
-             .model = folder + "/tokenizer.model"};
+  if (const auto found = find_tokenizer(folder, type))
+    files = {.type = found->type, .vocab = found->vocab, .merges = found->merges, .model = found->model};
   return files;
 }
 

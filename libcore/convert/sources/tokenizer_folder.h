@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-/// The tokenizer whose files stand in `folder`; type empty: none. `type` is the type that was trained with,
-/// where it is known: it decides when the files would serve several.
+/// The tokenizer whose files stand in `folder`, as find_tokenizer() (config/tokenizer_model.h) sees them; its
+/// type is empty where there is none. `type` is the type that was trained with, where it is known.
 TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type = {});
 
 /// Whether a file of this name belongs to a tokenizer, and those of a folder: name to contents.

@@ -141,7 +141,7 @@ OutputTensor output_of(const Param& param, const std::string& name, const Conver
 }
 
 // Parameters of a stage, those before it, and of the ranks side by side. A tied head's copy of the words
-// stands beside them: a reader compares the two first of all.
+// stands beside them, because a reader compares the two first of all.
 size_t depth_of(const Param& param, size_t number, FileRank writer, const MegatronLayout& layout) {
   constexpr size_t kMaxParams = size_t{1} << 20;
   const size_t at = param.tie.empty() ? static_cast<size_t>(writer.pipeline) * kMaxParams + number : 0;

@@ -85,7 +85,7 @@ int64_t log_interval(const Json& args) {
   return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
 }
 
-// A text and a number of new tokens that together fit the positions: a text has at most a token a byte.
+// A text and a number of new tokens that together fit the positions, since a text has at most a token a byte.
 std::string snippet(int64_t positions) {
   constexpr int64_t kEnough = 50;
   const std::string prompt = positions >= 64 ? "def hello_world():" : "a";

@@ -27,7 +27,7 @@ void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
   if (size == wanted) return;
   if (size > wanted && size - wanted == sequences)
     fail(ErrorKind::kData, path, ": one byte a sequence (", h.sequences,
-         ") behind the document array; it is the index of a multimodal dataset, which is not supported");
+         ") after the document array; it is the index of a multimodal dataset, which is not supported");
   if (size > wanted)
     fail(ErrorKind::kData, path, ": ", h.sequences, " sequences and ", h.entries,
          " document entries declared take ", wanted, " bytes, the file is ", size, kDamaged);
@@ -44,7 +44,7 @@ void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
 }  // namespace
 
 namespace {
-/// preprocess adds the key and "_document" to --output-prefix: "codeparrot" is found as
+/// Because preprocess adds the key and "_document" to --output-prefix, "codeparrot" is found as
 /// codeparrot_content_document.
 std::string datasets_that_begin_so(const std::string& prefix) {
   namespace fs = std::filesystem;

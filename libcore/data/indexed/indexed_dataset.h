@@ -23,7 +23,7 @@ struct WriterMark {
 
 /// Writes PREFIX.bin and PREFIX.idx as Megatron's IndexedDatasetBuilder does, byte for byte
 /// (docs/formats/indexed.md). Both appear under their names only in finish(); destroyed before, nothing is
-/// left behind. Memory is constant: lengths and boundaries wait in nameless files beside the output.
+/// left behind. Memory is constant, because lengths and boundaries wait in nameless files beside the output.
 class IndexedDatasetWriter {
  public:
   /// Creates the folder of `prefix` when it is not there. kIo.

@@ -20,27 +20,28 @@
 namespace megalith {
 namespace {
 
-// Tokens; large enough that threads seldom meet, small for progress.
+// Tokens at a time: few, so that progress is seen; not fewer, because threads meet between them.
 constexpr int64_t kStep = int64_t{1} << 22;
 
-/// Range of tokens [begin, end) of the .bin, whose elements are aligned: the file is mapped at a page.
+/// Range of tokens [begin, end) of the .bin, whose elements are aligned, because the file is mapped at a
+/// page.
 TokenRange range_of(const IndexedDataset& data, int64_t begin, int64_t end) {
   return with_type(data.dtype(), [&](auto type) -> TokenRange {
     using T = decltype(type);
     const T* ids = reinterpret_cast<const T*>(data.bin().data());
-    T least = ids[begin], greatest = ids[begin];
+    T min = ids[begin], max = ids[begin];
     for (int64_t i = begin; i < end; ++i) {
-      least = std::min(least, ids[i]);
-      greatest = std::max(greatest, ids[i]);
+      min = std::min(min, ids[i]);
+      max = std::max(max, ids[i]);
     }
-    return {static_cast<int64_t>(least), static_cast<int64_t>(greatest)};
+    return {static_cast<int64_t>(min), static_cast<int64_t>(max)};
   });
 }
 
 TokenRange joined(TokenRange a, TokenRange b) {
   if (a == TokenRange{}) return b;
   if (b == TokenRange{}) return a;
-  return {std::min(a.least, b.least), std::max(a.greatest, b.greatest)};
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
 /// The sidecar's range, when its counts are those of the files beside it. Tokenizers give no negative ids.
@@ -146,7 +147,7 @@ void check_token_ids(const IndexedDataset& data, int64_t vocab_size, const std::
                      const WorkCheck& check) {
   const auto in_sidecar = range_in_sidecar(data);
   const TokenRange range = in_sidecar ? *in_sidecar : scanned_or_cached(data, cache_folder, check);
-  if (range.least < 0 || range.greatest >= vocab_size) refuse(data, vocab_size);
+  if (range.min < 0 || range.max >= vocab_size) refuse(data, vocab_size);
 }
 
 }  // namespace megalith

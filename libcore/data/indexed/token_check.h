@@ -9,9 +9,9 @@
 
 namespace megalith {
 
-/// Least and greatest token id of a dataset. Without tokens: 0 and -1.
+/// The min and the max of the token ids of a dataset. Without tokens: 0 and -1.
 struct TokenRange {
-  int64_t least = 0, greatest = -1;
+  int64_t min = 0, max = -1;
   bool operator==(const TokenRange&) const = default;
 };
 

@@ -30,12 +30,12 @@ void verify_content(const std::string& path, const std::vector<ContentPart>& par
   });
 }
 
-/// The first tokens of a document, at most `most`, all its sequences end to end.
-std::vector<int32_t> document_ids(const IndexedDataset& data, int64_t document, int64_t most) {
+/// The first tokens of a document, at most `max_ids`, all its sequences end to end.
+std::vector<int32_t> document_ids(const IndexedDataset& data, int64_t document, int64_t max_ids) {
   std::vector<int32_t> ids;
   for (int64_t s = data.document_begin(document); s < data.document_begin(document + 1); ++s) {
     const size_t before = ids.size();
-    const int64_t n = std::min<int64_t>(data.sequence_length(s), most - static_cast<int64_t>(before));
+    const int64_t n = std::min<int64_t>(data.sequence_length(s), max_ids - static_cast<int64_t>(before));
     ids.resize(before + static_cast<size_t>(n));
     data.sequence(s, 0, n).copy_to(ids.data() + before);
   }
@@ -150,11 +150,11 @@ void print_dataset(const IndexedDataset& data, std::ostream& out) {
 
 void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream& out) {
   if (lengths.size() == 0) return;
-  out << wrapped(concat("tokens a document: least ", format_count(lengths.min()), ", median ",
+  out << wrapped(concat("tokens a document: min ", format_count(lengths.min()), ", median ",
                         format_count(lengths.quantile(0.5)), ", mean ", format_fixed(lengths.mean(), 1),
                         ", 90 % up to ", format_count(lengths.quantile(0.9)), ", 99 % up to ",
-                        format_count(lengths.quantile(0.99)), ", greatest ", format_count(lengths.max()),
-                        "; ", format_count(lengths.zeros()), " empty"),
+                        format_count(lengths.quantile(0.99)), ", max ", format_count(lengths.max()), "; ",
+                        format_count(lengths.zeros()), " empty"),
                  terminal.columns, "  ")
       << '\n';
   struct Row {
@@ -164,13 +164,13 @@ void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream&
   std::vector<Row> rows;
   const std::string range_title = "tokens", count_title = "documents";
   size_t range_width = range_title.size(), count_width = count_title.size();
-  int64_t most = 1;
+  int64_t max_count = 1;
   for (const auto& [from, to, count] : lengths.bins()) {
     const std::string range = from == to ? format_count(from) : format_count(from) + " - " + format_count(to);
     rows.push_back({range, format_count(count), count});
     range_width = std::max(range_width, range.size());
     count_width = std::max(count_width, rows.back().count.size());
-    most = std::max(most, count);
+    max_count = std::max(max_count, count);
   }
   const size_t words = range_width + count_width + 6;
   const double cells = terminal.columns > words + 8 ? static_cast<double>(terminal.columns - words) : 8;
@@ -178,7 +178,7 @@ void print_lengths(const LengthCounts& lengths, Terminal terminal, std::ostream&
   for (const Row& row : rows) {
     out << "  " << right(row.range, range_width) << "  " << right(row.count, count_width);
     if (row.documents > 0)
-      out << "  " << bar(cells * static_cast<double>(row.documents) / static_cast<double>(most));
+      out << "  " << bar(cells * static_cast<double>(row.documents) / static_cast<double>(max_count));
     out << '\n';
   }
 }
@@ -222,9 +222,9 @@ Verified verify_dataset(const std::string& prefix) {
   if (!sidecar || sidecar->idx_hash.empty()) return Verified::kStructure;
   verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
   verify_content(data.bin().path(), sidecar->bin_parts);
-  if (const int64_t greatest = scan_tokens(data).greatest; greatest != sidecar->max_token_id)
+  if (const int64_t max_id = scan_tokens(data).max; max_id != sidecar->max_token_id)
     fail(ErrorKind::kData, sidecar_path(prefix), ": tells of the greatest token id ", sidecar->max_token_id,
-         ", the dataset's is ", greatest, "; remove the file to go on without it");
+         ", the dataset's is ", max_id, "; remove the file to go on without it");
   return Verified::kContent;
 }
 

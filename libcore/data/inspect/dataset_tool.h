@@ -18,7 +18,7 @@ namespace megalith {
 
 /// Type, counts, file sizes and the sidecar (null: none).
 Json dataset_json(const IndexedDataset& data);
-/// Least, median, mean, 90 % and 99 % quantiles, greatest, empty ones, and the histogram.
+/// Min, median, mean, 90 % and 99 % quantiles, max, empty ones, and the histogram.
 Json lengths_json(const LengthCounts& lengths);
 /// How many different ids, and the `frequent` most frequent ones; with a tokenizer also their text.
 Json ids_json(const IdCounts& ids, size_t frequent, const Tokenizer* tokenizer);

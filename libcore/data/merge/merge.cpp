@@ -232,8 +232,8 @@ class Merge {
     sidecar_->bin_parts.insert(sidecar_->bin_parts.end(), parts.begin(), parts.end());
   }
 
-  /// The sidecar's counts, and the .idx read back for its hash (its arrays were not written in order). A
-  /// source without hashes leaves the joined dataset without them.
+  /// The sidecar's counts, and the .idx read back for its hash (because its arrays were not written in
+  /// order). A source without hashes leaves the joined dataset without them.
   void describe(int64_t tokens) {
     sidecar_->documents = header_.entries - 1;
     sidecar_->sequences = header_.sequences;

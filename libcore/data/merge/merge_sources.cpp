@@ -127,18 +127,17 @@ void check_hashes_known(const MergeSource& source) {
 
 /// The smallest integer type that holds the ids of both.
 IndexedDType wider(IndexedDType a, IndexedDType b) {
-  const auto least = [](IndexedDType t) {
+  const auto min_of = [](IndexedDType t) {
     return with_type(
         t, [](auto type) { return static_cast<int64_t>(std::numeric_limits<decltype(type)>::lowest()); });
   };
-  const auto greatest = [](IndexedDType t) {
+  const auto max_of = [](IndexedDType t) {
     return with_type(
         t, [](auto type) { return static_cast<int64_t>(std::numeric_limits<decltype(type)>::max()); });
   };
   using enum IndexedDType;
   for (const IndexedDType t : {kU8, kI8, kU16, kI16, kI32})
-    if (least(t) <= std::min(least(a), least(b)) && greatest(t) >= std::max(greatest(a), greatest(b)))
-      return t;
+    if (min_of(t) <= std::min(min_of(a), min_of(b)) && max_of(t) >= std::max(max_of(a), max_of(b))) return t;
   return kI64;
 }
 

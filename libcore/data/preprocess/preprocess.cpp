@@ -40,16 +40,12 @@ static_assert(kLongLine > kBatchBytes && kLongLine < kBytesInFlight);
 struct Job {
   const PreprocessConfig& config;
   const TextTools& tools;
-  const StopSignal* stop;  // null: nobody asks for one
   const Interrupt& interrupt;
 
   LineLimits line_limits(size_t bytes) const {
     return {.bytes = bytes,
             .lines = config.chunk_size > 0 ? static_cast<size_t>(config.chunk_size) : kLinesPerBatch,
             .longest = static_cast<size_t>(config.max_document_bytes)};
-  }
-  void stop_if_asked() const {
-    if (stop && stop->asked()) throw PreprocessStopped{};
   }
 };
 
@@ -83,16 +79,16 @@ class DocumentPipeline {
   DocumentPipeline(const DocumentPipeline&) = delete;
   DocumentPipeline& operator=(const DocumentPipeline&) = delete;
 
-  /// Throws PreprocessStopped when a stop was asked for. (It cuts a pipe short, which may look like an error
-  /// of the data: it is none then.)
+  /// Throws Stopped when a stop was asked for, after an error too, because a stop cuts a pipe short, which
+  /// looks like an error of the data.
   void run() {
     try {
       pipeline_.run();
     } catch (...) {
-      job_.stop_if_asked();
+      stop_if_asked();
       throw;
     }
-    job_.stop_if_asked();
+    stop_if_asked();
   }
 
  private:
@@ -103,7 +99,7 @@ class DocumentPipeline {
   void encode(size_t worker, DocumentBatch& batch) { encoders_[worker].encode(batch); }
   void sink(DocumentBatch& batch) {
     output_.take(batch);
-    job_.stop_if_asked();
+    stop_if_asked();
   }
 
   Job job_;
@@ -123,7 +119,7 @@ PreprocessSummary run(const Job& job, const std::vector<InputFile>& files,
   std::optional<DocumentPipeline> pipeline(std::in_place, job, files, output);
   try {
     pipeline->run();
-  } catch (const PreprocessStopped&) {
+  } catch (const Stopped&) {
     output.save();
     throw;
   }
@@ -235,7 +231,7 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
   const Interrupt interrupt;
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
   const TextTools tools = text_tools(config, tokenizer);
-  return run({config, tools, nullptr, interrupt}, inputs, [] {});
+  return run({config, tools, interrupt}, inputs, [] {});
 }
 
 int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
@@ -251,15 +247,15 @@ int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files)
   const Interrupt interrupt;
   const StopSignal signal(&interrupt);
   try {
-    run({config, tools, &signal, interrupt}, inputs, [&] {
+    run({config, tools, interrupt}, inputs, [&] {
       preparing.reset();
       tokenizer.reset();
     });
-  } catch (const PreprocessStopped&) {
-    tell("stopped by ", signal.name(),
+  } catch (const Stopped& stopped) {
+    tell("stopped by ", stopped.name,
          config.resume ? "; run the same command to go on"
                        : "; nothing was written (with --resume it would go on)");
-    return config.resume ? exit_code(ErrorKind::kComm) : 128 + signal.number();
+    return config.resume ? exit_code(ErrorKind::kComm) : 128 + stopped.signal;
   }
   return 0;
 }

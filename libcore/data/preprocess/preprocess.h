@@ -65,7 +65,7 @@ struct PreprocessConfig {
       "where NLTK looks). Lists of texts are taken as sentences already.");
     v("lang", language, "Language of --split-sentences: a folder of punkt_tab.", metavar("LANGUAGE"));
     v("keep-newlines", keep_newlines,
-      "With --split-sentences: keep the blanks and line ends behind a sentence with it.");
+      "With --split-sentences: keep the blanks and line ends after a sentence with it.");
     v("append-eod", append_eod, "End every document that is not empty with the end-of-document token.");
     v("on-error", on_error, "At a bad line: strict stops without output, skip goes on without the line.");
     v("rejects", rejects, "Write the skipped lines there, as they are.", metavar("FILE"));
@@ -104,9 +104,6 @@ struct PreprocessSummary {
   int64_t skipped() const;
 };
 
-/// Thrown by preprocess() when a signal asked for a stop.
-struct PreprocessStopped {};
-
 /// Turns each line of the inputs into one document per key, in the inputs' order whatever config.workers is,
 /// and writes PREFIX_KEY_document.{bin,idx} (docs/formats/indexed.md) and the sidecar beside them. A document
 /// is the key's string, or its list of strings, each of which makes one sequence; empty strings make none;
@@ -119,7 +116,8 @@ struct PreprocessStopped {};
 ///
 /// config.resume: at any interruption, kill -9 included, PREFIX.resume.json and the .partial files beside the
 /// output tell where to go on; the finished files have the same bytes as those of an unbroken run. kUsage
-/// when inputs or options are not those of the interrupted run.
+/// when inputs or options are not those of the interrupted run. Throws Stopped (io/stop_signal.h) when the
+/// StopSignal that lives, if one does, is asked for a stop.
 ///
 /// Memory stays below 128 MiB, 8 MiB for each worker after the second and 4 MiB for each key after the
 /// first, plus twice the longest line (and ContentSet::kBytesEach a document when duplicates are left out,

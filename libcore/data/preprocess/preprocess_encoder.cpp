@@ -14,19 +14,18 @@ bool is_blank(std::span<const char> line) {
 }
 
 template <class Id>
-int32_t greatest_of(const IdBuffer& ids) {
-  Id most = 0;
+int32_t max_id_of(const IdBuffer& ids) {
+  Id max_id = 0;
   ids.each_part<Id>([&](std::span<const Id> part) {
-    for (const Id id : part) most = std::max(most, id);
+    for (const Id id : part) max_id = std::max(max_id, id);
   });
-  return ids.size() == 0 ? -1 : static_cast<int32_t>(most);
+  return ids.size() == 0 ? -1 : static_cast<int32_t>(max_id);
 }
 
-int32_t greatest(const IdBuffer& ids) {
-  return ids.width() == 2 ? greatest_of<uint16_t>(ids) : greatest_of<int32_t>(ids);
+int32_t max_id(const IdBuffer& ids) {
+  return ids.width() == 2 ? max_id_of<uint16_t>(ids) : max_id_of<int32_t>(ids);
 }
 
-/// kData when a sequence is longer than a dataset can say.
 int32_t checked_length(int64_t length) {
   if (length > INT32_MAX)
     fail(ErrorKind::kData, "a text has ", length, " tokens; a sequence holds at most ", INT32_MAX,
@@ -68,7 +67,7 @@ void DocumentEncoder::encode(DocumentBatch& batch) {
     encode_line(batch, i);
     if (!batch.bad.empty() && config_.on_error == OnError::kStrict) break;
   }
-  for (KeyTokens& key : batch.keys) key.max_id = std::max(key.max_id, greatest(key.tokens));
+  for (KeyTokens& key : batch.keys) key.max_id = std::max(key.max_id, max_id(key.tokens));
   take_memory(batch);
 }
 

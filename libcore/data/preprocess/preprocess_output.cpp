@@ -267,7 +267,7 @@ void DocumentOutput::go_on_from(const Json& state) {
   documents_before_ = summary_.documents;
   bytes_before_ = summary_.bytes;
   tokens_before_ = tokens();
-  log("Going on behind ", format_count(summary_.lines), " lines, in ", shown_input(files_[mark_.input].path),
+  log("Going on after ", format_count(summary_.lines), " lines, in ", shown_input(files_[mark_.input].path),
       ":", mark_.reader.place.line);
 }
 
@@ -406,8 +406,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// The line's own bytes. An array's element becomes one line: its line ends, which are blanks in JSON, become
-/// blanks.
+/// The line's own bytes. An array's element becomes one line: its line ends become blanks, so that it stays
+/// one.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {

@@ -45,7 +45,8 @@ bool is_corpus_name(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".jsonl");
 }
 
-/// Device and inode of what was found in folders already.
+/// Device and inode of what was found in folders already, so that links in circles make nothing be read
+/// twice.
 using RealFiles = std::set<std::pair<dev_t, ino_t>>;
 
 bool is_new(const fs::path& path, RealFiles& seen) {

@@ -8,12 +8,12 @@
 namespace megalith {
 
 /// Which samples each data-parallel rank takes: Megatron's `--dataloader-type single`. Samples are dealt in
-/// order, in blocks of micro_batch * ranks, from the first one not yet consumed; rank r has [r * micro_batch,
-/// (r + 1) * micro_batch) of each block; a last block that is not full is dropped.
+/// order, in rounds of micro_batch * ranks, from the first one not yet consumed; rank r has [r * micro_batch,
+/// (r + 1) * micro_batch) of each round; a last round that is not full is dropped.
 struct BatchSamplerSpec {
   int64_t size = 0;         // of the dataset
   int64_t consumed = 0;     // by all ranks together, before
-  int64_t micro_batch = 1;  // samples of one rank in one block
+  int64_t micro_batch = 1;  // samples of one rank in one round
   int rank = 0, ranks = 1;  // data-parallel
 };
 
@@ -21,7 +21,7 @@ class BatchSampler {
  public:
   explicit BatchSampler(const BatchSamplerSpec& spec);
 
-  /// Blocks left.
+  /// Rounds left.
   int64_t remaining() const;
   /// Writes the next micro_batch sample numbers of this rank, or returns false and takes nothing: none is
   /// left.

@@ -17,10 +17,10 @@ size_t furthest_behind(std::span<const size_t> candidates, std::span<const doubl
                        std::span<const int64_t> taken, int64_t s) {
   const double samples = std::max(static_cast<double>(s), 1.0);
   size_t best = candidates.front();
-  double most = std::numeric_limits<double>::lowest();
+  double max_behind = std::numeric_limits<double>::lowest();
   for (const size_t i : candidates) {
     const double behind = weights[i] * samples - static_cast<double>(taken[i]);
-    if (behind > most) most = behind, best = i;
+    if (behind > max_behind) max_behind = behind, best = i;
   }
   return best;
 }
@@ -78,7 +78,7 @@ Blend parse_blend(std::span<const std::string> words) {
 }
 
 // numpy/core/src/umath/loops_utils.h.src, pairwise_sum: eight running sums over blocks of at most 128, halves
-// (cut at a multiple of 8) above that.
+// (cut at a multiple of 8) above that. In that order, because the weights must be Megatron's to the bit.
 double numpy_sum(std::span<const double> v) {
   constexpr size_t kLanes = 8, kBlock = 128;
   if (v.size() < kLanes) return std::accumulate(v.begin(), v.end(), 0.0);

@@ -5,21 +5,12 @@
 #include <cstring>
 #include <memory>
 
+#include "libcore/ops/cpu/elements.h"
 #include "libcore/ops/cpu/storage.h"
 #include "libcore/ops/cpu/threads.h"
 
 namespace megalith::cpu {
 namespace {
-
-void convert(const Kernels& kernels, const View& to, const ConstView& from) {
-  constexpr int64_t kPiece = 1 << 14;
-  const auto copy = kernels.copy[storage_of(to.dtype)][storage_of(from.dtype)];
-  const auto size = [](const auto& view) { return static_cast<int64_t>(size_of(view.dtype)); };
-  for_each_piece(from.elements(), kPiece, [&](int64_t begin, int64_t end) {
-    copy(static_cast<std::byte*>(to.data) + begin * size(to),
-         static_cast<const std::byte*>(from.data) + begin * size(from), end - begin);
-  });
-}
 
 /// fp32 copies of the operands of a 16-bit product that oneDNN does not have: of fp16, and of bf16 on some
 /// processors.
@@ -33,7 +24,7 @@ Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   const auto widen = [&](ConstView& view) {
     if (!view || view.dtype == DType::kF32) return;
     const View copy{take(view), DType::kF32, view.shape};
-    convert(kernels, copy, view);
+    copy_elements(kernels, copy, view);
     view = copy;
   };
   widen(wide.a);
@@ -41,7 +32,7 @@ Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   widen(wide.bias);
   if (op.c.dtype == DType::kF32) return wide;
   wide.c = {take(op.c), DType::kF32, op.c.shape};
-  if (op.accumulate) convert(kernels, wide.c, op.c);
+  if (op.accumulate) copy_elements(kernels, wide.c, op.c);
   return wide;
 }
 
@@ -147,7 +138,7 @@ void GemmRunner::run(const Gemm& op) {
       static_cast<size_t>(op.a.elements() + op.b.elements() + op.bias.elements() + op.c.elements()));
   const Gemm wide = in_fp32(op, kernels_, block.get());
   products.run(wide);
-  if (op.c.dtype != DType::kF32) convert(kernels_, op.c, wide.c);
+  if (op.c.dtype != DType::kF32) copy_elements(kernels_, op.c, wide.c);
 }
 
 void GemmRunner::run(const Project& op) {

@@ -11,10 +11,10 @@
 
 namespace megalith::cpu {
 
-/// Matrix products: of a few rows by own kernels, which read the weights once, others through oneDNN, which
-/// picks its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it) and is loaded for the first of them. Safe
-/// to call from several threads. With one set of threads the result repeats bit for bit; with another number
-/// of threads oneDNN may cut the inner dimension elsewhere.
+/// Matrix products: of a few rows by own kernels, because these read the weights once, others through oneDNN,
+/// which picks its instruction set itself (ONEDNN_MAX_CPU_ISA lowers it) and is loaded for the first of them.
+/// Safe to call from several threads. With one set of threads the result repeats bit for bit; with another
+/// number of threads oneDNN may cut the inner dimension elsewhere.
 class GemmRunner {
  public:
   GemmRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}

@@ -39,9 +39,9 @@ Signature signature_of(const Gemm& op) {
 }
 
 /// Whether to bring b into oneDNN's own order first. Measured for GPT-2 124M, one thread, packing included:
-/// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. A vocabulary's head has too few
-/// rows for its b: packed for each chunk of 1024 rows the head takes 7 % longer; packed once for all four, in
-/// 154 MB, it gains 3 %, which is 1 % of a step.
+/// forward +0..5 %, dgrad +7..20 %, bf16 wgrad +10..30 %, fp32 wgrad -8 %. A vocabulary's head is left out,
+/// because it has too few rows for its b: packed for each chunk of 1024 rows the head takes 7 % longer;
+/// packed once for all four, in 154 MB, it gains 3 %, which is 1 % of a step.
 bool worth_packing(const Signature& s, size_t b_bytes) {
   const bool fp32_wgrad = s.trans_a && s.in == DType::kF32;
   return s.m >= 256 && b_bytes <= size_t{32} << 20 && !fp32_wgrad;

@@ -196,7 +196,8 @@ __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first,
   }
 }
 
-/// One tile of queries of one head per block; the longest rows first.
+/// One tile of queries of one head per block; the longest rows first, so that the last block to end is a
+/// short one.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_forward(AttentionArgs a, Storage storage) {
   MEGALITH_DYNAMIC_SHARED(shared);
@@ -309,7 +310,8 @@ __device__ void load_keys(const AttentionGradArgs& a, Storage storage, const Gra
   load_tile<T>(tiles.values, {storage, a.v, place.kv, s.kv.position}, key, s.queries, s.head, 1);
 }
 
-/// One tile of keys of one group per block: its query heads' shares are added up here, in order.
+/// One tile of keys of one group per block: its query heads' shares are added up here, in order, so that sums
+/// do not depend on timing.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 1) attention_key_grad(AttentionGradArgs a, Storage storage) {
   MEGALITH_DYNAMIC_SHARED(shared);

@@ -141,8 +141,8 @@ const int64_t* samples_of(const DropoutKey& key) {
   return key.p == 0 ? nullptr : key.samples.as<int64_t>();
 }
 
-/// The position of row 0, whose successors follow. The kernels know no second span: a context-parallel rank
-/// has one (model/attention.h), and is refused here.
+/// The position of row 0, whose successors follow. The kernels know no second span, so a context-parallel
+/// rank, which has one (model/attention.h), is refused here.
 int64_t first_position(const char* op, const RowPositions& rows) {
   if (!rows.one_span())
     fail(ErrorKind::kDevice, "cuda: ", op,
@@ -209,7 +209,7 @@ void require_device(int device) {
 
 // ---- the backend
 
-/// Weights in a type of their own are for the CPU, which is bound by their bytes.
+/// Weights in a type of their own are for the CPU, because it is bound by their bytes.
 [[noreturn]] void refuse_narrow(const char* op) {
   fail(ErrorKind::kInternal, "cuda: ", op, " takes no weights or cache narrower than the activations");
 }
@@ -278,7 +278,7 @@ class CudaBackend final : public Backend {
   void run(Stream&, const AdamW&) override;
 
  private:
-  /// The calling thread works on this device from here on.
+  /// The calling thread works on this device from here on, since CUDA keeps the choice by thread.
   void enter() const { require_success(cudaSetDevice(device_), "choose a device"); }
   Queue& enter(const Stream&) const;
   void add_column_sums(Queue&, DType, const ColumnSums&);
@@ -450,7 +450,7 @@ NormGradArgs norm_grad_args(const auto& op) {
           .columns = op.dy.shape.back()};
 }
 
-/// dw is summed before dx is written: dx may be dy's memory.
+/// dw is summed before dx is written, because dx may be dy's memory.
 ColumnSums weight_sums(const NormGradArgs& args, const View& dw, const View& db) {
   return {.plain = db.as<float>(),
           .normed = dw.as<float>(),

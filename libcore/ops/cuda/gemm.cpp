@@ -75,7 +75,7 @@ void set(const Product& product, cublasLtMatmulDescAttributes_t attribute, const
                  "product attribute");
 }
 
-/// `bias` takes part in the search for an algorithm only; each run sets its own.
+/// `bias` takes part in the search for an algorithm only, because each run sets its own.
 Product make_product(const Signature& s, const void* bias) {
   cublasLtMatmulDesc_t description = nullptr;
   require_cublas(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "product");

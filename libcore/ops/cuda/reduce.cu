@@ -1,7 +1,7 @@
 #include "libcore/ops/cuda/kernel_tools.h"
 
 // Sums over rows and over whole tensors, and the tables' gradients: always in an order that depends on the
-// sizes alone.
+// sizes alone, so that a run repeats bit for bit.
 
 namespace megalith::cuda {
 namespace {

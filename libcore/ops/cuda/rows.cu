@@ -13,7 +13,8 @@ __global__ void norm(NormArgs a) {
   const T* x = static_cast<const T*>(a.x) + place;
   const T *const w = static_cast<const T*>(a.w), *const b = static_cast<const T*>(a.b);
   T* const y = static_cast<T*>(a.y) + place;
-  if (a.residual != nullptr) {  // what is normalised is what is kept; each thread reads back its own elements
+  if (a.residual != nullptr) {  // what is normalised is what is kept; each thread reads back its own
+                                // elements, so no barrier is needed
     const T* const residual = static_cast<const T*>(a.residual) + place;
     T* const sum = static_cast<T*>(a.sum) + place;
     for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x)
@@ -95,7 +96,7 @@ __global__ void cross_entropy(CrossEntropyArgs a) {
   const float at_target = mine ? widen(x[target]) : 0.0f;
   if (threadIdx.x == 0) a.loss[row] = mine && weight != 0 ? weight * (logf(sum) + max - at_target) : 0.0f;
   if (!a.want_grad) return;
-  __syncthreads();  // every thread has read the target's logit, which one of them overwrites
+  __syncthreads();  // every thread must have read the target's logit before one of them overwrites it
   const float factor = a.scale * weight;
   for (int64_t i = threadIdx.x; i < a.stride; i += blockDim.x) {
     float grad = 0;

@@ -99,7 +99,7 @@ size_t AddedTokens::before(std::string_view utf8, const Found& found, size_t fro
   return std::max(from, trailing_space(utf8.substr(0, found.begin)));
 }
 
-size_t AddedTokens::behind(std::string_view utf8, const Found& found) {
+size_t AddedTokens::after(std::string_view utf8, const Found& found) {
   return found.end + (found.token->takes_space_after ? leading_space(utf8.substr(found.end)) : 0);
 }
 

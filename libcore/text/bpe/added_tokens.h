@@ -40,7 +40,7 @@ class AddedTokens {
       const size_t begin = before(utf8, *found, from);
       if (begin > from) plain(utf8.substr(from, begin - from));
       special(found->token->id);
-      from = behind(utf8, *found);
+      from = after(utf8, *found);
     }
     if (from < utf8.size()) plain(utf8.substr(from));
   }
@@ -58,7 +58,7 @@ class AddedTokens {
   size_t next_start(std::string_view utf8, size_t from) const;
   /// Where the text before the token ends (not before `from`) and the text after it begins.
   static size_t before(std::string_view utf8, const Found& found, size_t from);
-  static size_t behind(std::string_view utf8, const Found& found);
+  static size_t after(std::string_view utf8, const Found& found);
 
   /// The longest token with which `utf8` begins, or nullptr.
   const AddedToken* longest(std::string_view utf8) const;

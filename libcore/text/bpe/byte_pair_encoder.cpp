@@ -272,10 +272,10 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
     if (best >= kNone) break;
     const auto at = static_cast<size_t>(best & (kShort - 1));
     const uint32_t joined = static_cast<uint32_t>(best) >> kPlaceBits;
-    const uint64_t behind = alive & (~uint64_t{1} << at);
-    const auto gone = static_cast<size_t>(std::countr_zero(behind));
+    const uint64_t after = alive & (~uint64_t{1} << at);
+    const auto gone = static_cast<size_t>(std::countr_zero(after));
     alive ^= uint64_t{1} << gone;
-    const uint64_t rest = behind & (behind - 1), before = alive & ((uint64_t{1} << at) - 1);
+    const uint64_t rest = after & (after - 1), before = alive & ((uint64_t{1} << at) - 1);
     // -1: nobody; so is the place n.
     const auto next = rest == 0 ? n : static_cast<size_t>(std::countr_zero(rest));
     const ptrdiff_t previous = 63 - std::countl_zero(before);

@@ -16,20 +16,20 @@ constexpr size_t kWidening = 16;  // a window may become so many times as large 
 /// The smallest of a fixed number of steps, in four chains of four lanes, because GCC makes no vector
 /// instructions of a plain loop.
 template <size_t kCount>
-int32_t least_of(const int32_t* steps) {
+int32_t min_of(const int32_t* steps) {
   using Lanes = int32_t __attribute__((vector_size(16)));
   constexpr size_t kChains = 4, kLanes = sizeof(Lanes) / sizeof *steps;
-  std::array<Lanes, kChains> least;
-  std::memcpy(least.data(), steps, sizeof least);
+  std::array<Lanes, kChains> lowest;
+  std::memcpy(lowest.data(), steps, sizeof lowest);
   for (size_t i = kChains * kLanes; i < kCount; i += kChains * kLanes) {
     std::array<Lanes, kChains> more;
     std::memcpy(more.data(), steps + i, sizeof more);
-    for (size_t k = 0; k < kChains; ++k) least[k] = more[k] < least[k] ? more[k] : least[k];
+    for (size_t k = 0; k < kChains; ++k) lowest[k] = more[k] < lowest[k] ? more[k] : lowest[k];
   }
-  least[0] = least[1] < least[0] ? least[1] : least[0];
-  least[2] = least[3] < least[2] ? least[3] : least[2];
-  least[0] = least[2] < least[0] ? least[2] : least[0];
-  return std::min(std::min(least[0][0], least[0][1]), std::min(least[0][2], least[0][3]));
+  lowest[0] = lowest[1] < lowest[0] ? lowest[1] : lowest[0];
+  lowest[2] = lowest[3] < lowest[2] ? lowest[3] : lowest[2];
+  lowest[0] = lowest[2] < lowest[0] ? lowest[2] : lowest[0];
+  return std::min(std::min(lowest[0][0], lowest[0][1]), std::min(lowest[0][2], lowest[0][3]));
 }
 
 }  // namespace
@@ -42,11 +42,11 @@ void WindowMerge::run(std::span<const int32_t> ids, std::vector<Token>& tokens) 
          " characters without a place where tokens are parted; at most ", kMaxIds, " can be merged");
   start(ids);
   while (true) {
-    const int32_t best = least_of<kFan>(levels_[height_ - 1].steps.data());
+    const int32_t best = min_of<kFan>(levels_[height_ - 1].steps.data());
     const uint32_t rank = static_cast<uint32_t>(best) >> kFanBits;
     if (rank >= MergeTables::kNoRank) break;
     size_t at = static_cast<size_t>(best) % kFan;
-    for (size_t level = height_ - 1; level > 0; --level) at = at * kFan + levels_[level].least[at];
+    for (size_t level = height_ - 1; level > 0; --level) at = at * kFan + levels_[level].min_places[at];
     join(static_cast<uint32_t>(at), rank);
   }
   const auto n = static_cast<uint32_t>(ids.size());
@@ -66,7 +66,7 @@ void WindowMerge::start(std::span<const int32_t> ids) {
     for (size_t group = 0; group < levels_[level].steps.size() / kFan; ++group) renew(level, group);
 }
 
-/// Each level is filled up to whole groups with steps that are none.
+/// Each level is filled up with steps that are none, so that min_of() sees whole groups.
 void WindowMerge::resize_levels() {
   size_t count = symbols_.size();  // one step more, which is nobody's
   for (height_ = 0; height_ == 0 || count > 1; ++height_) {
@@ -74,7 +74,7 @@ void WindowMerge::resize_levels() {
     if (height_ == levels_.size()) levels_.emplace_back();
     Level& level = levels_[height_];
     level.steps.assign(groups * kFan, step(MergeTables::kNoRank, 0));
-    level.least.resize(height_ == 0 ? 0 : groups * kFan);
+    level.min_places.resize(height_ == 0 ? 0 : groups * kFan);
     count = groups;
   }
 }
@@ -101,10 +101,10 @@ void WindowMerge::set_rank(uint32_t at) {
 
 /// The step in the level above for a group of kFan.
 void WindowMerge::renew(size_t level, size_t group) {
-  const int32_t least = least_of<kFan>(&levels_[level].steps[group * kFan]);
+  const int32_t min_step = min_of<kFan>(&levels_[level].steps[group * kFan]);
   Level& above = levels_[level + 1];
-  above.steps[group] = step(static_cast<uint32_t>(least) >> kFanBits, group);
-  above.least[group] = static_cast<uint8_t>(static_cast<size_t>(least) % kFan);
+  above.steps[group] = step(static_cast<uint32_t>(min_step) >> kFanBits, group);
+  above.min_places[group] = static_cast<uint8_t>(static_cast<size_t>(min_step) % kFan);
 }
 
 void WindowMerge::renew_above(size_t place) {
@@ -114,9 +114,9 @@ void WindowMerge::renew_above(size_t place) {
 // The length of a token is that of its longest way of being made; how far an id reaches is the longest token
 // on whose left edge it can be. Both only grow from round to round, so the rounds end.
 TokenReach::TokenReach(std::span<const TokenMerge> merges) {
-  int32_t most = 0;
-  for (const TokenMerge& merge : merges) most = std::max({most, merge.left, merge.right, merge.merged});
-  std::vector<uint32_t> lengths(static_cast<size_t>(most) + 1, 1);
+  int32_t max_id = 0;
+  for (const TokenMerge& merge : merges) max_id = std::max({max_id, merge.left, merge.right, merge.merged});
+  std::vector<uint32_t> lengths(static_cast<size_t>(max_id) + 1, 1);
   const auto length = [&](int32_t id) -> uint32_t& { return lengths[static_cast<size_t>(id)]; };
   for (bool changed = true; changed && bounded_;) {
     changed = false;
@@ -145,7 +145,7 @@ TokenReach::TokenReach(std::span<const TokenMerge> merges) {
 LongMerge::LongMerge(const Rules& rules, TakeIds take)
     : merge_(rules.tables),
       reach_(rules.reach),
-      most_window_(kWidening * rules.window),
+      max_window_(kWidening * rules.window),
       window_(rules.window),
       needed_(window_),
       take_(std::move(take)) {}
@@ -155,7 +155,7 @@ void LongMerge::advance() {
   merge_.run(ids_, tokens_);
   checked_ = 0;
   const uint32_t settled = final_tokens();
-  if (checked_ > window_ / 2) window_ = std::min(2 * window_, most_window_);
+  if (checked_ > window_ / 2) window_ = std::min(2 * window_, max_window_);
   needed_ = settled > 0 ? window_ : 2 * ids_.size();
   hand_over(settled);
 }

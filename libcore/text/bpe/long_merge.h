@@ -39,7 +39,7 @@ class WindowMerge {
   /// Least steps of kFan each: a step is a rank above a place within the kFan.
   struct Level {
     std::vector<int32_t> steps;
-    std::vector<uint8_t> least;  // of each step the place in the level below that it comes from
+    std::vector<uint8_t> min_places;  // of each step the place in the level below that it comes from
   };
   static int32_t step(uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kFanBits | static_cast<uint32_t>(place % kFan));
@@ -119,7 +119,7 @@ class LongMerge {
 
   WindowMerge merge_;
   const TokenReach& reach_;
-  const size_t most_window_;
+  const size_t max_window_;
   size_t window_, needed_;
   TakeIds take_;
   std::vector<int32_t> ids_, out_;

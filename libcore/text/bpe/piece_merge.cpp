@@ -4,7 +4,7 @@ namespace megalith {
 namespace {
 
 struct Scalar {
-  static int32_t least(const int32_t* steps) {
+  static int32_t min_step(const int32_t* steps) {
     int32_t best = steps[0];
     for (size_t i = 1; i < kPlaces; ++i) best = best < steps[i] ? best : steps[i];
     return best;

@@ -8,7 +8,7 @@ namespace megalith {
 namespace {
 
 struct Avx2 {
-  static int32_t least(const int32_t* steps) {
+  static int32_t min_step(const int32_t* steps) {
     const __m256i a = _mm256_load_si256(reinterpret_cast<const __m256i*>(steps));
     const __m256i b = _mm256_load_si256(reinterpret_cast<const __m256i*>(steps + 8));
     const __m256i eight = _mm256_min_epi32(a, b);

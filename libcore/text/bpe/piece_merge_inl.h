@@ -83,15 +83,15 @@ class PieceMerger {
 
   /// Joins the next pair; false when there is none.
   bool join(Lane& lane) {
-    const int32_t best = Simd::least(lane.steps);
+    const int32_t best = Simd::min_step(lane.steps);
     if (best >= kNoStep) return false;
     int32_t* const symbols = lane.around + 1;
     const auto at = static_cast<uint32_t>(best) & (kPlaces - 1);
     const uint32_t rank = static_cast<uint32_t>(best) >> kPlaceBits;
-    const uint32_t behind = lane.alive & (~1U << at);
-    const auto gone = static_cast<uint32_t>(__builtin_ctz(behind));
+    const uint32_t after = lane.alive & (~1U << at);
+    const auto gone = static_cast<uint32_t>(__builtin_ctz(after));
     lane.alive ^= 1U << gone;
-    const uint32_t rest = behind & (behind - 1), before = lane.alive & ((1U << at) - 1);
+    const uint32_t rest = after & (after - 1), before = lane.alive & ((1U << at) - 1);
     // Nobody's places are -1 and that of the piece's end, to which `rest` without a bit leads as well.
     const auto next = static_cast<uint32_t>(__builtin_ctz(rest | end_bit(lane)));
     const int32_t id = tables_.merged ? tables_.merged[rank] : static_cast<int32_t>(rank);

@@ -104,13 +104,13 @@ Renderer::Places Renderer::places_of(const Expr& slice, int64_t size) {
   // Limits the step, because one beyond the end is as good as any other and does not overflow.
   const int64_t step = std::clamp(part(3).value_or(1), -size - 1, size + 1);
   if (step == 0) refuse(slice.line, "a slice of step 0");
-  const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
+  const int64_t min_bound = step > 0 ? 0 : -1, max_bound = step > 0 ? size : size - 1;
   const auto bound = [&](std::optional<int64_t> given, int64_t otherwise) {
     if (!given) return otherwise;
-    return std::clamp(*given < 0 ? *given + size : *given, least, most);
+    return std::clamp(*given < 0 ? *given + size : *given, min_bound, max_bound);
   };
-  const int64_t begin = bound(part(1), step > 0 ? least : most);
-  return {.begin = begin, .end = bound(part(2), step > 0 ? most : least), .step = step};
+  const int64_t begin = bound(part(1), step > 0 ? min_bound : max_bound);
+  return {.begin = begin, .end = bound(part(2), step > 0 ? max_bound : min_bound), .step = step};
 }
 
 Value Renderer::slice(const Expr& expr) {

@@ -106,11 +106,11 @@ bool is_python_attribute(const Json& value, std::string_view name) {
 }
 
 std::string arrange_arguments(Expr& call, size_t first, const Signature& signature) {
-  const size_t most = count(signature), given = call.children.size() - first;
-  if (given > most) return concat("takes at most ", most, " arguments here, found ", given);
-  call.children.resize(first + most);
+  const size_t max_count = count(signature), given = call.children.size() - first;
+  if (given > max_count) return concat("takes at most ", max_count, " arguments here, found ", given);
+  call.children.resize(first + max_count);
   for (auto& [name, value] : call.named) {
-    const auto end = signature.parameters.begin() + static_cast<std::ptrdiff_t>(most);
+    const auto end = signature.parameters.begin() + static_cast<std::ptrdiff_t>(max_count);
     const auto found = std::find(signature.parameters.begin(), end, name);
     if (found == end || !signature.by_name)
       return concat("with an argument named ", quote(name), " is not supported");

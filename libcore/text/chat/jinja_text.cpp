@@ -189,9 +189,9 @@ std::string strip(std::string_view text, const std::optional<std::string>& chara
 }
 
 std::vector<std::string> split(std::string_view text, const std::optional<std::string>& separator,
-                               int64_t most) {
+                               int64_t max_count) {
   std::vector<std::string> out;
-  const auto may_cut = [&] { return most < 0 || static_cast<int64_t>(out.size()) < most; };
+  const auto may_cut = [&] { return max_count < 0 || static_cast<int64_t>(out.size()) < max_count; };
   if (separator) {
     for (size_t found = find_text(text, *separator); found != std::string_view::npos && may_cut();
          found = find_text(text, *separator)) {
@@ -210,9 +210,9 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
   }
 }
 
-std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most) {
+std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max_count) {
   std::string out;
-  const auto may = [&] { return most < 0 || most-- > 0; };
+  const auto may = [&] { return max_count < 0 || max_count-- > 0; };
   while (out.size() <= kMaxText) {
     const size_t found = from.empty() ? 0 : find_text(text, from);
     if (found == std::string_view::npos || !may()) break;

@@ -106,7 +106,7 @@ ByteLevelTokenizer::ByteLevelTokenizer(ByteLevelModel model)
     rule_names_ += "; whole tokens first";
     for (int32_t id : model.tables ? model.tables->unmerged : find_unmerged(model.literal))
       rules_.whole.emplace(tokens_[static_cast<size_t>(id)], id);
-    // The table's ids of such a token as a whole pretoken are not those of a part.
+    // Not in parts, because the table's ids of such a token as a whole pretoken are not those of a part.
     if (!rules_.whole.empty()) rules_.cut_in_parts = false;
   }
   seeds_ = model.tables ? std::move(model.tables->seeds) : SharedArray(find_seeds());

@@ -20,7 +20,7 @@ struct Gpt2Settings {
 /// the file and line.
 ByteLevelModel read_gpt2_files(const std::string& vocab, const std::string& merges, const Gpt2Settings& = {});
 
-/// The tokenizer of these files. Of large ones what was made of them is kept for later runs
+/// The tokenizer of these files. What was made of large ones is kept, so that later runs start at once
 /// (io/cache/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges,
                                                         const Gpt2Settings& = {});

@@ -165,7 +165,6 @@ struct Source {
   std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
 };
 
-/// The model of a tokenizer.json, and the texts of its tokens.
 void read_model(const Source& source, const JsonCursor& root, const HfPretokenizer& pretokenizer,
                 HfParts& parts) {
   const JsonCursor model = root.at("model");

@@ -208,7 +208,7 @@ TokenDecoder read_hf_decoder(const JsonCursor& root) {
   std::vector<TokenDecoder::Step> steps;
   for (const JsonCursor& stage : stages(root, "decoder", "decoders"))
     steps.push_back(read_decoder_step(stage));
-  // An empty sequence joins tokens by nothing, unlike no decoder.
+  // An empty sequence needs a step, because it joins tokens by nothing, unlike no decoder.
   if (steps.empty() && root.find("decoder")) steps.emplace_back(TokenDecoder::Fuse{});
   return TokenDecoder(std::move(steps));
 }

@@ -9,7 +9,8 @@
 namespace megalith {
 namespace {
 
-/// Added tokens stay with the model where it can look for them itself, which saves a pass over the text.
+/// Added tokens stay with the model where it can look for them itself, because that saves a pass over the
+/// text.
 bool model_finds_added(const HfParts& parts) {
   return parts.normalizer.empty() && !parts.metaspace;
 }

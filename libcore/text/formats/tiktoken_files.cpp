@@ -31,10 +31,10 @@ void check_rank(bool is_next, const std::string& found, size_t wanted, const std
   if (!is_next) fail(ErrorKind::kData, where, ": rank ", found, ", wanted ", wanted, ": ranks go up by one");
 }
 
-Tokens read_json(const Json& list, const std::string& path, size_t most) {
+Tokens read_json(const Json& list, const std::string& path, size_t max_tokens) {
   Tokens tokens;
   for (const Json& entry : list.as_array()) {
-    if (tokens.size() == most) break;
+    if (tokens.size() == max_tokens) break;
     const size_t rank = tokens.size();
     const std::string where = concat(path, ": token ", rank);
     const Json* number = entry.find("rank");
@@ -50,9 +50,9 @@ Tokens read_json(const Json& list, const std::string& path, size_t most) {
   return tokens;
 }
 
-Tokens read_lines(std::string_view text, const std::string& path, size_t most) {
+Tokens read_lines(std::string_view text, const std::string& path, size_t max_tokens) {
   Tokens tokens;
-  for (size_t number = 1; !text.empty() && tokens.size() < most; ++number) {
+  for (size_t number = 1; !text.empty() && tokens.size() < max_tokens; ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = trim(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -139,9 +139,9 @@ void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const
 
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings) {
   const int special = settings.special_tokens;
-  const auto least = static_cast<int>(kSpecialTokens.size());
-  if (special < least)
-    fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", special, ", wanted at least ", least);
+  const auto min_special = static_cast<int>(kSpecialTokens.size());
+  if (special < min_special)
+    fail(ErrorKind::kUsage, "--tiktoken-num-special-tokens ", special, ", wanted at least ", min_special);
   const Tokens names = special_tokens(settings);
   const std::string contents = read_file(path);
   const bool is_json = trim(contents).starts_with('[');
@@ -149,12 +149,12 @@ ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& se
   if (size > 0 && size < special + 256)
     fail(ErrorKind::kUsage, "--vocab-size ", size, " leaves no room for ", special,
          " special tokens and 256 bytes");
-  const size_t most = size > 0 ? static_cast<size_t>(size - special) : SIZE_MAX;
-  const Tokens tokens =
-      is_json ? read_json(Json::parse(contents, path), path, most) : read_lines(contents, path, most);
-  if (size > 0 && tokens.size() < most)
+  const size_t max_tokens = size > 0 ? static_cast<size_t>(size - special) : SIZE_MAX;
+  const Tokens tokens = is_json ? read_json(Json::parse(contents, path), path, max_tokens)
+                                : read_lines(contents, path, max_tokens);
+  if (size > 0 && tokens.size() < max_tokens)
     fail(ErrorKind::kData, path, ": ", tokens.size(), " tokens, but a vocabulary of ", size, " with ",
-         special, " special tokens needs ", most, "; give --vocab-size ",
+         special, " special tokens needs ", max_tokens, "; give --vocab-size ",
          tokens.size() + static_cast<size_t>(special));
   ByteLevelModel model;
   model.name = "TikTokenizer";

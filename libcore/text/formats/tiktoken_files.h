@@ -23,7 +23,7 @@ struct TikTokenSettings {
 /// docs/formats/tokenizer.md. Throws kUsage (settings that fit no file), kNoInput, kData.
 ByteLevelModel read_tiktoken(const std::string& path, const TikTokenSettings& settings);
 
-/// The tokenizer of such a file. Of a large one what was made of it is kept for later runs
+/// The tokenizer of such a file. What was made of a large one is kept, so that later runs start at once
 /// (io/cache/build_cache.h).
 std::unique_ptr<ByteLevelTokenizer> make_tiktoken_tokenizer(const std::string& path,
                                                             const TikTokenSettings& settings);

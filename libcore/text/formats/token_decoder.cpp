@@ -98,12 +98,12 @@ size_t bytes_of(const Tokens& tokens) {
 }  // namespace
 
 std::string TokenDecoder::decode(std::vector<std::string> tokens) const {
-  const size_t most = 64 * bytes_of(tokens) + (size_t{1} << 16);
+  const size_t max_bytes = 64 * bytes_of(tokens) + (size_t{1} << 16);
   for (const Step& step : steps_) {
     tokens = std::visit([&](const auto& s) { return apply(s, std::move(tokens)); }, step);
-    if (bytes_of(tokens) > most)
-      fail(ErrorKind::kData, "the tokenizer's decoder makes more than ", most, " bytes of ", tokens.size(),
-           " tokens; no language needs that");
+    if (bytes_of(tokens) > max_bytes)
+      fail(ErrorKind::kData, "the tokenizer's decoder makes more than ", max_bytes, " bytes of ",
+           tokens.size(), " tokens; no language needs that");
   }
   return replace_invalid_utf8(join(tokens, steps_.empty() ? " " : ""));
 }

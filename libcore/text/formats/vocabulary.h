@@ -27,7 +27,7 @@ class Vocabulary {
   std::optional<int32_t> find(const std::string& token) const;
   size_t size() const { return ids_.size(); }  // tokens
 
-  /// What begins a message: it is slow to make and seldom wanted.
+  /// What begins a message; a function, because it is slow to make and seldom wanted.
   using Where = std::function<std::string()>;
   /// The merge of `left` and `right`. kData with `where`: one of the two or the joined token is unknown.
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;

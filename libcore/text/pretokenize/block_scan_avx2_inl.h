@@ -52,8 +52,8 @@ class Avx2 {
     /// Bytes from `first` on, `count` of them.
     static __m256i in_range(__m256i bytes, char first, char count) {
       const __m256i from = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first));
-      const __m256i most = _mm256_set1_epi8(static_cast<char>(count - 1));
-      return _mm256_cmpeq_epi8(_mm256_min_epu8(from, most), from);
+      const __m256i last = _mm256_set1_epi8(static_cast<char>(count - 1));
+      return _mm256_cmpeq_epi8(_mm256_min_epu8(from, last), from);
     }
     __m256i letter() const { return in_range(_mm256_or_si256(bytes, _mm256_set1_epi8(0x20)), 'a', 26); }
     __m256i upper() const { return in_range(bytes, 'A', 26); }

@@ -34,7 +34,7 @@ struct AsciiCase {
 };
 
 /// Bits of `bits` and, at 0, `carry` (0 or 1) of the block before: what stands before each byte.
-inline uint64_t behind(uint64_t bits, uint64_t carry) {
+inline uint64_t after(uint64_t bits, uint64_t carry) {
   return bits << 1 | carry;
 }
 

@@ -40,19 +40,19 @@ class Gpt2Starts {
  private:
   /// Contractions ('s, 'll) are pretokens of their own where one begins with an apostrophe.
   uint64_t with_contractions(uint64_t starts, uint64_t apostrophes, size_t at) {
-    TwoBlocks inside{.next = 0}, behind{.next = 0};
+    TwoBlocks inside{.next = 0}, after{.next = 0};
     inside.here = inside_;
-    behind.here = behind_;
+    after.here = after_;
     for (uint64_t left = starts & apostrophes; left != 0; left &= left - 1) {
       const int i = __builtin_ctzll(left);
       const int bytes = contraction(text_ + at + i);
       if (bytes == 0) continue;
       inside.set(i + 1);
-      behind.set(i + bytes);
+      after.set(i + bytes);
     }
     inside_ = inside.next;
-    behind_ = behind.next;
-    return (starts & ~inside.here) | behind.here;
+    after_ = after.next;
+    return (starts & ~inside.here) | after.here;
   }
 
   /// Bytes of the contraction at `at`, or 0.
@@ -66,7 +66,7 @@ class Gpt2Starts {
   const char *text_, *end_;
   // About the last byte of the block before: 0 or 1.
   uint64_t letter_ = 0, number_ = 0, other_ = 0, space_ = 0, blank_ = 0;
-  uint64_t inside_ = 0, behind_ = 0;  // bits of contractions that began in the block before
+  uint64_t inside_ = 0, after_ = 0;  // bits of contractions that began in the block before
 };
 
 template <class Simd>

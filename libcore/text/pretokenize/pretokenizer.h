@@ -16,8 +16,8 @@ enum class PretokenPattern : uint8_t { kGpt2 };
 
 /// Finds the first pretokens of `utf8` (not empty): writes where each ends (bytes from the beginning) to
 /// `ends` (room for kMinEnds at least) and returns how many there are, at least one. What comes after the
-/// last end is found by another call, with the text from there on; `utf8` reaches to the end of the text, as
-/// the pattern may look ahead. Thread-safe. Throws kData when a pretoken has 4 GiB or more.
+/// last end is found by another call, with the text from there on; `utf8` reaches to the end of the text,
+/// because the pattern may look ahead. Thread-safe. Throws kData when a pretoken has 4 GiB or more.
 using FindPretokens = std::function<size_t(std::string_view utf8, std::span<uint32_t> ends)>;
 constexpr size_t kMinEnds = 256;
 

@@ -25,10 +25,10 @@ Char char_at(const char* at, const Window& text) {
   return {c.value, char_traits(c.value), c.bytes};
 }
 
-/// The end of the characters from `at` on for which `joins` is true; at most `most` of them.
+/// The end of the characters from `at` on for which `joins` is true; at most `max_count` of them.
 template <class Joins>
-const char* run_end(const char* at, const Window& text, Joins&& joins, size_t most = SIZE_MAX) {
-  for (; most > 0 && text.has(at); --most) {
+const char* run_end(const char* at, const Window& text, Joins&& joins, size_t max_count = SIZE_MAX) {
+  for (; max_count > 0 && text.has(at); --max_count) {
     const Char c = char_at(at, text);
     if (!joins(c)) break;
     at += c.bytes;
@@ -36,9 +36,9 @@ const char* run_end(const char* at, const Window& text, Joins&& joins, size_t mo
   return at;
 }
 
-const char* run_end(const char* at, const Window& text, KindSet kinds, size_t most) {
+const char* run_end(const char* at, const Window& text, KindSet kinds, size_t max_count) {
   return run_end(
-      at, text, [&](const Char& c) { return kinds.has(c.kind()); }, most);
+      at, text, [&](const Char& c) { return kinds.has(c.kind()); }, max_count);
 }
 
 /// The same for any number of them, the most of which are ASCII. After ASCII, a window stops at no ASCII of
@@ -113,22 +113,22 @@ const char* upper_word_end(const char* at, const Window& text) {
 
 /// The first of `ends`(after a lead character, without one) that finds a word; nullptr: none does.
 template <class End>
-const char* led_word_end(const char* at, const char* behind_lead, const Window& text, End&& word_end) {
-  if (behind_lead)
-    if (const char* const end = word_end(behind_lead, text)) return end;
+const char* led_word_end(const char* at, const char* after_lead, const Window& text, End&& word_end) {
+  if (after_lead)
+    if (const char* const end = word_end(after_lead, text)) return end;
   return word_end(at, text);
 }
 
 const char* word_end(const Rules& rules, const char* at, const Window& text) {
   const Char first = char_at(at, text);
   const bool may_lead = !first.ends_line() && !rules.no_lead.has(first.kind());
-  const char* const behind = may_lead ? at + first.bytes : nullptr;
+  const char* const after = may_lead ? at + first.bytes : nullptr;
   if (rules.words == Words::kCased) {
-    if (const char* const end = led_word_end(at, behind, text, lower_word_end)) return end;
-    return led_word_end(at, behind, text, upper_word_end);
+    if (const char* const end = led_word_end(at, after, text, lower_word_end)) return end;
+    return led_word_end(at, after, text, upper_word_end);
   }
   const KindSet letters = rules.words == Words::kPlain ? kLetters : kLetters | kMarks;
-  return led_word_end(at, behind, text, [&](const char* begin, const Window& t) -> const char* {
+  return led_word_end(at, after, text, [&](const char* begin, const Window& t) -> const char* {
     const char* const end = run_end(begin, t, letters);
     return end > begin ? end : nullptr;
   });
@@ -397,7 +397,7 @@ const char* spaces_at_end(const char* at, const Window& text) {
 }
 
 /// How often a set may match: once, "+" or "{1,3}"; nothing when `repeat` says something else.
-std::optional<size_t> most_of(std::string_view repeat) {
+std::optional<size_t> max_of(std::string_view repeat) {
   if (repeat.empty()) return 1;
   if (repeat == "+") return SIZE_MAX;
   const bool bounded = repeat.size() == 5 && repeat.starts_with("{1,") && repeat.ends_with('}');
@@ -416,16 +416,16 @@ std::optional<SplitPattern> set_pattern(std::string_view regex) {
   if (may_lead) regex.remove_prefix(3);
   CharSet set;
   if (!set.take(regex)) return std::nullopt;
-  const std::optional<size_t> repeat = most_of(regex);
+  const std::optional<size_t> repeat = max_of(regex);
   if (!repeat) return std::nullopt;
-  const auto match = [=, most = *repeat](const char* at, const Window& text) {
+  const auto match = [=, max_count = *repeat](const char* at, const Window& text) {
     const auto joins = [&](const Char& c) { return set.has(c); };
     const Char first = char_at(at, text);
     if (may_lead && kSpaces.has(first.kind())) {
       const char* const begin = at + first.bytes;
-      if (const char* const end = run_end(begin, text, joins, most); end > begin) return end;
+      if (const char* const end = run_end(begin, text, joins, max_count); end > begin) return end;
     }
-    return run_end(at, text, joins, most);
+    return run_end(at, text, joins, max_count);
   };
   const auto begins = [=](const Char& c) { return set.has(c) || (may_lead && kSpaces.has(c.kind())); };
   return SplitPattern{.name = name, .match = match, .skip = skip_to(begins)};
@@ -464,7 +464,7 @@ class Cutting {
     }
     return gap == at || cut(pattern + 1, gap, Window(at, text.open()));
   }
-  /// What is not sure begins at `at`: the gap before it may go on there.
+  /// What is not sure begins at `at`, because the gap before it may go on there.
   bool cut_gap(size_t pattern, const char* gap, const char* at) {
     if (gap < at) cut(pattern + 1, gap, Window(at, true));
     return false;
@@ -545,9 +545,9 @@ SplitPattern mark_pattern(const std::string& mark, bool each) {
 }
 
 SplitPattern digits_pattern(bool individual) {
-  const auto match = [most = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
+  const auto match = [max_count = individual ? size_t{1} : SIZE_MAX](const char* at, const Window& text) {
     return run_end(
-        at, text, [](const Char& c) { return c.traits.is_digit(); }, most);
+        at, text, [](const Char& c) { return c.traits.is_digit(); }, max_count);
   };
   return {.name = individual ? "digits" : "numbers", .match = match, .skip = skip_to([](const Char& c) {
                                                                        return c.traits.is_digit();

@@ -36,15 +36,14 @@ class WordStarts {
   /// In `block`, which lies at `at` in the text; `next` is the block after it.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t tail = find_tail(block), sign = block.sign() & ~tail, gap = block.gap();
-    const uint64_t sign_starts = sign & ~behind(sign, sign_) & ~behind(block.blank, blank_);
+    const uint64_t sign_starts = sign & ~after(sign, sign_) & ~after(block.blank, blank_);
     const uint64_t led = leads(sign_starts, block.continuation);
-    uint64_t starts = sign_starts | (block.letter & ~behind(block.letter | gap, letter_or_gap_) & ~led) |
+    uint64_t starts = sign_starts | (block.letter & ~after(block.letter | gap, letter_or_gap_) & ~led) |
                       number_starts(block) | space_starts(block, tail, next, at);
     if constexpr (kRules.cased) {
-      const uint64_t apostrophes = block.apostrophe & behind(block.letter, letter_);
-      const uint64_t doubtful =
-          (block.upper & behind(block.both, both_)) | (block.mark & behind(sign, sign_));
-      starts |= block.upper & behind(block.lower, lower_);
+      const uint64_t apostrophes = block.apostrophe & after(block.letter, letter_);
+      const uint64_t doubtful = (block.upper & after(block.both, both_)) | (block.mark & after(sign, sign_));
+      starts |= block.upper & after(block.lower, lower_);
       starts = settle(starts, doubtful, kRules.contractions ? apostrophes : 0, at);
       letter_ = block.letter >> 63;
       lower_ = block.lower >> 63;
@@ -65,7 +64,7 @@ class WordStarts {
     uint64_t bytes = starts | (lead_ & continuation);
     if (continuation != 0)
       for (int i = 0; i < 3; ++i) bytes |= (bytes << 1) & continuation;
-    const uint64_t out = behind(bytes, lead_);
+    const uint64_t out = after(bytes, lead_);
     lead_ = bytes >> 63;
     return out;
   }
@@ -73,7 +72,7 @@ class WordStarts {
   uint64_t number_starts(const Block& block) {
     const uint64_t numbers = block.number, first = numbers & ~block.continuation;
     if (kRules.digits == 1) return first;
-    const uint64_t runs = numbers & ~behind(numbers, number_);
+    const uint64_t runs = numbers & ~after(numbers, number_);
     const uint64_t before = number_;
     number_ = numbers >> 63;
     // Most numbers are short and lie in one block.
@@ -95,7 +94,7 @@ class WordStarts {
   /// Ends of lines after signs.
   uint64_t find_tail(const Block& block) const {
     const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
-    uint64_t first = (block.line_end & behind(block.sign(), sign_)) | (joins & tail_);
+    uint64_t first = (block.line_end & after(block.sign(), sign_)) | (joins & tail_);
     // Adding the first bit of a run clears the run.
     if constexpr (!kRules.cased) return joins & ~(joins + first);
     uint64_t tail = 0;
@@ -109,10 +108,10 @@ class WordStarts {
   uint64_t space_starts(const Block& block, uint64_t tail, const Block& next, size_t at) {
     const uint64_t gap = block.gap();
     const uint64_t spaces = block.space & ~tail, line_end = block.line_end & ~tail;
-    uint64_t starts = spaces & ~block.continuation & ~behind(spaces, space_);
+    uint64_t starts = spaces & ~block.continuation & ~after(spaces, space_);
     starts |= gap & ~block.continuation & before_no_space(block, next);
-    const uint64_t gap_runs = gap & ~behind(gap, gap_), behind_line = gap_runs & behind(line_end, line_end_);
-    if (behind_line != 0) starts |= behind_line & ~before_line_end(block, next, gap_runs, at);
+    const uint64_t gap_runs = gap & ~after(gap, gap_), after_line = gap_runs & after(line_end, line_end_);
+    if (after_line != 0) starts |= after_line & ~before_line_end(block, next, gap_runs, at);
     space_ = spaces >> 63;
     gap_ = gap >> 63;
     line_end_ = line_end >> 63;
@@ -122,8 +121,8 @@ class WordStarts {
   /// Picks the gaps that an end of a line follows, of those that begin at `runs`, all in this block.
   uint64_t before_line_end(const Block& block, const Block& next, uint64_t runs, size_t at) const {
     const uint64_t gap = block.gap();
-    uint64_t ends = ~gap & behind(gap, gap_);  // what follows each gap
-    if (gap_ != 0) ends &= ends - 1;           // the first is of a gap that began before
+    uint64_t ends = ~gap & after(gap, gap_);  // what follows each gap
+    if (gap_ != 0) ends &= ends - 1;          // the first is of a gap that began before
     uint64_t found = _pdep_u64(_pext_u64(block.line_end, ends), runs);
     if (gap >> 63 != 0) {
       const uint64_t last = uint64_t{1} << (63 - __builtin_clzll(runs));

@@ -126,11 +126,11 @@ struct Candidate {
 std::optional<Candidate> next_candidate(const Reader& in, size_t from) {
   for (size_t at = from; at + 1 < in.text.size(); ++at) {
     if (!ascii_has(in.text[at], kEnds)) continue;
-    const size_t behind = at + 1;
-    if (const size_t n = in.no_word(behind)) return Candidate{at, behind, behind + n};
-    const size_t word = in.skip_blanks(behind);
-    if (word == behind || in.at_end(word)) continue;
-    return Candidate{at, behind, in.skip_word(word), word};
+    const size_t after = at + 1;
+    if (const size_t n = in.no_word(after)) return Candidate{at, after, after + n};
+    const size_t word = in.skip_blanks(after);
+    if (word == after || in.at_end(word)) continue;
+    return Candidate{at, after, in.skip_word(word), word};
   }
   return std::nullopt;
 }
@@ -144,10 +144,10 @@ std::optional<Candidate> next_word_candidate(const Reader& in, size_t from) {
     const size_t word_end = in.skip_word(begin);
     for (size_t end = word_end; end > begin; --end) {
       if (!ascii_has(in.text[end - 1], kEnds)) continue;
-      const size_t behind = end == word_end ? in.skip_blanks(end) : end;
-      if (in.at_end(behind)) continue;
-      if (const size_t n = in.no_word(behind)) return Candidate{begin, behind, behind + n};
-      return Candidate{begin, behind, end == word_end ? in.skip_word(behind) : word_end, behind};
+      const size_t after = end == word_end ? in.skip_blanks(end) : end;
+      if (in.at_end(after)) continue;
+      if (const size_t n = in.no_word(after)) return Candidate{begin, after, after + n};
+      return Candidate{begin, after, end == word_end ? in.skip_word(after) : word_end, after};
     }
     from = word_end;
   }
@@ -412,8 +412,8 @@ class Realigner {
       const size_t n = in.closing(at);
       if (n == 0) return {};
       at += n;
-      const size_t behind = in.skip_blanks(at);
-      if (behind > at || in.at_end(at) || sentence.substr(at).starts_with("--")) return {at, behind};
+      const size_t after = in.skip_blanks(at);
+      if (after > at || in.at_end(at) || sentence.substr(at).starts_with("--")) return {at, after};
     }
     return {};
   }

@@ -18,13 +18,13 @@ std::string_view apply_step(const Normalizer::Prepend& step, std::string_view ut
   return out;
 }
 
-/// Stops when there are more than `most` bytes.
+/// Stops when there are more than `max_bytes` bytes.
 std::string_view apply_step(const Normalizer::Replace& step, std::string_view utf8, std::string& out,
-                            size_t most) {
+                            size_t max_bytes) {
   size_t found = utf8.find(step.from);
   if (found == std::string_view::npos) return utf8;
   out.clear();
-  while (found != std::string_view::npos && out.size() <= most) {
+  while (found != std::string_view::npos && out.size() <= max_bytes) {
     out += utf8.substr(0, found);
     out += step.to;
     utf8.remove_prefix(found + step.from.size());
@@ -38,13 +38,13 @@ std::string_view apply_step(const Normalizer::Replace& step, std::string_view ut
 
 std::string_view Normalizer::apply(std::string_view utf8, Scratch& scratch) const {
   const size_t given = utf8.size();
-  const size_t most = 64 * given + (size_t{1} << 16);  // a few rounds of doubling would fill any memory
+  const size_t max_bytes = 64 * given + (size_t{1} << 16);  // a few rounds of doubling would fill any memory
   for (const Step& step : steps_) {
     const std::string_view next =
-        std::visit([&](const auto& s) { return apply_step(s, utf8, scratch.next, most); }, step);
+        std::visit([&](const auto& s) { return apply_step(s, utf8, scratch.next, max_bytes); }, step);
     if (next.data() == utf8.data() && next.size() == utf8.size()) continue;
-    if (next.size() > most)
-      fail(ErrorKind::kData, "the tokenizer's normalizer makes more than ", most, " bytes of a text of ",
+    if (next.size() > max_bytes)
+      fail(ErrorKind::kData, "the tokenizer's normalizer makes more than ", max_bytes, " bytes of a text of ",
            given, "; no language needs that");
     scratch.text.swap(scratch.next);
     utf8 = scratch.text;

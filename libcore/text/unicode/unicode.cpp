@@ -26,10 +26,10 @@ CodePoint code_point_at(std::string_view utf8) {
   return {0xFFFD, 1};
 }
 
-std::string_view first_characters(std::string_view utf8, size_t most) {
+std::string_view first_characters(std::string_view utf8, size_t max_bytes) {
   const auto continues = [&](size_t at) { return (static_cast<uint8_t>(utf8[at]) & 0xC0) == 0x80; };
-  if (utf8.size() <= most) return utf8;
-  size_t end = most;
+  if (utf8.size() <= max_bytes) return utf8;
+  size_t end = max_bytes;
   while (end > 0 && continues(end)) --end;
   if (end == 0)
     for (end = 1; end < utf8.size() && continues(end);) ++end;

@@ -14,7 +14,7 @@ CharClass char_class(uint32_t code_point);
 
 /// The code point at the start of `utf8` (not empty) and its length in bytes. A byte that starts no whole
 /// sequence is taken alone, as U+FFFD; nothing is read beyond the end. Overlong forms and surrogates are not
-/// looked for: the caller passes valid UTF-8.
+/// looked for, because the caller passes valid UTF-8.
 struct CodePoint {
   uint32_t value;
   size_t bytes;

@@ -46,10 +46,10 @@ std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatche
     return Step{Step::kBackward, chunks - 1 - forward[i].chunk, forward[i].microbatch};
   };
   // Forwards before the first backward: until the first microbatch has come back from the last stage.
-  const int behind = ranks - rank - 1;
+  const int after = ranks - rank - 1;
   const size_t total = forward.size();
   const size_t warmup =
-      std::min(total, static_cast<size_t>(chunks == 1 ? behind : 2 * behind + (chunks - 1) * group));
+      std::min(total, static_cast<size_t>(chunks == 1 ? after : 2 * after + (chunks - 1) * group));
 
   std::vector<Step> plan(forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(warmup));
   plan.reserve(2 * total);
@@ -67,12 +67,12 @@ std::vector<Step> plan_forward(int ranks, int chunks, int microbatches) {
 }
 
 int tapes_in_flight(const std::vector<Step>& plan) {
-  int now = 0, most = 0;
+  int now = 0, max_in_flight = 0;
   for (const Step& step : plan) {
     now += step.kind == Step::kForward ? 1 : -1;
-    most = std::max(most, now);
+    max_in_flight = std::max(max_in_flight, now);
   }
-  return most;
+  return max_in_flight;
 }
 
 }  // namespace megalith

@@ -55,10 +55,10 @@ class FinetuneApp : public testing::Test {
   /// The first of the lowest evaluations.
   int64_t best_iteration(const std::string& file) const {
     int64_t best = 0;
-    double least = std::numeric_limits<double>::infinity();
+    double min_loss = std::numeric_limits<double>::infinity();
     for (const Json& evaluation : log_lines(dir_ / file, "valid"))
-      if (evaluation["loss"].as_double() < least) {
-        least = evaluation["loss"].as_double();
+      if (evaluation["loss"].as_double() < min_loss) {
+        min_loss = evaluation["loss"].as_double();
         best = evaluation["iteration"].as_int();
       }
     return best;

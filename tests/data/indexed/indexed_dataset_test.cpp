@@ -34,7 +34,7 @@ struct HandMade {
   std::vector<int64_t> pointers = {0, 6, 6, 10};
   std::vector<int64_t> documents = {0, 1, 1, 3, 4};  // the second document is empty
   std::vector<uint16_t> tokens = {1, 2, 3, 40000, 50256, 65499};
-  std::string behind;
+  std::string after;
 
   std::string idx() const {
     std::string bytes = magic;
@@ -45,7 +45,7 @@ struct HandMade {
     for (const int32_t x : lengths) put(bytes, x);
     for (const int64_t x : pointers) put(bytes, x);
     for (const int64_t x : documents) put(bytes, x);
-    return bytes + behind;
+    return bytes + after;
   }
   std::string bin() const {
     std::string bytes;
@@ -139,8 +139,8 @@ TEST(IndexedDataset, RefusesEveryDamageByName) {
       {"last document", [](HandMade& h) { h.documents[4] = 3; }, "the last document ends at sequence 3 of 4"},
       {"no document array", [](HandMade& h) { h.entries = 0, h.documents = {}; },
        "the document array is empty"},
-      {"trailing byte", [](HandMade& h) { h.behind = "x"; }, "c.idx: 4 sequences and 5 document entries"},
-      {"modes", [](HandMade& h) { h.behind = std::string(4, '\0'); }, "multimodal"},
+      {"trailing byte", [](HandMade& h) { h.after = "x"; }, "c.idx: 4 sequences and 5 document entries"},
+      {"modes", [](HandMade& h) { h.after = std::string(4, '\0'); }, "multimodal"},
       {"short bin", [](HandMade& h) { h.tokens.pop_back(); }, "c.bin: is 10 bytes, but sequence 3 of 4 in "},
       {"long bin", [](HandMade& h) { h.tokens.push_back(7); },
        "c.bin: is 14 bytes, but the 6 tokens of type uint16"},

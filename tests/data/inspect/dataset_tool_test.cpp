@@ -178,10 +178,10 @@ TEST(DatasetTool, DrawsAPageThatFitsTheTerminal) {
   files      .bin 14 B, .idx 102 B
   tokenizer  T of 10 ids, the greatest here 9
   content    hashes are kept: `megalith-data verify` compares
-tokens a document: least 0,
+tokens a document: min 0,
   median 3, mean 2.3, 90 % up
-  to 4, 99 % up to 4, greatest
-  4; 1 empty
+  to 4, 99 % up to 4, max 4; 1
+  empty
   tokens  documents
        0          1  █████████
        1          0

@@ -8,11 +8,11 @@
 namespace megalith {
 namespace {
 
-TrainConfig fp16(double first, double least, int window, int hysteresis) {
+TrainConfig fp16(double first, double min_scale, int window, int hysteresis) {
   TrainConfig train;
   train.fp16 = true;
   train.initial_loss_scale = first;
-  train.min_loss_scale = least;
+  train.min_loss_scale = min_scale;
   train.loss_scale_window = window;
   train.hysteresis = hysteresis;
   return train;

@@ -94,7 +94,7 @@ void CachedEncoder::take_group(Rest& rest) {
       n += taken;
       if (taken == ends.size()) break;
     }
-    // Takes the rest one by one: what the vector kernel leaves, which is one piece more often than several;
+    // Takes the rest one by one, because what the vector kernel leaves is one piece more often than several;
     // without a kernel all.
     for (const size_t stop = lookup_.take_keys ? n + 1 : kGroup; n < stop && next < rest.ends.size(); ++n) {
       const uint32_t end = rest.ends[next++];

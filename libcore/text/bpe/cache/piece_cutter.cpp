@@ -23,10 +23,10 @@ PieceCutter::PieceCutter(const MergeBorders& borders)
     : borders_(borders), cut_pieces_(cut_pieces(chosen_isa())) {}
 
 std::span<const uint32_t> PieceCutter::cut(const PretokenEnds& pretokens) {
-  const size_t most = pretokens.ends.size() + pretokens.ends.back() + kSpareEnds;
-  if (ends_.size() < most) ends_.resize(most);
-  const uint32_t* const behind = cut_pieces_(borders_, pretokens, ends_.data());
-  return behind == nullptr ? pretokens.ends : std::span<const uint32_t>(ends_.data(), behind);
+  const size_t max_ends = pretokens.ends.size() + pretokens.ends.back() + kSpareEnds;
+  if (ends_.size() < max_ends) ends_.resize(max_ends);
+  const uint32_t* const after = cut_pieces_(borders_, pretokens, ends_.data());
+  return after == nullptr ? pretokens.ends : std::span<const uint32_t>(ends_.data(), after);
 }
 
 void PieceCutter::trim() {

@@ -1,7 +1,8 @@
 #include "libcore/base/simd.h"
 #if defined(MEGALITH_SIMD)
 // GCC 12 takes what the results of its own intrinsics begin as for uninitialized. It also may put a mask of
-// fewer than 32 bits into memory and read four bytes of it back, at -O1: here none becomes a number.
+// fewer than 32 bits into memory and read four bytes of it back, at -O1: therefore none becomes a number
+// here.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
@@ -63,10 +64,10 @@ class Cutter {
   /// Whether a character outside ASCII begins in a pretoken of more than a short piece's bytes.
   bool has_leads(uint32_t begin, uint32_t end) const {
     if (end - begin <= PieceKey::kLongest) return false;
-    __m512i most = _mm512_setzero_si512();
+    __m512i max_bytes = _mm512_setzero_si512();
     for (uint32_t at = begin; at < end; at += 64)
-      most = _mm512_max_epu8(most, _mm512_maskz_loadu_epi8(first_bits(end - at), text_ + at));
-    return _mm512_cmpge_epu8_mask(most, _mm512_set1_epi8(static_cast<char>(0xC0))) != 0;
+      max_bytes = _mm512_max_epu8(max_bytes, _mm512_maskz_loadu_epi8(first_bits(end - at), text_ + at));
+    return _mm512_cmpge_epu8_mask(max_bytes, _mm512_set1_epi8(static_cast<char>(0xC0))) != 0;
   }
 
   static uint64_t first_bits(uint32_t count) {
@@ -119,7 +120,8 @@ class Cutter {
     return _mm512_test_epi8_mask(doubts, _mm512_shuffle_epi8(bit_of_number, numbers));
   }
 
-  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more.
+  /// Writes `at` plus the place of each bit of `bits`, and up to 16 values more, because it writes whole
+  /// registers.
   void write(uint64_t bits, uint32_t at) {
     alignas(64) char places[64];
     _mm512_store_si512(places, _mm512_maskz_compress_epi8(bits, iota8()));

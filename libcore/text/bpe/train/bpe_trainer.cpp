@@ -170,9 +170,9 @@ class BpeTrainer {
 
 TrainedBpe train_bpe(const PieceCounts& pieces, int vocab_size,
                      const std::vector<std::string>& special_tokens) {
-  const size_t least = special_tokens.size() + 256;
-  if (vocab_size < 0 || static_cast<size_t>(vocab_size) < least)
-    fail(ErrorKind::kUsage, "--vocab-size ", vocab_size, " is too small; wanted at least ", least,
+  const size_t min_size = special_tokens.size() + 256;
+  if (vocab_size < 0 || static_cast<size_t>(vocab_size) < min_size)
+    fail(ErrorKind::kUsage, "--vocab-size ", vocab_size, " is too small; wanted at least ", min_size,
          ": 256 bytes and ", special_tokens.size(), " special tokens");
   return BpeTrainer(pieces, special_tokens).train(static_cast<size_t>(vocab_size));
 }

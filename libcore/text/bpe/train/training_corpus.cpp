@@ -35,7 +35,6 @@ struct Lines {
   uint64_t bytes_done = 0;  // of all files, when this batch was read
 };
 
-/// Hands out the lines of one file after the other.
 class LineSource {
  public:
   explicit LineSource(const std::vector<std::string>& files) : files_(files) {}

@@ -59,12 +59,12 @@ TEST_P(CutPiecesIsa, CutLongPretokensAtEveryBorder) {
     const Pretokens pretokens = random_pretokens(random, round % 2 == 0);
     const std::vector<uint32_t> wanted = cut(borders, pretokens);
     std::vector<uint32_t> found(pretokens.text.size() + pretokens.ends.size() + kSpareEnds);
-    const uint32_t* const behind = cut_by_kernel(borders, {pretokens.text, pretokens.ends}, found.data());
-    if (behind == nullptr) {
+    const uint32_t* const after = cut_by_kernel(borders, {pretokens.text, pretokens.ends}, found.data());
+    if (after == nullptr) {
       ASSERT_EQ(pretokens.ends, wanted) << quote(pretokens.text);
       ++as_they_were;
     } else {
-      ASSERT_EQ(std::vector<uint32_t>(std::as_const(found).data(), behind), wanted) << quote(pretokens.text);
+      ASSERT_EQ(std::vector<uint32_t>(std::as_const(found).data(), after), wanted) << quote(pretokens.text);
     }
     cuts += wanted.size() - pretokens.ends.size();
     for (size_t at = 1; at < pretokens.text.size(); ++at)

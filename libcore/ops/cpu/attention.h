@@ -1,0 +1,32 @@
+#pragma once
+
+#include "libcore/ops/attention.h"
+#include "libcore/ops/cpu/kernels.h"
+#include "libcore/ops/cpu/thread_team.h"
+#include "libcore/ops/prefix.h"
+
+namespace megalith::cpu {
+
+/// The ops on a packed QKV: rotation, attention forward and backward, a prefix's keys and values, the cache
+/// of generation. Safe to call from several threads.
+class AttentionRunner {
+ public:
+  AttentionRunner(const Kernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
+  void run(const Rope&) const;
+  void run(const PutPrefix&) const;
+  void run(const PrefixGrad&) const;
+  void run(const Attention&) const;
+  void run(const AttentionGrad&) const;
+  void run(const CopyKeyValues&) const;
+  void run(const CachedAttention&) const;
+
+ private:
+  void cached_attention_in_fp32(const CachedAttention&) const;
+  /// The new positions' keys and values of one group of a sequence.
+  void append_to_cache(const CachedAttention&, int64_t sequence, int64_t group) const;
+
+  const Kernels& kernels_;
+  ThreadTeam& team_;  // of the attention of one token
+};
+
+}  // namespace megalith::cpu
