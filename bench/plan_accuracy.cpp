@@ -131,6 +131,8 @@ Software software(const Record& r) {
     s.overlap_gradients = s.overlap_parameters = s.overlap_messages = false;
     s.fused_norm = has(kernel, "RMS");
     s.fused_rope = s.fused_activation = false;
+    s.keeps_softmax_input =
+        true;  // assumed: with one copy alone two runs would have had 8 GB to spare that had not
   } else if (framework == "InternEvo") {  // the first flash attention, silu and product apart
     s.attention = AttentionKernel::kFlash1;
     s.gradient_bytes = 2;
@@ -148,6 +150,7 @@ Software software(const Record& r) {
     s.fused_gradients = s.fused_norm = s.fused_rope = s.fused_activation = false;
   } else if (framework == "Megatron-LM" && text(r, "precision") == "fp16") {  // until 2022
     s.overlap_gradients = s.overlap_parameters = false;
+    s.scatters_messages = true;  // Narayanan et al. 2021, section 4.1
   } else if (framework == "Megatron-LM" || framework == "NeMo/Megatron-Core" ||
              framework == "Megatron-Bridge") {
     s.attention = AttentionKernel::kFused;
@@ -162,6 +165,17 @@ Precision precision(const std::string& name) {
   if (name == "fp8") return Precision::kFp8;
   if (name == "mxfp8") return Precision::kMxfp8;
   return name == "nvfp4" ? Precision::kNvfp4 : Precision::kHalf;
+}
+
+/// AA-Scaling cuts its list of modules (embedding, layers, final norm, head) evenly, and the first stages
+/// take what is over: read in its source, core/nn/parallel_module/pipeline_partitioning.py.
+std::vector<int> cut_of_modules(int layers, int pipeline) {
+  const int modules = layers + 3, each = modules / pipeline, more = modules % pipeline;
+  std::vector<int> stages(static_cast<size_t>(pipeline), each);
+  for (int stage = 0; stage < more; ++stage) ++stages[static_cast<size_t>(stage)];
+  stages.front() -= 1;
+  stages.back() -= 2;
+  return stages;
 }
 
 PlanProblem problem(const Record& r) {
@@ -190,6 +204,9 @@ PlanProblem problem(const Record& r) {
   p.precision = precision(text(r, "precision"));
   p.software = software(r);
   p.global_batch = whole(r, "global_batch");
+  const int pipeline = whole(r, "pp", 1);
+  if (text(r, "framework") == "AA-Scaling" && pipeline > 1 && m.layers + 3 >= 3 * pipeline)
+    p.stage_layers = cut_of_modules(m.layers, pipeline);
   return p;
 }
 

@@ -11,7 +11,8 @@ namespace megalith {
 /// docs/planner.md lists.
 struct Coefficients {
   // matrix products
-  double sustained_clock, clock_power_exponent, gemm_half_depth, wave_weight, misaligned_rate, narrow_rate;
+  double sustained_clock, clock_power_exponent, gemm_half_depth, wave_weight, misaligned_rate, narrow_rate,
+      vector_rate;
   // attention
   double flash1_rate, flash2_rate, fused_rate, flash_backward, old_mma_rate, head_half_depth, torch_passes;
   // memory-bound work and the host

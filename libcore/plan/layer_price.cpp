@@ -140,14 +140,18 @@ struct Pricer {
     return w.attention == AttentionKernel::kFusedSoftmax && m.seq_length <= 16384 &&
            m.heads / s.tensor * s.micro_batch % 4 == 0;
   }
+  /// The matrix units take rows of whole 16-byte words: a head of 108 or 150 channels of 16 bits starts
+  /// between two, and its products run on the vector units, at the data sheet's fp32 rate.
+  double score_flops() const {
+    return cpu() || !p.half() || m.kv_channels % 8 == 0 ? peak : k.vector_rate * d.float_flops;
+  }
   double attention(bool forward) const {
     if (!keeps_scores()) {
       const double rate = peak * flash_rate() * (forward ? 1 : k.flash_backward);
       return (forward ? 1 : 2.5) * attention_flops() / rate + gap();
     }
     const double depth = m.kv_channels / (m.kv_channels + k.head_half_depth);
-    const double aligned = m.kv_channels % 8 == 0 ? 1 : k.misaligned_rate;
-    const double products = (forward ? 2 : 4) * attention_flops() / (peak * depth * aligned);
+    const double products = (forward ? 2 : 4) * attention_flops() / (score_flops() * depth);
     return products + score_passes(forward) * scores() * e / bandwidth + (forward ? 4 : 8) * gap();
   }
 
@@ -270,6 +274,11 @@ struct Pricer {
     out.head = head() + accumulation(out.parameters.embedding);
     out.embedding = stream(n * m.hidden * share * (3 * e + 8));
     out.message = e * n * m.hidden * share;
+    out.sent = out.message;
+    if (w.scatters_messages && !s.sequence && s.tensor > 1) {
+      out.sent = out.message / s.tensor;
+      out.put_together = ring_seconds(out.message, s.tensor, group_link(p, s.tensor, 1));
+    }
     keep(out);
     return out;
   }
@@ -307,7 +316,8 @@ struct Pricer {
   }
   double score_bytes() const {  // kept for each element of the scores
     const double softmax = e, drop = m.attention_dropout > 0 ? 1 + e : 0;
-    return softmax + drop + (w.attention == AttentionKernel::kTorch ? 4 : 0);  // PyTorch's in fp32
+    const double before = w.attention == AttentionKernel::kFusedSoftmax && w.keeps_softmax_input ? e : 0;
+    return softmax + drop + before + (w.attention == AttentionKernel::kTorch ? 4 : 0);  // PyTorch's in fp32
   }
 };
 

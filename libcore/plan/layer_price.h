@@ -34,7 +34,9 @@ struct LayerPrice {
   double again_attention = 0, again_norm_act = 0, again_products = 0,
          again_full = 0;           // what recomputing repeats
   double head = 0, embedding = 0;  // forward and backward
-  double message = 0;              // bytes to the next stage
+  double message = 0;              // bytes of what the next stage gets, on each device
+  double sent = 0;                 // of them, what a device sends
+  double put_together = 0;         // seconds until tensor ranks that got a part each have the whole
 
   double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
          kept_full = 0;  // bytes of a layer

@@ -25,6 +25,8 @@ struct Software {
   bool overlap_parameters = true;    // gathered while the first forward pass runs
   bool overlap_tensor = false;       // tensor-parallel collectives cut into pieces under matrix products
   bool overlap_messages = true;      // pipeline messages of an interleaved schedule
+  bool scatters_messages = false;    // each tensor rank sends its part, and the next stage's gather the whole
+  bool keeps_softmax_input = false;  // the joined softmax keeps the scores beside their probabilities
   bool fused_cross_entropy = false;  // one copy of the logits
   bool keeps_gathered =
       false;  // sequence parallelism gathers a layer's inputs once and keeps them for both passes

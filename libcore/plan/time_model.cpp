@@ -30,8 +30,8 @@ struct Assembly {
     if (c.pipeline == 1) return 0;
     const double hidden = c.chunks > 1 && p.software.overlap_messages ? k.message_overlap : 0;
     const double stall = p.machine.device.multiprocessors == 0 ? 0 : k.message_stall;
-    return 2.0 * c.chunks * (price.message / layout.message.bandwidth + layout.message.latency + stall) *
-           (1 - hidden);
+    const double one = price.sent / layout.message.bandwidth + layout.message.latency + price.put_together;
+    return 2.0 * c.chunks * (one + stall) * (1 - hidden);
   }
   double bubble_share() const {
     switch (p.software.schedule) {

@@ -73,6 +73,54 @@ TEST(BlockActivations, AreKorthikantisTable) {
   EXPECT_DOUBLE_EQ(block_activations(p, c), 2 * sbh);
 }
 
+// 64 heads of 2048 x 2048 scores over 8 tensor ranks, 2 bytes each.
+TEST(BlockActivations, HoldTheScoresTwiceWhereTheSoftmaxKeepsItsInput) {
+  PlanProblem p = gpt_22b(64);
+  p.software.attention = AttentionKernel::kFusedSoftmax;
+  const Candidate c = legal(p, {.tensor = 8});
+  const double once = block_activations(p, c);
+  p.software.keeps_softmax_input = true;
+  EXPECT_DOUBLE_EQ(block_activations(p, c) - once, 2.0 * 64 / 8 * 2048 * 2048);
+}
+
+// Both products of the scores, 4 s^2 h operations, at a part of the A100's 19.5 TFLOP/s in fp32, where the
+// matrix units' 16-byte words do not divide a head.
+TEST(LayerPrice, HeadsThatAreNoMultipleOfEightUseTheVectorUnits) {
+  Coefficients half = fitted_coefficients();
+  half.vector_rate = 0.5;
+  half.head_half_depth = 0;
+  Coefficients quarter = half;
+  quarter.vector_rate = 0.25;
+  const auto slower = [&](int heads) {
+    PlanProblem p = gpt_22b(8);
+    p.model = gpt(4, 13824, heads, 2048, 50257);
+    p.software.attention = AttentionKernel::kFusedSoftmax;
+    p.coefficients = &half;
+    const double fast = price_layer(p, {}).again_attention;
+    p.coefficients = &quarter;
+    return price_layer(p, {}).again_attention - fast;
+  };
+  const double operations = 4.0 * 2048 * 2048 * 13824;
+  EXPECT_NEAR(slower(128), 2 * operations / 19.5e12, 1e-9);  // 108 channels
+  EXPECT_EQ(slower(144), 0);                                 // 96
+}
+
+// 2048 x 6144 values of 2 bytes: a device sends them all over 200 Gbit/s, or an eighth of them, and then gets
+// the other seven over 300 GB/s.
+TEST(StepTime, ScatteredMessagesSendAPartAndGatherTheWhole) {
+  Coefficients plain = fitted_coefficients();
+  plain.network_rate = plain.link_rate = 1;
+  plain.network_latency = plain.link_latency = plain.message_stall = 0;
+  PlanProblem p = gpt_22b(16);
+  p.coefficients = &plain;
+  const Candidate c = legal(p, {.tensor = 8, .pipeline = 2});
+  const double whole = step_time(p, c).pipeline_comm;
+  const double bytes = 2.0 * 2048 * 6144, hops = 2 * (16 + 1);
+  EXPECT_NEAR(whole, hops * bytes / 25e9, 1e-12);
+  p.software.scatters_messages = true;
+  EXPECT_NEAR(step_time(p, c).pipeline_comm, hops * (bytes / 8 / 25e9 + 7.0 / 8 * bytes / 300e9), 1e-12);
+}
+
 // Megatron-LM's README, "Distributed Optimizer": bf16 parameters with fp32 gradients take 18 bytes, 6 + 12/d
 // sharded; fp32 16, 8 + 8/d.
 TEST(MemoryEstimate, StateBytesPerParameterAreMegatrons) {
