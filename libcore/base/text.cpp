@@ -86,6 +86,15 @@ std::string quote(std::string_view text) {
   return out + '"';
 }
 
+std::string shortened(std::string_view text, size_t max) {
+  if (text.size() <= max) return std::string(text);
+  size_t end = max;
+  // A code point has at most three bytes after its first one.
+  while (end > 0 && max - end < 3 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  if ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) end = max;  // no UTF-8
+  return std::string(text.substr(0, end)) + "…";
+}
+
 namespace {
 template <class T>
 std::optional<T> parse_whole(std::string_view text) {

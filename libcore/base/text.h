@@ -15,6 +15,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string lower_ascii(std::string_view text);    // A to Z only
 std::string escape_markup(std::string_view text);  // for the text and the quoted attributes of HTML and SVG
 std::string quote(std::string_view text);  // "text", control characters and bad UTF-8 escaped, for messages
+/// The beginning of `text` for a message: at most `max` bytes, and "…" where there was more. No code point is
+/// cut in two; of what is no UTF-8 any bytes may be the last.
+std::string shortened(std::string_view text, size_t max);
 
 /// The whole of `text` as a number, or nothing. No blanks, no trailing characters; decimal; range checked.
 std::optional<int64_t> parse_int(std::string_view text);

@@ -48,6 +48,7 @@ struct Entry {
   Field field;
   size_t group;
   std::string source, default_value;
+  const char* remedy = nullptr;  // of a withdrawn option
 };
 
 bool among(const std::string& name, const std::vector<std::string>& names) {
@@ -140,6 +141,15 @@ Options& Options::refuse(std::span<const RefusedOption> options) {
   return *this;
 }
 
+Options& Options::withdraw(std::span<const RefusedOption> options) {
+  for (const RefusedOption& option : options) {
+    Entry& entry = state_->entries[state_->table.find(option.name)->field];
+    entry.field.unlisted = true;
+    entry.remedy = option.remedy;
+  }
+  return *this;
+}
+
 Options& Options::translate(std::function<void(FileTranslation&)> translator) {
   state_->translators.push_back(std::move(translator));
   return *this;
@@ -193,6 +203,10 @@ void Options::State::take_config_file(const std::string& path) {
       continue;
     }
     Entry& entry = entries[match->field];
+    if (entry.remedy) {
+      problems.add(option.where, ": ", option.key, " is not supported; ", entry.remedy);
+      continue;
+    }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
     if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
     if (option.is_null) continue;
@@ -208,6 +222,10 @@ void Options::State::take_command_line(const CommandLine& line) {
   std::map<size_t, std::vector<std::string>> lists;  // an option of several words may be given several times
   for (const GivenOption& given : line.options) {
     Entry& entry = entries[given.field];
+    if (entry.remedy) {
+      problems.add("--", entry.field.name, " is not supported; ", entry.remedy);
+      continue;
+    }
     const std::vector<std::string>* words = &given.words;
     if (takes_several(entry.field)) {
       auto& all = lists[given.field];

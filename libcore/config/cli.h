@@ -75,6 +75,9 @@ class Options {
   /// Options that are rejected with their remedy. Like the ignored ones they give way to a field of the same
   /// name, so that an app can obey one that others cannot.
   Options& refuse(std::span<const RefusedOption> options);
+  /// Fields of a shared struct that this app always refuses, after they were added: no list of options has
+  /// them, and they are rejected with their remedy.
+  Options& withdraw(std::span<const RefusedOption> options);
   /// A reader of another tool's config files: takes the keys that it knows out of the file and puts ours in.
   Options& translate(std::function<void(FileTranslation&)> translator);
   /// Asked about an option that is unknown here: "; megalith-convert has it", or nothing.

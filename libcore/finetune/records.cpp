@@ -23,7 +23,7 @@ class Reader {
       : json_(json), options_(options), where_(where) {}
 
   Record read() const {
-    if (!json_.is_object()) refuse("found ", json_.dump().substr(0, 60), "; wanted an object");
+    if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     if (json_.find("messages")) return messages("messages", "role", "content");
     if (json_.find("conversations")) return messages("conversations", "from", "value");
     if (json_.find("src")) return pair("src", "tgt");
@@ -33,7 +33,7 @@ class Reader {
   }
 
   RecordPair read_pair() const {
-    if (!json_.is_object()) refuse("found ", json_.dump().substr(0, 60), "; wanted an object");
+    if (!json_.is_object()) refuse("found ", shortened(json_.dump(), 60), "; wanted an object");
     for (const char* name : {"chosen", "rejected"})
       if (!json_.find(name)) refuse("found ", names(), "; ", kWantedPair);
     RecordPair out{with_answer("chosen"), with_answer("rejected")};
@@ -61,7 +61,7 @@ class Reader {
   const std::string& text(const Json& object, const char* name) const {
     const Json* value = object.find(name);
     if (value == nullptr) refuse("has no ", quote(name), "; ", kWanted);
-    if (!value->is_string()) refuse(quote(name), " is ", value->dump().substr(0, 60), "; wanted a text");
+    if (!value->is_string()) refuse(quote(name), " is ", shortened(value->dump(), 60), "; wanted a text");
     const std::string& found = value->as_string();
     if (valid_utf8_prefix(found) != found.size()) refuse(quote(name), " is no valid UTF-8");
     return found;
@@ -120,11 +120,11 @@ class Reader {
   void append_messages(Json::Array& out, const char* list_name, const MessageNames& names) const {
     const Json& list = json_[list_name];
     if (!list.is_array() || list.as_array().empty())
-      refuse(quote(list_name), " is ", list.dump().substr(0, 60), "; wanted a list of messages");
+      refuse(quote(list_name), " is ", shortened(list.dump(), 60), "; wanted a list of messages");
     for (const Json& message : list.as_array()) out.push_back(message_of(message, names));
   }
   Json message_of(const Json& message, const MessageNames& names) const {
-    if (!message.is_object()) refuse("found ", message.dump().substr(0, 60), "; wanted a message");
+    if (!message.is_object()) refuse("found ", shortened(message.dump(), 60), "; wanted a message");
     const std::string role = role_of(text(message, names.role));
     return Json(Json::Object{{"role", role}, {"content", text(message, names.content)}});
   }

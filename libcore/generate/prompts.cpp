@@ -23,7 +23,7 @@ std::string prompt_of(const std::string& line, const std::string& where) {
   const Json json = Json::parse(line, where);
   const Json* prompt = json.find("prompt");
   if (prompt == nullptr || !prompt->is_string())
-    fail(ErrorKind::kData, where, ": found ", line.substr(0, 60),
+    fail(ErrorKind::kData, where, ": found ", shortened(line, 60),
          "; wanted an object with a text \"prompt\"");
   return prompt->as_string();
 }

@@ -42,9 +42,7 @@ std::string JsonNames::of(const Json& value) {
   for (const JsonNames* names = innermost; names; names = names->outer_) {
     std::string way;
     if (!find_way(names->root_, value, way)) continue;
-    constexpr size_t kShown = 200;
-    if (way.size() > kShown) way = way.substr(0, valid_utf8_prefix(way.substr(0, kShown))) + "…";
-    return names->file_ + (way.empty() ? ": the whole" : ": " + way);
+    return names->file_ + (way.empty() ? ": the whole" : ": " + shortened(way, 200));
   }
   return "JSON value";
 }

@@ -130,14 +130,12 @@ void SelfAttention::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x,
                                 "attention lse");
     core(ctx, full.out, full.lse, saved.qkv, kv);
   }
-  proj_.backward_weight(ctx, dy, full.out);
   const View dout = make_out(ctx.scratch, saved.qkv);
-  proj_.backward_input(ctx, dout, dy);
+  proj_.backward(ctx, dout, dy, full.out);
   const View dqkv = ctx.scratch.make(saved.qkv.dtype, saved.qkv.shape, "qkv gradient");
   core_grad(ctx, dqkv, dout, full, kv);
   rotate(ctx, dqkv, positions(ctx, x.shape[0]), true);
-  qkv_.backward_weight(ctx, dqkv, x);
-  qkv_.backward_input(ctx, dx, dqkv);
+  qkv_.backward(ctx, dx, dqkv, x);
 }
 
 void SelfAttention::cached(const Ctx& ctx, View y, ConstView x, const Reading& reading,

@@ -76,15 +76,19 @@ ConstView Linear::wide_weight(const Ctx& ctx, DType dtype) const {
   return rounded;
 }
 
-void Linear::backward_input(const Ctx& ctx, View dx, ConstView dy) const {
+void Linear::backward(const Ctx& ctx, View dx, ConstView dy, ConstView x) const {
+  const ArenaScope scope(ctx.scratch);
+  add_grads(ctx, dy, x);
+  std::vector<View> inside;
+  for (const LowRank& adapter : adapters_) inside.push_back(adapter.backward_weight(ctx, dy, x));
   {
-    const ArenaScope scope(ctx.scratch);
+    const ArenaScope of_weight(ctx.scratch);
     run(ctx.compute, Gemm{.c = matrix(dx, in()), .a = matrix(dy, out()), .b = wide_weight(ctx, dy.dtype)});
   }
-  for (const LowRank& adapter : adapters_) adapter.backward_input(ctx, dx, dy);
+  for (size_t i = 0; i < adapters_.size(); ++i) adapters_[i].backward_input(ctx, dx, inside[i]);
 }
 
-void Linear::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
+void Linear::add_grads(const Ctx& ctx, ConstView dy, ConstView x) const {
   if (weight_->grad)
     run(ctx.compute, Gemm{.c = weight_->grad.as_shape({out(), in()}),
                           .a = matrix(dy, out()),
@@ -93,7 +97,6 @@ void Linear::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
                           .accumulate = true});
   if (bias_ && bias_->grad)
     run(ctx.compute, BiasGrad{.dbias = bias_->grad.as_shape({out()}), .dy = matrix(dy, out())});
-  for (const LowRank& adapter : adapters_) adapter.backward_weight(ctx, dy, x);
 }
 
 }  // namespace megalith

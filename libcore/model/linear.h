@@ -27,11 +27,11 @@ class Linear {
  public:
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
-  void forward(const Ctx&, View y, ConstView x) const;           // y [n, out/tp], x [n, in]
-  void backward_input(const Ctx&, View dx, ConstView dy) const;  // dx [n, in]; the ranks' summand
-  /// Adds to the gradients of weight, bias and adapters; nothing for a frozen one.
-  void backward_weight(const Ctx&, ConstView dy, ConstView x) const;
-  /// Whether backward_weight() reads x, which then must be kept: not in a frozen layer without adapters.
+  void forward(const Ctx&, View y, ConstView x) const;  // y [n, out/tp], x [n, in]
+  /// Adds to the gradients of weight, bias and adapters (nothing for a frozen one), and then writes dx [n,
+  /// in], the ranks' summand, which may lie where x does.
+  void backward(const Ctx&, View dx, ConstView dy, ConstView x) const;
+  /// Whether backward() reads x, which then must be kept: not in a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }
 
   int64_t in() const { return weight_->local.back(); }
@@ -41,6 +41,7 @@ class Linear {
   void declare_adapters(ParamTable&, const TensorSplit&, const LinearShape&);
   /// y = x W^T + b.
   void project(const Ctx&, View y, ConstView x) const;
+  void add_grads(const Ctx&, ConstView dy, ConstView x) const;  // of weight and bias
   View weight_matrix() const { return weight_->value.as_shape({out(), in()}); }
   /// The weight as numbers of this type: itself, or in ctx.scratch what 8 bits hold of it.
   ConstView wide_weight(const Ctx&, DType) const;

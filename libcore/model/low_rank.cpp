@@ -83,9 +83,8 @@ void LowRank::forward(const Ctx& ctx, View y, ConstView x) const {
   run(ctx.compute, AddSlots{.y = out, .x = part, .slots = slots_});
 }
 
-void LowRank::backward_input(const Ctx& ctx, View dx, ConstView dy) const {
+void LowRank::backward_input(const Ctx& ctx, View dx, ConstView dt) const {
   const ArenaScope scope(ctx.scratch);
-  const View dt = gradient(ctx, part_of(ctx, dy));
   const View rows = matrix(dx, in());
   const DropoutKey key = dropout(ctx, dx.shape[0]);
   if (key.p == 0) return run(ctx.compute, Gemm{.c = rows, .a = dt, .b = a_->value, .accumulate = true});
@@ -95,9 +94,13 @@ void LowRank::backward_input(const Ctx& ctx, View dx, ConstView dy) const {
   run(ctx.compute, Dropout{.y = whole_dx, .x = grown, .key = key, .residual = whole_dx});
 }
 
-void LowRank::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
+View LowRank::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
+  const View dt =
+      ctx.scratch.make(dy.dtype, {dy.elements() / slots_.columns(), rank()}, "adapter inside gradient");
   const ArenaScope scope(ctx.scratch);
   const ConstView in_rows = dropped(ctx, x), part = part_of(ctx, dy);
+  run(ctx.compute, Gemm{.c = dt, .a = part, .b = b_matrix(b_->value)});
+  run(ctx.compute, ScaleBy{.x = dt, .factor = scale_});
   if (b_->grad)
     run(ctx.compute, Gemm{.c = b_matrix(b_->grad),
                           .a = part,
@@ -105,11 +108,9 @@ void LowRank::backward_weight(const Ctx& ctx, ConstView dy, ConstView x) const {
                           .trans_a = true,
                           .accumulate = true});
   if (a_->grad)
-    run(ctx.compute, Gemm{.c = a_->grad,
-                          .a = gradient(ctx, part),
-                          .b = matrix(in_rows, in()),
-                          .trans_a = true,
-                          .accumulate = true});
+    run(ctx.compute,
+        Gemm{.c = a_->grad, .a = dt, .b = matrix(in_rows, in()), .trans_a = true, .accumulate = true});
+  return dt;
 }
 
 ConstView LowRank::dropped(const Ctx& ctx, ConstView x) const {
@@ -135,13 +136,6 @@ ConstView LowRank::part_of(const Ctx& ctx, ConstView dy) const {
   const View part = ctx.scratch.make(dy.dtype, {rows.shape[0], slots_.taken()}, "adapter output gradient");
   run(ctx.compute, TakeSlots{.y = part, .x = rows, .slots = slots_});
   return part;
-}
-
-View LowRank::gradient(const Ctx& ctx, ConstView part) const {
-  const View dt = ctx.scratch.make(part.dtype, {part.shape[0], rank()}, "adapter inside gradient");
-  run(ctx.compute, Gemm{.c = dt, .a = part, .b = b_matrix(b_->value)});
-  run(ctx.compute, ScaleBy{.x = dt, .factor = scale_});
-  return dt;
 }
 
 DropoutKey LowRank::dropout(const Ctx& ctx, int64_t s) const {

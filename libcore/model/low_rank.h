@@ -25,9 +25,11 @@ class LowRank {
 
   /// y [n, out/tp] += what the adapter makes of x [n, in].
   void forward(const Ctx&, View y, ConstView x) const;
+  /// Adds to the gradients of A and B. Returns that of scale * dropout(x) A^T, [n, r] in ctx.scratch, which
+  /// backward_input() wants.
+  View backward_weight(const Ctx&, ConstView dy, ConstView x) const;
   /// dx [n, in] += its gradient.
-  void backward_input(const Ctx&, View dx, ConstView dy) const;
-  void backward_weight(const Ctx&, ConstView dy, ConstView x) const;
+  void backward_input(const Ctx&, View dx, ConstView inside) const;
 
  private:
   int64_t rank() const { return a_->local[0]; }
@@ -40,8 +42,6 @@ class LowRank {
   View shrunk(const Ctx&, ConstView dropped) const;
   /// The part's columns of dy.
   ConstView part_of(const Ctx&, ConstView dy) const;
-  /// scale * dy B, [n, r] in ctx.scratch.
-  View gradient(const Ctx&, ConstView part) const;
   DropoutKey dropout(const Ctx&, int64_t s) const;
 
   Param *a_, *b_;

@@ -34,7 +34,7 @@ std::string text_of(std::string_view line, bool json) {
   if (json) {
     const Json text = Json::parse(line, "the line");
     if (!text.is_string())
-      fail(ErrorKind::kData, "found ", text.dump().substr(0, 100), ", wanted a JSON string");
+      fail(ErrorKind::kData, "found ", shortened(text.dump(), 100), ", wanted a JSON string");
     return text.as_string();
   }
   const size_t good = valid_utf8_prefix(line);

@@ -57,6 +57,42 @@ Paint painted(const std::vector<std::string>& arguments) {
   return paint;
 }
 
+// What an app can never do has no place in its lists of options, and is named by whoever tries.
+TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
+  constexpr RefusedOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};
+  const auto message = [&](const std::vector<std::string>& arguments) -> std::string {
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).withdraw(kWithdrawn);
+    EXPECT_FALSE(options.read(arguments));
+    try {
+      options.check();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return error.what();
+    }
+    EXPECT_EQ(paint.coats, 1);
+    return "accepted";
+  };
+  EXPECT_EQ(message({"w"}), "accepted");
+  EXPECT_EQ(message({"w", "--coats", "7", "--dry-run"}), "--coats is not supported; give --thickness");
+  EXPECT_EQ(message({"w", "--layers_of_paint=7"}), "--coats is not supported; give --thickness");
+  EXPECT_EQ(message({"w", "--no-primer"}), "--primer is not supported; leave it out");
+  EXPECT_EQ(message({"w", "--coat", "1"}), "unknown option \"--coat\"");
+  const test::TempDir dir;
+  write_file(dir / "p.yaml", "thickness: 1\ncoats: 3\n");
+  EXPECT_EQ(message({"w", "--config", dir / "p.yaml"}),
+            std::string(dir / "p.yaml") + ":2: coats is not supported; give --thickness");
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint).withdraw(kWithdrawn);
+  for (const std::string& text :
+       {options.help(), options.man(), options.markdown(), options.bash_completion()}) {
+    EXPECT_EQ(text.find("coats"), std::string::npos) << text;
+    EXPECT_NE(text.find("thickness"), std::string::npos) << text;
+  }
+}
+
 TEST(CommandLine, TakesNoWordWithOneDashAsAValue) {
   const auto refused = [](const std::vector<std::string>& arguments) -> std::string {
     Paint paint;

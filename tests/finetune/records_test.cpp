@@ -95,6 +95,11 @@ TEST(Records, ThatAreNoneAreNamedWithTheirPlace) {
   expect_refused(R"({"src": "a"})", "has no \"tgt\"");
   expect_refused(R"({"src": "a", "tgt": 4})", "\"tgt\" is 4; wanted a text");
   expect_refused(R"({"src": "a", "tgt": ""})", "\"tgt\" is empty");
+  // What was found is cut between two characters, each of three bytes.
+  std::string many, shown;
+  for (int i = 0; i < 60; ++i) (i < 19 ? shown : many) += "\u65e5";
+  expect_refused("{\"src\": \"a\", \"tgt\": [\"" + shown + many + "\"]}",
+                 "\"tgt\" is [\"" + shown + "\u2026; wanted a text");
   expect_refused(R"({"instruction": "a", "output": "b", "history": [["c", "d"]]})", "\"history\"");
   expect_refused(R"({"messages": []})", "wanted a list of messages", with_template());
   expect_refused(R"({"messages": [{"role": "user", "content": "a"}]})", "no answer", with_template());

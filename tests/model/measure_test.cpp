@@ -32,5 +32,26 @@ TEST(Measure, CountsWhatALayersTensorGroupMoves) {
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);
 }
 
+// An adapter's backward pass multiplies five times: dy by B, the result by A into dx and by x into A's
+// gradient, x by A once more, and the result by dy into B's gradient. Each takes 2 * rank * width a row.
+TEST(Measure, CountsFiveProductsOfAnAdaptersBackwardPass) {
+  ModelConfig model = test::tiny_gpt2();
+  model.seq_length = 8;
+  const auto backward_flops = [&](int64_t rank) {
+    return measure({.model = model,
+                    .layers = {.count = 1},
+                    .micro_batch = kBatch,
+                    .tuning = {.frozen = true,
+                               .rank = rank,
+                               .targets = {{.layer = "mlp.linear_fc2", .part = "c_proj"}}}})
+        .backward.flops;
+  };
+  const auto rows = static_cast<double>(8 * kBatch), in = static_cast<double>(model.ffn_hidden),
+             out = static_cast<double>(model.hidden);
+  const double scaling = 2 * rows;  // of two of the results, a number of each rank
+  EXPECT_DOUBLE_EQ(static_cast<double>(backward_flops(5) - backward_flops(4)),
+                   2 * rows * (2 * out + 3 * in) + scaling);
+}
+
 }  // namespace
 }  // namespace megalith

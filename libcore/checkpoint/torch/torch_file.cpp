@@ -68,7 +68,7 @@ void check_byte_order(const ZipArchive& zip, const std::string& root, const std:
   const ZipArchive::Member* member = zip.find(root + "/byteorder");
   if (!member) return;  // torch before 2.1: little endian
   if (const std::string_view order = zip.checked_bytes_of(*member); order != "little")
-    fail(ErrorKind::kData, where, ": its byte order is ", quote(order.substr(0, 16)),
+    fail(ErrorKind::kData, where, ": its byte order is ", quote(shortened(order, 16)),
          "; only little can be read");
 }
 
@@ -101,7 +101,7 @@ Loaded load_zip(const Part& part, CrcCheck check) {
   for (const PickleStorage& storage : loaded.tree.storages()) {
     const ZipArchive::Member* member =
         is_plain_key(storage.key) ? zip.find(concat(root, "/data/", storage.key)) : nullptr;
-    if (!member) fail(ErrorKind::kData, part.where, ": has no storage ", quote(storage.key.substr(0, 64)));
+    if (!member) fail(ErrorKind::kData, part.where, ": has no storage ", quote(shortened(storage.key, 64)));
     check_size(storage, member->end - member->begin, part.where);
     loaded.storages.push_back({member->begin, member->end, member->crc});
   }
@@ -123,12 +123,12 @@ class LegacyStream {
     for (const PickleRef key : keys_of(keys)) {
       const std::string_view name = keys[key].text();
       const auto it = elements.find(name);
-      if (it == elements.end()) refuse("storage ", quote(name.substr(0, 64)), " belongs to no tensor");
+      if (it == elements.end()) refuse("storage ", quote(shortened(name, 64)), " belongs to no tensor");
       found[name] = next_storage(*it->second);
     }
     for (const PickleStorage& storage : loaded.tree.storages()) {
       const auto it = found.find(storage.key);
-      if (it == found.end()) refuse("has no storage ", quote(storage.key.substr(0, 64)));
+      if (it == found.end()) refuse("has no storage ", quote(shortened(storage.key, 64)));
       check_size(storage, it->second.end - it->second.begin, part_.where);
       loaded.storages.push_back(it->second);
     }

@@ -53,7 +53,7 @@ std::string_view extra_field(std::string_view extra, uint16_t kind) {
 std::string shown(std::string_view name) {
   constexpr size_t kMax = 100;
   if (name.size() <= kMax) return quote(name);
-  return concat(quote(name.substr(0, kMax)), "… (", name.size(), " bytes)");
+  return concat(quote(shortened(name, kMax)), " (", name.size(), " bytes)");
 }
 
 }  // namespace

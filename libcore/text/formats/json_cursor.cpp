@@ -8,11 +8,8 @@
 namespace megalith {
 
 void JsonCursor::refuse(const std::string& wanted) const {
-  constexpr size_t kShown = 300;
-  std::string found = json().dump();
-  if (found.size() > kShown) found = found.substr(0, valid_utf8_prefix(found.substr(0, kShown))) + "…";
-  fail(ErrorKind::kData, file(), ": ", path_.empty() ? "the file" : path_, " is ", found,
-       ", which is not supported; wanted ", wanted);
+  fail(ErrorKind::kData, file(), ": ", path_.empty() ? "the file" : path_, " is ",
+       shortened(json().dump(), 300), ", which is not supported; wanted ", wanted);
 }
 
 JsonCursor JsonCursor::at(const char* key) const {

@@ -40,7 +40,7 @@ Tokens read_json(const Json& list, const std::string& path, size_t max_tokens) {
     const Json* number = entry.find("rank");
     const Json* bytes = entry.find("token_bytes");
     if (!number || !bytes || !bytes->is_string())
-      fail(ErrorKind::kData, where, " is ", entry.dump().substr(0, 100),
+      fail(ErrorKind::kData, where, " is ", shortened(entry.dump(), 100),
            ", wanted {\"rank\": …, \"token_bytes\": \"…\", \"token_str\": \"…\"}");
     check_rank(*number == Json(static_cast<int64_t>(rank)), number->dump(), rank, where);
     tokens.push_back(decode_token(bytes->as_string(), where));
@@ -60,7 +60,7 @@ Tokens read_lines(std::string_view text, const std::string& path, size_t max_tok
     const std::string where = concat(path, ":", number);
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos)
-      fail(ErrorKind::kData, where, ": found ", quote(line.substr(0, 100)),
+      fail(ErrorKind::kData, where, ": found ", quote(shortened(line, 100)),
            ", wanted a token in base64, a blank and its rank (or a JSON list)");
     const std::string_view rank = line.substr(blank + 1);
     check_rank(parse_int(rank) == static_cast<int64_t>(tokens.size()), quote(rank), tokens.size(), where);
