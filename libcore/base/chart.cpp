@@ -198,7 +198,8 @@ ChartPoints running_medians(const ChartPoints& points) {
 double last_logged_mean(const ChartPoints& points, int64_t interval, int64_t start) {
   const int64_t end = points.rbegin()->first / interval * interval, begin = std::max(end - interval, start);
   auto first = points.upper_bound(begin), last = points.upper_bound(end);
-  if (first == last) first = points.begin(), last = points.end();
+  // A run that went on after the last line's place has printed none.
+  if (end <= begin || first == last) first = points.begin(), last = points.end();
   double sum = 0;
   for (auto point = first; point != last; ++point) sum += point->second;
   return sum / static_cast<double>(std::distance(first, last));

@@ -98,9 +98,10 @@ TEST(LastLoggedMean, IsThatOfTheLogsLastLine) {
   ChartPoints points;
   for (int64_t i = 1; i <= 12; ++i) points[i] = static_cast<double>(i);
   EXPECT_EQ(last_logged_mean(points, 1), 12);
-  EXPECT_EQ(last_logged_mean(points, 5), 8);       // of 6 to 10
-  EXPECT_EQ(last_logged_mean(points, 5, 8), 9.5);  // the run began after 8
-  EXPECT_EQ(last_logged_mean(points, 100), 6.5);   // no line yet
+  EXPECT_EQ(last_logged_mean(points, 5), 8);         // of 6 to 10
+  EXPECT_EQ(last_logged_mean(points, 5, 8), 9.5);    // the run began after 8
+  EXPECT_EQ(last_logged_mean(points, 100), 6.5);     // no line yet
+  EXPECT_EQ(last_logged_mean(points, 100, 4), 6.5);  // nor since the run went on
 }
 
 }  // namespace
