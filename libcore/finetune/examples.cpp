@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -28,34 +29,27 @@ bool cut_segment(std::vector<int32_t>& ids, bool answer, const LengthLimits& lim
 
 }  // namespace
 
-PlainTokenizer::PlainTokenizer(const TokenizerFiles& files, int32_t eos) {
-  TokenizerFiles plain = files;
-  plain.hf_special_tokens = false;
-  plain_ = make_tokenizer(plain);
-  eos_ = eos >= 0 ? eos : plain_->eod();
-  if (!files.hf_special_tokens || files.type == "NullTokenizer") return;
-  make_tokenizer(files)->encode("", before_);
-  if (!before_.empty() && before_.back() == eos_) before_.pop_back();  // an end that stands after a text
-}
+PlainTokenizer::PlainTokenizer(std::unique_ptr<Tokenizer> tokenizer, std::optional<int32_t> eos)
+    : tokenizer_(std::move(tokenizer)), eos_(eos ? *eos : tokenizer_->eod()) {}
 
 std::vector<int32_t> PlainTokenizer::encode(const std::string& text) const {
   std::vector<int32_t> ids;
-  plain_->encode(text, ids);
+  tokenizer_->encode(text, ids);
+  const Tokenizer::Around around = tokenizer_->around();
+  ids.resize(ids.size() - around.after.size());
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(around.before.size()));
   return ids;
 }
 
 int64_t Examples::Example::counted() const {
-  return std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
+  return counts.size() < 2 ? 0 : std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
 }
 
 /// One record's ids, and what was cut.
 struct Examples::Tokens {
   Tokens(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits);
 
-  /// Tokens that are learned: none of what is only read.
-  int64_t counted() const {
-    return ids.size() < 2 ? 0 : std::accumulate(counts.begin() + 1, counts.end(), int64_t{0});
-  }
+  int64_t counted() const { return Example{ids, counts}.counted(); }
 
   std::vector<int32_t> ids;
   std::vector<uint8_t> counts;
@@ -121,8 +115,8 @@ void Examples::add(const RecordPair& pair, const PlainTokenizer& tokenizer, cons
 }
 
 Question question_of(const Record& record, const PlainTokenizer& tokenizer, const LengthLimits& limits) {
-  Question out{.prompt = {}, .answer = record.answer, .ids = {}};
-  if (!record.rendered) out.ids = tokenizer.before();
+  Question out{.prompt = {}, .answer = record.answer, .ids = {}, .cut = false};
+  if (!record.rendered) out.ids.assign(tokenizer.before().begin(), tokenizer.before().end());
   size_t last = record.segments.size();
   while (last > 0 && !record.segments[last - 1].answer) --last;
   for (size_t i = 0; i + 1 < last; ++i) {
@@ -132,7 +126,7 @@ Question question_of(const Record& record, const PlainTokenizer& tokenizer, cons
     cut_segment(part, segment.answer, limits);
     out.ids.insert(out.ids.end(), part.begin(), part.end());
   }
-  if (limits.whole > 0) drop_beginning(out.ids, limits.whole);
+  if (limits.whole > 0) out.cut = drop_beginning(out.ids, limits.whole);
   return out;
 }
 

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "libcore/finetune/records.h"
-#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/tokenizer.h"
 
 namespace megalith {
 
@@ -21,17 +22,16 @@ struct LengthLimits {
 /// A tokenizer that gives a text's ids and nothing around them, and beside it what stands around a text.
 class PlainTokenizer {
  public:
-  /// `eos`: the id that ends an answer; -1: the tokenizer's own.
-  explicit PlainTokenizer(const TokenizerFiles&, int32_t eos = -1);
+  /// `eos`: the id that ends an answer; absent: the tokenizer's own.
+  explicit PlainTokenizer(std::unique_ptr<Tokenizer> tokenizer, std::optional<int32_t> eos = {});
 
-  const Tokenizer& tokenizer() const { return *plain_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
   std::vector<int32_t> encode(const std::string& text) const;
-  const std::vector<int32_t>& before() const { return before_; }  // such as <s>; may be empty
+  std::span<const int32_t> before() const { return tokenizer_->around().before; }  // such as <s>
   int32_t eos() const { return eos_; }
 
  private:
-  std::unique_ptr<Tokenizer> plain_;
-  std::vector<int32_t> before_;
+  std::unique_ptr<Tokenizer> tokenizer_;
   int32_t eos_;
 };
 
@@ -51,7 +51,7 @@ class Examples {
     std::span<const uint8_t> counts;  // of each id whether it is learned
     /// Positions of the model that it takes: each id but the last one is read, each but the first predicted.
     int64_t rows() const { return static_cast<int64_t>(ids.size()) - 1; }
-    int64_t counted() const;
+    int64_t counted() const;  // learned ones among those that are predicted
   };
 
   /// Tokenizes a record: prompt and answer by themselves, the beginning of the text marked as the tokenizer
@@ -80,6 +80,7 @@ class Examples {
 struct Question {
   std::string prompt, answer;  // as texts
   std::vector<int32_t> ids;    // of the prompt
+  bool cut = false;            // whether it was longer than LengthLimits::whole
 };
 /// The prompt is tokenized as in an example and cut alike, at its beginning also where it is longer than
 /// limits.whole.

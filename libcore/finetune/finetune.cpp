@@ -8,8 +8,8 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/native/reader.h"
 #include "libcore/finetune/generation.h"
-#include "libcore/finetune/record_files.h"
 #include "libcore/finetune/tuning_method.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/parallel/together.h"
@@ -51,7 +51,7 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
       OrderOptions{.step = step,
                    .group = config.preference.answers(),
                    .sorted = config.data.group_by_length ? kSortedBatches * batch : 0,
-                   .seed = static_cast<uint64_t>(config.run.train.seed)});
+                   .seed = static_cast<uint32_t>(config.run.train.seed)});
   if (config.data.packing)
     log("packed: ", format_count(sets.train->size()), " records in ", format_count(sets.train_data->packs()),
         " sequences of ", rows, " tokens, ", format_fixed(100 * sets.train_data->fill(rows), 1), " % full");
@@ -72,6 +72,7 @@ void plan_steps(FinetuneConfig& config, const TuningSets& sets) {
   if (train.decay_iters == train.iters) train.decay_iters.reset();
   if (!config.steps_given) train.iters = steps_of_epochs(schedule.epochs, epoch);
   if (!schedule.do_train) train.iters = 0;
+  train.eval_only = !schedule.do_train;
   if (!train.decay_iters && train.warmup_iters >= *train.iters && *train.iters > 0) {
     warn("the warm-up of ", train.warmup_iters, " steps outlasts the run's ", *train.iters,
          ": the learning rate does not reach ", train.lr);
@@ -84,8 +85,26 @@ void plan_steps(FinetuneConfig& config, const TuningSets& sets) {
   train.eval_iters = evaluates && train.eval_iters > 0 ? std::min(train.eval_iters, all) : all;
   if (schedule.save != Moments::kSteps) config.run.checkpoint.save_interval.reset();
   if (schedule.save == Moments::kEpoch) config.run.checkpoint.save_interval = epoch;
-  log("an epoch is ", epoch, " steps of ", train.global_batch, " sequences; the run ", *train.iters,
-      " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2), " epochs");
+  if (schedule.do_train)
+    log("an epoch is ", epoch, " steps of ", train.global_batch, " sequences; the run ", *train.iters,
+        " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2),
+        " epochs");
+}
+
+/// Where the run begins, or what it evaluates when nothing is trained.
+void plan_start(FinetuneConfig& config) {
+  const FinetuneConfig::Resume resume = config.resume();
+  config.run.checkpoint.load = resume.folder;
+  config.run.checkpoint.exit_on_missing = resume.wanted;
+  if (config.schedule.do_train) return;
+  const std::string& adapter = config.method.adapter;
+  std::string what = config.data.model + (adapter.empty() ? "" : " with the adapter " + adapter);
+  if (!resume.folder.empty()) what = "the checkpoint in " + resume.folder;
+  const std::string& output = config.run.checkpoint.save;
+  const bool others = resume.folder.empty() && latest_checkpoint(output).has_value();
+  log("nothing is trained (--no-do-train): ", what, " is taken as it is",
+      others ? concat("; the checkpoints in ", output, " are not (--resume-from-checkpoint ", output, ")")
+             : "");
 }
 
 void check_complete(FinetuneConfig& config) {
@@ -97,6 +116,10 @@ void check_complete(FinetuneConfig& config) {
     problems.add(
         "--load-best-model-at-end and --early-stopping-patience need records to evaluate on; give "
         "--eval-data, or a dev.json beside train.json");
+  if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted)
+    problems.add(
+        "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data, or a "
+        "dev.json beside train.json, and --do-eval or --do-generation");
   problems.throw_if_any();
 }
 
@@ -153,6 +176,8 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
                     const ThreadLog& thread_log) {
   if (ranks) log_ranks(*ranks, config.run);
   log_world(config.run.parallel);
+  if (!config.schedule.pipeline_config.empty())
+    log("ignored, no meaning here: --pipeline-parallel-config ", join(config.schedule.pipeline_config, " "));
   const ModelSource model(config.data.model);
   TuningSets sets;
   const auto prepare = [&](const std::function<void()>& check) {
@@ -166,7 +191,7 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   } else {
     prepare([] {});
   }
-  TuningMethod method(config, model);
+  TuningMethod method(config, model, sets.records->ends());
   if (config.preference.wanted)
     method.learn_preferences(in_order(*sets.train, sets.dev.get()),
                              sets.train->size() + (sets.dev ? sets.dev->size() : 0));
@@ -177,9 +202,10 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
             : megalith::train(config.run, data, nullptr, stop, thread_log, &method.tuning());
   const bool leads = !ranks || ranks->comm->rank() == 0;
   if (!leads || !result.stopped_by.empty()) return result;
-  const int64_t best = config.schedule.best && result.best > 0 ? result.best : result.iteration;
+  const bool chosen = config.schedule.best && config.schedule.do_train && result.best > 0;
+  const int64_t best = chosen ? result.best : result.iteration;
   if (best > 0) method.write_result(best);
-  if (config.generation.wanted) generate_answers(config, method.result(best), stop);
+  if (config.generation.wanted) generate_answers(config, *sets.records, method.result(best), stop);
   return result;
 }
 
@@ -204,7 +230,6 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
     fail(ErrorKind::kUsage,
          "--do-generation needs records to answer; give --eval-data, or a dev.json beside ",
          files.train.path);
-  const TokenizerFiles tokenizer = tokenizer_of(run.tokenizer, model);
   run.model = model.config();
   const auto dropout = [&](const std::optional<double>& given, double own) {
     return given.value_or(config.preference.wanted ? 0 : own);
@@ -213,23 +238,23 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   run.model.hidden_dropout = dropout(config.method.hidden_dropout, run.model.hidden_dropout);
   const int64_t positions = run.model.usable_positions() - config.method.positions_before();
   if (positions < 2)
-    fail(ErrorKind::kUsage, "--num-prefix-tokens ", config.method.prefix_positions, ": the model has ",
+    fail(ErrorKind::kUsage, "--num-prefix-tokens ", config.method.positions_before(), ": the model has ",
          run.model.usable_positions(), " positions");
   const LengthLimits limits = length_limits(config.data, positions);
+  if (config.generation.wanted) config.generation.most_tokens = answer_length(config, positions);
 
-  const RecordFiles records(config.data, model, tokenizer, run.train.seed);
   TuningSets sets;
+  sets.records =
+      std::make_unique<RecordFiles>(config.data, model, tokenizer_of(run.tokenizer, model), run.train.seed);
   const bool pairs = config.preference.wanted;
-  sets.train = records.examples(files.train, limits, pairs);
+  sets.train = sets.records->examples(files.train, limits, pairs);
   if (!files.dev.path.empty() && config.schedule.do_eval)
-    sets.dev = records.examples(files.dev, limits, pairs);
+    sets.dev = sets.records->examples(files.dev, limits, pairs);
   run.model.seq_length = static_cast<int>(sequence_rows(config, sets, limits.whole));
   run.data.reset_attention_mask = run.data.reset_position_ids = config.data.packing;
   order_data(config, sets);
   plan_steps(config, sets);
-  const FinetuneConfig::Resume resume = config.resume();
-  run.checkpoint.load = resume.folder;
-  run.checkpoint.exit_on_missing = resume.wanted;
+  plan_start(config);
   check_complete(config);
   return sets;
 }

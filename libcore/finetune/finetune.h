@@ -6,6 +6,7 @@
 
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/finetune/finetune_config.h"
+#include "libcore/finetune/record_files.h"
 #include "libcore/finetune/tuning_data.h"
 #include "libcore/train/pretrain.h"
 
@@ -13,6 +14,7 @@ namespace megalith {
 
 /// The records of a run as the model will read them.
 struct TuningSets {
+  std::unique_ptr<RecordFiles> records;              // what reads them
   std::unique_ptr<Examples> train, dev;              // dev null: nothing to evaluate on
   std::unique_ptr<TuningData> train_data, dev_data;  // of them
 
@@ -23,12 +25,12 @@ struct TuningSets {
 
 /// Reads and tokenizes the records that `config` names, and orders them; completes config.run with what
 /// follows from model and data: the model's shape, the sequence length, steps, evaluations. Reports the
-/// lengths on the log. kNoInput, kData, kUsage.
+/// lengths on the log. `config` must outlive what is returned. kNoInput, kData, kUsage.
 TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model);
 
 /// The whole of apps/finetune: meets the other ranks if there are any, reads model and records, tunes, and
 /// writes adapter or model. A run goes on from the latest checkpoint of its output folder unless
-/// --overwrite-output-dir is given. `rank`, `thread_log` and errors as pretrain().
+/// --overwrite-output-dir or --no-do-train is given. `rank`, `thread_log` and errors as pretrain().
 PretrainResult finetune(FinetuneConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank = {}, const ThreadLog& thread_log = {});
 

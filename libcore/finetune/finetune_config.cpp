@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
+#include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/convert/output/adapter.h"
 #include "libcore/finetune/axolotl.h"
 #include "libcore/io/run_files.h"
+#include "libcore/json/small_json.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/run_rules.h"
 
@@ -47,6 +51,24 @@ constexpr RefusedOption kRefused[] = {
     {"fsdp", "give --sharding stage1 or stage2"},
 };
 
+/// What stands in for training from the beginning.
+constexpr RefusedOption kForPretraining[] = {
+    {"load",
+     "give --model DIR to begin with; a run goes on from its own --output-dir, or from "
+     "--resume-from-checkpoint"},
+    {"finetune", "leave it out: a run begins with --model at step 0"},
+    {"use-checkpoint-args", "leave it out: the model's shape is that of --model"},
+    {"exit-on-missing-checkpoint", "give --resume-from-checkpoint DIR, which must hold one"},
+    {"checkpoint", "give --resume-from-checkpoint DIR/iter_NNNNNNN"},
+    {"train-samples", "give --num-train-epochs or --max-steps"},
+    {"lr-decay-samples", "give --lr-decay-iters"},
+    {"lr-warmup-samples", "give --warmup-steps or --warmup-ratio"},
+    {"rampup-batch-size", "give --global-batch-size or --gradient-accumulation-steps"},
+    {"eval-only", "give --no-do-train"},
+    {"sample-prompt", "give --do-generation, which answers the records to evaluate on"},
+    {"sample-tokens", "give --do-generation with --max-new-tokens"},
+};
+
 /// "a,b", given as one word, becomes two.
 void split_commas(std::vector<std::string>& words) {
   std::vector<std::string> out;
@@ -69,20 +91,68 @@ void MethodOptions::finish() {
     lora = true;
     adapter.clear();
   }
-  if (prefix) method = "prefix";
-  if (lora || (!adapter.empty() && !prefix)) method = "lora";
+  take_adapter_kind();
+  if (type)
+    method = *type;
+  else if (prefix || (adapter_kind_ == "PREFIX_TUNING" && !lora))
+    method = "prefix";
+  else if (lora || !adapter.empty())
+    method = "lora";
+  if (is_prefix() && !prefix_positions && adapter_positions_ > 0) prefix_positions = adapter_positions_;
   split_commas(modules);
   std::replace(modules.begin(), modules.end(), std::string("all"),
                std::string("all-linear"));  // LLaMA-Factory's
-  if (modules.empty()) modules = {"all-linear"};
+}
+
+void MethodOptions::take_adapter_kind() {
+  if (adapter.empty() || !is_adapter(adapter)) return;
+  try {
+    const Json config = load_small(adapter + "/adapter_config.json");
+    if (const Json* kind = config.find("peft_type"); kind && kind->is_string())
+      adapter_kind_ = kind->as_string();
+    if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
+      adapter_positions_ = positions->as_int();
+  } catch (const Error&) {
+    // Whoever reads the whole adapter says what is wrong with it.
+  }
 }
 
 void MethodOptions::validate(Problems& problems) const {
   if (lora && prefix) problems.add("--lora and --prefix-tuning contradict each other; give one of them");
+  for (const auto& [given, kind, option] :
+       {std::tuple(lora, "lora", "--lora"), std::tuple(prefix, "prefix", "--prefix-tuning")})
+    if (given && type && *type != kind)
+      problems.add("--finetuning-type ", *type, " and ", option, " contradict each other; give one of them");
+  check_adapter(problems);
+  const std::pair<bool, const char*> of_lora[] = {{rank.has_value(), "--lora-rank"},
+                                                  {alpha.has_value(), "--lora-alpha"},
+                                                  {dropout.has_value(), "--lora-dropout"},
+                                                  {rslora.has_value(), "--use-rslora"},
+                                                  {!modules.empty(), "--target-modules"}};
+  for (const auto& [given, name] : of_lora)
+    if (given && !is_lora()) problems.add(name, " needs --lora");
+  if (prefix_positions && !is_prefix()) problems.add("--num-prefix-tokens needs --prefix-tuning");
   if (merge && !is_lora())
     problems.add("--merge-weights needs --lora: without an adapter there is nothing to add");
   if (loraplus_ratio != 1 && !is_lora()) problems.add("--loraplus-lr-ratio needs --lora");
   if (qlora && !is_lora()) problems.add("--qlora needs --lora: what is kept in 8 bits is not trained");
+}
+
+void MethodOptions::check_adapter(Problems& problems) const {
+  if (adapter.empty()) return;
+  if (method == "full")
+    problems.add("--finetuning-type full and --adapter ", adapter,
+                 " contradict each other; leave out one of them, or add the adapter to the model first: "
+                 "megalith-convert --merge-adapter ",
+                 adapter);
+  if (adapter_kind_ == "LORA" && is_prefix())
+    problems.add("--adapter ", adapter,
+                 " is one of LoRA, and a prefix is to be trained; leave out one of them");
+  if (adapter_kind_ == "PREFIX_TUNING" && is_lora())
+    problems.add("--adapter ", adapter, " is a prefix, and LoRA is to be trained; leave out one of them");
+  if (is_prefix() && adapter_positions_ > 0 && prefix_positions != adapter_positions_)
+    problems.add("--num-prefix-tokens ", *prefix_positions, ": --adapter ", adapter, " has ",
+                 adapter_positions_, "; leave it out");
 }
 
 void ScheduleOptions::validate(Problems& problems) const {
@@ -117,14 +187,9 @@ void FinetuneConfig::add_to(Options& options) {
   options.add("Checkpoints", run.checkpoint);
   options.derive([this, &options] {
     steps_given = options.given("train-iters");
-    eval_interval_given = options.given("eval-interval");
-    save_interval_given = options.given("save-interval");
-    if (eval_interval_given && !options.given("eval-strategy")) schedule.evaluate = Moments::kSteps;
-    if (save_interval_given && !options.given("save-strategy")) schedule.save = Moments::kSteps;
-    for (const char* name :
-         {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint", "train-samples",
-          "sample-prompt", "sample-tokens", "checkpoint", "rampup-batch-size"})
-      if (options.given(name)) foreign.emplace_back(name);
+    if (options.given("eval-interval") && !options.given("eval-strategy"))
+      schedule.evaluate = Moments::kSteps;
+    if (options.given("save-interval") && !options.given("save-strategy")) schedule.save = Moments::kSteps;
     if (!steps_given) run.train.iters = kStepsFromData;
     // The rules of a length take one of them.
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
@@ -139,19 +204,17 @@ void FinetuneConfig::add_to(Options& options) {
     check_combinations(problems);
     if (preference.wanted) check_preferences(problems);
     paddle.check_sharding(run.parallel.data, problems);
-    for (const std::string& name : foreign)
-      problems.add(
-          "--", name,
-          " is for megalith-pretrain; leave it out (--model says what to begin with, --num-train-epochs or "
-          "--max-steps how long, and a run goes on from its own --output-dir)");
   });
-  options.ignore(kIgnored).refuse(kRefused).translate(translate_axolotl);
+  options.withdraw(kForPretraining).ignore(kIgnored).refuse(kRefused).translate(translate_axolotl);
 }
 
-// transformers takes true for the newest checkpoint of the output folder, too.
+// transformers takes true for the newest checkpoint of the output folder, too, and evaluates what was asked
+// for and no checkpoint that happens to lie there.
 FinetuneConfig::Resume FinetuneConfig::resume() const {
+  if (paddle.resume_from.empty() && !schedule.do_train) return {{}, false};
   for (const char* word : {"", "true", "True", "1"})
-    if (paddle.resume_from == word) return {schedule.overwrite ? "" : run.checkpoint.save, false};
+    if (paddle.resume_from == word)
+      return {schedule.overwrite ? "" : run.checkpoint.save, !schedule.do_train && !schedule.overwrite};
   return {paddle.resume_from, true};
 }
 
@@ -188,7 +251,8 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
   if (data.packing)
     problems.add(
         "--packing and --dpo contradict each other: each answer has a loss of its own; leave out --packing");
-  if (method.dropout > 0 || method.attention_dropout.value_or(0) > 0 || method.hidden_dropout.value_or(0) > 0)
+  if (method.dropout.value_or(0) > 0 || method.attention_dropout.value_or(0) > 0 ||
+      method.hidden_dropout.value_or(0) > 0)
     problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
 }
 

@@ -65,40 +65,46 @@ struct TuningDataOptions {
 
 /// Which parameters are trained.
 struct MethodOptions {
-  bool lora = false, prefix = false, rslora = false, merge = false, export_model = true, qlora = false;
-  std::string method = "full";
-  int64_t rank = 8, prefix_positions = 64;
-  std::optional<double> alpha;
-  double dropout = 0, loraplus_ratio = 1;
+  bool lora = false, prefix = false, merge = false, export_model = true, qlora = false;
+  std::optional<std::string> type;
+  std::string method = "full";  // derived: what is trained
+  std::optional<int64_t> rank, prefix_positions;
+  std::optional<bool> rslora;
+  std::optional<double> alpha, dropout;
+  double loraplus_ratio = 1;
   std::vector<std::string> modules;
   std::string adapter;
   std::optional<double> attention_dropout, hidden_dropout;
 
   template <class V>
   void fields(V&& v) {
-    v("finetuning-type", method, "What is trained: all parameters, or an adapter.",
-      one_of({"full", "lora", "prefix"}));
+    v("finetuning-type", type, "What is trained: all parameters, or an adapter.",
+      one_of({"full", "lora", "prefix"}),
+      default_text("as --lora, --prefix-tuning or --adapter say, else full"));
     v("lora", lora, "Train an adapter of LoRA; the model's own parameters keep their values.",
       alias({"use-lora"}));
     v("prefix-tuning", prefix,
       "Train keys and values before each sequence; the model's parameters keep their values.");
-    v("num-prefix-tokens", prefix_positions, "Positions of --prefix-tuning.", between(1, 1 << 20));
-    v("lora-rank", rank, "Rank of the adapter's matrices.", between(1, 4096), alias({"r", "lora-r"}));
+    v("num-prefix-tokens", prefix_positions, "Positions of --prefix-tuning.", between(1, 1 << 20),
+      default_text("64; with --adapter as many as that has"));
+    v("lora-rank", rank, "Rank of the adapter's matrices.", between(1, 4096), alias({"r", "lora-r"}),
+      default_text("8"));
     v("lora-alpha", alpha, "The adapter's product is multiplied by alpha / rank.", positive(),
       default_text("2 * lora-rank"));
-    v("lora-dropout", dropout, "Dropout on what an adapter reads.", between(0, 0.999));
+    v("lora-dropout", dropout, "Dropout on what an adapter reads.", between(0, 0.999),
+      default_text("0; with --adapter as that says"));
     v("target-modules", modules,
       "Linear layers that get an adapter, by their Hugging Face names (q_proj, v_proj), with commas or "
       "blanks.",
       metavar("NAME"), alias({"lora-target-modules", "lora-target"}), default_text("all-linear"));
-    v("use-rslora", rslora, "Multiply by alpha / sqrt(rank) instead.", alias({"rslora"}));
+    v("use-rslora", rslora, "Multiply by alpha / sqrt(rank) instead.", alias({"rslora"}), default_text("no"));
     v("loraplus-lr-ratio", loraplus_ratio,
       "LoRA+: the learning rate of the adapter's matrices B over that of its A; 1: LoRA.", positive());
     v("qlora", qlora,
       "With --lora, keep the linear layers' own weights in 8 bits with a scale a row; CPU only.",
       alias({"load-in-8bit"}));
-    v("adapter", adapter, "Begin with this adapter of peft; its settings are taken.", metavar("DIR"),
-      alias({"lora-path", "adapter-name-or-path"}));
+    v("adapter", adapter, "Begin with this adapter of peft, LoRA's or a prefix; its settings are taken.",
+      metavar("DIR"), alias({"lora-path", "adapter-name-or-path"}));
     v("merge-weights", merge, "At the end also write the model with the adapter added, to OUTPUT/merged.");
     v("export-model", export_model,
       "At the end of a run that trains all parameters also write the model as a Hugging Face folder, "
@@ -112,7 +118,14 @@ struct MethodOptions {
   void validate(Problems&) const;
   bool is_lora() const { return method == "lora"; }
   bool is_prefix() const { return method == "prefix"; }
-  int64_t positions_before() const { return is_prefix() ? prefix_positions : 0; }  // of each sequence
+  /// Positions that stand before each sequence.
+  int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(64) : 0; }
+
+ private:
+  void take_adapter_kind();
+  void check_adapter(Problems&) const;
+  std::string adapter_kind_;       // "LORA", "PREFIX_TUNING"; empty: no adapter, or none that can be read
+  int64_t adapter_positions_ = 0;  // of a prefix
 };
 
 /// How long, and what happens between steps.
@@ -128,7 +141,9 @@ struct ScheduleOptions {
   template <class V>
   void fields(V&& v) {
     v("output-dir", output, "As --save.", metavar("DIR"));
-    v("do-train", do_train, "Train; without it the model is only evaluated.");
+    v("do-train", do_train,
+      "Train; without it what --model, --adapter or --resume-from-checkpoint names is evaluated, and "
+      "answers.");
     v("do-eval", do_eval, "Evaluate, where there are records for it.");
     v("eval-strategy", evaluate,
       "When to evaluate beside the end: no, every --eval-interval steps, or each epoch.",
@@ -160,7 +175,9 @@ struct AnswerOptions {
       "At the end answer the prompts of the records to evaluate on, greedily, and say how the answers agree "
       "with the records' (BLEU, ROUGE-L, exact match).",
       alias({"eval-with-do-generation", "predict-with-generate", "do-predict"}));
-    v("max-new-tokens", most_tokens, "Most tokens of such an answer; 0: --tgt-length, else 128.",
+    v("max-new-tokens", most_tokens,
+      "Most tokens of such an answer; 0: --tgt-length, else 128, and no more than half of what the model's "
+      "positions allow.",
       between(0, 1 << 20));
   }
 };
@@ -200,9 +217,7 @@ struct FinetuneConfig {
   PairOptions preference;
   PaddleNames paddle;
   PretrainConfig run;
-  bool steps_given = false, eval_interval_given = false, save_interval_given = false;  // by the user
-
-  std::vector<std::string> foreign = {};  // options given that are for training from the beginning
+  bool steps_given = false;  // by the user
 
   /// The folder whose newest checkpoint the run goes on from; empty: it begins anew. `wanted`: the user named
   /// it, so that it must hold one.

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/finetune/record_files.h"
 #include "libcore/generate/loaded_model.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
@@ -16,11 +16,6 @@ namespace megalith {
 namespace {
 
 constexpr int64_t kMaxTokens = 128;  // of an answer, where nothing says how many
-
-int64_t most_tokens(const FinetuneConfig& config) {
-  if (config.generation.most_tokens > 0) return config.generation.most_tokens;
-  return config.data.target_length > 0 ? config.data.target_length : kMaxTokens;
-}
 
 /// The answers' texts; empty when the run was asked to end.
 std::vector<std::string> answers_of(LoadedModel& model, const RecordFiles& records,
@@ -52,16 +47,35 @@ Json results_json(const TextScores& scores, const TunedModel& tuned) {
 
 }  // namespace
 
-void generate_answers(const FinetuneConfig& config, const TunedModel& tuned, const StopSignal& stop) {
+int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
+  if (const int64_t given = config.generation.most_tokens; given > 0) {
+    if (given >= positions)
+      fail(ErrorKind::kUsage, "--max-new-tokens ", given, " leaves no room for a prompt: the model has ",
+           positions, " positions for both; give at most ", positions - 1);
+    return given;
+  }
+  const int64_t target = config.data.target_length, wanted = target > 0 ? target : kMaxTokens;
+  const int64_t most = std::min(wanted, positions / 2);
+  if (most < wanted)
+    warn("answers have at most ", most, " tokens, not the ", wanted, target > 0 ? " of --tgt-length" : "",
+         target > 0 ? "" : " that are usual", ": the model has ", positions,
+         " positions, half of which are left to prompts; --max-new-tokens says otherwise");
+  return most;
+}
+
+void generate_answers(const FinetuneConfig& config, const RecordFiles& records, const TunedModel& tuned,
+                      const StopSignal& stop) {
   const ModelSource source(tuned.model);
-  TokenizerConfig tokenizer = config.run.tokenizer;
-  const RecordFiles records(config.data, source, tokenizer_of(tokenizer, source), config.run.train.seed);
-  const int64_t positions = source.config().usable_positions() - config.method.positions_before();
-  const int64_t most = std::min(most_tokens(config), positions / 2);
-  const std::vector<Question> questions =
-      records.questions(data_files(config.data).dev,
-                        {.source = config.data.source_length, .target = 0, .whole = positions - most},
-                        config.preference.wanted);
+  const int64_t most = config.generation.most_tokens;
+  const int64_t room = source.config().usable_positions() - config.method.positions_before() - most;
+  const std::vector<Question> questions = records.questions(
+      data_files(config.data).dev, {.source = config.data.source_length, .target = 0, .whole = room},
+      config.preference.wanted);
+  const auto cut = std::count_if(questions.begin(), questions.end(),
+                                 [](const Question& question) { return question.cut; });
+  if (cut > 0)
+    warn(cut, " of ", questions.size(), " prompts lost their beginning: ", room,
+         " tokens are left for a prompt where an answer may have ", most, " (--max-new-tokens)");
   LoadedModel model(source, {.adapter = tuned.adapter});
   std::vector<std::vector<int32_t>> prompts;
   for (const Question& question : questions) prompts.push_back(question.ids);
@@ -79,6 +93,7 @@ void generate_answers(const FinetuneConfig& config, const TunedModel& tuned, con
   }
   const TextScores scores = scorer.scores();
   const std::string& output = config.run.checkpoint.save;
+  make_directories(output);
   write_file(output + "/generated_predictions.jsonl", lines);
   write_file(output + "/predict_results.json", results_json(scores, tuned).dump(2) + "\n");
   log("answers: ", format_count(scores.texts), " records | BLEU: ", format_fixed(scores.bleu, 2),

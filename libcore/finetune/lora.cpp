@@ -85,6 +85,10 @@ std::string short_name(const Module& module, const std::vector<Module>& all) {
 bool is_named(const Module& module, const std::string& name) {
   return name == kAllLinear || module.theirs == name || module.theirs.ends_with("." + name);
 }
+bool is_wanted(const Module& module, const LoraSettings& settings) {
+  return std::any_of(settings.modules.begin(), settings.modules.end(),
+                     [&](const std::string& name) { return is_named(module, name); });
+}
 
 std::string matrix_name(const Module& module, const char* which) {
   return concat(module.layer, ".lora_", which, ".", module.target.part);
@@ -129,9 +133,7 @@ Json config_json(const ModelConfig& config, const LoraSettings& settings, const 
   Json::Array modules;
   const std::vector<Module> all = first_modules(config);
   for (const Module& module : all)
-    if (std::any_of(settings.modules.begin(), settings.modules.end(),
-                    [&](const std::string& name) { return is_named(module, name); }))
-      modules.emplace_back(short_name(module, all));
+    if (is_wanted(module, settings)) modules.emplace_back(short_name(module, all));
   const bool transposed = !all.empty() && all.front().rows.transposed;
   return Json(Json::Object{{"alpha_pattern", Json::object()},
                            {"base_model_name_or_path", base},
@@ -173,9 +175,7 @@ TuningPlan lora_plan(const ModelConfig& config, const LoraSettings& settings) {
   TuningPlan plan{
       .frozen = true, .rank = settings.rank, .scale = scale_of(settings), .dropout = settings.dropout};
   for (const Module& module : all)
-    if (std::any_of(settings.modules.begin(), settings.modules.end(),
-                    [&](const std::string& name) { return is_named(module, name); }))
-      plan.targets.push_back(module.target);
+    if (is_wanted(module, settings)) plan.targets.push_back(module.target);
   return plan;
 }
 
@@ -249,9 +249,7 @@ void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, cons
   std::map<std::string, Matrix> matrices;
   std::vector<TensorSpec> specs;
   for (const Module& module : all) {
-    if (std::none_of(settings.modules.begin(), settings.modules.end(),
-                     [&](const std::string& name) { return is_named(module, name); }))
-      continue;
+    if (!is_wanted(module, settings)) continue;
     for (const bool first : {true, false}) {
       const Shape shape =
           first ? Shape{settings.rank, module.rows.columns} : Shape{module.rows.rows(), settings.rank};

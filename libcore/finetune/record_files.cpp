@@ -70,19 +70,35 @@ LengthLimits length_limits(const TuningDataOptions& options, int64_t positions) 
 }
 
 TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model) {
-  if (!config.type.empty()) return tokenizer_files(config, 0);
-  const TokenizerFiles& own = model.tokenizer();
-  if (own.type.empty())
+  // A NullTokenizer's ids and one more, the end of a document, are the vocabulary.
+  if (!config.type.empty())
+    return tokenizer_files(config, config.type == "NullTokenizer" ? model.config().vocab_size - 1 : 0);
+  if (model.tokenizer().type.empty())
     fail(ErrorKind::kUsage, model.path(),
          ": the model came without a tokenizer; give --tokenizer-model, or --vocab-file and --merge-file");
-  take_tokenizer(own, config);
-  return own;
+  return take_tokenizer(model.tokenizer(), config);
 }
+
+namespace {
+
+GenerationFiles files_of(const ModelSource& model, const TokenizerFiles& files, const Tokenizer& tokenizer) {
+  GenerationFiles out = generation_files(model, tokenizer);
+  if (!files.eod.empty()) out.end = {tokenizer.eod()};
+  return out;
+}
+
+}  // namespace
 
 RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& model,
                          const TokenizerFiles& files, int64_t seed)
-    : options_(options), seed_(seed), plain_(files), files_(generation_files(model, plain_.tokenizer())) {
-  if (!files_.end.empty()) plain_ = PlainTokenizer(files, files_.end.front());
+    : RecordFiles(options, model, files, make_tokenizer(files), seed) {}
+
+RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& model,
+                         const TokenizerFiles& files, std::unique_ptr<Tokenizer> tokenizer, int64_t seed)
+    : options_(options),
+      seed_(seed),
+      files_(files_of(model, files, *tokenizer)),
+      plain_(std::move(tokenizer), files_.end.front()) {
   if (plain_.tokenizer().vocab_size() > model.config().vocab_size)
     fail(ErrorKind::kUsage, "the tokenizer has ", plain_.tokenizer().vocab_size(), " ids, the model ",
          model.config().vocab_size, ": it belongs to another model");

@@ -36,8 +36,8 @@ std::vector<bool> held_out(int64_t records, double size, int64_t seed, const std
 /// What the options leave of a record for a model that has so many positions for it; kUsage: more than these.
 LengthLimits length_limits(const TuningDataOptions& options, int64_t positions);
 
-/// The tokenizer that the options name, else the model's, whose files then stand in `config`. kUsage:
-/// neither.
+/// The tokenizer that the options name, else the model's with what they say beside the files; the files then
+/// stand in `config`. kUsage: neither.
 TokenizerFiles tokenizer_of(TokenizerConfig& config, const ModelSource& model);
 
 /// Reads files of records as a model's tokenizer and chat template render them. Errors as read_records().
@@ -47,6 +47,8 @@ class RecordFiles {
   /// it.
   RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
               int64_t seed);
+  RecordFiles(const RecordFiles&) = delete;  // records_ calls it
+  RecordFiles& operator=(const RecordFiles&) = delete;
 
   /// What is learned, with a line about it on the log. With `pairs` a record is two answers, which become two
   /// examples that follow each other: the chosen one and the rejected one. kData when nothing is left.
@@ -57,9 +59,13 @@ class RecordFiles {
                                   bool pairs = false) const;
 
   const Tokenizer& tokenizer() const { return plain_.tokenizer(); }
-  const std::vector<int32_t>& ends() const { return files_.end; }  // ids that end a text
+  /// Ids that end a text: --eod-token's, else the model's own. The first one ends the answers that are
+  /// learned.
+  const std::vector<int32_t>& ends() const { return files_.end; }
 
  private:
+  RecordFiles(const TuningDataOptions& options, const ModelSource& model, const TokenizerFiles& files,
+              std::unique_ptr<Tokenizer> tokenizer, int64_t seed);
   /// Calls `take` with each record of the source: read by read_records() or read_pairs().
   template <class R, class Read, class Take>
   void each(const RecordSource& source, Read&& read, Take&& take) const;
@@ -70,8 +76,8 @@ class RecordFiles {
 
   const TuningDataOptions& options_;
   int64_t seed_;
-  PlainTokenizer plain_;
   GenerationFiles files_;
+  PlainTokenizer plain_;
   std::optional<ChatTemplate> chat_;
   RecordOptions records_;
 };

@@ -6,24 +6,13 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "libcore/base/error.h"
+#include "libcore/base/random.h"
 
 namespace megalith {
 namespace {
-
-/// SplitMix64: the next of a sequence of well mixed numbers.
-uint64_t next_number(uint64_t& state) {
-  uint64_t z = state += 0x9E3779B97F4A7C15ULL;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-  return z ^ (z >> 31);
-}
-
-/// Fisher and Yates.
-void shuffle(std::vector<int32_t>& order, uint64_t state) {
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_number(state) % i]);
-}
 
 std::vector<int32_t> ascending(int64_t n) {
   std::vector<int32_t> order(static_cast<size_t>(n));
@@ -116,10 +105,6 @@ TuningData::TuningData(const Examples& examples, Packs packs, const OrderOptions
 
 TuningData::~TuningData() = default;
 
-int64_t TuningData::longest() const {
-  return rows_.empty() ? 0 : *std::max_element(rows_.begin(), rows_.end());
-}
-
 double TuningData::fill(int64_t rows) const {
   const int64_t all = std::accumulate(rows_.begin(), rows_.end(), int64_t{0});
   return static_cast<double>(all) / static_cast<double>(std::max<int64_t>(1, rows * packs()));
@@ -128,7 +113,8 @@ double TuningData::fill(int64_t rows) const {
 std::vector<int32_t> TuningData::make_order(int64_t epoch) const {
   const int64_t size = options_.group;
   std::vector<int32_t> order = ascending(packs() / size);  // of groups
-  if (options_.shuffle) shuffle(order, options_.seed + static_cast<uint64_t>(epoch) * 0x2545F4914F6CDD1DULL);
+  if (options_.shuffle)
+    NumpyRandomState(options_.seed + static_cast<uint32_t>(epoch)).shuffle(std::span<int32_t>(order));
   const auto longest = [&](int32_t group) {
     const auto begin = rows_.begin() + group * size;
     return *std::max_element(begin, begin + size);

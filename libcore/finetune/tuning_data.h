@@ -22,12 +22,12 @@ SampleSource in_order(const Examples& train, const Examples* dev);
 
 struct OrderOptions {
   int64_t step = 1;     // samples of an optimizer step: an epoch is filled up to whole steps with empty ones
-  bool shuffle = true;  // anew in each epoch
+  bool shuffle = true;  // anew in each epoch: numpy's shuffle with seed + epoch
   int64_t group = 1;    // packs that follow each other and stay so: the two answers of a pair
   /// Sequences of about one length stand together: the shuffled ones are sorted in stretches of this many,
   /// longest first (as transformers' group_by_length); 0: not sorted.
   int64_t sorted = 0;
-  uint64_t seed = 0;
+  uint32_t seed = 0;
 };
 
 /// The samples of a run: epoch after epoch of packs. Sample numbers go on from one epoch to the next; those
@@ -39,7 +39,6 @@ class TuningData {
 
   int64_t packs() const { return static_cast<int64_t>(packs_.size()); }
   int64_t samples_of_epoch() const { return epoch_; }  // a multiple of OrderOptions::step
-  int64_t longest() const;                             // rows of the longest pack
   /// How full sequences of `rows` rows are, 0 to 1.
   double fill(int64_t rows) const;
   /// Refers to this object, which must outlive it.

@@ -1,5 +1,6 @@
 #include "libcore/finetune/tuning_method.h"
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/output/conversion.h"
+#include "libcore/convert/sources/generation_config.h"
 #include "libcore/convert/targets/hf.h"
 #include "libcore/finetune/prefix_files.h"
 
@@ -15,11 +17,28 @@ namespace megalith {
 namespace {
 
 LoraSettings settings_from(const MethodOptions& method) {
-  return {.rank = method.rank,
-          .alpha = method.alpha.value_or(2 * static_cast<double>(method.rank)),
-          .dropout = method.dropout,
-          .rslora = method.rslora,
-          .modules = method.modules};
+  const int64_t rank = method.rank.value_or(LoraSettings{}.rank);
+  return {.rank = rank,
+          .alpha = method.alpha.value_or(2 * static_cast<double>(rank)),
+          .dropout = method.dropout.value_or(0),
+          .rslora = method.rslora.value_or(false),
+          .modules = method.modules.empty() ? std::vector<std::string>{"all-linear"} : method.modules};
+}
+
+/// The linear layers of a plan, one transformer layer's.
+std::set<std::string> names_of(const TuningPlan& plan) {
+  std::set<std::string> names;
+  for (const LowRankTarget& target : plan.targets) names.insert(target.layer + "." + target.part);
+  return names;
+}
+
+/// What the model says about generating, with the ends of the answers that are learned.
+Json generation_with(const ModelSource& model, const std::vector<int32_t>& ends) {
+  Json out = generation_config(model);
+  Json::Array ids;
+  for (const int32_t id : ends) ids.emplace_back(int64_t{id});
+  out.set("eos_token_id", ids.size() == 1 ? ids.front() : Json(ids));
+  return out;
 }
 
 Json lora_json(const LoraSettings& settings, const std::string& base) {
@@ -35,15 +54,20 @@ Json lora_json(const LoraSettings& settings, const std::string& base) {
 
 }  // namespace
 
-TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& model)
-    : config_(config), model_(model) {
+TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& model,
+                           const std::vector<int32_t>& ends)
+    : config_(config), model_(model), generation_(generation_with(model, ends)) {
   tuning_.base = &model.tensors();
   tuning_.short_samples = true;
-  tuning_.keep_best = config.schedule.best;
+  tuning_.keep_best = config.schedule.best && config.schedule.do_train;
   tuning_.patience = config.schedule.patience;
   tuning_.threshold = config.schedule.threshold;
-  if (config.method.is_prefix()) set_prefix();
-  if (config.method.is_lora()) set_lora();
+  if (config.method.is_prefix())
+    set_prefix();
+  else if (config.method.is_lora())
+    set_lora();
+  else
+    tuning_.args = {{kGenerationConfig, generation_}};
 }
 
 void TuningMethod::learn_preferences(SampleSource examples, int64_t count) {
@@ -57,17 +81,16 @@ void TuningMethod::write_result(int64_t iteration) const {
   const std::string& output = config_.run.checkpoint.save;
   const std::string folder = checkpoint(iteration);
   if (config_.method.is_prefix()) {
-    write_prefix(CheckpointReader(folder), model_.config(), config_.method.prefix_positions,
+    write_prefix(CheckpointReader(folder), model_.config(), config_.method.positions_before(),
                  {output, model_.path()});
     log("wrote the prefix of iteration ", iteration, " to ", output);
   } else if (lora_) {
     write_adapter(CheckpointReader(folder), model_.config(), *lora_, {output, model_.path()});
     log("wrote the adapter of iteration ", iteration, " to ", output);
     if (config_.method.merge) write_merged(output);
-  } else if (config_.method.export_model) {
+  } else if (config_.method.export_model && config_.schedule.do_train) {
     const ModelSource result(folder);
-    export_hf({.source = result, .tokenizer_folder = tokenizer_folder(result), .check = false},
-              output + "/hf");
+    export_hf({.source = result, .tokenizer_folder = tokenizer_folder(result)}, output + "/hf");
     log("wrote the model of iteration ", iteration, " to ", output, "/hf");
   }
 }
@@ -79,28 +102,55 @@ TunedModel TuningMethod::result(int64_t iteration) const {
 }
 
 std::string TuningMethod::checkpoint(int64_t iteration) const {
-  return concat(config_.run.checkpoint.save, "/", iteration_folder(iteration));
+  const CheckpointConfig& folders = config_.run.checkpoint;
+  if (!config_.schedule.do_train) return latest_checkpoint(folders.load).value_or(folders.load);
+  return concat(folders.save, "/", iteration_folder(iteration));
+}
+
+void TuningMethod::log_method(const std::string& what) const {
+  log(config_.schedule.do_train ? "training " : "", what);
+}
+
+// What was not given is the adapter's; dropout alone changes nothing that it has learned.
+void TuningMethod::take_adapter_settings() {
+  const MethodOptions& method = config_.method;
+  const LoraSettings given = std::exchange(*lora_, settings_of(*begin_, model_.config()));
+  const auto refuse = [&](const std::string& option, const auto& theirs) {
+    fail(ErrorKind::kUsage, option, ": the adapter ", method.adapter, " has ", theirs, "; leave it out");
+  };
+  if (method.rank && given.rank != lora_->rank) refuse(concat("--lora-rank ", given.rank), lora_->rank);
+  if (method.alpha && given.alpha != lora_->alpha) refuse(concat("--lora-alpha ", given.alpha), lora_->alpha);
+  if (method.rslora && given.rslora != lora_->rslora)
+    refuse("--use-rslora", lora_->rslora ? "alpha / sqrt(rank)" : "alpha / rank");
+  const auto names = [&](const LoraSettings& settings) {
+    return names_of(lora_plan(model_.config(), settings));
+  };
+  if (!method.modules.empty() && names(given) != names(*lora_))
+    refuse("--target-modules " + join(given.modules, ","), join(lora_->modules, ","));
+  if (method.dropout) lora_->dropout = given.dropout;
 }
 
 void TuningMethod::set_lora() {
   lora_ = settings_from(config_.method);
-  if (!config_.method.adapter.empty())
-    lora_ = settings_of(begin_.emplace(config_.method.adapter), model_.config());
+  if (!config_.method.adapter.empty()) {
+    begin_.emplace(config_.method.adapter);
+    take_adapter_settings();
+  }
   tuning_.plan = lora_plan(model_.config(), *lora_);
   tuning_.plan.rate_of_b = config_.method.loraplus_ratio;
   tuning_.plan.int8 = config_.method.qlora;
   if (begin_) tuning_.adapters = (adapters_ = adapter_params(*begin_, model_.config(), tuning_.plan)).get();
   tuning_.args = {{"adapter", lora_json(*lora_, model_.path())}};
-  log("training an adapter of rank ", lora_->rank, " on ", join(lora_->modules, ", "),
-      config_.method.qlora ? ", over linear layers kept in 8 bits" : "");
+  log_method(concat("an adapter of rank ", lora_->rank, " on ", join(lora_->modules, ", "),
+                    config_.method.qlora ? ", over linear layers kept in 8 bits" : ""));
 }
 
 void TuningMethod::set_prefix() {
-  const int64_t positions = config_.method.prefix_positions;
+  const int64_t positions = config_.method.positions_before();
   tuning_.plan = prefix_plan(positions);
   tuning_.args = {
       {"adapter", Json(Json::Object{{"base", model_.path()}, {"num_virtual_tokens", positions}})}};
-  log("training a prefix of ", positions, " positions");
+  log_method(concat("a prefix of ", positions, " positions"));
   if (config_.method.adapter.empty()) return;
   begin_.emplace(config_.method.adapter);
   adapters_ = prefix_params(*begin_, model_.config());
@@ -108,7 +158,11 @@ void TuningMethod::set_prefix() {
 }
 
 std::string TuningMethod::tokenizer_folder(const ModelSource& result) const {
-  return model_.tokenizer_folder().empty() ? result.tokenizer_folder() : model_.tokenizer_folder();
+  // The model's own folder may hold more than a checkpoint keeps: a chat template, say.
+  const TokenizerConfig& used = config_.run.tokenizer;
+  const TokenizerFiles& own = model_.tokenizer();
+  const bool is_own = used.model == own.model && used.vocab == own.vocab && used.merges == own.merges;
+  return is_own && !model_.tokenizer_folder().empty() ? model_.tokenizer_folder() : result.tokenizer_folder();
 }
 
 void TuningMethod::write_merged(const std::string& output) const {
@@ -117,7 +171,7 @@ void TuningMethod::write_merged(const std::string& output) const {
   export_hf({.source = model_,
              .tokenizer_folder = model_.tokenizer_folder(),
              .tensors = merged.get(),
-             .check = false},
+             .generation = generation_},
             output + "/merged");
   log("wrote the model with the adapter added to ", output, "/merged");
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_source.h"
@@ -22,14 +23,16 @@ struct TunedModel {
 class TuningMethod {
  public:
   /// Reads the adapter that the options begin with, if any; errors as Adapter, lora_plan() and
-  /// adapter_params() say.
-  TuningMethod(const FinetuneConfig& config, const ModelSource& model);
+  /// adapter_params() say, and kUsage for options that say other than the adapter. `ends`: ids that end a
+  /// text of the tuned model.
+  TuningMethod(const FinetuneConfig& config, const ModelSource& model, const std::vector<int32_t>& ends);
 
   const Tuning& tuning() const { return tuning_; }
   /// Makes it a run that learns which of two answers is better, as the options say; see Tuning::Preferences.
   void learn_preferences(SampleSource examples, int64_t count);
 
-  /// Writes what others take from the checkpoint of an iteration: an adapter's or a model's folder.
+  /// Writes what others take from the checkpoint of an iteration: an adapter's or, when it was trained, a
+  /// model's folder.
   void write_result(int64_t iteration) const;
   /// What write_result() wrote; of iteration 0, what the run begins with.
   TunedModel result(int64_t iteration) const;
@@ -37,6 +40,8 @@ class TuningMethod {
  private:
   void set_lora();
   void set_prefix();
+  void log_method(const std::string& what) const;
+  void take_adapter_settings();
   std::string checkpoint(int64_t iteration) const;
   std::string tokenizer_folder(const ModelSource& result) const;
   void write_merged(const std::string& output) const;
@@ -44,6 +49,7 @@ class TuningMethod {
   const FinetuneConfig& config_;
   const ModelSource& model_;
   Tuning tuning_;
+  Json generation_;  // generation_config.json
   std::optional<LoraSettings> lora_;
   std::optional<Adapter> begin_;
   std::unique_ptr<TensorFile> adapters_;

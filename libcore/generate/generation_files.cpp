@@ -2,6 +2,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/convert/sources/generation_config.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "libcore/json/small_json.h"
@@ -13,11 +14,11 @@ Json load_if_there(const std::string& path) {
   return file_exists(path) ? load_small(path) : Json();
 }
 
-std::vector<int32_t> ids_in(const Json* value, const ModelSource& source, const std::string& where) {
+std::vector<int32_t> ids_in(const Json* value, const ModelSource& source) {
   std::vector<int32_t> ids;
   const auto take = [&](const Json& id) {
     if (!id.is_int() || id.as_int() < 0 || id.as_int() >= source.config().vocab_size)
-      fail(ErrorKind::kData, where, ": \"eos_token_id\" is ", value->dump(), "; wanted ids below ",
+      fail(ErrorKind::kData, source.path(), ": \"eos_token_id\" is ", value->dump(), "; wanted ids below ",
            source.config().vocab_size, ", the model's vocabulary");
     ids.push_back(static_cast<int32_t>(id.as_int()));
   };
@@ -30,13 +31,9 @@ std::vector<int32_t> ids_in(const Json* value, const ModelSource& source, const 
 }
 
 std::vector<int32_t> end_ids(const ModelSource& source, const Tokenizer& tokenizer) {
-  for (const char* name : {"generation_config.json", "config.json"}) {
-    const std::string path = source.path() + "/" + name;
-    const Json json = load_if_there(path);
-    std::vector<int32_t> ids = ids_in(json.find("eos_token_id"), source, path);
-    if (!ids.empty()) return ids;
-  }
-  return {tokenizer.eod()};
+  std::vector<int32_t> ids = ids_in(generation_config(source).find("eos_token_id"), source);
+  if (ids.empty()) ids.push_back(tokenizer.eod());
+  return ids;
 }
 
 /// A special token of tokenizer_config.json: its text, or {"content": text}.

@@ -10,8 +10,7 @@ namespace megalith {
 
 /// What a model's folder says about generating with it, beyond the weights.
 struct GenerationFiles {
-  std::vector<int32_t>
-      end;  // ids that end a text: generation_config.json's, else config.json's, else the tokenizer's
+  std::vector<int32_t> end;          // ids that end a text: generation_config()'s, else the tokenizer's
   std::string chat_template;         // Jinja source; empty: none
   std::string template_file;         // where it stands, for messages
   std::string bos_token, eos_token;  // as text; empty: none

@@ -27,6 +27,11 @@ class Tokenizer {
   /// The same, to `out`: in the type of a dataset, and without a cost per call that short texts would feel.
   /// Throws kData when an id does not fit out.width().
   virtual void encode_to(std::string_view utf8, IdBuffer& out) const;
+  /// What they put before and after the ids of a text itself, such as <s>.
+  struct Around {
+    std::span<const int32_t> before = {}, after = {};
+  };
+  virtual Around around() const { return {}; }
   /// The ids of a very long text, handed over in order piece by piece so that they need not all be in memory.
   /// By default all are one piece.
   using TakeIds = std::function<void(std::span<const int32_t>)>;

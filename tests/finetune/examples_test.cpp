@@ -1,6 +1,13 @@
 #include "libcore/finetune/examples.h"
 
+#include <memory>
+
 #include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "libcore/text/formats/null_tokenizer.h"
+#include "tests/support/files.h"
 
 namespace megalith::test {
 namespace {
@@ -9,7 +16,7 @@ using Ids = std::vector<int32_t>;
 
 /// Numbers are ids; the end is the last id, 99.
 PlainTokenizer numbers() {
-  return PlainTokenizer({.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 99});
+  return PlainTokenizer(std::make_unique<NullTokenizer>(99));
 }
 
 Record record(const std::string& question, const std::string& answer) {
@@ -20,6 +27,29 @@ std::string flags(const Examples::Example& example) {
   std::string out;
   for (const uint8_t counts : example.counts) out += counts ? '1' : '0';
   return out;
+}
+
+// A tokenizer that puts <s> before a text, loaded once: the ids of a text are those that it has without.
+TEST(PlainTokenizer, KnowsWhatStandsAroundATextAndLeavesItOut) {
+  for (const char* name : {"llama2", "llama3", "metaspace-always"}) {
+    TokenizerFiles files{.type = "HuggingFaceTokenizer",
+                         .vocab = {},
+                         .merges = {},
+                         .model = test_data(concat("text/goldens/hf/", name, ".json"))};
+    const PlainTokenizer plain(make_tokenizer(files), 7);
+    EXPECT_EQ(plain.eos(), 7);
+    EXPECT_EQ(plain.before().size(), 1U) << name;
+    files.hf_special_tokens = false;
+    const std::unique_ptr<Tokenizer> alone = make_tokenizer(files);
+    for (const char* text : {"", "a", " two words", "more\nlines\n"}) {
+      Ids wanted, whole;
+      alone->encode(text, wanted);
+      EXPECT_EQ(plain.encode(text), wanted) << name << text;
+      plain.tokenizer().encode(text, whole);
+      wanted.insert(wanted.begin(), plain.before().begin(), plain.before().end());
+      EXPECT_EQ(whole, wanted) << name << text;
+    }
+  }
 }
 
 TEST(Examples, EndAnAnswerAndCountItAlone) {
@@ -85,6 +115,8 @@ TEST(Question, IsARecordWithoutItsLastAnswer) {
   EXPECT_EQ(question.answer, "6");
   EXPECT_EQ(question_of(record("1 2 3", "4"), numbers(), {.source = 2}).ids, (Ids{2, 3}));
   EXPECT_EQ(question_of(chat, numbers(), {.whole = 3}).ids, (Ids{3, 4, 5}));
+  EXPECT_TRUE(question_of(chat, numbers(), {.whole = 3}).cut);
+  EXPECT_FALSE(question_of(chat, numbers(), {.whole = 5}).cut);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "libcore/json/json.h"
 #include "libcore/ops/backend.h"
 #include "libcore/parallel/thread_comm.h"
+#include "libcore/text/formats/null_tokenizer.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/objective/preference.h"
 #include "libcore/train/schedules/lr.h"
@@ -43,8 +45,7 @@ struct Golden {
 
 /// The samples of a file as examples: NullTokenizer's ids, the end included.
 Examples examples(const std::string& file = "samples.json") {
-  const PlainTokenizer numbers(
-      {.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 61});
+  const PlainTokenizer numbers(std::make_unique<NullTokenizer>(61));
   Examples out;
   const Json samples = Json::load(kFolder + "/" + file);
   for (const Json& sample : samples.as_array()) {
@@ -195,13 +196,10 @@ std::vector<Case> layout_cases() {
   std::vector<Case> cases;
   for (const char* family : {"gpt2", "llama", "qwen2"})
     for (const Layout& layout : layouts)
-      for (const char* method : {"lora", "full", "prefix", "dpo-lora", "dpo-full", "loraplus"}) {
-        if (method == std::string("prefix") && layout.tensor == 1) continue;
-        if (layout.context > 1 && !std::string_view(method).ends_with("lora")) continue;
-        if (method == std::string("loraplus") && layout.tensor * layout.data == 1) continue;
-        if (std::string_view(method).ends_with("full") && layout.pipeline == 1 && layout.data == 1) continue;
-        cases.push_back({family, method, layout});
-      }
+      for (const char* method : {"lora", "rslora", "full", "prefix", "dpo-lora", "dpo-full", "loraplus"})
+        // A context that ranks share goes with no prefix, and is a layout of pretraining otherwise.
+        if (layout.context == 1 || std::string_view(method).ends_with("lora"))
+          cases.push_back({family, method, layout});
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Shared, TuningParity, testing::ValuesIn(layout_cases()), name_of_case);
@@ -268,6 +266,42 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
         EXPECT_NEAR(shared.losses[k] / wanted.losses[k], 1, 1e-5) << family << " " << layout.name << " " << k;
     }
   }
+}
+
+// Of a run whose weights are frozen the estimate counts the adapters' gradients and moments alone: 4 and 8
+// bytes a number, and what is left free before the next tensor, bucket or rank's share.
+TEST(TuningMemory, FrozenWeightsHaveNeitherGradientsNorMoments) {
+  const ModelSource model(kFolder + "/llama");
+  RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
+  const RunMemory full = run_memory(run);
+  run.tuning = lora_plan(model.config(), {.rank = 4, .modules = {"all-linear"}});
+  const RunMemory lora = run_memory(run);
+  // A layer: q, o 16 x 16, k, v 16 to 8, gate, up 16 to 32, down 32 to 16; rank * (in + out) each.
+  const int64_t numbers = int64_t{4} * 4 * (2 * 32 + 2 * 24 + 3 * 48), matrices = 4 * 7 * 2;
+  EXPECT_EQ(lora.parameters - full.parameters, numbers);
+  const auto near = [&](size_t bytes, int64_t wanted) {
+    EXPECT_GE(static_cast<int64_t>(bytes), wanted);
+    EXPECT_LE(static_cast<int64_t>(bytes), wanted + matrices * 256 + 512);
+  };
+  near(lora.grads, 4 * numbers);
+  near(lora.optimizer, 8 * numbers);
+  EXPECT_GE(static_cast<int64_t>(full.grads), 4 * full.parameters);
+}
+
+// What only a frozen layer would read in the backward pass is not kept: without an adapter on "down" its
+// input, [rows, ffn] of each layer, and without one on query, key and value that of the first norm.
+TEST(TuningMemory, ActivationsAreKeptWhereAGradientPasses) {
+  const ModelSource model(kFolder + "/llama");
+  RunShape run = shape_of({"llama", "lora"}, model, 1e-2);
+  const auto activations = [&](const std::vector<std::string>& modules) {
+    run.tuning = lora_plan(model.config(), {.rank = 4, .modules = modules});
+    return static_cast<int64_t>(run_memory(run).activations());
+  };
+  const int64_t rows = 4 * kLength * 4, all = activations({"all-linear"});  // of a micro-batch, 4 layers
+  const ModelConfig& shape = model.config();
+  EXPECT_EQ(all - activations({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj"}),
+            rows * shape.ffn_hidden * 4);
+  EXPECT_EQ(all - activations({"o_proj", "gate_proj", "up_proj", "down_proj"}), rows * shape.hidden * 4);
 }
 
 // The estimate before a run, which the run itself takes (Trainer::check_memory()): a byte for each weight of

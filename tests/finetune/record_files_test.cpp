@@ -1,10 +1,15 @@
 #include "libcore/finetune/record_files.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/text/formats/make_tokenizer.h"
+#include "tests/support/files.h"
 
 namespace megalith::test {
 namespace {
@@ -27,6 +32,46 @@ TEST(HeldOut, IsDrawnBySeed) {
     for (size_t i = 0; i < held.size(); ++i) times[i] += held[i] ? 1 : 0;
   }
   for (const int n : times) EXPECT_NEAR(n, 100, 45);  // five standard deviations of a binomial of 400 and 1/4
+}
+
+/// A model's folder with a tokenizer that puts <s> before a text, and the options beside it.
+class TokenizerOfModel : public testing::Test {
+ protected:
+  TokenizerOfModel() {
+    std::filesystem::copy(test_data("parity/goldens/generate-gpt2"), dir_ / "model");
+    std::filesystem::copy(test_data("text/goldens/hf/llama3.json"), dir_ / "model/tokenizer.json");
+  }
+  TokenizerFiles files(TokenizerConfig& config) const {
+    return tokenizer_of(config, ModelSource(dir_ / "model"));
+  }
+  TempDir dir_;
+};
+
+TEST_F(TokenizerOfModel, IsItsOwnWithWhatTheOptionsSayBesideTheFiles) {
+  TokenizerConfig config;
+  config.eod = "<|eot_id|>";
+  config.hf_special_tokens = false;
+  config.special_tokens = {"<a>", "<b>"};
+  config.tiktoken_pattern = "v1";
+  config.tiktoken_special_tokens = 77;
+  const TokenizerFiles found = files(config);
+  EXPECT_EQ(found.type, "HuggingFaceTokenizer");
+  EXPECT_EQ(found.model, dir_ / "model");
+  EXPECT_EQ(found.eod, "<|eot_id|>");
+  EXPECT_FALSE(found.hf_special_tokens);
+  EXPECT_EQ(found.special_tokens, (std::vector<std::string>{"<a>", "<b>"}));
+  EXPECT_EQ(found.tiktoken_pattern, "v1");
+  EXPECT_EQ(found.tiktoken_special_tokens, 77);
+  // It stands in the options, so that a checkpoint has it.
+  EXPECT_EQ(config.type, found.type);
+  EXPECT_EQ(config.model, found.model);
+  EXPECT_EQ(config.eod, found.eod);
+}
+
+TEST_F(TokenizerOfModel, OfIdsHasTheModelsVocabulary) {
+  TokenizerConfig config;
+  config.type = "NullTokenizer";
+  EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // config.json's
 }
 
 }  // namespace

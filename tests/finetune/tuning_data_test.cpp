@@ -1,19 +1,21 @@
 #include "libcore/finetune/tuning_data.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "libcore/text/formats/null_tokenizer.h"
+
 namespace megalith::test {
 namespace {
 
 /// Records of these lengths: a question of one token, then answers; record i holds the ids 10 i, 10 i + 1, ….
 Examples examples_of(const std::vector<int>& lengths) {
-  const PlainTokenizer numbers(
-      {.type = "NullTokenizer", .vocab = {}, .merges = {}, .model = {}, .vocab_size = 999});
+  const PlainTokenizer numbers(std::make_unique<NullTokenizer>(999));
   Examples examples;
   for (size_t i = 0; i < lengths.size(); ++i) {
     std::string answer;
@@ -84,6 +86,17 @@ TEST(TuningData, AnEpochIsEveryRecordInAnotherOrderAndThenEmptyOnes) {
   EXPECT_NE(orders[1], orders[2]);
   const TuningData again(examples, one_by_one(examples), {.step = 4, .seed = 5});
   EXPECT_EQ(again.source().length(16), orders[2][0]);  // of the third epoch at once: a resumed run
+}
+
+// numpy 2.4.6: x = np.arange(7); np.random.RandomState(5 + epoch).shuffle(x)
+TEST(TuningData, AnEpochsOrderIsNumpysShuffle) {
+  const Examples examples = examples_of({3, 3, 3, 3, 3, 3, 3});
+  const TuningData data(examples, one_by_one(examples), {.seed = 5});
+  const std::vector<std::vector<int64_t>> wanted = {
+      {6, 2, 4, 1, 0, 5, 3}, {4, 5, 6, 0, 3, 1, 2}, {2, 5, 0, 6, 3, 1, 4}};
+  for (size_t epoch = 0; epoch < wanted.size(); ++epoch)
+    for (size_t i = 0; i < 7; ++i)
+      EXPECT_EQ(data.source().example(static_cast<int64_t>(7 * epoch + i)), wanted[epoch][i]) << epoch << i;
 }
 
 TEST(TuningData, SortedStretchesHoldNeighboursInLength) {

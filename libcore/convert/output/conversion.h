@@ -5,6 +5,7 @@
 
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/convert/sources/model_view.h"
+#include "libcore/json/json.h"
 
 namespace megalith {
 
@@ -14,6 +15,7 @@ struct Conversion {
   std::string tokenizer_folder = {};    // empty: none
   std::optional<DType> dtype = {};      // of all parameters; empty: each as it is stored
   const TensorFile* tensors = nullptr;  // under our names; null: the source's own
+  Json generation = {};                 // generation_config.json; null: as the source says
   bool check = false;                   // run the model on both sides before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }

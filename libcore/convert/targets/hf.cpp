@@ -15,6 +15,7 @@
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/output/output_check.h"
+#include "libcore/convert/sources/generation_config.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/convert/targets/gguf_tokenizer.h"
@@ -100,6 +101,15 @@ void warn_of_other_rules(const ModelConfig& config, const HfTokenizerFiles& toke
       "rules for every Qwen2 model; load it with PreTrainedTokenizerFast");
 }
 
+// As save_pretrained() keeps it; what the model does not say follows from the tokenizer.
+Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
+  Json out = conversion.generation.is_null() ? generation_config(conversion.source) : conversion.generation;
+  const Json made = hf_generation_config(ids);
+  for (const auto& [name, value] : made.as_object())
+    if (!out.find(name)) out.set(name, value);
+  return out;
+}
+
 }  // namespace
 
 // In the order of depth, as many as fit (transformers' rule).
@@ -140,7 +150,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
     write_file(path + "/" + name, text);
   };
   write("config.json", hf_config(source.config(), conversion.main_dtype(), tokenizer.ids).dump(2) + "\n");
-  write("generation_config.json", hf_generation_config(tokenizer.ids).dump(2) + "\n");
+  write("generation_config.json", generation_of(conversion, tokenizer.ids).dump(2) + "\n");
   for (const auto& [name, contents] : model_card(conversion, title_of(output), elements_of(plan)))
     write(name, contents);
   for (const auto& [name, contents] : tokenizer.files) write(name, contents);

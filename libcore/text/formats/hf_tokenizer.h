@@ -43,6 +43,7 @@ class HfTokenizer : public Tokenizer {
   int eod() const override { return core_.eod(); }
   void encode(std::string_view utf8, std::vector<int32_t>& ids) const override;
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
+  Around around() const override { return {around_.before, around_.after}; }
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
   void expect(uint64_t bytes) override { core_.expect(bytes); }
   void prepare() const override { core_.prepare(); }

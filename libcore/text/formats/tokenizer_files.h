@@ -20,14 +20,16 @@ inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t voc
           .eod = config.eod};
 }
 
-/// Names `files` in the options, as if they had been given.
-inline void take_tokenizer(const TokenizerFiles& files, TokenizerConfig& config) {
-  config.type = files.type;
-  config.vocab = files.vocab;
-  config.merges = files.merges;
-  config.model = files.model;
-  config.hf_special_tokens = files.hf_special_tokens;
-  config.special_tokens = files.special_tokens;
+/// Names a model's own tokenizer in the options, as if its files had been given; what the options say beside
+/// the files stays. Returns that tokenizer.
+inline TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig& config) {
+  config.type = own.type;
+  config.vocab = own.vocab;
+  config.merges = own.merges;
+  config.model = own.model;
+  if (config.eod.empty()) config.eod = own.eod;
+  if (config.special_tokens.empty()) config.special_tokens = own.special_tokens;
+  return tokenizer_files(config, own.vocab_size);
 }
 
 /// The files that make_tokenizer() will read.

@@ -1,0 +1,37 @@
+#include "libcore/convert/sources/generation_config.h"
+
+#include <string>
+
+#include "libcore/base/error.h"
+#include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
+
+namespace megalith {
+namespace {
+
+/// The folder's file; an empty object when it has none.
+Json load_if_there(const std::string& path) {
+  if (!file_exists(path)) return Json::object();
+  Json json = load_small(path);
+  if (!json.is_object()) fail(ErrorKind::kData, path, ": is no JSON object");
+  return json;
+}
+
+bool says(const Json& config, const char* name) {
+  const Json* value = config.find(name);
+  return value && !value->is_null();
+}
+
+}  // namespace
+
+Json generation_config(const ModelSource& source) {
+  Json out = load_if_there(source.path() + "/generation_config.json");
+  const Json* kept = source.args().find(kGenerationConfig);
+  if (out.as_object().empty() && kept && kept->is_object()) out = *kept;
+  if (says(out, "eos_token_id")) return out;
+  const Json config = load_if_there(source.path() + "/config.json");
+  if (says(config, "eos_token_id")) out.set("eos_token_id", config["eos_token_id"]);
+  return out;
+}
+
+}  // namespace megalith

@@ -1,0 +1,236 @@
+// What a run of megalith-finetune begins with, how its answers end, and what it is not told twice.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "tests/apps/finetune_app.h"
+
+namespace megalith::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kSmall = "--num_train_epochs 2 --per_device_train_batch_size 4 ";
+const std::string kLora = kSmall + "--lora True --r 4 --learning_rate 2e-2 ";
+
+class FinetuneBegin : public FinetuneApp {
+ protected:
+  CommandResult from(const std::string& options, const std::string& output) const {
+    return run("--model model --data data --threads 1 --output-dir " + output + " " + options);
+  }
+  void expect_refused(const CommandResult& result, const std::string& why) const {
+    EXPECT_EQ(result.code, 64) << result.all();
+    EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
+  }
+  static void expect_said(const CommandResult& result, const std::string& text) {
+    EXPECT_EQ(result.code, 0) << result.all();
+    EXPECT_NE(result.all().find(text), std::string::npos) << result.all();
+  }
+  std::vector<Json> predictions(const std::string& folder) const {
+    std::vector<Json> out;
+    for (const std::string& line :
+         split(trim(read_file(dir_ / (folder + "/generated_predictions.jsonl"))), '\n'))
+      out.push_back(Json::parse(line, folder));
+    return out;
+  }
+};
+
+TEST_F(FinetuneBegin, GoesOnWithAPrefixAsAPrefix) {
+  const std::string prefix = kSmall + "--learning_rate 3e-2 --prefix-tuning --num-prefix-tokens 5 ";
+  ASSERT_EQ(tune(prefix + "--log-json first.jsonl").code, 0);
+  const double first = losses("first.jsonl").front();
+  for (const std::string said : {"", "--finetuning-type prefix ", "--prefix-tuning "}) {
+    const CommandResult more = from(kSmall + said + "--adapter out --log-json more.jsonl", "more");
+    expect_said(more, "training a prefix of 5 positions");
+    EXPECT_LT(losses("more.jsonl").front(), first);
+    const Json config = Json::load(dir_ / "more/adapter_config.json");
+    EXPECT_EQ(config["peft_type"], Json("PREFIX_TUNING"));
+    EXPECT_EQ(config["num_virtual_tokens"], Json(5));
+    fs::remove_all(dir_ / "more");
+    fs::remove(dir_ / "more.jsonl");
+  }
+  expect_refused(from("--lora --adapter out", "x"), "--adapter out is a prefix, and LoRA is to be trained");
+  expect_refused(from("--adapter out --num-prefix-tokens 6", "x"),
+                 "--num-prefix-tokens 6: --adapter out has 5; leave it out");
+  expect_refused(from("--finetuning-type full --adapter out", "x"),
+                 "--finetuning-type full and --adapter out contradict each other");
+}
+
+TEST_F(FinetuneBegin, WhatContradictsTheMethodIsRefusedByName) {
+  expect_refused(tune("--finetuning-type prefix --lora"),
+                 "--finetuning-type prefix and --lora contradict each other; give one of them");
+  expect_refused(tune("--finetuning-type full --lora"), "--finetuning-type full and --lora contradict");
+  expect_refused(tune("--finetuning-type lora --prefix-tuning"),
+                 "--finetuning-type lora and --prefix-tuning contradict");
+  expect_refused(tune("--r 8"), "--lora-rank needs --lora");
+  expect_refused(tune("--prefix-tuning --target-modules c_fc"), "--target-modules needs --lora");
+  expect_refused(tune("--lora --num-prefix-tokens 8"), "--num-prefix-tokens needs --prefix-tuning");
+}
+
+// An adapter's settings are taken; what is given beside it must agree, and dropout may be chosen anew.
+TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
+  ASSERT_EQ(tune(kLora + "--lora-alpha 12").code, 0);
+  const CommandResult more =
+      from(kSmall + "--adapter out --lora-rank 4 --lora-alpha 12 --lora-dropout 0.25", "more");
+  expect_said(more, "training an adapter of rank 4");
+  const Json config = Json::load(dir_ / "more/adapter_config.json");
+  EXPECT_DOUBLE_EQ(config["lora_alpha"].as_double(), 12);
+  EXPECT_DOUBLE_EQ(config["lora_dropout"].as_double(), 0.25);
+  expect_refused(from("--adapter out --lora-rank 8", "x"),
+                 "--lora-rank 8: the adapter out has 4; leave it out");
+  expect_refused(from("--adapter out --lora-alpha 8", "x"), "--lora-alpha 8: the adapter out has 12");
+  expect_refused(from("--adapter out --use-rslora", "x"), "--use-rslora: the adapter out has alpha / rank");
+  expect_refused(from("--adapter out --target-modules c_fc", "x"),
+                 "--target-modules c_fc: the adapter out has");
+  expect_refused(from("--adapter out --prefix-tuning", "x"), "--adapter out is one of LoRA");
+}
+
+// The same model as a Hugging Face folder, a checkpoint of ours and one of Megatron-LM.
+TEST_F(FinetuneBegin, TakesEachKindOfModel) {
+  ASSERT_EQ(from(kLora + "--log-json hf.jsonl", "hf-out").code, 0);
+  const std::vector<double> wanted = losses("hf.jsonl");
+  ASSERT_EQ(wanted.size(), 10U);
+  for (const std::string kind : {"megalith", "megatron"}) {
+    const CommandResult converted = run_command("cd " + dir_.path().string() + " && " + app("convert") +
+                                                " model --to " + kind + " --output " + kind);
+    ASSERT_EQ(converted.code, 0) << converted.all();
+    const CommandResult result = run("--model " + kind + " --data data --threads 1 --output-dir of-" + kind +
+                                     " " + kLora + "--log-json " + kind + ".jsonl");
+    ASSERT_EQ(result.code, 0) << result.all();
+    EXPECT_EQ(losses(kind + ".jsonl"), wanted) << kind;
+  }
+}
+
+TEST_F(FinetuneBegin, PrintsPaddlesLinesWhenAskedTo) {
+  const CommandResult result = tune(kLora + "--log-style paddle --logging_steps 5");
+  for (const char* step : {"global_step: 5", "global_step: 10", "loss: ", "using world size: 1"})
+    expect_said(result, step);
+}
+
+TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
+  ASSERT_EQ(tune(kLora + "--log-json tuned.jsonl").code, 0);
+  const double tuned = last_evaluation("tuned.jsonl");
+  ASSERT_EQ(from("--no-do-train --log-json base.jsonl", "fresh").code, 0);
+  const double base = last_evaluation("base.jsonl");
+  ASSERT_LT(tuned, 0.9 * base);
+  const std::string adapter = read_file(dir_ / "out/adapter_model.safetensors"),
+                    tracker = read_file(dir_ / "out/latest_checkpointed_iteration.txt");
+
+  const CommandResult alone = tune("--no-do-train --lora --r 4 --log-json alone.jsonl");
+  expect_said(alone,
+              "nothing is trained (--no-do-train): model is taken as it is; the checkpoints in out are not "
+              "(--resume-from-checkpoint out)");
+  EXPECT_EQ(last_evaluation("alone.jsonl"), base);
+  EXPECT_TRUE(losses("alone.jsonl").empty());
+  const CommandResult adapted = tune("--no-do-train --adapter out --log-json adapted.jsonl");
+  expect_said(adapted, "model with the adapter out is taken as it is");
+  EXPECT_NEAR(last_evaluation("adapted.jsonl"), tuned, 1e-6);
+  const CommandResult resumed = tune(
+      "--no-do-train --lora --r 4 --resume_from_checkpoint out --log-json resumed.jsonl "
+      "--do_generation --max-new-tokens 2");
+  expect_said(resumed, "nothing is trained (--no-do-train): the checkpoint in out is taken as it is");
+  EXPECT_NEAR(last_evaluation("resumed.jsonl"), tuned, 1e-6);
+  EXPECT_TRUE(losses("resumed.jsonl").empty());
+  EXPECT_EQ(predictions("out").size(), 4U);
+  // Nothing was trained on, and nothing that a run had written is another one now.
+  EXPECT_EQ(read_file(dir_ / "out/adapter_model.safetensors"), adapter);
+  EXPECT_EQ(read_file(dir_ / "out/latest_checkpointed_iteration.txt"), tracker);
+
+  expect_refused(tune("--no-do-train --no-do-eval"), "--no-do-train leaves nothing to do");
+  expect_refused(tune("--eval-only"), "--eval-only is not supported; give --no-do-train");
+  EXPECT_EQ(tune("--no-do-train --resume_from_checkpoint nowhere").code, 66);
+}
+
+// As save_pretrained() keeps it: a model that ends its texts with another token than its tokenizer's goes on
+// doing so when all of it was tuned, in the checkpoint, in the Hugging Face folder, and in the run's own
+// answers.
+TEST_F(FinetuneBegin, AnswersEndAsTheModelSays) {
+  constexpr int64_t kEnd = 5;
+  const std::string generation =
+      concat("{\"eos_token_id\": [", kEnd, ", 0], \"temperature\": 0.6, \"top_p\": 0.9}");
+  write_file(dir_ / "model/generation_config.json", generation);
+  const CommandResult result = tune(
+      "--num_train_epochs 30 --per_device_train_batch_size 4 --learning_rate 5e-3 --eval-strategy no "
+      "--do_generation --max-new-tokens 6");
+  ASSERT_EQ(result.code, 0) << result.all();
+  const Json kept = Json::load(dir_ / "out/hf/generation_config.json"),
+             given = Json::parse(generation, "given");
+  for (const char* name : {"eos_token_id", "temperature", "top_p"}) EXPECT_EQ(kept[name], given[name]);
+  const std::vector<Json> answers = predictions("out");
+  ASSERT_EQ(answers.size(), 4U);
+  for (const Json& answer : answers) {
+    EXPECT_EQ(trim(answer["predict"].as_string()), trim(answer["label"].as_string()));
+    for (const char* model : {"out", "out/hf"}) {
+      const CommandResult text = run_command(
+          "cd " + dir_.path().string() + " && " + app("generate") + " --model " + model + " --prompt '" +
+          answer["prompt"].as_string() + "' --max-new-tokens 6 --temperature 0 --json");
+      EXPECT_EQ(Json::parse(text.out, "generate")["text"], answer["predict"]) << model << text.all();
+    }
+  }
+}
+
+TEST_F(FinetuneBegin, TheOptionsOfATokenizerGoWithTheModelsOwn) {
+  // The id of "b" ends an answer; without the option it would be 0.
+  const Json vocabulary = Json::load(dir_ / "model/tokenizer.json")["model"]["vocab"];
+  const CommandResult result = tune(kSmall + "--eod-token b");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_EQ(Json::load(dir_ / "out/hf/generation_config.json")["eos_token_id"], vocabulary["b"]);
+  const CommandResult unknown = from(kSmall + "--eod-token '<nothing>'", "x");
+  EXPECT_EQ(unknown.code, 65) << unknown.all();
+  EXPECT_NE(unknown.err.find("<nothing>"), std::string::npos) << unknown.err;
+}
+
+TEST_F(FinetuneBegin, AnswersInIds) {
+  fs::remove(dir_ / "model/tokenizer.json");
+  write_file(dir_ / "data/train.json", "{\"src\": \"5 6\", \"tgt\": \"7\"}\n");
+  write_file(dir_ / "data/dev.json", "{\"src\": \"5 6\", \"tgt\": \"7\"}\n");
+  const std::string ids = "--tokenizer-type NullTokenizer --do_generation --max-new-tokens 2 ";
+  const CommandResult result =
+      tune(ids + "--per_device_train_batch_size 1 --num_train_epochs 60 --learning_rate 5e-3");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_EQ(predictions("out").front()["predict"].as_string().substr(0, 1), "7");
+}
+
+TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
+  const std::string answers = "--no-do-train --do_generation ";
+  expect_refused(
+      tune(answers + "--max-new-tokens 64"),
+      "--max-new-tokens 64 leaves no room for a prompt: the model has 64 positions for both; give at "
+      "most 63");
+  EXPECT_FALSE(file_exists(dir_ / "out"));
+  expect_said(
+      tune(answers + "--max-new-tokens 62"),
+      "4 of 4 prompts lost their beginning: 2 tokens are left for a prompt where an answer may have 62");
+  const std::vector<Json> long_ones = predictions("out");
+  expect_said(tune(answers),
+              "answers have at most 32 tokens, not the 128 that are usual: the model has 64 positions");
+  expect_said(tune(answers + "--tgt-length 40"),
+              "answers have at most 32 tokens, not the 40 of --tgt-length");
+  // No warning where there is room, and an answer may be longer than half of the positions.
+  const CommandResult fits = tune(answers + "--max-new-tokens 50");
+  EXPECT_EQ(fits.code, 0);
+  EXPECT_EQ(fits.err.find("at most"), std::string::npos) << fits.err;
+  EXPECT_EQ(fits.err.find("lost their beginning"), std::string::npos) << fits.err;
+}
+
+TEST_F(FinetuneBegin, ListsNoOptionThatItAlwaysRefuses) {
+  const CommandResult help = run("--help");
+  for (const char* name : {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint",
+                           "checkpoint", "train-samples", "lr-decay-samples", "lr-warmup-samples",
+                           "rampup-batch-size", "eval-only", "sample-prompt", "sample-tokens"}) {
+    EXPECT_EQ(help.out.find(concat("--", name, " ")), std::string::npos) << name;
+    EXPECT_EQ(help.out.find(concat("--", name, "\n")), std::string::npos) << name;
+    expect_refused(tune(concat("--", name, " 1")), concat("--", name, " is not supported; "));
+  }
+  expect_refused(tune("--rampup-batch-size 1 1 8"),
+                 "give --global-batch-size or --gradient-accumulation-steps");
+}
+
+}  // namespace
+}  // namespace megalith::test
