@@ -1,4 +1,4 @@
-// What our checkpoints keep of it is tested in apps/finetune_begin_test.cpp.
+// What our checkpoints keep of it is tested in apps/finetune/finetune_begin_test.cpp.
 #include "libcore/convert/sources/generation_config.h"
 
 #include <filesystem>

@@ -9,7 +9,7 @@
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
-#include "tests/apps/finetune_app.h"
+#include "tests/apps/finetune/finetune_app.h"
 
 namespace megalith::test {
 namespace {
