@@ -16,10 +16,12 @@ struct RandomKey {
   ConstView samples = {};  // [b] i64
 };
 
-/// Told during a backward pass which gradients it is done with, so that their reduction can begin.
+/// Told which gradients a microbatch is done with, so that their reduction can begin.
 class GradSink {
  public:
   virtual ~GradSink() = default;
+  /// Before the first gradients of a microbatch: those of the head, which are made in its forward pass.
+  virtual void head_begins(Stream& compute) = 0;
   /// The work enqueued on `compute` so far has finished the gradients of this unit's parameters, for the
   /// present microbatch (see ParamTable::begin_unit). Units come in descending order within a stage.
   virtual void unit_done(Stream& compute, int unit) = 0;

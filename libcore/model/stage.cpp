@@ -75,6 +75,7 @@ View Stage::forward(const Ctx& outer, const Microbatch& microbatch, ConstView in
   const View loss = tape.arena.make(DType::kF32, tokens, "loss");
   tape.head = head_->make_saved(ctx, tape.arena, x);
   const float scale = microbatch.grad_scale * ctx.loss_scale;
+  if (ctx.grads) ctx.grads->head_begins(ctx.compute);
   head_->forward(ctx, loss, {microbatch.labels, microbatch.loss_mask, scale}, *tape.head);
   return loss;
 }

@@ -51,7 +51,7 @@ void Executor::run(const Ctx& ctx, std::span<const Step> plan, std::span<const M
       forward(inner, step, microbatch, loss);
       continue;
     }
-    if (grads) grads->begin_backward(inner.compute, --to_come[static_cast<size_t>(step.chunk)] == 0);
+    if (grads) grads->begin_backward(--to_come[static_cast<size_t>(step.chunk)] == 0);
     backward(inner, step, microbatch);
   }
 }

@@ -64,10 +64,15 @@ void GradBuffer::expect_all_units() {
   for (const Bucket& bucket : store_.buckets()) units_missing_.push_back(bucket.units);
 }
 
-void GradBuffer::begin_backward(Stream& compute, bool last) {
+void GradBuffer::begin_backward(bool last) {
   last_ = last;
+  if (shard_) expect_all_units();
+}
+
+// The gradients of the microbatch before may still be summed in the window that the head's come to now. Each
+// rank that reduces every microbatch has the head, because its pipeline is one stage.
+void GradBuffer::head_begins(Stream& compute) {
   if (!shard_) return;
-  expect_all_units();
   compute.wait(queue_.record());  // both windows are free again
   window_free_ = {};
 }

@@ -27,7 +27,8 @@ class GradBuffer final : public GradSink {
   /// Before a step: everything is zero.
   void zero(Stream& compute);
   /// Before each backward pass; `last`: of this step, for the chunk that is walked.
-  void begin_backward(Stream& compute, bool last);
+  void begin_backward(bool last);
+  void head_begins(Stream& compute) override;
   void unit_done(Stream& compute, int unit) override;
   /// After the last backward pass: `compute` goes on when this rank's sums are complete.
   void finish(Stream& compute);
