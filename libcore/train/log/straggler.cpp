@@ -11,11 +11,12 @@ std::string straggler_text(const std::vector<double>& ms) {
   std::vector<size_t> order(ms.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ms[a] < ms[b]; });
-  const double middle = ms[order[order.size() / 2]], max_ms = ms[order.back()];
+  const double median = (ms[order[(order.size() - 1) / 2]] + ms[order[order.size() / 2]]) / 2;
+  const double max_ms = ms[order.back()];
   const auto figure = [](double value) { return format_fixed(value, 1); };
   return concat(" > stages took ", figure(ms[order.front()]), " ms a step on rank ", order.front(), ", ",
-                figure(middle), " in the middle, ", figure(max_ms), " on rank ", order.back(), " (",
-                format_fixed(middle > 0 ? max_ms / middle : 1, 2), " of the middle)");
+                figure(median), " at the median, ", figure(max_ms), " on rank ", order.back(), " (",
+                format_fixed(median > 0 ? max_ms / median : 1, 2), " of the median)");
 }
 
 std::string StragglerReport::text(Communicator& world) {

@@ -17,7 +17,7 @@ class StragglerReport {
     ++steps_;
   }
   /// One line about the steps since the last one, the same on all ranks, each of which calls it:
-  ///  > stages took 10.1 ms a step on rank 3, 12.0 in the middle, 15.2 on rank 1 (1.27 of the middle)
+  ///  > stages took 10.1 ms a step on rank 3, 12.0 at the median, 15.2 on rank 1 (1.27 of the median)
   std::string text(Communicator& world);
 
  private:
