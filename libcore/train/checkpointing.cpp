@@ -179,16 +179,11 @@ void save_through_ours(const std::string& folder, const TrainState& state, Train
 
 void load_optimizer(const TensorFile& file, int64_t steps, Trainer& trainer) {
   const Optimizer& optimizer = trainer.optimizer();
-  std::vector<float> host;
-  for (const OwnedPart& part : optimizer.parts()) {
-    for (const StateBlock& block : state_blocks(part)) {
-      host.resize(static_cast<size_t>(block.extent.elements()));
-      for (const Moment& moment : moments_of(optimizer)) {
-        file.read(saved_box(file, block, moment), View{host.data(), DType::kF32, block.extent});
-        trainer.stream().from_host(moment_view(optimizer, part, block, moment), host.data());
-      }
-    }
-  }
+  for (const OwnedPart& part : optimizer.parts())
+    for (const StateBlock& block : state_blocks(part))
+      for (const Moment& moment : moments_of(optimizer))
+        load_box(file, saved_box(file, block, moment), moment_view(optimizer, part, block, moment),
+                 trainer.stream());
   trainer.stream().synchronize();
   trainer.optimizer().set_steps(steps);
 }

@@ -58,21 +58,39 @@ void load_int8(const TensorFile& file, Param& param, Stream& stream) {
   }
 }
 
+/// Only a vocabulary is padded, and that has rows.
+void require_padded_rows(const Param& param, const ParamShare& share) {
+  if (share.extent != param.local && param.cut_axis != 0)
+    fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);
+}
+
 void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSource source) {
   if (param.int8) return load_int8(file, param, stream);
   const ParamShare share = share_of(param);
-  const DType dtype = param.value.dtype;
-  std::vector<std::byte> part(static_cast<size_t>(share.extent.elements()) * size_of(dtype));
-  file.read(source_of(file, share.box, source), View{part.data(), dtype, share.extent});
-  if (share.extent == param.local) return stream.from_host(param.value, part.data());
-  std::vector<std::byte> padded(param.value.bytes());
-  const Shape zero = Box::whole({}, share.extent).offset;
-  copy_block(ConstView{part.data(), dtype, share.extent}, zero, View{padded.data(), dtype, param.local}, zero,
-             share.extent);
-  stream.from_host(param.value, padded.data());
+  require_padded_rows(param, share);
+  const View rows = param.value.as_shape(param.local);
+  load_box(file, source_of(file, share.box, source), rows.rows(0, share.extent[0]), stream);
+  if (share.extent[0] < param.local[0]) stream.fill(rows.rows(share.extent[0], param.local[0]), 0);
 }
 
 }  // namespace
+
+void load_box(const TensorFile& file, const Box& box, View to, Stream& stream) {
+  constexpr int64_t kPiece = int64_t{1}
+                             << 22;  // bytes, so that a piece is still in the cache when it is copied
+  const int64_t rows = to.shape[0];
+  if (to.elements() == 0) return;
+  const auto row_bytes = static_cast<int64_t>(to.bytes()) / rows;
+  const int64_t step = std::clamp<int64_t>(kPiece / row_bytes, 1, rows);
+  std::vector<std::byte> host(static_cast<size_t>(step * row_bytes));
+  for (int64_t row = 0; row < rows; row += step) {
+    Box piece = box;
+    piece.offset[0] += row;
+    const View part = to.rows(row, std::min(rows, row + step));
+    file.read(piece, View{host.data(), to.dtype, part.shape});
+    stream.from_host(part, host.data());
+  }
+}
 
 void load_params(const TensorFile& file, ParamTable& params, Stream& stream, ParamSource source,
                  ParamChoice choice) {
@@ -90,8 +108,7 @@ void put_params(CheckpointWriter& writer, const ParamTable& params, const Tensor
     const ParamShare share = share_of(param);
     if (share.extent.elements() == 0) continue;  // this rank holds padding only
     const ConstView value = param.value;
-    if (share.extent != param.local && param.cut_axis != 0)
-      fail(ErrorKind::kInternal, "parameter ", quote(param.name), " is padded on axis ", param.cut_axis);
+    require_padded_rows(param, share);
     writer.put(share.box, value.as_shape(param.local).rows(0, share.extent[0]));
   }
 }

@@ -24,10 +24,13 @@ enum class ParamChoice { kAll, kTrained, kFrozen };
 
 /// Fills the value of every placed parameter of the choice from the tensors of the same names (a tied one
 /// from the tensor that it names), converting the type; rows beyond the tensor become zero. kData names a
-/// tensor that is missing or has another shape. Two copies of one share at a time stand in host memory.
-/// Returns when the values are there.
+/// tensor that is missing or has another shape. Returns when the values are there.
 void load_params(const TensorFile& file, ParamTable& params, Stream& stream,
                  ParamSource = ParamSource::kValues, ParamChoice = ParamChoice::kAll);
+
+/// Fills `to` with the box of a file's tensor that has its shape, converting the type, a few MiB at a time in
+/// host memory. Returns when the values are there, as Stream::from_host() does.
+void load_box(const TensorFile& file, const Box& box, View to, Stream& stream);
 
 /// Puts every parameter's value: tied ones under the name they share, so not again; padding not at all, nor
 /// frozen ones, which are still what the run began with. Of
