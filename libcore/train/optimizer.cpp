@@ -39,7 +39,6 @@ Optimizer::Optimizer(const ParamTable& table, const ParamStore& store, const Sha
     rated_ = rated_arena_->make(DType::kF64, scalars, "scalars");
   }
   if (own_masters(store.values().dtype)) masters_ = arena_.make(DType::kF32, flat, "masters");
-  take_values(stream);
 }
 
 // Joins neighbours of one kind to one range, which is allowed because the alignment gaps between them are

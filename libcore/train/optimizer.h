@@ -22,6 +22,7 @@ struct AdamSettings {
 /// outlive it.
 class Optimizer {
  public:
+  /// The masters are zero until take_values().
   Optimizer(const ParamTable&, const ParamStore&, const Shards&, Stream&, const AdamSettings&);
 
   /// Sets kBiasCorrection1 and 2 of host scalars [StepScalar::kCount] for the next update, whose learning
@@ -33,7 +34,7 @@ class Optimizer {
   /// Updates made so far.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  /// Masters from the values, after these were set by somebody else.
+  /// Masters from the values, when these were set by somebody else: initialized, or loaded.
   void take_values(Stream&);
 
   /// The stretches of parameters whose state lies here, and that state: [part.elements] f32. master() is the

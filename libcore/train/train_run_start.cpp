@@ -134,11 +134,12 @@ void TrainRun::take_preferences(const Tuning::Preferences& preferences) {
 }
 
 void TrainRun::begin_trained(const StartPoint* start) {
-  if (tuning_ && tuning_->adapters && !start)
+  if (start) return load(*start);
+  if (!tuning_) return;  // random values have their masters
+  if (tuning_->adapters)
     load_params(*tuning_->adapters, trainer_->params(), trainer_->stream(), ParamSource::kValues,
                 ParamChoice::kTrained);
   trainer_->optimizer().take_values(trainer_->stream());
-  if (start) load(*start);
 }
 
 void TrainRun::take_args(const StartPoint& start) {

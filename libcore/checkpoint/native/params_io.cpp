@@ -76,8 +76,7 @@ void load_param(const TensorFile& file, Param& param, Stream& stream, ParamSourc
 }  // namespace
 
 void load_box(const TensorFile& file, const Box& box, View to, Stream& stream) {
-  constexpr int64_t kPiece = int64_t{1}
-                             << 22;  // bytes, so that a piece is still in the cache when it is copied
+  constexpr int64_t kPiece = int64_t{4} << 20;  // bytes, so that they are still in the cache when copied
   const int64_t rows = to.shape[0];
   if (to.elements() == 0) return;
   const auto row_bytes = static_cast<int64_t>(to.bytes()) / rows;

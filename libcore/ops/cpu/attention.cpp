@@ -53,6 +53,27 @@ DocumentStarts starts_of(const ConstView& starts, int64_t sequence) {
   return {.rows = starts.as<int32_t>() + sequence, .stride = starts.shape[1]};
 }
 
+/// What the kernels of both passes take of the query head `head` of a sequence, or of a group that begins
+/// with it: all but the tensors.
+template <class Args, class Op>
+Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64_t sequence, int64_t head) {
+  Args args{};
+  args.out_stride = heads.out_stride();
+  args.q_stride = heads.qkv_stride();
+  args.kv_stride = from.heads.qkv_stride();
+  args.queries = heads.s;
+  args.keys = from.heads.s;
+  args.head = heads.head;
+  args.rows = spans_of(op.rows);
+  args.scale = op.scale;
+  args.key = mask_key(op.dropout);
+  args.mask_rows = spans_of(op.dropout.rows);
+  args.sample = args.key.scale == 0 ? 0 : samples_of(op.dropout)[sequence];
+  args.first_column = static_cast<uint64_t>((op.dropout.first_head + head) * args.keys);
+  args.starts = starts_of(op.starts, sequence);
+  return args;
+}
+
 /// Where a position of a group of a sequence stands in the cache, in elements.
 int64_t cache_place(const CachedAttention& op, int64_t sequence, int64_t group, int64_t position) {
   const Shape& cache = op.k_cache.shape;
@@ -100,30 +121,16 @@ void AttentionRunner::run(const Attention& op) const {
   const auto attention = kernels_.attention[storage_of(op.qkv.dtype)];
   const KeyValues from(op.qkv, op.kv);
   const ConstView& kv = from.apart ? op.kv : op.qkv;
-  const int64_t keys = from.heads.s;
-  const size_t scratch = kernels_.attention_scratch(keys, heads.head);
-  const MaskKey key = mask_key(op.dropout);
+  const size_t scratch = kernels_.attention_scratch(from.heads.s, heads.head);
   for_each_block(heads.b * query_heads, [&](int64_t block) {
     const int64_t sequence = block / query_heads, head = block % query_heads;
     const int64_t group = head / heads.r, slot = head % heads.r;
-    const AttentionArgs args{.out = at(op.out, heads.out_place(sequence, head)),
-                             .q = at(op.qkv, heads.qkv_place(sequence, group, slot)),
-                             .k = at(kv, from.k_place(sequence, group)),
-                             .v = at(kv, from.v_place(sequence, group)),
-                             .lse = op.lse ? op.lse.as<float>() + block * heads.s : nullptr,
-                             .out_stride = heads.out_stride(),
-                             .q_stride = heads.qkv_stride(),
-                             .kv_stride = from.heads.qkv_stride(),
-                             .queries = heads.s,
-                             .keys = keys,
-                             .head = heads.head,
-                             .rows = spans_of(op.rows),
-                             .scale = op.scale,
-                             .key = key,
-                             .mask_rows = spans_of(op.dropout.rows),
-                             .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
-                             .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys),
-                             .starts = starts_of(op.starts, sequence)};
+    auto args = args_of_head<AttentionArgs>(op, heads, from, sequence, head);
+    args.out = at(op.out, heads.out_place(sequence, head));
+    args.q = at(op.qkv, heads.qkv_place(sequence, group, slot));
+    args.k = at(kv, from.k_place(sequence, group));
+    args.v = at(kv, from.v_place(sequence, group));
+    args.lse = op.lse ? op.lse.as<float>() + block * heads.s : nullptr;
     attention(args, thread_scratch(scratch));
   });
 }
@@ -134,36 +141,22 @@ void AttentionRunner::run(const AttentionGrad& op) const {
   const KeyValues from(op.qkv, op.kv);
   const ConstView& kv = from.apart ? op.kv : op.qkv;
   const View& dkv = from.apart ? op.dkv : op.dqkv;
-  const int64_t keys = from.heads.s;
-  const size_t scratch = kernels_.attention_grad_scratch(heads.s, keys, heads.head);
-  const MaskKey key = mask_key(op.dropout);
+  const size_t scratch = kernels_.attention_grad_scratch(heads.s, from.heads.s, heads.head);
   for_each_block(heads.b * heads.groups, [&](int64_t block) {
     const int64_t sequence = block / heads.groups, group = block % heads.groups, head = group * heads.r;
     const int64_t q = heads.qkv_place(sequence, group, 0), k = from.k_place(sequence, group);
     const int64_t v = from.v_place(sequence, group), out = heads.out_place(sequence, head);
-    const AttentionGradArgs args{.dq = at(op.dqkv, q),
-                                 .dk = at(dkv, k),
-                                 .dv = at(dkv, v),
-                                 .q = at(op.qkv, q),
-                                 .k = at(kv, k),
-                                 .v = at(kv, v),
-                                 .out = at(op.out, out),
-                                 .dout = at(op.dout, out),
-                                 .lse = op.lse.as<float>() + block * heads.r * heads.s,
-                                 .q_stride = heads.qkv_stride(),
-                                 .kv_stride = from.heads.qkv_stride(),
-                                 .out_stride = heads.out_stride(),
-                                 .queries = heads.s,
-                                 .keys = keys,
-                                 .heads = heads.r,
-                                 .head = heads.head,
-                                 .rows = spans_of(op.rows),
-                                 .scale = op.scale,
-                                 .key = key,
-                                 .mask_rows = spans_of(op.dropout.rows),
-                                 .sample = key.scale == 0 ? 0 : samples_of(op.dropout)[sequence],
-                                 .first_column = static_cast<uint64_t>((op.dropout.first_head + head) * keys),
-                                 .starts = starts_of(op.starts, sequence)};
+    auto args = args_of_head<AttentionGradArgs>(op, heads, from, sequence, head);
+    args.dq = at(op.dqkv, q);
+    args.dk = at(dkv, k);
+    args.dv = at(dkv, v);
+    args.q = at(op.qkv, q);
+    args.k = at(kv, k);
+    args.v = at(kv, v);
+    args.out = at(op.out, out);
+    args.dout = at(op.dout, out);
+    args.lse = op.lse.as<float>() + block * heads.r * heads.s;
+    args.heads = heads.r;
     grad(args, thread_scratch(scratch));
   });
 }

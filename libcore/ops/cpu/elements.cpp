@@ -8,6 +8,15 @@
 #include "libcore/ops/cpu/threads.h"
 
 namespace megalith::cpu {
+namespace {
+
+template <class T>
+void fill_with(const View& to, T value) {
+  for_each_piece(to.elements(), 4 * kPiece,
+                 [&](int64_t begin, int64_t end) { std::fill(to.as<T>() + begin, to.as<T>() + end, value); });
+}
+
+}  // namespace
 
 void copy_elements(const Kernels& kernels, const View& to, const ConstView& from) {
   if (to.dtype == from.dtype) {
@@ -26,12 +35,6 @@ void add_elements(const Kernels& kernels, const View& to, const ConstView& from)
   const auto sum = kernels.add[storage_of(to.dtype)][storage_of(from.dtype)];
   for_each_piece(to.elements(), kPiece,
                  [&](int64_t begin, int64_t end) { sum(at(to, begin), at(from, begin), end - begin); });
-}
-
-template <class T>
-void fill_with(const View& to, T value) {
-  for_each_piece(to.elements(), 4 * kPiece,
-                 [&](int64_t begin, int64_t end) { std::fill(to.as<T>() + begin, to.as<T>() + end, value); });
 }
 
 void fill_elements(const Kernels& kernels, const View& to, double value) {

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libcore/ops/mask_key.h"
 #include "libcore/ops/step_scalars.h"
 
 /// The kernels' side of the CPU backend: plain structs and a table of functions, filled once per instruction
@@ -40,13 +41,6 @@ struct NormGradArgs {
   const void *dy, *x, *w, *add;  // add may be null
   const float *mean, *rstd;
   int64_t columns;
-};
-
-/// A mask of a layer and site; see DropoutKey. scale 0: no dropout.
-struct MaskKey {
-  uint32_t seed, layer_site;
-  uint32_t last_kept;  // random bits up to this one keep their element
-  float scale;         // 1 / (1 - p)
 };
 
 /// RowPositions, which has functions.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "libcore/ops/cuda/gemm.h"
 #include "libcore/ops/cuda/kernels.h"
 #include "libcore/ops/cuda/queue.h"
+#include "libcore/ops/kernel_arguments.h"
 
 namespace megalith::cuda {
 
@@ -128,19 +128,6 @@ uint64_t element_bits(DType dtype, double value) {
   return 0;
 }
 
-MaskKey mask_key(const DropoutKey& key) {
-  if (key.p == 0) return {0, 0, 0, 0};
-  const double keep = 1.0 - static_cast<double>(key.p);
-  return {.seed = key.seed,
-          .layer_site = key.layer * DropoutKey::kSites + key.site,
-          .last_kept = static_cast<uint32_t>(std::ceil(keep * 0x1p32) - 1),
-          .scale = static_cast<float>(1.0 / keep)};
-}
-
-const int64_t* samples_of(const DropoutKey& key) {
-  return key.p == 0 ? nullptr : key.samples.as<int64_t>();
-}
-
 /// The position of row 0, whose successors follow. The kernels know no second span, so a context-parallel
 /// rank, which has one (model/attention.h), is refused here.
 int64_t first_position(const char* op, const RowPositions& rows) {
@@ -160,12 +147,6 @@ void refuse_apart(const char* op, const ConstView& kv) {
 
 AttentionMask attention_mask(const char* op, const DropoutKey& key) {
   return {mask_key(key), samples_of(key), first_position(op, key.rows), key.first_head};
-}
-
-template <class V>
-auto* at(const V& view, int64_t element) {
-  using Byte = std::conditional_t<std::is_same_v<V, View>, std::byte, const std::byte>;
-  return static_cast<Byte*>(view.data) + element * static_cast<int64_t>(size_of(view.dtype));
 }
 
 /// A packed QKV [s, b, groups, r + 2, head]: queries from its start, keys and values after each group's.

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "libcore/ops/mask_key.h"
 #include "libcore/ops/step_maths.h"  // MEGALITH_HD
 
 /// What the CUDA kernels compute for one element: storage formats, activations, dropout bits, the optimizer.
@@ -129,13 +130,6 @@ MEGALITH_HD Words philox_words(Words counter, uint32_t key0, uint32_t key1) {
   }
   return counter;
 }
-
-/// A mask of a layer and site; see DropoutKey. scale 0: no dropout.
-struct MaskKey {
-  uint32_t seed, layer_site;
-  uint32_t last_kept;  // random bits up to this one keep their element
-  float scale;         // 1 / (1 - p)
-};
 
 /// The random bits of columns 4 quad .. 4 quad + 3.
 MEGALITH_HD Words mask_words(const MaskKey& key, int64_t sample, int64_t position, uint64_t quad) {
