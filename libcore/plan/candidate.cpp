@@ -77,9 +77,51 @@ std::optional<Rejection> sequence_by_context(const PlanProblem& p, const Candida
                    " is not a multiple of ", parts, nearest_multiples(p.model.seq_length, parts));
 }
 
-constexpr Rule kRules[] = {hidden_by_heads,        heads_by_tensor,    groups_by_tensor,
-                           ffn_by_tensor,          layers_by_pipeline, layers_by_chunks,
-                           microbatches_by_groups, sequence_by_tensor, sequence_by_context};
+/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`.
+std::string nearest_divisors(int value, int wanted) {
+  int below = 0, above = 0;
+  for (int d = 1; d <= value; ++d) {
+    if (value % d != 0) continue;
+    if (d < wanted) below = d;
+    if (d > wanted && above == 0) above = d;
+  }
+  return concat("; nearest that work: ", below, below > 0 && above > 0 ? ", " : "",
+                above > 0 ? std::to_string(above) : "");
+}
+std::optional<Rejection> experts_by_ranks(const PlanProblem& p, const Candidate& c) {
+  if (!p.model.has_experts())
+    return reject_if(c.expert * c.expert_tensor > 1, "W2", "expert ", c.expert, " and expert-tensor ",
+                     c.expert_tensor, " of a model without experts; leave both at 1");
+  const int experts = p.model.expert_count(), ranks = c.tensor * c.context * c.data;
+  if (auto rejection =
+          reject_if(experts % c.expert != 0, "W2", experts, " experts are not a multiple of expert ",
+                    c.expert, nearest_divisors(experts, c.expert)))
+    return rejection;
+  return reject_if(ranks % (c.expert * c.expert_tensor) != 0, "W2", p.machine.world,
+                   " devices are no multiple of expert-tensor ", c.expert_tensor, " * expert ", c.expert,
+                   " * pipeline ", c.pipeline, " = ", c.expert_tensor * c.expert * c.pipeline,
+                   nearest_divisors(std::gcd(experts, ranks / std::gcd(ranks, c.expert_tensor)), c.expert),
+                   " as expert");
+}
+std::optional<Rejection> expert_ffn_by_tensor(const PlanProblem& p, const Candidate& c) {
+  if (!p.model.has_experts()) return std::nullopt;
+  if (auto rejection = reject_if(p.model.expert_ffn % c.expert_tensor != 0, "H4", "an expert's width ",
+                                 p.model.expert_ffn, " is not a multiple of expert-tensor ", c.expert_tensor,
+                                 nearest_multiples(p.model.expert_ffn, c.expert_tensor)))
+    return rejection;
+  return reject_if(p.model.shared_ffn % c.tensor != 0, "H4", "the shared experts' width ", p.model.shared_ffn,
+                   " is not a multiple of tensor ", c.tensor,
+                   nearest_multiples(p.model.shared_ffn, c.tensor));
+}
+std::optional<Rejection> experts_by_sequence(const PlanProblem& p, const Candidate& c) {
+  return reject_if(p.model.has_experts() && c.tensor > 1 && !c.sequence, "S2", "experts with tensor ",
+                   c.tensor, " need sequence parallelism; give --sequence-parallel, or tensor 1");
+}
+
+constexpr Rule kRules[] = {hidden_by_heads,        heads_by_tensor,      groups_by_tensor,
+                           ffn_by_tensor,          layers_by_pipeline,   layers_by_chunks,
+                           microbatches_by_groups, sequence_by_tensor,   sequence_by_context,
+                           experts_by_ranks,       expert_ffn_by_tensor, experts_by_sequence};
 
 /// B1: the global batch is a multiple of what one microbatch over all data ranks takes.
 std::optional<Rejection> fill_batch(const PlanProblem& p, Candidate& c) {
@@ -106,6 +148,24 @@ int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   // head.
   const int place = stage - (c.first_layers > 0), end = others - (c.last_layers > 0 ? 0 : 1);
   return each + (place < end && place >= end - more ? 1 : 0);
+}
+
+int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
+  if (!p.model.has_experts()) return 0;
+  if (c.chunks == 1) {
+    int begin = 0;
+    for (int before = 0; before < stage; ++before) begin += stage_layers(p, c, before);
+    return p.model.plain_layers(begin, begin + stage_layers(p, c, stage));
+  }
+  // L2: the first chunk of all may be a layer short, where the embedding counts as one.
+  const int counted = p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);
+  const int each = counted / (c.pipeline * c.chunks), embedding = c.first_layers > 0 ? 1 : 0;
+  int plain = 0;
+  for (int chunk = 0; chunk < c.chunks; ++chunk) {
+    const int begin = (chunk * c.pipeline + stage) * each - embedding;
+    plain += p.model.plain_layers(std::max(begin, 0), std::min(begin + each, p.model.layers));
+  }
+  return plain;
 }
 
 std::optional<Rejection> complete(const PlanProblem& p, Candidate& c) {

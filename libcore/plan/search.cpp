@@ -40,7 +40,8 @@ struct Rank {
   auto key() const {
     const Candidate& c = candidate;
     return std::make_tuple(seconds_of_sample, bytes, c.tensor, c.pipeline, c.context, c.micro_batch, c.chunks,
-                           c.sequence, c.sharding, c.recompute, c.recompute_layers);
+                           c.sequence, c.sharding, c.recompute, c.recompute_layers, c.expert,
+                           c.expert_tensor);
   }
   bool operator<(const Rank& other) const { return key() < other.key(); }
 };
@@ -110,8 +111,19 @@ class Search {
         for (int micro_batch : either(fixed_.micro_batch, powers_of_two(kLargestMicroBatch)))
           for (bool sequence : either<bool>(
                    fixed_.sequence, tensor > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false}))
-            pipelines(
-                {.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+            experts({.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+  }
+
+  void experts(Candidate c) {
+    const int experts = p_.model.expert_count();
+    const std::vector<int> ranks = experts > 0 ? divisors(experts, p_.machine.world) : std::vector<int>{1};
+    const std::vector<int> parts = experts > 0 ? divisors(c.tensor, c.tensor) : std::vector<int>{1};
+    for (int expert : either(fixed_.expert, ranks))
+      for (int expert_tensor : either(fixed_.expert_tensor, parts)) {
+        c.expert = expert;
+        c.expert_tensor = expert_tensor;
+        pipelines(c);
+      }
   }
 
   void pipelines(Candidate c) {
@@ -149,7 +161,7 @@ class Search {
   /// First and last stage of an uneven cut, as the exact split says.
   void cut(Candidate& c) const {
     const LayerPrice& price = prices_.back();
-    const double layer = price.forward + price.backward + price.forward_comm + price.backward_comm;
+    const double layer = price.seconds();
     std::vector<StageLimit> stages(static_cast<size_t>(c.pipeline));
     stages.front().extra = price.embedding / layer;
     stages.back().extra += price.head / layer;
