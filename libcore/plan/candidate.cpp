@@ -159,11 +159,13 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
   }
   // L2: the first chunk of all may be a layer short, where the embedding counts as one.
   const int counted = p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);
-  const int each = counted / (c.pipeline * c.chunks), embedding = c.first_layers > 0 ? 1 : 0;
+  const int parts = c.pipeline * c.chunks, each = (counted + parts - 1) / parts;
+  const int embedding = c.first_layers > 0 ? 1 : 0;
   int plain = 0;
   for (int chunk = 0; chunk < c.chunks; ++chunk) {
     const int begin = (chunk * c.pipeline + stage) * each - embedding;
-    plain += p.model.plain_layers(std::max(begin, 0), std::min(begin + each, p.model.layers));
+    const int end = std::min(begin + each, p.model.layers);
+    if (begin < end) plain += p.model.plain_layers(std::max(begin, 0), end);
   }
   return plain;
 }

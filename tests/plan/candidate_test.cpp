@@ -210,6 +210,15 @@ TEST(StageLayers, WithoutExpertsAreCountedWhereTheyLie) {
   // Two chunks of two layers: the first stage has 0, 1, 16 and 17.
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 0), 2);
   EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 1), 1);
+  // DeepSeek-V3 in 16 parts of 4 layers, of which the last has 1: all three dense ones are in the first part.
+  p.model.layers = 61;
+  p.model.layer_freq = "([0]*3+[1]*58)";
+  p.model.finish();
+  p.stage_layers = {32, 29};
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 2, .chunks = 8}, 0), 3);
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 2, .chunks = 8}, 1), 0);
+  p.stage_layers.clear();
+  p.model.layers = 32;
   p.model.layer_freq = "2";  // every layer of an odd number is dense
   p.model.finish();
   for (int stage = 0; stage < 8; ++stage)
