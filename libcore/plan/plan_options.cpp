@@ -208,11 +208,13 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
   const int parts = command.plan.expert_tensor.value_or(1);
-  if (!command.model.has_experts() && (command.parallel.expert > 1 || parts > 1))
-    fail(ErrorKind::kUsage,
-         parts > 1 ? concat("--expert-tensor-parallel-size ", parts)
-                   : concat("--expert-model-parallel-size ", command.parallel.expert),
-         " needs --num-experts");
+  const std::string of_experts = parts > 1 ? concat("--expert-tensor-parallel-size ", parts)
+                                 : command.parallel.expert > 1
+                                     ? concat("--expert-model-parallel-size ", command.parallel.expert)
+                                 : command.plan.overlap_exchange ? "--overlap-moe-expert-parallel-comm"
+                                                                 : "";
+  if (!of_experts.empty() && !command.model.has_experts())
+    fail(ErrorKind::kUsage, of_experts, " needs --num-experts");
   if (given.given("rampup-batch-size"))
     fail(ErrorKind::kUsage,
          "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");

@@ -313,7 +313,26 @@ TEST(Autoplan, ObeysOrRefusesEachOptionOfAMixture) {
       refusal("--moe-layer-recompute").find("--moe-layer-recompute is not supported; it is not planned"),
       std::string::npos);
   EXPECT_NE(refusal("--moe-layer-freq never").find("--moe-layer-freq"), std::string::npos);
+  EXPECT_NE(refusal("--q-lora-rank 64").find("--q-lora-rank 64 needs --multi-latent-attention"),
+            std::string::npos);
   EXPECT_NE(refusal("--num-experts 0").find("--num-experts"), std::string::npos);
+}
+
+// Every other answer is given for a mixture, too.
+TEST(Autoplan, WritesAPageATraceAndAJobOfAMixture) {
+  const test::TempDir folder;
+  const std::string page = folder / "plan.html", trace = folder / "plan.json";
+  const CommandResult result = run_command(app("autoplan") + kMixtral + "--moe-layer-freq '([0]*3+[1]*29)'" +
+                                           " --emit slurm --explain --html " + page + " --trace " + trace);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("--num-experts 8"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("--moe-layer-freq \"([0]*3+[1]*29)\""), std::string::npos) << result.out;
+  const std::string html = read_file(page);
+  EXPECT_NE(html.find("of them for a token"), std::string::npos);
+  EXPECT_NE(html.find("--expert-model-parallel-size"), std::string::npos);
+  EXPECT_NE(html.find("token imbalance"), std::string::npos);
+  EXPECT_LT(html.size(), 300000u);
+  EXPECT_FALSE(Json::load(trace)["traceEvents"].as_array().empty());
 }
 
 TEST(Autoplan, PlansMixturesOfHuggingFace) {

@@ -94,6 +94,35 @@ void check_experts(const ModelShape& m, Problems& problems) {
     problems.add("--moe-layer-freq ", quote(m.layer_freq), " leaves no layer for --num-experts ", experts);
 }
 
+/// Complains about a size that something else gives its meaning, where that is not there.
+void needs(const char* option, int value, int otherwise, const char* what, Problems& problems) {
+  if (value != otherwise) problems.add("--", option, ' ', value, " needs --", what);
+}
+
+void check_dense(const ModelShape& m, Problems& problems) {
+  const ModelShape plain;
+  const char* const experts = "num-experts";
+  needs("moe-router-topk", m.router_topk, plain.router_topk, experts, problems);
+  needs("moe-ffn-hidden-size", m.expert_ffn, 0, experts, problems);
+  needs("moe-shared-expert-intermediate-size", m.shared_ffn, 0, experts, problems);
+  if (m.layer_freq != plain.layer_freq)
+    problems.add("--moe-layer-freq ", quote(m.layer_freq), " needs --num-experts");
+  if (m.capacity) problems.add("--moe-expert-capacity-factor ", *m.capacity, " needs --num-experts");
+}
+
+void check_attention(const ModelShape& m, Problems& problems) {
+  if (m.latent_attention && m.group_query)
+    problems.add("--multi-latent-attention and --group-query-attention exclude each other; give one of them");
+  if (m.latent_attention) return;
+  const ModelShape plain;
+  const char* const latent = "multi-latent-attention";
+  needs("q-lora-rank", m.query_rank, plain.query_rank, latent, problems);
+  needs("kv-lora-rank", m.key_rank, plain.key_rank, latent, problems);
+  needs("qk-head-dim", m.key_channels, plain.key_channels, latent, problems);
+  needs("qk-pos-emb-head-dim", m.key_rotated, plain.key_rotated, latent, problems);
+  needs("v-head-dim", m.value_channels, plain.value_channels, latent, problems);
+}
+
 }  // namespace
 
 std::vector<int> parse_layer_pattern(const std::string& text) {
@@ -110,12 +139,8 @@ std::vector<int> parse_layer_pattern(const std::string& text) {
 
 void ModelShape::finish() {
   ModelConfig::finish();
-  if (latent_attention) {
-    kv_channels = value_channels;
-    query_groups = heads;
-    group_query = false;
-  }
-  if (expert_ffn == 0) expert_ffn = ffn_hidden;
+  if (latent_attention) kv_channels = value_channels;
+  if (has_experts() && expert_ffn == 0) expert_ffn = ffn_hidden;
   every_ = layer_freq.find('[') == std::string::npos;
   const std::vector<int> pattern = parse_layer_pattern(layer_freq);
   if (pattern.empty()) return;  // validate() says so
@@ -128,10 +153,8 @@ void ModelShape::validate(Problems& problems) const {
   trained.experts.reset();
   trained.qk_layernorm = false;
   trained.validate(problems);
-  if (has_experts())
-    check_experts(*this, problems);
-  else if (shared_ffn > 0)
-    problems.add("--moe-shared-expert-intermediate-size ", shared_ffn, " needs --num-experts");
+  has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
+  check_attention(*this, problems);
 }
 
 int ModelShape::plain_layers(int count) const {

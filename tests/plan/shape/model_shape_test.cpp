@@ -87,10 +87,31 @@ TEST(ModelShape, ComplainsOfWhatNoMixtureCanBe) {
   EXPECT_NE(complaints(m).find("has 5 layers, --num-layers says 4"), std::string::npos);
   m.layer_freq = "[0]*4";
   EXPECT_NE(complaints(m).find("leaves no layer for --num-experts 8"), std::string::npos);
-  m = mixture(4, 8);
+}
+
+// What would mean nothing is not silently left.
+TEST(ModelShape, ComplainsOfSizesThatHaveNoMeaning) {
+  ModelShape m = mixture(4, 8);
   m.experts.reset();
+  m.expert_ffn = 0;
+  EXPECT_EQ(complaints(m), "");
   m.shared_ffn = 64;
-  EXPECT_NE(complaints(m).find("--moe-shared-expert-intermediate-size 64 needs --num-experts"),
+  m.router_topk = 4;
+  m.layer_freq = "2";
+  m.capacity = 1.5;
+  m.query_rank = 32;
+  for (const char* complaint :
+       {"--moe-shared-expert-intermediate-size 64 needs --num-experts",
+        "--moe-router-topk 4 needs --num-experts", "--moe-layer-freq \"2\" needs --num-experts",
+        "--moe-expert-capacity-factor 1.5 needs --num-experts",
+        "--q-lora-rank 32 needs --multi-latent-attention"})
+    EXPECT_NE(complaints(m).find(complaint), std::string::npos) << complaints(m);
+  m = mixture(4, 8);
+  m.latent_attention = true;
+  EXPECT_EQ(complaints(m), "");
+  m.group_query = true;
+  m.query_groups = 2;
+  EXPECT_NE(complaints(m).find("--multi-latent-attention and --group-query-attention exclude"),
             std::string::npos);
 }
 
