@@ -73,6 +73,8 @@ struct Rejection {
 
 /// Fills data, microbatches and global_batch and checks every rule. Nothing when the candidate is legal.
 std::optional<Rejection> complete(const PlanProblem&, Candidate&);
+/// The same without words: the rule's id, or nullptr when the candidate is legal.
+const char* broken_rule(const PlanProblem&, Candidate&);
 
 /// Layers of a pipeline stage: what the user gave, else first_layers and last_layers, else the same in each,
 /// and where they do not divide, one more in stages before the last.

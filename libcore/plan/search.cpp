@@ -109,9 +109,13 @@ class Search {
     for (int tensor : either(fixed_.tensor, divisors(world, std::min(p_.model.heads, kLargestGroup))))
       for (int context : either(fixed_.context, powers_of_two(kLargestGroup)))
         for (int micro_batch : either(fixed_.micro_batch, powers_of_two(kLargestMicroBatch)))
-          for (bool sequence : either<bool>(
-                   fixed_.sequence, tensor > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false}))
+          for (bool sequence : either<bool>(fixed_.sequence, sequences(tensor)))
             experts({.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+  }
+
+  std::vector<bool> sequences(int tensor) const {
+    if (tensor == 1) return {false};
+    return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};  // S2
   }
 
   void experts(Candidate c) {
@@ -178,9 +182,8 @@ class Search {
     if (!given && chunks > 1)  // embedding and head count as a layer each
       c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
     ++result_.families;
-    if (const auto rejection = complete(p_, c)) {
-      ++result_.rejected[rejection->rule];
-      result_.example.try_emplace(rejection->rule, rejection->reason);
+    if (const char* const rule = broken_rule(p_, c)) {
+      if (++result_.rejected[rule] == 1) result_.example[rule] = complete(p_, c)->reason;
       return;
     }
     if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));

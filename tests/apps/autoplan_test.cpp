@@ -322,7 +322,9 @@ TEST(Autoplan, ObeysOrRefusesEachOptionOfAMixture) {
 TEST(Autoplan, WritesAPageATraceAndAJobOfAMixture) {
   const test::TempDir folder;
   const std::string page = folder / "plan.html", trace = folder / "plan.json";
-  const CommandResult result = run_command(app("autoplan") + kMixtral + "--moe-layer-freq '([0]*3+[1]*29)'" +
+  const CommandResult result = run_command(app("autoplan") + kMixtral +
+                                           "--moe-layer-freq '([0]*3+[1]*29)' --micro-batch-size 1 "
+                                           "--context-parallel-size 1 --expert-tensor-parallel-size 1" +
                                            " --emit slurm --explain --html " + page + " --trace " + trace);
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("--num-experts 8"), std::string::npos) << result.out;
@@ -343,7 +345,8 @@ TEST(Autoplan, PlansMixturesOfHuggingFace) {
     write_file(config, entry["config"].dump());
     const CommandResult result = run_command(
         app("autoplan") + " --hf " + config +
-        " --gpu h100 --world-size 1024 --global-batch-size 2048 --seq-length 4096 --top 1 --json");
+        " --gpu h100 --world-size 1024 --global-batch-size 2048 --seq-length 4096 --micro-batch-size 1 "
+        "--context-parallel-size 1 --expert-tensor-parallel-size 1 --top 1 --json");
     ASSERT_EQ(result.code, 0) << name << result.err;
     const Json answer = Json::parse(result.out, name);
     EXPECT_NEAR(answer["parameters"].as_double() / entry["parameters"].as_double(), 1, 0.015) << name;
