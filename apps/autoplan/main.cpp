@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "apps/app.h"
+#include "apps/autoplan/profile_command.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/terminal.h"
 #include "libcore/plan/plan_options.h"
@@ -14,6 +15,8 @@ int main(int argc, char** argv) {
     if (::isatty(STDOUT_FILENO) == 1) command.columns = columns_of(STDOUT_FILENO);
     Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
     command.add_to(options);
+    ProfileCommand profile;
+    options.add("Measuring a device", profile);
     options
         .epilog(
             "Which cut over 64 GPUs, for a GPT of 22 billion parameters:\n"
@@ -22,7 +25,10 @@ int main(int argc, char** argv) {
             "    --num-attention-heads 64 --seq-length 2048\n"
             "What a step takes on this machine's processor:\n"
             "  megalith-autoplan --gpu local --global-batch-size 8 --num-layers 4 \\\n"
-            "    --hidden-size 256 --num-attention-heads 4 --seq-length 256\n")
+            "    --hidden-size 256 --num-attention-heads 4 --seq-length 256\n"
+            "The same after a minute of measuring this processor:\n"
+            "  megalith-autoplan profile --output profile.json\n"
+            "  megalith-autoplan --gpu local --calibrate profile.json ...\n")
         .environment(
             {{"DEVICE_MEMORY_GB", "Memory of a device, where --device-memory-gb is not given."},
              {"WORLD_SIZE, LOCAL_WORLD_SIZE", "Devices in all and of a machine, as a launcher sets them."}})
@@ -30,6 +36,12 @@ int main(int argc, char** argv) {
         .files({{"share/megalith/gpus.yaml",
                  "The devices that --gpu knows, beside the folder of the program."}});
     if (!read_options(options, argc, argv)) return 0;
+    if (!profile.command.empty()) {
+      options.check({"Measuring a device"});
+      run_profile(profile, command, options);
+      return 0;
+    }
+    profile.refuse_alone();
     command.check(options);
     const PlanAnswer plans = answer(command, plan_request(command, options));
     std::cout << plans.text;

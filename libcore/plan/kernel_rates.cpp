@@ -29,7 +29,25 @@ double wave_share(const KernelRates& r, double rows, double columns, double coun
 }
 
 double depth_share(const KernelRates& r, double depth) {
-  return r.cpu() ? 1 : depth / (depth + r.k.gemm_half_depth);
+  return depth / (depth + (r.cpu() ? r.d.half_depth : r.k.gemm_half_depth));
+}
+
+double point_seconds(const KernelRates& r, const ProfilePoint& point) {
+  const double rate = r.peak * r.flash_rate(static_cast<double>(point.head));
+  switch (point.kind) {
+    case ProfiledKind::kProduct:
+      return r.product(static_cast<double>(point.rows), static_cast<double>(point.columns),
+                       static_cast<double>(point.depth), r.product_flops());
+    case ProfiledKind::kAttention:
+      return point.flops / rate + r.gap();
+    case ProfiledKind::kAttentionGradient:
+      return point.flops / (rate * r.k.flash_backward) + r.gap();
+    case ProfiledKind::kMemory:
+      return r.stream(point.bytes);
+    case ProfiledKind::kStart:
+      return r.gap();
+  }
+  return r.gap();
 }
 
 }  // namespace
@@ -67,9 +85,43 @@ double KernelRates::grouped_product(double rows, double columns, double depth, d
   return smooth_max(count * 2 * rows * columns * depth / rate, count * bytes / bandwidth) + gap();
 }
 
+double KernelRates::flash_rate(double channels) const {
+  if (cpu()) return d.attention_share;
+  const AttentionKernel kernel = p.software.attention;
+  const auto coefficient = flash_coefficient(kernel);
+  double rate = coefficient ? k.*coefficient : k.fused_rate;
+  // The public flash kernels use the previous generation's matrix instructions on devices that have 8-bit
+  // ones.
+  if (kernel != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
+  return rate * channels / (channels + k.head_half_depth);
+}
+
 double KernelRates::with_host(double device, double kernels) const {
   const double host = kernels * k.host_launch, sum = device + host;
   return cpu() ? device : std::max({device, host, 0.5 * (1 + kTogether) * sum});
+}
+
+double Coefficients::*flash_coefficient(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kFlash1:
+      return &Coefficients::flash1_rate;
+    case AttentionKernel::kFlash2:
+      return &Coefficients::flash2_rate;
+    case AttentionKernel::kFused:
+      return &Coefficients::fused_rate;
+    default:
+      return nullptr;
+  }
+}
+
+PointPricer point_pricer(const PlanProblem& problem) {
+  return [problem](std::span<const ProfilePoint> points, const DeviceRates& rates, std::span<double> out) {
+    PlanProblem p = problem;
+    p.machine.device = rates.device;
+    p.coefficients = &rates.coefficients;
+    const KernelRates r(p);
+    for (size_t i = 0; i < points.size(); ++i) out[i] = point_seconds(r, points[i]);
+  };
 }
 
 double smooth_max(double a, double b) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "libcore/plan/candidate.h"
+#include "libcore/plan/profile/rate_fit.h"
 
 namespace megalith {
 
@@ -16,7 +17,7 @@ struct KernelRates {
   double bandwidth;
 
   bool cpu() const { return d.multiprocessors == 0; }
-  double gap() const { return cpu() ? 1e-6 : k.kernel_gap; }
+  double gap() const { return cpu() ? d.op_start : k.kernel_gap; }
   double stream(double bytes) const { return bytes / bandwidth + gap(); }
   bool narrow() const;  // products of 8 or 4 bits
   /// The faster of 16 bits and what the precision allows, of which only a part is reached.
@@ -28,9 +29,18 @@ struct KernelRates {
   /// multiprocessors, so that the last wave is the only one that is not full.
   double grouped_product(double rows, double columns, double depth, double count) const;
 
+  /// Of the peak: flash attention's forward pass on heads of `channels`.
+  double flash_rate(double channels) const;
+
   /// What host and device take together for kernels of `device` seconds that the host starts meanwhile.
   double with_host(double device, double kernels) const;
 };
+
+/// The coefficient of the attention kernel's rate; nullptr for one that keeps the scores.
+double Coefficients::*flash_coefficient(AttentionKernel);
+/// Prices the points of a profile as the plan's layers are: products and attention by their sizes,
+/// memory-bound ops by their bytes, a start by what a kernel takes beside its work.
+PointPricer point_pricer(const PlanProblem&);
 
 /// sqrt(sqrt(a^4 + b^4)): the greater of two times that overlap almost wholly.
 double smooth_max(double a, double b);

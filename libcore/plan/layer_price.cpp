@@ -76,16 +76,6 @@ struct Pricer : KernelRates {
   }
   /// Of a head, the mean of both products.
   double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
-  double flash_rate() const {
-    if (cpu()) return 0.25;
-    double rate = w.attention == AttentionKernel::kFlash1   ? k.flash1_rate
-                  : w.attention == AttentionKernel::kFlash2 ? k.flash2_rate
-                                                            : k.fused_rate;
-    // The public flash kernels use the previous generation's matrix instructions on devices that have 8-bit
-    // ones.
-    if (w.attention != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
-    return rate * channels() / (channels() + k.head_half_depth);
-  }
   /// Passes over the scores in memory; the first number is for a kernel that scales, masks and normalises at
   /// once.
   double score_passes(bool forward) const {
@@ -105,7 +95,7 @@ struct Pricer : KernelRates {
   }
   double attention(bool forward) const {
     if (!keeps_scores()) {
-      const double rate = peak * flash_rate() * (forward ? 1 : k.flash_backward);
+      const double rate = peak * flash_rate(channels()) * (forward ? 1 : k.flash_backward);
       return (forward ? 1 : 2.5) * attention_flops() / rate + gap();
     }
     const double depth = channels() / (channels() + k.head_half_depth);
@@ -220,8 +210,8 @@ struct Pricer : KernelRates {
   double op(std::string_view name, const Cost& cost) const {
     double rate = peak;
     if (name == Gemm::kName) rate = product_flops();
-    if (name == Attention::kName) rate *= flash_rate();
-    if (name == AttentionGrad::kName) rate *= flash_rate() * k.flash_backward;
+    if (name == Attention::kName) rate *= flash_rate(channels());
+    if (name == AttentionGrad::kName) rate *= flash_rate(channels()) * k.flash_backward;
     return smooth_max(cost.flops / rate, cost.bytes / bandwidth) + gap();
   }
 

@@ -5,6 +5,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
 #include "libcore/convert/sources/hf_config.h"
@@ -12,8 +13,10 @@
 #include "libcore/io/file.h"
 #include "libcore/io/run_files.h"
 #include "libcore/json/small_json.h"
+#include "libcore/plan/kernel_rates.h"
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
+#include "libcore/plan/profile/calibrate.h"
 #include "libcore/plan/run_log.h"
 #include "libcore/plan/shape/hf_shape.h"
 #include "libcore/plan/timeline.h"
@@ -247,21 +250,49 @@ int64_t accumulated_batch(const PlanCommand& command, const Fixed& fixed) {
   return steps * *fixed.micro_batch * (command.parallel.world / command.parallel.model_ranks());
 }
 
-Coefficients own_coefficients(const PlanOptions& plan, PlanProblem problem) {
-  Coefficients own = fitted_coefficients();
+/// What the plan computes in, as a profile calls it.
+std::string dtype_of(const PlanProblem& p) {
+  if (p.precision == Precision::kFloat32) return "fp32";
+  return p.precision != Precision::kHalf ? "8 bits or less" : p.fp16 ? "fp16" : "bf16";
+}
+
+DeviceRates profiled_rates(const PlanCommand& command, const PlanProblem& p, const std::string& text,
+                           const std::string& path) {
+  const int threads = command.train.threads;
+  const CalibrationTarget target{.before = {*p.coefficients, p.machine.device},
+                                 .local = command.plan.gpu == "local",
+                                 .dtype = dtype_of(p),
+                                 .threads = threads > 0 ? threads : usable_cpus(),
+                                 .attention = flash_coefficient(p.software.attention)};
+  return calibrated(parse_device_profile(text, path), target, point_pricer(p), path);
+}
+
+/// The rates to plan with; a profile of this machine's processor also says what the device is.
+DeviceRates own_rates(const PlanCommand& command, PlanProblem problem) {
+  const PlanOptions& plan = command.plan;
+  DeviceRates rates{fitted_coefficients(), problem.machine.device};
+  Coefficients& own = rates.coefficients;
   problem.coefficients = &own;
   if (!plan.coefficients.empty()) own = read_coefficients(plan.coefficients, own);
   std::vector<std::string> runs = plan.anchor.empty() ? std::vector<std::string>{} : std::vector{plan.anchor};
+  std::string profiled;
   for (const std::string& path : plan.calibrations) {
     const std::string text = read_file(path);
-    if (is_link_log(text))
+    if (is_device_profile(text)) {
+      if (!profiled.empty())
+        fail(ErrorKind::kUsage, "--calibrate: ", profiled, " and ", path, " are both profiles; give one");
+      profiled = path;
+      rates = profiled_rates(command, problem, text, path);
+      problem.machine.device = rates.device;
+    } else if (is_link_log(text))
       own = with_links(parse_link_log(text, path), problem, path);
     else if (is_run_log(text))
       runs.push_back(path);
     else
       fail(ErrorKind::kData, path,
-           ": neither an output of nccl-tests (no column \"busbw\") nor a training log of Megatron-LM (no "
-           "\"elapsed time per iteration (ms):\")");
+           ": neither a profile (megalith-autoplan profile), an output of nccl-tests (no column \"busbw\") "
+           "nor "
+           "a training log of Megatron-LM (no \"elapsed time per iteration (ms):\")");
   }
   if (runs.size() > 1)
     fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),
@@ -270,7 +301,7 @@ Coefficients own_coefficients(const PlanOptions& plan, PlanProblem problem) {
     const MegatronLog log = read_run_log(path);
     own = anchored(log, logged_run(log, problem, path));
   }
-  return own;
+  return rates;
 }
 
 /// Tokens that the run is to see: given, or those of its steps.
@@ -426,8 +457,9 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
   check_files(command);
-  const Coefficients own = own_coefficients(plan, problem);
-  problem.coefficients = &own;
+  const DeviceRates own = own_rates(command, problem);
+  problem.machine.device = own.device;
+  problem.coefficients = &own.coefficients;
   if (!plan.verify_log.empty()) {
     const MegatronLog log = read_run_log(plan.verify_log);
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};

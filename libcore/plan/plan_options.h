@@ -106,8 +106,8 @@ struct PlanOptions : PlanTarget {
     v("anchor", anchor, "Scale the rates so that the run of this Megatron-LM log is predicted as it was.",
       metavar("FILE"));
     v("calibrate", calibrations,
-      "Take the rates from measurements: what a program of nccl-tests printed on one machine or on several, "
-      "or a Megatron-LM log as --anchor does.",
+      "Take the rates from measurements: a device's profile (megalith-autoplan profile), what a program of "
+      "nccl-tests printed on one machine or on several, or a Megatron-LM log as --anchor does.",
       metavar("FILE"));
     v("top", top, "Plans to print.", between(1, 1000));
     v("json", json, "Print one JSON object instead of tables.");

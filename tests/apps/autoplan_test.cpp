@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -73,7 +74,74 @@ TEST(Autoplan, CalibratesByMeasurementsOnly) {
   write_file(folder / "notes.txt", "the link is fast\n");
   const CommandResult result = run_command(app("autoplan") + k22b + " --calibrate " + folder / "notes.txt");
   EXPECT_EQ(result.code, 65);
-  EXPECT_NE(result.err.find("neither an output of nccl-tests"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("neither a profile (megalith-autoplan profile), an output of nccl-tests"),
+            std::string::npos)
+      << result.err;
+}
+
+const char* const kHere =
+    " --gpu local --global-batch-size 16 --num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+    "--seq-length 64 --vocab-size 512";
+
+TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
+  const test::TempDir folder;
+  const std::string file = folder / "profile.json";
+  const CommandResult made = run_command(app("autoplan") + " profile --seconds 2 --output " + file);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.out, "");
+  EXPECT_EQ(made.err.find('\r'), std::string::npos) << "progress is for terminals";
+  const Json profile = Json::load(file);
+  EXPECT_EQ(profile["dtype"].as_string(), "fp32");
+  EXPECT_EQ(profile["backend"].as_string(), "cpu");
+  EXPECT_LT(profile["seconds"].as_double(), 20);
+  const Json::Array& points = profile["points"].as_array();
+  EXPECT_GT(points.size(), 10u);
+  for (const Json& point : points) EXPECT_GT(point["seconds"].as_double(), 0);
+
+  const CommandResult plan = run_command(app("autoplan") + kHere + " --json --calibrate " + file);
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  EXPECT_NE(plan.err.find("product: error of the points"), std::string::npos) << plan.err;
+  EXPECT_FALSE(Json::parse(plan.out, "plan")["plans"].as_array().empty());
+
+  const std::pair<const char*, const char*> kOthers[] = {{" --bf16", "of fp32, the plan of bf16"},
+                                                         {" --threads 4000", "of 4000"}};
+  for (const auto& [option, says] : kOthers) {
+    const CommandResult refused = run_command(app("autoplan") + kHere + option + " --calibrate " + file);
+    EXPECT_EQ(refused.code, 64) << option;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+  }
+  const CommandResult gpu = run_command(app("autoplan") + k22b + " --gpu h100 --calibrate " + file);
+  EXPECT_EQ(gpu.code, 64);
+  EXPECT_NE(gpu.err.find("of this machine's processor, the plan of H100"), std::string::npos) << gpu.err;
+}
+
+TEST(Autoplan, LeavesNothingOfAProfileThatIsInterrupted) {
+  const test::TempDir folder;
+  const CommandResult result = run_command("timeout --signal INT --kill-after 10 1 " + app("autoplan") +
+                                           " profile --seconds 60 --output " + folder / "profile.json");
+  EXPECT_EQ(result.code, 124) << result.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Autoplan, RefusesWhatAProfileDoesNotObey) {
+  const test::TempDir folder;
+  const std::pair<std::string, const char*> kWrong[] = {
+      {" profile --num-layers 4", "--num-layers is for planning"},
+      {" profile --device cuda", "needs --gpu NAME"},
+      {" profile --gpu h100", "give --device cuda"},
+      {" profile --bf16 --fp16", "exclude each other"},
+      {" profile --seconds 0", "seconds"},
+      {" profil", "profil"},
+      {std::string(k22b) + " --output p.json", "--output p.json is for megalith-autoplan profile"},
+      {std::string(k22b) + " --seconds 5", "--seconds 5 is for megalith-autoplan profile"}};
+  for (const auto& [options, says] : kWrong) {
+    const CommandResult result = run_command(app("autoplan") + options);
+    EXPECT_EQ(result.code, 64) << options;
+    EXPECT_NE(result.err.find(says), std::string::npos) << options << ": " << result.err;
+  }
+  const CommandResult nowhere =
+      run_command(app("autoplan") + " profile --output " + folder / "missing/p.json");
+  EXPECT_EQ(nowhere.code, 66) << nowhere.err;
 }
 
 const char* const kSmall =

@@ -157,7 +157,7 @@ Accelerator measure_this_machine() {
   stream.fill(from, 1);
   const double gemm = seconds_of([&] { run(stream, Gemm{.c = c, .a = a, .b = b}); }, 5);
   const double copy = seconds_of([&] { stream.copy(to, from); }, 3);
-  Accelerator device{.name = "this machine's processor"};
+  Accelerator device{.name = kLocalDevice};
   device.float_flops = device.half_flops = 2.0 * kSide * kSide * kSide / gemm;
   device.memory = available_memory();
   device.memory_bandwidth = 2.0 * static_cast<double>(from.bytes()) / copy;

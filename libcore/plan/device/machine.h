@@ -19,6 +19,10 @@ struct Accelerator {
   int link_domain = 8;           // devices that the link joins
   int multiprocessors = 0;       // 0: no wave quantisation (CPU)
   double watts = 0;
+  // A processor's, of which no data sheet speaks: what a profile may set.
+  double attention_share = 0.25;  // of the matrix rate: attention, forward
+  double half_depth = 0;          // inner dimension at which a product reaches half its rate
+  double op_start = 1e-6;         // seconds that an op takes beside its work
 };
 
 /// The devices that can be named: those of the file that is installed with the programs (docs/gpus.yaml says
@@ -45,6 +49,9 @@ const Accelerator& find_accelerator(const std::string& name);
 
 /// What --gpu takes, but for the names of a --gpu-file.
 std::vector<std::string> accelerator_names();
+
+/// What the processor is called, as Accelerator::name.
+inline constexpr char kLocalDevice[] = "this machine's processor";
 
 /// This machine's processor: cores, memory that is available now, and rates measured for about a tenth of a
 /// second.

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libcore/config/fields.h"
+#include "libcore/json/json.h"
+
+namespace megalith {
+
+/// What a point of a profile measures.
+enum class ProfiledKind : uint8_t {
+  kProduct,            // a matrix product
+  kAttention,          // causal attention in flash form
+  kAttentionGradient,  // its backward pass
+  kMemory,             // an op that reads and writes each element once or twice
+  kStart,              // an op that has nearly nothing to do
+};
+inline std::vector<EnumName<ProfiledKind>> enum_names(ProfiledKind) {
+  return {{"product", ProfiledKind::kProduct},
+          {"attention", ProfiledKind::kAttention},
+          {"attention-gradient", ProfiledKind::kAttentionGradient},
+          {"memory", ProfiledKind::kMemory},
+          {"start", ProfiledKind::kStart}};
+}
+
+/// One op on one size, measured several times.
+struct ProfilePoint {
+  ProfiledKind kind = ProfiledKind::kStart;
+  std::string op;  // "forward", "input-gradient" and "weight-gradient" of products; else the op's name
+  int64_t rows = 0, columns = 0, depth = 0;   // a product is of [rows, depth] by [depth, columns]
+  int64_t sequence = 0, heads = 0, head = 0;  // of attention, one sample; head: channels
+  double flops = 0, bytes = 0;                // the op's price (ops/op.h)
+  double seconds = 0;                         // median
+  double spread = 0;                          // half the distance between the quartiles, of the median
+  int64_t samples = 0;
+};
+
+/// What was measured of one device by `megalith-autoplan profile`.
+struct DeviceProfile {
+  std::string device;     // as the planner calls it (Accelerator::name)
+  std::string processor;  // "AMD EPYC 9554", of the CPU or beside the GPU
+  std::string backend;    // "cpu", "cuda"
+  std::string dtype;      // "fp32", "bf16", "fp16"
+  std::string date;       // "2026-11-23 07:30:00"
+  std::string version;    // of the library that measured
+  int64_t threads = 0;    // of the CPU's ops
+  double seconds = 0;     // that measuring took
+  int64_t grid = 0;       // points that were wanted; those not in `points` were cut off
+  std::vector<ProfilePoint> points;
+};
+
+Json to_json(const DeviceProfile&);
+
+/// Whether the text is a profile, of this or another version.
+bool is_device_profile(std::string_view text);
+/// kData with the file and the member when the text is no profile of this version, a number is not above 0
+/// where it must be, or there are fewer than kLeastProducts products.
+DeviceProfile parse_device_profile(std::string_view text, const std::string& path);
+constexpr int kLeastProducts = 4;
+
+/// What /proc/cpuinfo calls the processor; "unknown" where it does not say.
+std::string processor_name();
+
+}  // namespace megalith

@@ -1,0 +1,167 @@
+#include "libcore/plan/profile/rate_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libcore/base/error.h"
+
+namespace megalith {
+namespace {
+
+constexpr double kHuber = 0.15;   // beyond such an error a point pulls with a constant force
+constexpr double kPull = 1e-4;    // of a rate to what it was before
+constexpr double kFinest = 1e-3;  // step of a rate's logarithm at which the search ends
+constexpr double kCoarsest = 0.4;
+constexpr double kNeighbour = 0.05;  // first step where a fit to nearly the same points is known
+
+double huber(double error) {
+  const double size = std::abs(error);
+  return size <= kHuber ? 0.5 * size * size : kHuber * (size - 0.5 * kHuber);
+}
+
+FittedRate coefficient_rate(double Coefficients::*member, bool firm = false) {
+  for (const CoefficientInfo& info : coefficient_table())
+    if (info.member == member)
+      return {.name = info.name,
+              .unit = info.unit,
+              .coefficient = member,
+              .low = info.low,
+              .high = info.high,
+              .firm = firm};
+  fail(ErrorKind::kInternal, "a coefficient without a row");
+}
+
+std::vector<FittedRate> processor_rates(const DeviceRates& before, bool half) {
+  constexpr double kFaster = 10, kSlower = 100;  // what else runs there may slow it down by any factor
+  const auto around = [&](const char* name, const char* unit, double Accelerator::*member) {
+    const double now = before.device.*member;
+    return FittedRate{.name = name,
+                      .unit = unit,
+                      .device = member,
+                      .low = now / kSlower,
+                      .high = now * kFaster,
+                      .firm = true};
+  };
+  return {
+      around("matrix rate", "FLOP/s", half ? &Accelerator::half_flops : &Accelerator::float_flops),
+      around("memory bandwidth", "B/s", &Accelerator::memory_bandwidth),
+      {.name = "half depth", .unit = "elements", .device = &Accelerator::half_depth, .low = 0, .high = 1024},
+      {.name = "attention's rate",
+       .unit = "of matrix rate",
+       .device = &Accelerator::attention_share,
+       .low = 0.01,
+       .high = 1},
+      {.name = "start of an op", .unit = "s", .device = &Accelerator::op_start, .low = 1e-8, .high = 1e-3},
+      coefficient_rate(&Coefficients::flash_backward)};
+}
+
+/// Minimises the loss over the rates' logarithms by trying steps along each, which halve when none helps.
+class Search {
+ public:
+  Search(std::span<const ProfilePoint> points, const DeviceRates& before, std::span<const FittedRate> rates,
+         const PointPricer& price)
+      : points_(points), before_(before), rates_(rates), price_(price), seconds_(points.size()) {
+    for (const ProfilePoint& point : points) ++count_[point.kind];
+  }
+
+  /// `without`: a point that does not count; points.size(): none.
+  DeviceRates from(const DeviceRates& start, double step, size_t without) {
+    DeviceRates best = start;
+    double least = loss(best, without);
+    for (; step > kFinest; step /= 2)
+      for (bool better = true; better;) {
+        better = false;
+        for (const FittedRate& rate : rates_)
+          for (const double way : {step, -step}) {
+            DeviceRates tried = best;
+            move(rate, tried, way);
+            const double now = loss(tried, without);
+            if (now >= least - 1e-12) continue;
+            least = now;
+            best = tried;
+            better = true;
+            break;
+          }
+      }
+    return best;
+  }
+
+ private:
+  /// A rate that may be 0 is measured from a little below it.
+  static double shift(const FittedRate& rate) { return rate.low > 0 ? 0 : rate.high / 50; }
+  static double place(const FittedRate& rate, const DeviceRates& at) {
+    return std::log(rate.of(at) + shift(rate));
+  }
+  static void move(const FittedRate& rate, DeviceRates& at, double by) {
+    const double moved = std::exp(place(rate, at) + by) - shift(rate);
+    rate.of(at) = std::clamp(moved, rate.low, rate.high);
+  }
+  double loss(const DeviceRates& at, size_t without) {
+    price_(points_, at, seconds_);
+    double sum = 0;
+    for (size_t i = 0; i < points_.size(); ++i)
+      if (i != without) sum += huber(std::log(seconds_[i] / points_[i].seconds)) / count_.at(points_[i].kind);
+    for (const FittedRate& rate : rates_) {
+      const double moved = place(rate, at) - place(rate, before_);
+      sum += kPull * moved * moved;
+    }
+    return sum;
+  }
+
+  std::span<const ProfilePoint> points_;
+  const DeviceRates& before_;
+  std::span<const FittedRate> rates_;
+  const PointPricer& price_;
+  std::vector<double> seconds_;
+  std::map<ProfiledKind, double> count_;
+};
+
+}  // namespace
+
+std::vector<FittedRate> fitted_rates(const DeviceRates& before, bool half, double Coefficients::*attention) {
+  if (before.device.multiprocessors == 0) return processor_rates(before, half);
+  std::vector<FittedRate> rates = {
+      coefficient_rate(&Coefficients::sustained_clock, true),
+      coefficient_rate(&Coefficients::memory_rate, true), coefficient_rate(&Coefficients::gemm_half_depth),
+      coefficient_rate(&Coefficients::wave_weight), coefficient_rate(&Coefficients::kernel_gap)};
+  if (attention)
+    for (double Coefficients::*member :
+         {attention, &Coefficients::head_half_depth, &Coefficients::flash_backward})
+      rates.push_back(coefficient_rate(member));
+  return rates;
+}
+
+PointErrors errors_of(std::span<const ProfilePoint> points, std::span<const double> predicted) {
+  PointErrors errors;
+  std::map<ProfiledKind, double> count;
+  for (size_t i = 0; i < points.size(); ++i) {
+    errors.kinds[points[i].kind] += std::abs(std::log(predicted[i] / points[i].seconds));
+    ++count[points[i].kind];
+  }
+  for (auto& [kind, sum] : errors.kinds) {
+    sum /= count[kind];
+    errors.mean += sum / static_cast<double>(errors.kinds.size());
+    sum = std::expm1(sum);
+  }
+  errors.mean = std::expm1(errors.mean);
+  return errors;
+}
+
+DeviceRates fit_rates(std::span<const ProfilePoint> points, const DeviceRates& before,
+                      std::span<const FittedRate> rates, const PointPricer& price) {
+  return Search(points, before, rates, price).from(before, kCoarsest, points.size());
+}
+
+std::vector<double> left_out(std::span<const ProfilePoint> points, const DeviceRates& before,
+                             std::span<const FittedRate> rates, const PointPricer& price) {
+  const DeviceRates all = fit_rates(points, before, rates, price);
+  Search search(points, before, rates, price);
+  std::vector<double> seconds(points.size()), out(points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    price(points, search.from(all, kNeighbour, i), seconds);
+    out[i] = seconds[i];
+  }
+  return out;
+}
+
+}  // namespace megalith

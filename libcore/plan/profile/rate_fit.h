@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libcore/plan/device/coefficients.h"
+#include "libcore/plan/device/machine.h"
+#include "libcore/plan/profile/device_profile.h"
+
+namespace megalith {
+
+/// What the prices of kernels depend on: a device, and what was fitted to measured runs.
+struct DeviceRates {
+  Coefficients coefficients;
+  Accelerator device;
+};
+
+/// Seconds of each point with these rates, in the points' order.
+using PointPricer =
+    std::function<void(std::span<const ProfilePoint>, const DeviceRates&, std::span<double> seconds)>;
+
+/// A rate that points may change, within its physical bounds: a coefficient, or a number of the device.
+struct FittedRate {
+  std::string name, unit;
+  double Coefficients::*coefficient = nullptr;
+  double Accelerator::*device = nullptr;  // when there is no coefficient
+  double low = 0, high = 0;
+  bool firm = false;  // a fit that ends at the upper bound is of another device
+
+  double& of(DeviceRates& rates) const {
+    return coefficient ? rates.coefficients.*coefficient : rates.device.*device;
+  }
+  double of(const DeviceRates& rates) const {
+    return coefficient ? rates.coefficients.*coefficient : rates.device.*device;
+  }
+};
+
+/// The rates of which a profile says something. Of a processor the device's own numbers, the matrix rate and
+/// the bandwidth up to ten times those of `before`; of another device the planner's coefficients within
+/// their bounds (coefficient_table). `attention`: that of the plan's attention kernel, nullptr for one that
+/// keeps the scores, of which a profile says nothing.
+std::vector<FittedRate> fitted_rates(const DeviceRates& before, bool half, double Coefficients::*attention);
+
+/// Error of the points of each kind: by how much the greater of predicted and measured exceeds the other, 0.2
+/// for 20 %, geometric mean; and that mean over kinds. So half the time is as wrong as twice the time, and no
+/// few points rule.
+struct PointErrors {
+  std::map<ProfiledKind, double> kinds;
+  double mean = 0;
+};
+PointErrors errors_of(std::span<const ProfilePoint>, std::span<const double> predicted);
+
+/// The rates with which the points are predicted best: least sum of Huber's losses of the errors' logarithms,
+/// each kind counting the same, and of a pull to `before` so weak that a rate moves wherever points say
+/// something of it.
+DeviceRates fit_rates(std::span<const ProfilePoint>, const DeviceRates& before, std::span<const FittedRate>,
+                      const PointPricer&);
+
+/// Seconds of each point as predicted by a fit to all others.
+std::vector<double> left_out(std::span<const ProfilePoint>, const DeviceRates& before,
+                             std::span<const FittedRate>, const PointPricer&);
+
+}  // namespace megalith
