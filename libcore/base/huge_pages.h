@@ -33,14 +33,6 @@ class HugePages {
     return {static_cast<T*>(data_), bytes_ / sizeof(T)};
   }
 
-  /// Backs large page `number` with memory of its own, by a write that changes nothing. For tables that are
-  /// read before they are written: the first read would map the system's shared page of zeros, and the first
-  /// write must then interrupt every core that has mapped it. Any number of threads at once.
-  void touch(size_t number) const {
-    __atomic_fetch_or(static_cast<char*>(data_) + number * kLargePage, char{0}, __ATOMIC_RELAXED);
-  }
-  size_t large_pages() const { return (bytes_ + kLargePage - 1) / kLargePage; }
-
  private:
   void swap(HugePages& other) noexcept {
     std::swap(map_, other.map_);

@@ -12,7 +12,6 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/kernels_reduce.h"
 #include "libcore/parallel/thread_group.h"
-#include "libcore/threads/thread_spread.h"
 
 namespace megalith {
 namespace {
@@ -238,7 +237,6 @@ void run_thread_ranks(int size, const ThreadCommOptions& options,
   try {
     for (const int rank : ranks) {
       threads.emplace_back([&, rank] { run_rank(all, rank, body); });
-      begin_elsewhere(threads.back(), static_cast<size_t>(rank));
     }
   } catch (...) {  // no thread to be had
     world->fail(static_cast<int>(threads.size()), std::current_exception());

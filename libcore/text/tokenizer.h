@@ -41,9 +41,6 @@ class Tokenizer {
   /// touched for the first time costs more than a small cache's misses (text/bpe/cache/token_cache.cpp).
   /// Does nothing once something was encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
-  /// Optional warm-up of tables that all threads share, so that the first encode() need not build them; may
-  /// run beside encode() of other threads, which then help.
-  virtual void prepare() const {}
   /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
   /// an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;

@@ -150,7 +150,6 @@ class PieceTable {
     int shift;
   };
   Hash hash() const { return {shift_}; }
-  const HugePages& memory() const { return memory_; }  // of the lines, so that it can be touched
   std::span<const Line> lines() const { return lines_; }
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
 
