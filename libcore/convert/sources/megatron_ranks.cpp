@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -179,15 +180,35 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
                   differences.front().ours, " here"));
 }
 
+// Each rank's number in the run that wrote it, where its args say it.
+using WriterRanks = std::vector<std::optional<int64_t>>;
+
+// Tensor-parallel ranks are neighbours and stages come last in both of Megatron's rank orders, so the numbers
+// rise from file to file. A tool that writes all files in one process gives all of them one number.
+void check_writers(const Grid& grid, const WriterRanks& writers) {
+  if (std::find(writers.begin(), writers.end(), std::nullopt) != writers.end()) return;
+  if (std::all_of(writers.begin(), writers.end(), [&](const auto& rank) { return rank == writers[0]; }))
+    return;
+  for (size_t i = 1; i < writers.size(); ++i)
+    if (*writers[i] <= *writers[i - 1])
+      refuse(grid.files[i].path,
+             concat("its args say that rank ", *writers[i], " wrote it, but rank ", *writers[i - 1],
+                    " wrote ", grid.files[i - 1].path, "; give the folders the names that they had"));
+}
+
 Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   Contents contents;
+  WriterRanks writers;
   for (const RankFile& rank : grid.files) {
     const TorchFile file = open_torch(rank.path, options.crc, options.writing);
+    MegatronState state = megatron_state(file.tree);
+    const Json* number = state.args.find("rank");
+    writers.push_back(number && number->is_int() ? std::optional(number->as_int()) : std::nullopt);
     if (&rank == &grid.files.front()) {
-      contents.state = megatron_state(file.tree);
+      contents.state = std::move(state);
       check_sizes(contents.state.args, grid);
     } else {
-      check_same_state(contents.state, megatron_state(file.tree), rank, grid);
+      check_same_state(contents.state, state, rank, grid);
     }
     const auto chunks = chunks_of(file);
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
@@ -203,6 +224,7 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
     if (contents.shares.size() != chunks.size() * static_cast<size_t>(&rank - grid.files.data() + 1))
       refuse(rank.path, concat("holds ", chunks.size(), " chunks of a virtual pipeline, other ranks do not"));
   }
+  check_writers(grid, writers);
   if (!contents.unknown.empty())
     refuse(grid.path, concat(contents.unknown.size(),
                              " keys have no place in a model here: ", some_of(contents.unknown)));

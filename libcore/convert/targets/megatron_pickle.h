@@ -17,6 +17,7 @@ ModelConfig with_qkv_bias(ModelConfig config);
 struct MegatronRankFile {
   OutputFile file;
   size_t params = 0;  // of file.tensors
+  int rank = 0;       // in the world of one copy of the model
 };
 
 /// The pickle of such a file, whose storage i is tensor i; with a dynamic loss scale one more, [1] f32.
