@@ -191,6 +191,8 @@ void PreprocessConfig::validate(Problems& problems) const {
   std::set<std::string> seen;
   for (const std::string& key : json_keys) {
     if (!seen.insert(key).second) problems.add("--json-keys names ", quote(key), " twice");
+    if (rejects == prefix_of(key))
+      problems.add("--rejects ", quote(rejects), " is what the dataset's names begin with; give another name");
     if (key.find('/') != std::string::npos)
       problems.add("--json-keys ", quote(key), " cannot be part of a file name; wanted a key without \"/\"");
   }

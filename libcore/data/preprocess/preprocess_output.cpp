@@ -218,6 +218,9 @@ void DocumentOutput::open_outputs(const TextTools& tools, const Json* state) {
                              saved_hash((*state)[hash])}
                  : KeptBytes{};
   };
+  if (const std::filesystem::path rejects = config_.rejects;
+      !rejects.empty() && (!exists(rejects) || is_regular_file(rejects)))
+    rejects_lock_.emplace(config_.rejects);
   if (!config_.rejects.empty() && config_.resume) {
     const KeptBytes rejects = kept("rejects_bytes", 1, "rejects_xxh64");
     rejects_.emplace(config_.rejects, rejects.bytes);

@@ -248,6 +248,7 @@ class DocumentOutput {
   std::vector<int64_t> texts_;  // of each file: its documents, with those that were left out as wished
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
+  std::optional<LockFile> rejects_lock_;  // where they are a file, not a device or a FIFO
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;

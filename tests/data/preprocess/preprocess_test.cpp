@@ -626,5 +626,14 @@ TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
   EXPECT_EQ(problems.list().size(), 5U);
 }
 
+TEST_F(PreprocessTest, WantsAnotherNameForTheRejectsThanTheDatasets) {
+  config_.on_error = OnError::kSkip;
+  config_.rejects = config_.prefix_of("text");
+  Problems problems;
+  config_.validate(problems);
+  ASSERT_EQ(problems.list().size(), 1U);
+  EXPECT_EQ(problems.list()[0].find("--rejects "), 0U) << problems.list()[0];
+}
+
 }  // namespace
 }  // namespace megalith
