@@ -20,7 +20,6 @@ namespace megalith {
 namespace {
 
 constexpr std::string_view kLayers = "decoder.layers.", kWeight = ".weight";
-constexpr const char* kAllLinear = "all-linear";
 
 /// A linear layer, or a part of one, under both names.
 struct Module {
@@ -146,7 +145,7 @@ Json config_json(const ModelConfig& config, const LoraSettings& settings, const 
                            {"lora_alpha", settings.alpha},
                            {"lora_dropout", settings.dropout},
                            {"modules_to_save", nullptr},
-                           {"peft_type", "LORA"},
+                           {"peft_type", kPeftLora},
                            {"r", settings.rank},
                            {"rank_pattern", Json::object()},
                            {"revision", nullptr},
@@ -187,8 +186,7 @@ LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
   LoraSettings settings{.rank = first.rank};
   const Json* rslora = adapter.config().find("use_rslora");
   settings.rslora = rslora && rslora->is_bool() && rslora->as_bool();
-  const auto rank = static_cast<double>(first.rank);
-  settings.alpha = first.scale * (settings.rslora ? std::sqrt(rank) : rank);
+  settings.alpha = first.alpha;
   const Json* dropout = adapter.config().find("lora_dropout");
   settings.dropout = dropout && dropout->is_number() ? dropout->as_double() : 0;
   std::set<std::string> names;

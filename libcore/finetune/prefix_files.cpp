@@ -32,7 +32,7 @@ Json config_json(const ModelConfig& config, int64_t positions, const std::string
                            {"num_layers", config.layers},
                            {"num_transformer_submodules", 1},
                            {"num_virtual_tokens", positions},
-                           {"peft_type", "PREFIX_TUNING"},
+                           {"peft_type", kPeftPrefix},
                            {"prefix_projection", false},
                            {"revision", nullptr},
                            {"task_type", "CAUSAL_LM"},

@@ -38,8 +38,8 @@ void add_state(const PlanProblem& p, const Candidate& c, double parameters, Memo
   estimate.parameters = parameters * p.element() * part(Sharding::kParameters);
   estimate.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
   estimate.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
-  if (p.save_copy != RunShape::SaveCopy::kNone)
-    estimate.save_copy = estimate.parameters;  // the first copy's rank
+  // Parameters are saved by the ranks of the model's first copy alone; the estimate is of one of these.
+  if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
 
@@ -79,6 +79,13 @@ double context_bytes(const PlanProblem& p, const Candidate& c) {
 }
 
 }  // namespace
+
+std::vector<MemoryPart> memory_parts(const PlanProblem& p) {
+  std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
+  if (p.save_copy == RunShape::SaveCopy::kNone)
+    std::erase_if(parts, [](const MemoryPart& part) { return part.of_saves; });
+  return parts;
+}
 
 double usable_memory(const PlanProblem& p) {
   const Accelerator& d = p.machine.device;

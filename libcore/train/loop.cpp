@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -237,8 +238,10 @@ void TrainRun::evaluate(const std::string& where) {
   log(evaluation_line(where, loss));
   run_log_->evaluation("valid", state_.iteration, loss);
   losses_.add_valid(state_.iteration, loss);
+  std::optional<double> train_loss;
+  if (style_->wants_train_loss() && data_.train.size > 0) train_loss = mean_loss(data_.train, epoch_begin());
   style_->evaluation({.iteration = state_.iteration,
-                      .train_loss = style_->wants_train_loss() ? mean_loss(data_.train, epoch_begin()) : 0,
+                      .train_loss = train_loss,
                       .valid_loss = loss,
                       .batches = config_.train.eval_iters,
                       .seconds = seconds_since(start)});

@@ -106,7 +106,7 @@ Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
   Json out = conversion.generation.is_null() ? generation_config(conversion.source) : conversion.generation;
   const Json made = hf_generation_config(ids);
   for (const auto& [name, value] : made.as_object())
-    if (!out.find(name)) out.set(name, value);
+    if (const Json* said = out.find(name); !said || said->is_null()) out.set(name, value);
   return out;
 }
 

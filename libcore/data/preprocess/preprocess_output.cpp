@@ -409,8 +409,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// The line's own bytes. An array's element becomes one line: its line ends become blanks, so that it stays
-/// one.
+/// The line's own bytes. An array's element becomes one line: its line ends, which are blanks in JSON, become
+/// blanks.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {

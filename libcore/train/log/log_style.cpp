@@ -96,8 +96,10 @@ void StyledLog::paddle_step(const StepFigures& step) {
 void StyledLog::evaluation(const StyledEvaluation& e) {
   if (run_.style == LogStyle::kDdpTutorial) {
     const int64_t number = std::max<int64_t>(e.iteration - 1, 0);
-    log("Epoch ", epoch_of(number) + 1, " (Step ", six_digits(number), "): Train loss ",
-        format_fixed(e.train_loss, kLossDigits), ", Val loss ", format_fixed(e.valid_loss, kLossDigits));
+    const std::string train =
+        e.train_loss ? concat("Train loss ", format_fixed(*e.train_loss, kLossDigits), ", ") : std::string();
+    log("Epoch ", epoch_of(number) + 1, " (Step ", six_digits(number), "): ", train, "Val loss ",
+        format_fixed(e.valid_loss, kLossDigits));
   }
   if (run_.style == LogStyle::kPaddle) {
     const auto batches = static_cast<double>(e.batches);
