@@ -29,7 +29,7 @@ constexpr const char* kLora = "LORA";
 constexpr const char* kPrefix = "PREFIX_TUNING";
 constexpr const char* kPrompt = "prompt_embeddings";
 
-// Settings of peft that change what an adapter computes, beyond B A.
+// Settings of peft that change what an adapter computes, which therefore must be off.
 constexpr const char* kMustBeOff[] = {"use_dora",
                                       "use_qalora",
                                       "use_bdlora",
