@@ -16,15 +16,15 @@ namespace megalith {
 /// Where each array of a kept index begins: at a multiple of so many bytes, so that it can be used as mapped.
 constexpr size_t kArrayAlign = 64;
 
-/// Puts `values` after `out`, and zeros up to the next array's place.
+/// Appends `values`, padded with zeros to the next array's place.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   out.resize((out.size() + kArrayAlign - 1) / kArrayAlign * kArrayAlign);
 }
 
-/// Reads what append_array() wrote after a header; the arrays keep the file mapped. The
-/// contents' hash was right, so they are what was written; kInternal where they are not.
+/// Reads what append_array() wrote after a header; the arrays keep the file mapped. The contents' hash was
+/// right, so they are what was written; kInternal where they are not.
 class KeptArrays {
  public:
   /// Fills in the header that stands before them.
