@@ -33,8 +33,8 @@ Json value_of(const std::string& word) {
   return word;
 }
 
-/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; the precision is the run's own choice,
-/// and what overlaps is no choice here.
+/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; without the precision, because that is
+/// the run's own choice, and without what overlaps, because that is no choice here.
 Json as_options(const std::string& flags) {
   Json json = Json::object();
   std::string name;

@@ -13,8 +13,8 @@ namespace megalith {
 class HugePages {
  public:
   static constexpr size_t kLargePage = size_t{1} << 21;
-  /// kReserved: std::bad_alloc at once where the system's own bounds have no room for all of it. kLazy: for
-  /// tables of which most is never touched.
+  /// kReserved: std::bad_alloc at once where the system's own bounds have no room for all of it. kLazy:
+  /// nothing is reserved, because most of a table is never touched.
   enum class Backing : uint8_t { kLazy, kReserved };
   HugePages() = default;
   explicit HugePages(size_t bytes, Backing backing = Backing::kLazy);

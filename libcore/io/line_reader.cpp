@@ -123,8 +123,8 @@ ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// Closes a batch at the end of a line only, and never between \r and a
-/// that may follow, because they are one line end.
+/// Closes a batch at the end of a line only, and never between \r and a that may follow, because they are one
+/// line end.
 bool LineReader::full(const LineBatch& batch, size_t bytes) const {
   return batch.lines() > 0 && batch.ends_.back() == bytes &&
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
@@ -294,7 +294,7 @@ size_t LineReader::scan_element() {
   return static_cast<size_t>(at - begin);
 }
 
-/// Blanks up to the end of the line in which the array ended do not make a line.
+/// Passes over blanks up to the end of the line in which the array ended, because they would make a line.
 void LineReader::leave_array_line() {
   if (window_[0] == '\n' || place_.after_return) {
     if (window_[0] == '\n') place_.advance(take(1));

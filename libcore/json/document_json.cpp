@@ -373,7 +373,8 @@ bool DocumentParser::wants_string() const {
   return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
 }
 
-/// The same, in one pass with decoding: `literal` is then the text, in the line when nothing was escaped.
+/// The same, decoded on the way instead of in a second pass: `literal` is then the text, in the line when
+/// nothing was escaped.
 bool DocumentParser::scan_text(Literal& literal) {
   const char* const opening = at_;
   literal.begin = at_ + 1;
@@ -424,7 +425,8 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   return true;
 }
 
-/// Numbers and words. A number ends where its grammar ends; what follows is then the unexpected thing.
+/// Numbers and words. A number ends where its grammar ends, so that what follows is named as the unexpected
+/// thing.
 bool DocumentParser::scan_other() {
   const char* const begin = at_;
   Kind kind = Kind::kNumber;
@@ -497,7 +499,8 @@ DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   return found;
 }
 
-/// Whether the key completes the slot's path. One that leads on replaces what an earlier one led to, too.
+/// Whether the key completes the slot's path. One that only leads on drops what an earlier one led to, too,
+/// because of duplicate keys the last wins.
 bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
   slot.matched = std::min(slot.matched, depth - 1);
   if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;

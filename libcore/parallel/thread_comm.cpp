@@ -56,7 +56,6 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
 }
 
 // ---- collectives, on the stream's thread
-// -----------------------------------------------------------------------
 
 /// Each rank reduces one slice of everybody's tensor, reading it where it lies, and writes it to all of them.
 /// So nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
@@ -110,7 +109,6 @@ void broadcast(const Caller& me, const View& view, int root) {
 }
 
 // ---- the communicator
-// ------------------------------------------------------------------------------------------
 
 class ThreadComm final : public Communicator {
  public:

@@ -46,8 +46,9 @@ class Tokenizer {
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
-  /// SHA-256 of all that decides the ids of a text and the end of a document: equal for the forms in which
-  /// one tokenizer may be written (vocab.json with merges.txt, or tokenizer.json). For a dataset's sidecar.
+  /// SHA-256 of all that decides the ids of a text and the end of a document, so that a dataset's sidecar
+  /// names its tokenizer: equal for the forms in which one may be written (vocab.json with merges.txt, or
+  /// tokenizer.json).
   virtual std::string hash() const = 0;
 };
 

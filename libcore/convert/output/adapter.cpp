@@ -27,7 +27,7 @@ constexpr std::string_view kModelPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
 constexpr const char* kPrompt = "prompt_embeddings";
 
-// Settings of peft that change what an adapter computes, beyond B A.
+// Settings of peft that change what an adapter computes, which therefore must be off.
 constexpr const char* kMustBeOff[] = {"use_dora",
                                       "use_qalora",
                                       "use_bdlora",

@@ -10,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// The folder's file; an empty object when it has none.
+/// An empty object where the folder has none.
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   Json json = load_small(path);

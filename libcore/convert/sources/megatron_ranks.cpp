@@ -89,7 +89,7 @@ Grid locate(const std::string& path) {
   if (fs::is_directory(given) && !is_rank_folder(given) &&
       !file_exists((given / "model_optim_rng.pt").string()))
     return grid_of(path);
-  // One rank's file or folder: with its sisters, when it stands among them.
+  // One rank's file or folder stands for all when its sisters lie beside it, since alone it is but a share.
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (is_rank_folder(folder)) {
     Grid grid = grid_of(folder.parent_path().string());
@@ -102,8 +102,9 @@ Grid locate(const std::string& path) {
 struct Share {
   int tensor, pipeline, chunk;
   std::string path;
-  std::map<std::string, TorchTensor> tensors = {};  // by our name with '#', or with the file's layer number
-  std::vector<RankParam> order = {};                // of `tensors`, as in the file
+  /// By our name, in which '#' or the file's layer number stands for the layer.
+  std::map<std::string, TorchTensor> tensors = {};
+  std::vector<RankParam> order = {};  // of `tensors`, as in the file
   RankOptimizer optimizer = {};
   int layers = 0;
 };
@@ -281,7 +282,7 @@ HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& 
   return held;
 }
 
-// What tensors alone say, for releases that were saved without args: GPT-2's shape.
+// The configuration of a release that was saved without args, so tensors alone must tell it: GPT-2's shape.
 ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& grid,
                              const SourceOptions& options) {
   const auto extents = [&](const std::string& name) -> const std::vector<int64_t>& {
@@ -418,7 +419,7 @@ const std::vector<Held>& embedding_of(const HeldByName& held, const std::string&
   return found->second[0];
 }
 
-// A tied head on the last stage is a second copy of the embedding.
+// The head of a tied model stands on the last stage as a second copy of the embedding, and must equal it.
 void tie_head(HeldByName& held) {
   auto head = held.extract(kHeadName);
   if (head.empty()) return;

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
                                      "loss.svg",    "model.safetensors",      "model.safetensors.index.json"};
 
-// All tensors of the model in the order of depth.
+// In the order of depth.
 std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;

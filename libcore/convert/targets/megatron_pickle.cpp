@@ -114,7 +114,8 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"data_parallel_random_init", false}};
 }
 
-// The run's options first, then what Megatron wants to hear of the model, then where the run stands.
+// The run's options first, so that what Megatron wants to hear of the model, and where the run stands,
+// override them.
 void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, const MegatronLayout& layout,
                  const MegatronRun& run) {
   Json args(run.options);

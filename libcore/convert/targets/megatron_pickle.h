@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// To Megatron biases of the linear layers include the one of QKV.
+/// Megatron's biases of the linear layers include QKV's, so its args must say both.
 ModelConfig with_qkv_bias(ModelConfig config);
 
 /// A rank's file of a Megatron checkpoint: its parameters in the order of Megatron's named_parameters(); with

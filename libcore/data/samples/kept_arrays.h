@@ -18,7 +18,7 @@ namespace megalith {
 /// Where each array of a kept index begins: at a multiple of so many bytes, so that it can be used as mapped.
 constexpr size_t kArrayAlign = 64;
 
-/// Puts `values` after `out`, and zeros up to the next array's place.
+/// Appends `values`, padded with zeros to the next array's place.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());

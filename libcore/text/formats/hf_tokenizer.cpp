@@ -157,7 +157,8 @@ class HfTokenizer::Stream {
   const MarkCuts& cuts_;
   std::function<void(std::string_view)> text_;
   Tokenizer::TakeIds ids_;
-  std::string held_;  // not encoded yet: part of one giant, or from where a pretoken begins
+  /// Not encoded yet, because its end is not known: part of one giant, or from where a pretoken begins.
+  std::string held_;
   bool behind_mark_ = false;
   std::optional<LongPiece> giant_;
 };

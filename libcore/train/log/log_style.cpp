@@ -49,7 +49,8 @@ void StyledLog::step(const StepFigures& step, double own_loss) {
   if (run_.style == LogStyle::kPaddle) paddle_step(step);
 }
 
-// The ranks of the last stage know it: tensor ranks the same, context ranks each its part of the sequence.
+// The ranks of the last stage know it. Tensor ranks know the same, so one of them counts; context ranks each
+// know their part of the sequence.
 double StyledLog::loss_of_my_samples(double own_loss) const {
   const std::string head = concat(at_.data, ' ');
   const bool counts = own_loss != 0 && at_.tensor == 0;
