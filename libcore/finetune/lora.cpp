@@ -15,6 +15,7 @@
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/finetune/memory_tensors.h"
 #include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 
 namespace megalith {
 namespace {
@@ -258,7 +259,9 @@ void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, cons
     }
   }
   make_directories(output.folder);
-  SafetensorsWriter writer(output.folder + "/adapter_model.safetensors", specs);
+  const std::string path = output.folder + "/adapter_model.safetensors";
+  const LockFile lock(path);
+  SafetensorsWriter writer(path, specs);
   for (const TensorSpec& spec : writer.order()) {
     const auto& [module, first] = matrices.at(spec.name);
     std::vector<float> values =
@@ -268,8 +271,8 @@ void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, cons
     writer.write(spec.name, values.data(), values.size() * sizeof(float));
   }
   writer.finish();
-  write_file(output.folder + "/adapter_config.json",
-             config_json(config, settings, output.base).dump(2) + "\n");
+  write_locked_file(output.folder + "/adapter_config.json",
+                    config_json(config, settings, output.base).dump(2) + "\n");
 }
 
 }  // namespace megalith

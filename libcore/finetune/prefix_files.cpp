@@ -9,6 +9,7 @@
 #include "libcore/finetune/memory_tensors.h"
 #include "libcore/generate/prefix.h"
 #include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 
 namespace megalith {
 namespace {
@@ -72,12 +73,13 @@ void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64
   }
   make_directories(output.folder);
   const Shape flat{positions, layers * rows * head};
-  SafetensorsWriter writer(output.folder + "/adapter_model.safetensors",
-                           {{"prompt_embeddings", DType::kF32, flat}});
+  const std::string path = output.folder + "/adapter_model.safetensors";
+  const LockFile lock(path);
+  SafetensorsWriter writer(path, {{"prompt_embeddings", DType::kF32, flat}});
   writer.write("prompt_embeddings", theirs.data(), theirs.size() * sizeof(float));
   writer.finish();
-  write_file(output.folder + "/adapter_config.json",
-             config_json(config, positions, output.base).dump(2) + "\n");
+  write_locked_file(output.folder + "/adapter_config.json",
+                    config_json(config, positions, output.base).dump(2) + "\n");
 }
 
 }  // namespace megalith

@@ -19,6 +19,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -160,6 +161,11 @@ std::string LockFile::read_owner() const {
 LockFile::~LockFile() {
   ::unlink(path_.c_str());  // while it is locked: nobody else has taken it
   ::close(fd_);
+}
+
+void write_locked_file(const std::string& path, std::string_view contents) {
+  const LockFile lock(path);
+  write_file(path, contents);
 }
 
 }  // namespace megalith
