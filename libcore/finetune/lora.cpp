@@ -10,12 +10,10 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_maps/name_map.h"
-#include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/slice.h"
 #include "libcore/convert/sources/hf_config.h"
+#include "libcore/finetune/adapter_writer.h"
 #include "libcore/finetune/memory_tensors.h"
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
 
 namespace megalith {
 namespace {
@@ -258,21 +256,16 @@ void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, cons
       matrices[specs.back().name] = {&module, first};
     }
   }
-  make_directories(output.folder);
-  const std::string path = output.folder + "/adapter_model.safetensors";
-  const LockFile lock(path);
-  SafetensorsWriter writer(path, specs);
-  for (const TensorSpec& spec : writer.order()) {
+  AdapterWriter adapter(output.folder, specs);
+  for (const TensorSpec& spec : adapter.weights().order()) {
     const auto& [module, first] = matrices.at(spec.name);
     std::vector<float> values =
         first ? read_whole(checkpoint, matrix_name(*module, "A"), spec.shape)
               : moved_rows(read_whole(checkpoint, matrix_name(*module, "B"), b_shape(*module, settings.rank)),
                            *module, settings.rank, false);
-    writer.write(spec.name, values.data(), values.size() * sizeof(float));
+    adapter.weights().write(spec.name, values.data(), values.size() * sizeof(float));
   }
-  writer.finish();
-  write_locked_file(output.folder + "/adapter_config.json",
-                    config_json(config, settings, output.base).dump(2) + "\n");
+  adapter.finish(config_json(config, settings, output.base));
 }
 
 }  // namespace megalith

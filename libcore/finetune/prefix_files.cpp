@@ -4,12 +4,10 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/slice.h"
+#include "libcore/finetune/adapter_writer.h"
 #include "libcore/finetune/memory_tensors.h"
 #include "libcore/generate/prefix.h"
-#include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
 
 namespace megalith {
 namespace {
@@ -71,15 +69,10 @@ void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64
         std::copy_n(ours.begin() + (row * positions + position) * head, head,
                     theirs.begin() + ((position * layers + layer) * rows + row) * head);
   }
-  make_directories(output.folder);
   const Shape flat{positions, layers * rows * head};
-  const std::string path = output.folder + "/adapter_model.safetensors";
-  const LockFile lock(path);
-  SafetensorsWriter writer(path, {{"prompt_embeddings", DType::kF32, flat}});
-  writer.write("prompt_embeddings", theirs.data(), theirs.size() * sizeof(float));
-  writer.finish();
-  write_locked_file(output.folder + "/adapter_config.json",
-                    config_json(config, positions, output.base).dump(2) + "\n");
+  AdapterWriter adapter(output.folder, {{"prompt_embeddings", DType::kF32, flat}});
+  adapter.weights().write("prompt_embeddings", theirs.data(), theirs.size() * sizeof(float));
+  adapter.finish(config_json(config, positions, output.base));
 }
 
 }  // namespace megalith
