@@ -232,7 +232,7 @@ void LineReader::look_for_array() {
 
 void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
   if (in_element_) return take_element(batch, grow);
-  if (mode_ == ReaderMark::kBehindArray) return leave_array_line();
+  if (mode_ == ReaderMark::kAfterArray) return leave_array_line();
   place_.advance(take(std::min(window_.find_first_not_of(kBlanks), window_.size())));
   if (window_.empty()) return;
   if (mode_ == ReaderMark::kElement && window_[0] == ']') return take_separator();  // "[]"
@@ -263,7 +263,7 @@ void LineReader::take_element(LineBatch& batch, const Grow& grow) {
 }
 
 void LineReader::take_separator() {
-  mode_ = window_[0] == ',' ? ReaderMark::kNextElement : ReaderMark::kBehindArray;
+  mode_ = window_[0] == ',' ? ReaderMark::kNextElement : ReaderMark::kAfterArray;
   place_.advance(take(1));
 }
 

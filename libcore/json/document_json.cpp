@@ -28,16 +28,16 @@ bool is_low(uint32_t unit) {
   return (unit & 0xFC00) == 0xDC00;
 }
 
-char* behind_digits(char* at, const char* end) {
+char* after_digits(char* at, const char* end) {
   while (at < end && is_digit(*at)) ++at;
   return at;
 }
 /// `at` itself where no exponent stands.
-char* behind_exponent(char* at, const char* end) {
+char* after_exponent(char* at, const char* end) {
   if (at == end || (*at != 'e' && *at != 'E')) return at;
   char* digits = at + 1;
   if (digits < end && (*digits == '+' || *digits == '-')) ++digits;
-  return digits < end && is_digit(*digits) ? behind_digits(digits, end) : at;
+  return digits < end && is_digit(*digits) ? after_digits(digits, end) : at;
 }
 
 /// A bit for each of 64 bytes that is a quote, a backslash or a control character.
@@ -452,9 +452,9 @@ bool DocumentParser::skip_number() {
   char* at = at_;
   if (at < end_ && *at == '-') ++at;
   if (at == end_ || !is_digit(*at)) return false;
-  at = *at == '0' ? at + 1 : behind_digits(at, end_);
-  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = behind_digits(at + 1, end_);
-  at_ = behind_exponent(at, end_);
+  at = *at == '0' ? at + 1 : after_digits(at, end_);
+  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = after_digits(at + 1, end_);
+  at_ = after_exponent(at, end_);
   return true;
 }
 

@@ -65,7 +65,7 @@ constexpr KindSet kBothSides = KindSet::of(CharKind::kLetter, CharKind::kMark);
 
 /// How a word may be written: its letters, and whether upper case may follow lower case in it.
 enum class Words { kPlain, kWithMarks, kCased };
-enum class Contractions { kNone, kFirst, kBehindWords };
+enum class Contractions { kNone, kFirst, kAfterWords };
 
 /// The family of patterns that began with GPT-4's:
 ///   contraction | [^\r\n lead]?word | number{1,digits} | ?[signs]+[\r\n tail]* | \s*[\r\n]+ | \s+(?!\S) |
@@ -180,7 +180,7 @@ const char* match(const Rules& rules, const char* at, const Window& text) {
   if (rules.contractions == Contractions::kFirst)
     if (const char* const end = contraction_end(at, text); end > at) return end;
   if (const char* const end = word_end(rules, at, text))
-    return rules.contractions == Contractions::kBehindWords ? contraction_end(end, text) : end;
+    return rules.contractions == Contractions::kAfterWords ? contraction_end(end, text) : end;
   if (rules.digits > 0)
     if (const char* const end = run_end(at, text, kNumbers, rules.digits); end > at) return end;
   if (const char* const end = signs_end(rules, at, text); end > at) return end;
@@ -193,7 +193,7 @@ constexpr Rules kQwen2 = {Contractions::kFirst, Words::kPlain, kLetters | kNumbe
 constexpr Rules kQwen35 = {Contractions::kFirst, Words::kWithMarks, kLetters | kNumbers, 1,
                            ~(kLetters | kMarks | kNumbers | kSpaces)};
 constexpr Rules kO200k = {
-    Contractions::kBehindWords, Words::kCased, kLetters | kNumbers, 3, kNoWordNoSpace, true};
+    Contractions::kAfterWords, Words::kCased, kLetters | kNumbers, 3, kNoWordNoSpace, true};
 constexpr Rules kTekken = {Contractions::kNone, Words::kCased, kLetters | kNumbers, 1, kNoWordNoSpace, true};
 constexpr Rules kNemotron = {Contractions::kNone, Words::kPlain, kLetters | kNumbers, 1, kNoWordNoSpace};
 constexpr Rules kDeepSeek3 = {
