@@ -25,7 +25,7 @@ struct TextPlace {
 /// Where a reader is in an input, so that another one can go on there.
 struct ReaderMark {
   enum Mode { kLines, kElement, kNextElement, kAfterArray };  // what comes next
-  uint64_t bytes = 0;                                          // decompressed ones before it
+  uint64_t bytes = 0;                                         // decompressed ones before it
   TextPlace place{};
   Mode mode = kLines;
 };
