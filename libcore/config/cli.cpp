@@ -86,7 +86,6 @@ struct Options::State {
   }
 
   std::vector<FileOption> translated_file(const std::string& path);
-  void refuse(const FileOption& option, const std::string& remedy);
   void take_config_file(const std::string& path);
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
@@ -185,37 +184,29 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
   return std::move(file.options);
 }
 
-// A key without a value is not given.
-void Options::State::refuse(const FileOption& option, const std::string& remedy) {
-  if (!option.is_null) problems.add(option.where, ": ", option.key, " is not supported; ", remedy);
-}
-
 void Options::State::take_config_file(const std::string& path) {
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
-    if (!match) {
-      if (table.find_ignored(option.key))
-        ignored.push_back(option.key);
-      else if (const std::string* remedy = table.find_refused(option.key))
-        refuse(option, *remedy);
-      else
-        problems.add(option.where, ": unknown option ", quote(option.key),
-                     table.did_you_mean(option.key, ""));
-      continue;
-    }
+    const std::string* remedy = match ? nullptr : table.find_refused(option.key);
+    const bool is_ignored = !match && table.find_ignored(option.key);
+    if (!match && !remedy && !is_ignored)
+      problems.add(option.where, ": unknown option ", quote(option.key), table.did_you_mean(option.key, ""));
+    if (option.is_null) continue;  // a key without a value is not given
+    if (is_ignored) ignored.push_back(option.key);
+    if (remedy) problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
+    if (!match) continue;
     if (is_general(entries[match->field])) {
       problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
       continue;
     }
     Entry& entry = entries[match->field];
     if (entry.remedy) {
-      refuse(option, entry.remedy);
+      problems.add(option.where, ": ", option.key, " is not supported; ", entry.remedy);
       continue;
     }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
     if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
-    if (option.is_null) continue;
     if (match->negated)
       for (std::string& word : option.words) word = negate_word(word);
     set_field(entry.field, option.words, option.where + ": " + option.key, problems);

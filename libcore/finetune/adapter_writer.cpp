@@ -1,10 +1,7 @@
 #include "libcore/finetune/adapter_writer.h"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
-#include "libcore/base/error.h"
 #include "libcore/io/file.h"
 
 namespace megalith {
@@ -21,17 +18,7 @@ std::string weights_of(const std::string& folder) {
 }  // namespace
 
 AdapterWriter::AdapterWriter(const std::string& folder, std::vector<TensorSpec> tensors)
-    : folder_((make_directories(folder), folder)),
-      config_lock_(config_of(folder)),
-      weights_lock_(weights_of(folder)),
-      weights_(weights_of(folder), std::move(tensors)) {}
-
-void AdapterWriter::remove_old() const {
-  std::error_code error;
-  const bool removed = std::filesystem::remove(config_of(folder_), error);
-  if (error) fail(ErrorKind::kIo, config_of(folder_), ": cannot be replaced: ", error.message());
-  if (removed) sync_directory(folder_);
-}
+    : folder_((make_directories(folder), folder)), weights_(weights_of(folder), std::move(tensors)) {}
 
 void AdapterWriter::finish(const Json& config) {
   // All that a full disk can prevent comes before the old adapter goes.
@@ -39,7 +26,7 @@ void AdapterWriter::finish(const Json& config) {
   settings.write(config.dump(2) + "\n");
   settings.sync();
   weights_.sync();
-  remove_old();
+  remove_file(config_of(folder_));
   weights_.finish();
   settings.commit();
 }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "libcore/checkpoint/safetensors/safetensors.h"
-#include "libcore/io/lock_file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -14,17 +13,14 @@ namespace megalith {
 /// or none: never one's settings with the other's weights, whose scale would be wrong without a word.
 class AdapterWriter {
  public:
-  /// Makes the folder. kComm when another process writes such files there; kIo.
+  /// Makes the folder, whose lock the caller has. kIo.
   AdapterWriter(const std::string& folder, std::vector<TensorSpec> tensors);
 
   SafetensorsWriter& weights() { return weights_; }
   void finish(const Json& config);
 
  private:
-  void remove_old() const;
-
   std::string folder_;
-  LockFile config_lock_, weights_lock_;
   SafetensorsWriter weights_;
 };
 

@@ -11,6 +11,8 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/finetune/generation.h"
 #include "libcore/finetune/tuning_method.h"
+#include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/run_rules.h"
@@ -188,6 +190,20 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
            "; give every machine the same files");
 }
 
+/// The lock of the output while results are written to it; that of the training has ended. What killed runs
+/// left of them goes.
+class OutputLock {
+ public:
+  explicit OutputLock(const std::string& output) : lock_((make_directories(output), output)) {
+    for (const char* name : {"adapter_model.safetensors", "adapter_config.json", "hf", "merged",
+                             "generated_predictions.jsonl", "predict_results.json"})
+      lock_.remove_leftovers(output + "/" + name);
+  }
+
+ private:
+  LockFile lock_;
+};
+
 PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWorld* ranks,
                     const ThreadLog& thread_log) {
   if (ranks) log_ranks(*ranks, config.run);
@@ -218,6 +234,8 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   if (!leads || !result.stopped_by.empty()) return result;
   const bool chosen = config.schedule.best && config.schedule.do_train && result.best > 0;
   const int64_t best = chosen ? result.best : result.iteration;
+  if (best == 0 && !config.generation.wanted) return result;
+  const OutputLock lock(config.run.checkpoint.save);
   if (best > 0) method.write_result(best);
   if (config.generation.wanted) generate_answers(config, sets, method.result(best), stop);
   return result;

@@ -10,7 +10,6 @@
 #include "libcore/base/text.h"
 #include "libcore/generate/loaded_model.h"
 #include "libcore/io/file.h"
-#include "libcore/io/lock_file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -96,8 +95,9 @@ void generate_answers(const FinetuneConfig& config, const TuningSets& sets, cons
   const TextScores scores = scorer.scores();
   const std::string& output = config.run.checkpoint.save;
   make_directories(output);
-  write_locked_file(output + "/generated_predictions.jsonl", lines);
-  write_locked_file(output + "/predict_results.json", results_json(scores, tuned).dump(2) + "\n");
+  remove_file(output + "/predict_results.json");  // so that no others' scores stand beside these answers
+  write_file(output + "/generated_predictions.jsonl", lines);
+  write_file(output + "/predict_results.json", results_json(scores, tuned).dump(2) + "\n");
   log("answers: ", format_count(scores.texts), " records | BLEU: ", format_fixed(scores.bleu, 2),
       " | ROUGE-L: ", format_fixed(scores.rouge_l, 2),
       " | exact match: ", format_fixed(scores.exact_match, 2), " % | ", output,

@@ -12,7 +12,6 @@
 #include "libcore/convert/sources/generation_config.h"
 #include "libcore/convert/targets/hf.h"
 #include "libcore/finetune/prefix_files.h"
-#include "libcore/io/lock_file.h"
 
 namespace megalith {
 namespace {
@@ -92,7 +91,6 @@ void TuningMethod::write_result(int64_t iteration) const {
     if (config_.method.merge) write_merged(output);
   } else if (config_.method.export_model && config_.schedule.do_train) {
     const ModelSource result(folder);
-    const LockFile lock(output + "/hf");
     export_hf({.source = result, .tokenizer_folder = tokenizer_folder(result)}, output + "/hf");
     log("wrote the model of iteration ", iteration, " to ", output, "/hf");
   }
@@ -171,7 +169,6 @@ std::string TuningMethod::tokenizer_folder(const ModelSource& result) const {
 
 void TuningMethod::write_merged(const std::string& output) const {
   const Adapter adapter(output);
-  const LockFile lock(output + "/merged");
   const std::unique_ptr<TensorFile> merged = merge_adapter(model_.tensors(), model_.config(), adapter);
   export_hf({.source = model_,
              .tokenizer_folder = model_.tokenizer_folder(),

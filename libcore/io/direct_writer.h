@@ -35,7 +35,7 @@ class DirectWriter {
   void finish_sync();
 
  private:
-  /// Because with half the size preprocess takes 3 % more time.
+  /// Not half of it, because preprocess then takes 3 % more time.
   static constexpr size_t kBufferBytes = size_t{1} << 20;
   static constexpr size_t kBuffers = 4;  // two large pages
 

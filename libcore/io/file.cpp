@@ -360,4 +360,10 @@ void sync_directory(const fs::path& folder) {
   sync_path(folder, O_DIRECTORY);
 }
 
+void remove_file(const std::string& path) {
+  std::error_code error;
+  if (fs::remove(path, error)) sync_directory(parent_or_here(path));
+  if (error) fail(ErrorKind::kIo, path, ": cannot be removed: ", error.message());
+}
+
 }  // namespace megalith

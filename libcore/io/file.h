@@ -168,5 +168,7 @@ void rename_directory(const std::filesystem::path& from, const std::filesystem::
 void make_directories(const std::filesystem::path& folder);  // kIo with the reason
 void sync_file(const std::string& path);                     // what is in the file survives a power failure
 void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
+/// Removes a file, if it is there, so that it does not come back after a power failure. kIo.
+void remove_file(const std::string& path);
 
 }  // namespace megalith

@@ -123,8 +123,8 @@ ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// Closes a batch at the end of a line only, and never between \r and a that may follow, because they are one
-/// line end.
+/// Closes a batch at the end of a line only, and never between \r and a \n that may follow, because they are
+/// one line end.
 bool LineReader::full(const LineBatch& batch, size_t bytes) const {
   return batch.lines() > 0 && batch.ends_.back() == bytes &&
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);

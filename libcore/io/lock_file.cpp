@@ -19,7 +19,6 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -64,7 +63,7 @@ bool is_leftover(std::string_view name, const std::string& output) {
 }
 
 /// For the only writer of `output`.
-void remove_leftovers(const fs::path& output) {
+void remove_left_by_others(const fs::path& output) {
   std::error_code error;
   std::vector<fs::path> found;
   const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
@@ -83,7 +82,8 @@ LockFile::LockFile(const std::string& path) {
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
   write_owner();
-  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) remove_leftovers(output);  // held already, where there are locks
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // already, where there are locks
+  remove_leftovers(path);
 }
 
 /// Opens for reading alone where it must: a file that another user left behind can often not be written, and
@@ -135,7 +135,7 @@ void LockFile::write_owner() const {
   if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file
   const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
-    /// A full disk is no failure, because the lock holds all the same; only its owner is not told.
+    // A full disk is no failure, because the lock holds all the same; only its owner is not told.
     return;
 }
 
@@ -163,9 +163,8 @@ LockFile::~LockFile() {
   ::close(fd_);
 }
 
-void write_locked_file(const std::string& path, std::string_view contents) {
-  const LockFile lock(path);
-  write_file(path, contents);
+void LockFile::remove_leftovers(const std::string& output) const {
+  if (held_) remove_left_by_others(real_output(output));
 }
 
 }  // namespace megalith

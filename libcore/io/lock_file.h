@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace megalith {
 
@@ -20,6 +19,9 @@ class LockFile {
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
 
+  /// The same for another output, which only the owner of this lock writes: a file in the folder, say.
+  void remove_leftovers(const std::string& output) const;
+
  private:
   int open_file() const;
   bool try_lock(const std::string& output);
@@ -28,9 +30,7 @@ class LockFile {
 
   std::string path_;
   int fd_ = -1;
+  bool held_ = false;  // no where the file system knows no locks
 };
-
-/// write_file() with the lock of `path`.
-void write_locked_file(const std::string& path, std::string_view contents);
 
 }  // namespace megalith

@@ -122,7 +122,7 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
   std::vector<Plan> out;
   PlanProblem less = p;
   while (out.size() < kMax) {
-    const SearchResult found = search_plans(less, fixed, 1);
+    const SearchResult found = search_beside_saves(less, fixed, 1);
     if (found.plans.empty()) break;
     out.push_back(found.plans.front());
     less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / usable_memory(less);

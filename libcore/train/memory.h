@@ -43,8 +43,8 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be planned so.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// The ranks that hold other parameters; those of the data and context axes need no entry, because they are
-/// alike but for what they save.
+/// The memory of every rank that holds other parameters; those of the data and context axes need no entry,
+/// because they are alike but for what they save.
 struct ModelRank {
   Coord at;
   RunMemory memory;

@@ -120,7 +120,12 @@ TEST(Options, RefuseNoKeyThatIsNull) {
     options.add("Painting", paint).refuse(kRefused);
     options.read({"w", "--config", dir / "p.yaml"});
     options.check();
+    return paint.coats;
   };
+  EXPECT_EQ(read("coats: null\nlayers_of_paint: 3\n"), 3) << "a null key is not given by its other name";
+  EXPECT_EQ(read("layers_of_paint: 3\ncoats:\n"), 3);
+  EXPECT_THROW(read("layers_of_paint: 3\ncoats: 2\n"), Error);
+  EXPECT_THROW(read("no_option: null\n"), Error);
   EXPECT_NO_THROW(read("varnish: null\n"));
   EXPECT_NO_THROW(read("varnish:\n"));
   EXPECT_THROW(read("varnish: red\n"), Error);

@@ -197,7 +197,9 @@ TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
   const Scaling scaled = scaling(p, {}, {});
   ASSERT_FALSE(scaled.powers.empty());
   EXPECT_EQ(scaled.powers.front().devices, 1);
+  EXPECT_FALSE(pareto_front(p, {}).empty());
   p.needs_save_copy = true;
+  EXPECT_TRUE(pareto_front(p, {}).empty());
   EXPECT_FALSE(simulate_worlds(p, {}, {1}).front().plan);
   EXPECT_EQ(inverse_questions(p, {}).least_devices, 0);
 }

@@ -184,14 +184,13 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
 // Each rank's number in the run that wrote it, where its args say it.
 using WriterRanks = std::vector<std::optional<int64_t>>;
 
-// Tensor-parallel ranks are neighbours and stages come last in both of Megatron's rank orders, so the numbers
-// rise from file to file. A tool that writes all files in one process gives all of them one number.
+// The first data-parallel rank writes, and the numbers of such ranks rise from tensor rank to tensor rank and
+// from stage to stage in both of Megatron's rank orders. A tool that writes all files, or several, in one
+// process gives these one number.
 void check_writers(const Grid& grid, const WriterRanks& writers) {
   if (std::find(writers.begin(), writers.end(), std::nullopt) != writers.end()) return;
-  if (std::all_of(writers.begin(), writers.end(), [&](const auto& rank) { return rank == writers[0]; }))
-    return;
   for (size_t i = 1; i < writers.size(); ++i)
-    if (*writers[i] <= *writers[i - 1])
+    if (*writers[i] < *writers[i - 1])
       refuse(grid.files[i].path,
              concat("its args say that rank ", *writers[i], " wrote it, but rank ", *writers[i - 1],
                     " wrote ", grid.files[i - 1].path, "; give the folders the names that they had"));

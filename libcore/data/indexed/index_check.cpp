@@ -95,7 +95,7 @@ IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_siz
     fail(ErrorKind::kData, path, ": token type code ", static_cast<int>(code), ", wanted 1 to 8", kDamaged);
   const auto sequences = load_unaligned<uint64_t>(head.data() + 18, 0),
              entries = load_unaligned<uint64_t>(head.data() + 26, 0);
-  // So that products stay in 64 bits.
+  // The bound keeps products in 64 bits.
   constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 64);
   if (sequences > kMax || entries > kMax)
     fail(ErrorKind::kData, path, ": ", sequences, " sequences and ", entries,

@@ -18,6 +18,7 @@
 #include "libcore/config/thread_limit.h"
 #include "libcore/config/vocab_padding.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/run_files.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/threads/pipeline.h"
@@ -191,8 +192,9 @@ void PreprocessConfig::validate(Problems& problems) const {
   std::set<std::string> seen;
   for (const std::string& key : json_keys) {
     if (!seen.insert(key).second) problems.add("--json-keys names ", quote(key), " twice");
-    if (rejects == prefix_of(key))
-      problems.add("--rejects ", quote(rejects), " is what the dataset's names begin with; give another name");
+    if (!rejects.empty() && real_path(rejects) == real_path(prefix_of(key)))
+      problems.add("--rejects ", quote(rejects),
+                   " is what the dataset's names begin with; give another name");
     if (key.find('/') != std::string::npos)
       problems.add("--json-keys ", quote(key), " cannot be part of a file name; wanted a key without \"/\"");
   }

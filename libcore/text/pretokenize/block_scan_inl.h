@@ -38,8 +38,8 @@ inline uint64_t after(uint64_t bits, uint64_t carry) {
   return bits << 1 | carry;
 }
 
-/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. No UTF-8 gives some code
-/// point instead of an error, because the caller checks texts.
+/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. Bytes that are no UTF-8
+/// give some code point and no error, because the caller checks texts.
 inline uint32_t code_point(const char* at) {
   // Bits of the first 2, 3 or 4 bytes that make the code point, the first byte on top.
   static constexpr uint32_t kBits[16] = {0, 0, 0, 0, 0,          0,          0,          0,
@@ -69,7 +69,7 @@ class BlockReader {
     return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
   }
 
-  /// BlockFlags of the character at `at`, which is passed.
+  /// BlockFlags of the character at `at`, which then is the place after it.
   uint8_t next_class(const char*& at, const char* end) const {
     const auto lead = static_cast<uint8_t>(*at);
     size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -91,7 +91,7 @@ class BlockReader {
   Block finish(const char* at, uint64_t valid) {
     Block out = simd_.classify(at);
     Cases cases;  // of mixed leads
-    // The bytes of a character have the class of its first one, so `last_` holds that of the block before.
+    // The bytes of a character have the class of its first one; `last_` holds that of the block before.
     if ((out.continuation | out.mixed) != 0) {
       for (uint64_t mixed = out.mixed; mixed != 0; mixed &= mixed - 1) {
         const int i = __builtin_ctzll(mixed);

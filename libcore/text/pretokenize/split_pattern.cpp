@@ -102,7 +102,7 @@ const char* lower_word_end(const char* at, const Window& text) {
   });
   const char* const lower = run_end(upper, text, kLowerSide);
   if (lower > upper) return lower;
-  /// As a regex engine backtracks: the first set gives back until the second finds one.
+  // As a regex engine backtracks: the first set gives back until the second finds one.
   return last_both ? last_both : nullptr;
 }
 

@@ -40,7 +40,7 @@ size_t lead_of(std::string_view utf8, size_t from, size_t at) {
   return leads ? begin : at;
 }
 
-/// The end of a run that may change.
+/// The end of the characters that may change, from `at` on.
 size_t changes_end(std::string_view utf8, size_t at) {
   while (at < utf8.size()) {
     const CodePoint c = code_point_at(utf8.substr(at));

@@ -180,7 +180,8 @@ std::string dataset_of_folder(const std::string& folder, const std::string& cach
     return is_newer(made, concat(stem, kIds)) && is_newer(made, concat(stem, kLengths));
   };
   while (!is_made())
-    /// Whatever its time says, because a source of tomorrow's date stays newer than what is made of it.
+    // What was made counts whatever its time says, because a source of tomorrow's date stays newer than what
+    // is made of it.
     if (make_or_wait(stem, prefix)) break;
   return prefix;
 }

@@ -104,6 +104,27 @@ TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
   }
 }
 
+// A tool that makes two ranks' files of one keeps its args, or all files are of one process.
+TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
+  for (const int files_each : {2, 6}) {
+    const TempDir dir;
+    export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
+                    {.tensor = 2, .pipeline = 3});
+    const std::string key("X\x04\0\0\0rankK", 10);  // a short text and a number of one byte
+    for (int rank = 0; rank < 6; ++rank) {
+      const std::string path =
+          dir / concat("megatron/release/mp_rank_0", rank % 2, "_00", rank / 2, "/model_optim_rng.pt");
+      std::string bytes = read_file(path);
+      const size_t at = bytes.find(key);
+      ASSERT_NE(at, std::string::npos);
+      ASSERT_EQ(bytes[at + key.size()], rank);
+      bytes[at + key.size()] = static_cast<char>(rank / files_each);
+      write_file(path, bytes);
+    }
+    EXPECT_NO_THROW(ModelSource(dir / "megatron", {.crc = CrcCheck::kNo})) << files_each;
+  }
+}
+
 TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));

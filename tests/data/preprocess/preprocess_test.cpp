@@ -626,11 +626,16 @@ TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
 
 TEST_F(PreprocessTest, WantsAnotherNameForTheRejectsThanTheDatasets) {
   config_.on_error = OnError::kSkip;
-  config_.rejects = config_.prefix_of("text");
-  Problems problems;
-  config_.validate(problems);
-  ASSERT_EQ(problems.list().size(), 1U);
-  EXPECT_EQ(problems.list()[0].find("--rejects "), 0U) << problems.list()[0];
+  const std::string prefix = config_.prefix_of("text");
+  const std::string other = (dir_.path() / ".." / dir_.path().filename() / "out_text_document").string();
+  ASSERT_EQ(prefix, dir_ / "out_text_document");
+  for (const std::string& name : {prefix, other}) {
+    config_.rejects = name;
+    Problems problems;
+    config_.validate(problems);
+    ASSERT_EQ(problems.list().size(), 1U) << name;
+    EXPECT_EQ(problems.list()[0].find("--rejects "), 0U) << problems.list()[0];
+  }
 }
 
 }  // namespace
