@@ -433,6 +433,9 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
   }
   if (!plan.simulate.empty()) {
+    if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
+      fail(ErrorKind::kUsage, "--simulate plays a step of this version's trainer, which has no option for ",
+           beyond);
     const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(plan.simulate));
     const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
     return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),
