@@ -79,13 +79,14 @@ struct Options::State {
       if (!is_general(entry)) list.push_back(entry.field);
     return list;
   }
-  const Entry& entry(const std::string& option) const {
+  size_t index(const std::string& option) const {
     const OptionMatch* match = table.find(option);
     if (!match) fail(ErrorKind::kInternal, "no option is called --", option);
-    return entries[match->field];
+    return match->field;
   }
 
   std::vector<FileOption> translated_file(const std::string& path);
+  void refuse(const FileOption& option, const std::string& remedy);
   void take_config_file(const std::string& path);
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
@@ -143,7 +144,7 @@ Options& Options::refuse(std::span<const RefusedOption> options) {
 
 Options& Options::withdraw(std::span<const RefusedOption> options) {
   for (const RefusedOption& option : options) {
-    Entry& entry = state_->entries[state_->table.find(option.name)->field];
+    Entry& entry = state_->entries[state_->index(option.name)];
     entry.field.unlisted = true;
     entry.remedy = option.remedy;
   }
@@ -184,6 +185,11 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
   return std::move(file.options);
 }
 
+// A key without a value is not given.
+void Options::State::refuse(const FileOption& option, const std::string& remedy) {
+  if (!option.is_null) problems.add(option.where, ": ", option.key, " is not supported; ", remedy);
+}
+
 void Options::State::take_config_file(const std::string& path) {
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : translated_file(path)) {
@@ -192,7 +198,7 @@ void Options::State::take_config_file(const std::string& path) {
       if (table.find_ignored(option.key))
         ignored.push_back(option.key);
       else if (const std::string* remedy = table.find_refused(option.key))
-        problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
+        refuse(option, *remedy);
       else
         problems.add(option.where, ": unknown option ", quote(option.key),
                      table.did_you_mean(option.key, ""));
@@ -204,7 +210,7 @@ void Options::State::take_config_file(const std::string& path) {
     }
     Entry& entry = entries[match->field];
     if (entry.remedy) {
-      problems.add(option.where, ": ", option.key, " is not supported; ", entry.remedy);
+      refuse(option, entry.remedy);
       continue;
     }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
@@ -316,6 +322,10 @@ void Options::check(const std::vector<std::string>& groups) {
   state_->ignored.clear();
 }
 
+void Options::note_ignored(std::string words) {
+  state_->ignored.push_back(std::move(words));
+}
+
 std::optional<std::string> Options::parse(int argc, const char* const* argv) {
   auto text = read({argv + std::min(argc, 1), argv + argc});
   if (!text) check();
@@ -323,7 +333,7 @@ std::optional<std::string> Options::parse(int argc, const char* const* argv) {
 }
 
 const std::string& Options::source(const std::string& option) const {
-  return state_->entry(option).source;
+  return state_->entries[state_->index(option)].source;
 }
 
 bool Options::given(const std::string& option) const {

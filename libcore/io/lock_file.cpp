@@ -19,6 +19,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -134,7 +135,8 @@ void LockFile::write_owner() const {
   if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file
   const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
-    return;  // on a full disk: the lock holds, only its owner is not told
+    /// A full disk is no failure, because the lock holds all the same; only its owner is not told.
+    return;
 }
 
 /// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot
@@ -159,6 +161,11 @@ std::string LockFile::read_owner() const {
 LockFile::~LockFile() {
   ::unlink(path_.c_str());  // while it is locked: nobody else has taken it
   ::close(fd_);
+}
+
+void write_locked_file(const std::string& path, std::string_view contents) {
+  const LockFile lock(path);
+  write_file(path, contents);
 }
 
 }  // namespace megalith

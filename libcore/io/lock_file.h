@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace megalith {
 
@@ -28,5 +29,8 @@ class LockFile {
   std::string path_;
   int fd_ = -1;
 };
+
+/// write_file() with the lock of `path`.
+void write_locked_file(const std::string& path, std::string_view contents);
 
 }  // namespace megalith

@@ -132,8 +132,8 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
 }
 
 Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
-  const auto exists = [&](const PlanProblem& changed) {
-    return !search_plans(changed, fixed, 1).plans.empty();
+  const auto exists = [&](PlanProblem changed) {
+    return !search_beside_saves(changed, fixed, 1).plans.empty();
   };
   Inverse out;
   for (int world = 1; world <= p.machine.world; world *= 2) {

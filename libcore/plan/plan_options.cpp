@@ -371,6 +371,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   if (command.plan.gpu == "local") {
     p.software = trainer_software();
     p.save_copy = wanted_save_copy(command.checkpoint);
+    p.needs_save_copy = command.checkpoint.async_save.value_or(false);
   }
   p.software.attention = command.plan.attention;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
@@ -413,15 +414,6 @@ void check_files(const PlanCommand& command) {
 
 }  // namespace
 
-SearchResult search_beside_saves(const PlanCommand& command, PlanProblem& problem, const Fixed& fixed,
-                                 size_t top) {
-  SearchResult found = search_plans(problem, fixed, top, command.plan.search);
-  const bool copies = problem.save_copy != RunShape::SaveCopy::kNone;
-  if (!found.plans.empty() || !copies || command.checkpoint.async_save) return found;
-  problem.save_copy = RunShape::SaveCopy::kNone;
-  return search_plans(problem, fixed, top, command.plan.search);
-}
-
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
@@ -441,7 +433,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),
             some};
   }
-  SearchResult result = search_beside_saves(command, problem, request.fixed, static_cast<size_t>(plan.top));
+  SearchResult result =
+      search_beside_saves(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
   for (Plan& one : result.plans) {

@@ -46,7 +46,7 @@ const std::vector<Writer>& writers() {
       {"pretrain",
        kTrainOnSet + "--train-iters 2 --save out",
        {"out/latest_checkpointed_iteration.txt", "out/iter_0000002"}},
-      {"finetune", kTuneModel + "out", {"out/adapter_model.safetensors", "out/adapter_config.json"}},
+      {"finetune", kTuneModel + "out", {"out/adapter_config.json", "out/adapter_model.safetensors"}},
   };
   return all;
 }

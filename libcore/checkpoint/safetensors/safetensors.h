@@ -69,6 +69,8 @@ class SafetensorsWriter {
   uint64_t offset(size_t i) const { return layout_.offsets[i]; }
   /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
   void write(std::string_view name, const void* data, size_t bytes);
+  /// What was written survives a power failure; it has no name yet.
+  void sync() { file_.sync(); }
   void finish();
 
  private:

@@ -19,7 +19,7 @@ std::vector<int32_t> read_texts(const std::string& path, const Tokenizer&);
 struct WindowSpec {
   int64_t seq_length = 0;
   int64_t stride = 0;     // ids between the beginnings of two windows
-  int64_t batch = 1;      // samples of a step: what is left of an epoch after its whole batches is dropped
+  int64_t batch = 1;      // samples of a step, because an epoch ends with its last whole batch
   uint32_t seed = 1234;   // of the order in each epoch
   bool shuffled = false;  // else in the text's order
 };

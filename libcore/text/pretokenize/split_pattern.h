@@ -10,11 +10,11 @@
 
 namespace megalith {
 
-/// A text, or the first part of one: then what is after its end is not known, and `looked` tells whether
-/// anybody asked.
+/// A text, or the first part of one, of which what is after its end is not known: `looked` tells whether
+/// anybody asked, so that a larger part must be tried.
 class Window {
  public:
-  /// Whether a text is taken to end before a character.
+  /// Ends a text early, before such a character.
   using Stops = bool (*)(const char* at, const char* end);
 
   Window(const char* end, bool open, Stops stops = nullptr) : end_(end), open_(open), stops_(stops) {}

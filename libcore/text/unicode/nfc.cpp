@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-// The first byte of U+0300: before it no character changes or joins what stands before it.
+// The first byte of U+0300, so that a lower byte need not be looked up: no character before changes or joins
+// what stands before it.
 constexpr unsigned char kFirstThatMayChange = 0xCC;
 
 /// The first character at `from` or after it that may change, or the end.
@@ -39,7 +40,7 @@ size_t lead_of(std::string_view utf8, size_t from, size_t at) {
   return leads ? begin : at;
 }
 
-/// The end of the characters that may change, from `at` on.
+/// The end of a run that may change.
 size_t changes_end(std::string_view utf8, size_t at) {
   while (at < utf8.size()) {
     const CodePoint c = code_point_at(utf8.substr(at));

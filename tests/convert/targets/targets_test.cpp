@@ -84,6 +84,26 @@ TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
   }
 }
 
+// Files of one stage's ranks have the same names and shapes: only what wrote them tells them apart.
+TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
+  const TempDir dir;
+  export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
+                  {.tensor = 2, .pipeline = 3});
+  const fs::path folder = dir / "megatron/release";
+  fs::rename(folder / "mp_rank_00_001", folder / "kept");
+  fs::rename(folder / "mp_rank_01_001", folder / "mp_rank_00_001");
+  fs::rename(folder / "kept", folder / "mp_rank_01_001");
+  try {
+    const ModelSource exchanged(dir / "megatron");
+    FAIL() << "was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what()).find("mp_rank_01_001/model_optim_rng.pt: its args say that rank 2"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
