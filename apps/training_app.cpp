@@ -9,7 +9,7 @@
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
 #include "libcore/io/file.h"
-#include "libcore/plan/machine.h"
+#include "libcore/plan/device/machine.h"
 
 namespace megalith {
 namespace {

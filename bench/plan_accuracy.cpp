@@ -6,21 +6,28 @@
 // --coefficients-by-class a row of class C is predicted with FOLDER/C.txt if there is one: what
 // tools/plan_fit fitted to all other classes.
 //
-// The table has a header and one run a row. Columns that are read: layers, hidden, heads, kv_heads, ffn,
-// vocab, seq, gpu, gpus, tp, pp, cp, vpp, micro_batch, global_batch, recompute, sp, dist_opt, precision,
-// framework, arch, attn_kernel, mem_kind, node_gpus, nic_gbps, features, eval_class; to print errors also
-// iter_time_s and peak_mem_gb.
+// Rows of mixtures of experts are priced when their model is one of docs/mixtures.json, from whose published
+// shape comes what no column says.
+//
+// The table has a header and one run a row. Columns that are read: model (of these), layers, hidden, heads,
+// kv_heads, ffn, vocab, seq, gpu, gpus, tp, pp, cp, ep, vpp, micro_batch, global_batch, recompute, sp,
+// dist_opt, precision, framework, arch, attn_kernel, mem_kind, node_gpus, nic_gbps, features, eval_class; to
+// print errors also iter_time_s and peak_mem_gb.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "libcore/json/small_json.h"
 #include "libcore/plan/memory_estimate.h"
+#include "libcore/plan/shape/hf_shape.h"
 #include "libcore/plan/time_model.h"
 
 namespace megalith {
@@ -112,6 +119,11 @@ Software software(const Record& r) {
   s.overlap_tensor = has(features, "async_tp");
   s.fused_cross_entropy = has(features, "ce_fusion");
   s.adam_8bit = has(features, "adam_8bit");
+  // Megatron-Bridge's recipes overlap it where the pipeline is interleaved, which it needs, with
+  // micro-batch 1.
+  s.overlap_exchange =
+      has(features, "a2a_overlap") ||
+      (framework == "Megatron-Bridge" && whole(r, "vpp", 1) > 1 && whole(r, "micro_batch") == 1);
   const bool bf16 = text(r, "precision") == "bf16";
   if (has(framework, "DeepSpeed")) {  // nothing overlapped; bf16 gradients are summed in fp32 beside
     s.gradient_bytes = bf16 ? 6 : 2;
@@ -178,9 +190,57 @@ std::vector<int> cut_of_modules(int layers, int pipeline) {
   return stages;
 }
 
-PlanProblem problem(const Record& r) {
-  PlanProblem p;
-  ModelConfig& m = p.model;
+bool has_experts(const Record& r) {
+  return text(r, "arch").starts_with("moe");
+}
+
+/// "Qwen3_30B_a3B" -> "qwen330ba3b".
+std::string folded(const std::string& name) {
+  std::string out;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// The published mixture whose name the model's begins with; of several the longest name.
+std::optional<ModelShape> mixture(const std::string& model) {
+  static const std::string kFile = MEGALITH_SOURCE_DIR "/docs/mixtures.json";
+  static const Json kMixtures = load_small(kFile);
+  std::string best;
+  for (const auto& [name, entry] : kMixtures["models"].as_object())
+    if (folded(model).starts_with(folded(name)) && name.size() > best.size()) best = name;
+  if (best.empty()) return std::nullopt;
+  return parse_hf_shape(kMixtures["models"][best]["config"], kFile + ": " + best);
+}
+
+/// Which of Megatron-Bridge's recipes send tokens by DeepEP or HybridEP: scripts/performance/configs, as of
+/// early 2026; those for gpt-oss, and for Qwen3-235B in machines of eight, exchange them by NCCL.
+bool recipe_dispatches(const Record& r) {
+  const std::string name = folded(text(r, "model"));
+  const bool by_nccl =
+      name.starts_with("gptoss") || (name.starts_with("qwen3235b") && whole(r, "node_gpus") <= 8);
+  return !by_nccl;
+}
+
+/// A mixture's shape, of which the row may have fewer layers or other tokens.
+ModelShape mixture_of(const Record& r) {
+  ModelShape m = *mixture(text(r, "model"));
+  m.layers = whole(r, "layers", m.layers);
+  m.seq_length = m.max_positions = whole(r, "seq");
+  m.vocab_size = whole(r, "vocab", static_cast<int>(m.vocab_size));
+  // Megatron-Bridge's benchmarks do (scripts/moe_model_zoo); of the others it is assumed.
+  m.forced_balance = true;
+  const bool bridge = text(r, "framework") == "Megatron-Bridge";
+  if ((bridge && recipe_dispatches(r)) || has(text(r, "features"), "deepep"))
+    m.dispatcher = Dispatcher::kFlex;
+  // Its recipe for DeepSeek-V3 predicts a further token, as the model's report says.
+  if (bridge && folded(text(r, "model")).starts_with("deepseekv3")) m.predicted = 1;
+  return m;
+}
+
+ModelShape dense_shape(const Record& r) {
+  ModelShape m;
   m.layers = whole(r, "layers");
   m.hidden = whole(r, "hidden");
   m.heads = whole(r, "heads");
@@ -199,14 +259,32 @@ PlanProblem problem(const Record& r) {
   } else if (text(r, "framework") == "llm-foundry/FSDP" || text(r, "attn_kernel") == "TE fused") {
     m.hidden_dropout = m.attention_dropout = 0;
   }
+  return m;
+}
+
+/// Megatron-Bridge's recipes for DeepSeek-V3 and Kimi K2 cut 61 layers into parts of 4, 8 or 16, of which the
+/// last has what is left, the further prediction and the loss: "Et*4|(t*4|)*14tmL".
+std::vector<int> cut_of_recipe(int layers, int pipeline, int chunks) {
+  const int each = (layers + pipeline * chunks - 1) / (pipeline * chunks);
+  std::vector<int> stages(static_cast<size_t>(pipeline), 0);
+  for (int part = 0; part < pipeline * chunks; ++part)
+    stages[static_cast<size_t>(part % pipeline)] += std::min(each, layers - part * each);
+  return stages;
+}
+
+PlanProblem problem(const Record& r) {
+  PlanProblem p;
+  p.model = has_experts(r) ? mixture_of(r) : dense_shape(r);
   const int world = whole(r, "gpus");
   p.machine = {device(r), world, std::min(whole(r, "node_gpus", 8), world)};
   p.precision = precision(text(r, "precision"));
   p.software = software(r);
   p.global_batch = whole(r, "global_batch");
   const int pipeline = whole(r, "pp", 1);
-  if (text(r, "framework") == "AA-Scaling" && pipeline > 1 && m.layers + 3 >= 3 * pipeline)
-    p.stage_layers = cut_of_modules(m.layers, pipeline);
+  if (text(r, "framework") == "Megatron-Bridge" && text(r, "arch") == "moe-mla" && pipeline > 1)
+    p.stage_layers = cut_of_recipe(p.model.layers, pipeline, whole(r, "vpp", 1));
+  if (text(r, "framework") == "AA-Scaling" && pipeline > 1 && p.model.layers + 3 >= 3 * pipeline)
+    p.stage_layers = cut_of_modules(p.model.layers, pipeline);
   return p;
 }
 
@@ -230,6 +308,8 @@ Candidate candidate(const Record& r, const PlanProblem& p) {
   c.pipeline = whole(r, "pp", 1);
   c.context = whole(r, "cp", 1);
   c.data = std::max(1, p.machine.world / (c.tensor * c.pipeline * c.context));
+  // Each expert is whole on a rank: no column says otherwise, and Megatron-Bridge's recipes have it so.
+  c.expert = std::max(1, whole(r, "ep", 1));
   c.chunks = whole(r, "vpp", 1);
   c.micro_batch = whole(r, "micro_batch", 1);
   c.sequence = text(r, "sp") == "y" && c.tensor > 1;
@@ -269,6 +349,12 @@ Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& 
 
 bool expressible(const Record& r) {
   const std::string& arch = text(r, "arch");
+  if (has_experts(r)) {
+    const auto shape = mixture(text(r, "model"));
+    const int stages = std::max(1, whole(r, "pp", 1)), ranks = whole(r, "gpus") / stages;
+    return shape && shape->hidden == whole(r, "hidden") && ranks > 0 &&
+           ranks % std::max(1, whole(r, "ep", 1)) == 0;
+  }
   return (arch == "gpt" || arch == "llama") && number(r, "heads") > 0 && number(r, "ffn") > 0 &&
          number(r, "gpus") > 0;
 }

@@ -37,7 +37,8 @@ void refuse_unsupported(const ModelConfig& m, Problems& problems) {
     problems.add("--rotary-interleaved is not supported; leave it out: halves are rotated");
   if (m.experts)
     problems.add("--num-experts ", *m.experts,
-                 " is not supported; leave it out: the feed-forward block is dense");
+                 " is not supported; leave it out: the feed-forward block is dense (megalith-autoplan plans "
+                 "mixtures of experts for Megatron-LM)");
 }
 
 void require(int value, const char* option, Problems& problems) {

@@ -57,6 +57,13 @@ struct ModelConfig {
 
   template <class V>
   void fields(V&& v) {
+    common_fields(v);
+    v("qk-layernorm", qk_layernorm, "Refused: norms on queries and keys are not supported.", unlisted());
+    v("num-experts", experts, "Refused: mixtures of experts are not supported.", unlisted());
+  }
+  /// What a model that is only planned (plan/shape/model_shape.h) has in common with one that is trained.
+  template <class V>
+  void common_fields(V&& v) {
     v("num-layers", layers, "Transformer layers.", at_least(1));
     v("hidden-size", hidden, "Width of the residual stream.", between(1, 1 << 20));
     v("ffn-hidden-size", ffn_hidden, "Width inside the feed-forward block.", between(0, 1 << 24),
@@ -107,10 +114,8 @@ struct ModelConfig {
       "Megatron's older spelling of --position-embedding-type rope.");
     v("apply-layernorm-1p", layernorm_1p, "Refused: norm weights around zero are not supported.", unlisted());
     v("squared-relu", squared_relu, "Refused: squared ReLU is not supported.", unlisted());
-    v("qk-layernorm", qk_layernorm, "Refused: norms on queries and keys are not supported.", unlisted());
     v("rotary-interleaved", rotary_interleaved, "Refused: only the half-rotated layout is supported.",
       unlisted());
-    v("num-experts", experts, "Refused: mixtures of experts are not supported.", unlisted());
   }
   void finish();
   void validate(Problems&) const;

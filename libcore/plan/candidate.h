@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "libcore/config/model_config.h"
 #include "libcore/config/parallel_config.h"
-#include "libcore/plan/coefficients.h"
-#include "libcore/plan/machine.h"
+#include "libcore/plan/device/coefficients.h"
+#include "libcore/plan/device/machine.h"
+#include "libcore/plan/shape/model_shape.h"
 #include "libcore/plan/software.h"
 #include "libcore/train/layout.h"
 
@@ -26,6 +26,7 @@ enum class Recomputed : uint8_t {
 /// One way to share the work. data, microbatches and global_batch follow from the rest (complete()).
 struct Candidate {
   int tensor = 1, pipeline = 1, context = 1, data = 1;
+  int expert = 1, expert_tensor = 1;      // ranks that share the experts, and each expert's matrices
   int chunks = 1;                         // model chunks of a pipeline rank; 1: not interleaved
   int micro_batch = 1;                    // samples
   int first_layers = 0, last_layers = 0;  // of the first and last stage; 0: as many as the others
@@ -36,12 +37,15 @@ struct Candidate {
   int64_t microbatches = 1;
   int64_t global_batch = 1;
 
+  /// Ranks that hold the same experts: those of a pipeline stage that tensor, context and data ranks share
+  /// otherwise.
+  int expert_data() const { return tensor * context * data / (expert * expert_tensor); }
   bool operator==(const Candidate&) const = default;
 };
 
 /// What is to be planned.
 struct PlanProblem {
-  ModelConfig model;  // finish()ed, vocab_size known
+  ModelShape model;  // finish()ed, vocab_size known
   Machine machine;
   Software software = {};
   Precision precision = Precision::kHalf;
@@ -52,6 +56,9 @@ struct PlanProblem {
   int64_t global_batch = 0;            // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound
   std::vector<int> stage_layers = {};  // layers of each pipeline stage, when the user gave them
+  /// Where in the interval of the token imbalance the time is taken: 0 at its lower end, 1 at the upper.
+  /// Memory is always taken at the upper.
+  double imbalance_point = 0.5;
   const Coefficients* coefficients = &fitted_coefficients();
 
   bool half() const { return precision != Precision::kFloat32; }
@@ -67,9 +74,13 @@ struct Rejection {
 
 /// Fills data, microbatches and global_batch and checks every rule. Nothing when the candidate is legal.
 std::optional<Rejection> complete(const PlanProblem&, Candidate&);
+/// The same without words: the rule's id, or nullptr when the candidate is legal.
+const char* broken_rule(const PlanProblem&, Candidate&);
 
 /// Layers of a pipeline stage: what the user gave, else first_layers and last_layers, else the same in each,
 /// and where they do not divide, one more in stages before the last.
 int stage_layers(const PlanProblem&, const Candidate&, int stage);
+/// Those of them that have no experts, of a model that has some.
+int stage_plain_layers(const PlanProblem&, const Candidate&, int stage);
 
 }  // namespace megalith

@@ -48,6 +48,7 @@ std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
   for (Sharding next : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters})
     if (next > c.sharding && c.data * c.context > 1)
       add(concat("ZeRO-", static_cast<int>(next)), [&](Candidate& x) { x.sharding = next; });
+  if (p.model.has_experts()) add(concat("expert ", c.expert * 2), [](Candidate& x) { x.expert *= 2; });
   if (!c.sequence && c.tensor > 1) add("sequence parallelism", [](Candidate& x) { x.sequence = true; });
   if (c.micro_batch > 1)
     add(concat("micro-batch ", c.micro_batch / 2), [](Candidate& x) { x.micro_batch /= 2; });
@@ -167,6 +168,7 @@ std::string bottleneck(const PlanProblem& p, const Plan& plan) {
       {t.compute, "the devices' own work"},
       {t.recompute, "recomputation"},
       {t.tensor_comm, c.tensor > 1 ? "tensor-parallel communication" : "context-parallel communication"},
+      {t.expert_comm, "the tokens' way to their experts"},
       {t.pipeline_comm, "pipeline messages"},
       {t.bubble, "the pipeline's bubble"},
       {t.data_comm, "data-parallel communication"},
@@ -181,10 +183,10 @@ std::string bottleneck(const PlanProblem& p, const Plan& plan) {
     out += concat("; then ", next->second, ", ", format_fixed(100 * next->first / t.total(), 0), " %");
   if (c.pipeline == 1) return out;
   const LayerPrice price = price_layer(p, shape_of(c));
-  const double slowest = stage_seconds(c, price, t.bottleneck, stage_layers(p, c, t.bottleneck));
+  const double slowest = stage_seconds(c, price, stage_kind(p, c, price, t.bottleneck));
   double sum = 0;
   for (int stage = 0; stage < c.pipeline; ++stage)
-    sum += stage_seconds(c, price, stage, stage_layers(p, c, stage));
+    sum += stage_seconds(c, price, stage_kind(p, c, price, stage));
   const bool head = t.bottleneck == c.pipeline - 1;
   return out + concat("; slowest stage ", t.bottleneck, head ? " (with the head)" : "", ", ",
                       format_fixed(100 * (slowest * c.pipeline / sum - 1), 1), " % over the mean");

@@ -50,7 +50,7 @@ void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& 
   else if (ours)
     out << " --pipeline-layers " << layer_list(p, c);
   else
-    out << " --pipeline-model-parallel-layout '" << layout_words(p, c) << '\'';
+    out << " --pipeline-model-parallel-layout \"" << layout_words(p, c) << '"';
 }
 
 void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate& c) {
@@ -72,6 +72,24 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
       else  // Megatron counts in each chunk
         out << "block --recompute-num-layers " << (c.recompute_layers + c.chunks - 1) / c.chunks;
   }
+}
+
+void expert_options(std::ostream& out, const ModelShape& m) {
+  out << " --num-experts " << m.expert_count() << " --moe-router-topk " << m.router_topk
+      << " --moe-ffn-hidden-size " << m.expert_ffn << " --moe-token-dispatcher-type "
+      << enum_name(m.dispatcher) << " --moe-grouped-gemm";
+  if (m.shared_ffn > 0) out << " --moe-shared-expert-intermediate-size " << m.shared_ffn;
+  if (m.shared_gate) out << " --moe-shared-expert-gate";
+  if (m.layer_freq != "1") out << " --moe-layer-freq \"" << m.layer_freq << '"';
+  if (m.capacity) out << " --moe-expert-capacity-factor " << *m.capacity;
+  if (m.expert_bias) out << " --moe-router-enable-expert-bias";
+  if (m.forced_balance) out << " --moe-router-force-load-balancing";
+}
+
+void latent_options(std::ostream& out, const ModelShape& m) {
+  out << " --multi-latent-attention --kv-lora-rank " << m.key_rank << " --qk-head-dim " << m.key_channels
+      << " --qk-pos-emb-head-dim " << m.key_rotated << " --v-head-dim " << m.value_channels;
+  if (m.query_rank > 0) out << " --q-lora-rank " << m.query_rank;
 }
 
 std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
@@ -165,18 +183,24 @@ std::string dlc(const PlanProblem& p, const Candidate& c, bool ours) {
 
 }  // namespace
 
-std::string model_options(const ModelConfig& m) {
+std::string model_options(const ModelShape& m) {
   std::ostringstream out;
   out << "--num-layers " << m.layers << " --hidden-size " << m.hidden << " --num-attention-heads " << m.heads
       << " --ffn-hidden-size " << m.ffn_hidden << " --seq-length " << m.seq_length
       << " --max-position-embeddings " << m.max_positions;
   if (m.group_query) out << " --group-query-attention --num-query-groups " << m.query_groups;
-  if (m.kv_channels * m.heads != m.hidden) out << " --kv-channels " << m.kv_channels;
+  if (m.latent_attention)
+    latent_options(out, m);
+  else if (m.kv_channels * m.heads != m.hidden)
+    out << " --kv-channels " << m.kv_channels;
+  if (m.qk_layernorm) out << " --qk-layernorm";
   if (m.swiglu) out << " --swiglu";
   if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
   if (m.position == PositionEmbedding::kRope) out << " --position-embedding-type rope";
   if (m.untied_head) out << " --untie-embeddings-and-output-weights";
   if (!m.linear_bias) out << " --disable-bias-linear";
+  if (m.has_experts()) expert_options(out, m);
+  if (m.predicted > 0) out << " --mtp-num-layers " << m.predicted;
   return out.str();
 }
 
@@ -184,6 +208,9 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   std::ostringstream out;
   out << "--tensor-model-parallel-size " << c.tensor << " --pipeline-model-parallel-size " << c.pipeline;
   if (c.context > 1) out << " --context-parallel-size " << c.context;
+  if (p.model.has_experts())
+    out << " --expert-model-parallel-size " << c.expert << " --expert-tensor-parallel-size "
+        << c.expert_tensor;
   pipeline_options(out, p, c, ours);
   out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
   if (c.sequence) out << " --sequence-parallel";
@@ -191,6 +218,7 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   if (c.data > 1 && p.software.overlap_gradients) out << " --overlap-grad-reduce";
   if (c.data > 1 && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
     out << " --overlap-param-gather";
+  if (p.model.has_experts() && p.software.overlap_exchange) out << " --overlap-moe-expert-parallel-comm";
   if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
   if (ours && c.sharding > Sharding::kOptimizer)
     out << " --sharding stage" << static_cast<int>(c.sharding);

@@ -11,7 +11,7 @@ namespace megalith {
 std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
 
 /// The model's shape as Megatron's options.
-std::string model_options(const ModelConfig&);
+std::string model_options(const ModelShape&);
 
 enum class Launcher { kTorchrun, kSrun, kMpirun };
 

@@ -5,119 +5,77 @@
 
 #include "libcore/ops/attention.h"
 #include "libcore/ops/linear.h"
+#include "libcore/plan/expert_price.h"
+#include "libcore/plan/kernel_rates.h"
 
 namespace megalith {
 namespace {
 
-double query_width(const ModelConfig& m) {
-  return static_cast<double>(m.heads) * m.kv_channels;
-}
-double key_width(const ModelConfig& m) {
-  return static_cast<double>(m.kv_heads()) * m.kv_channels;
-}
-double gates(const ModelConfig& m) {
-  return m.swiglu ? 2 : 1;
-}
-double norm_width(const ModelConfig& m) {
-  return (m.norm == Normalization::kLayerNorm ? 2.0 : 1.0) * m.hidden;
-}
 bool has_dropout(const ModelConfig& m) {
   return m.hidden_dropout > 0;
 }
-bool eight_bits_or_less(Precision p) {
-  return p == Precision::kFp8 || p == Precision::kMxfp8 || p == Precision::kNvfp4;
-}
-
-/// Key and value widths on one rank: with fewer groups than ranks a group's projections are repeated.
-double local_key_width(const ModelConfig& m, int tensor) {
-  return std::max(key_width(m) / tensor, static_cast<double>(m.kv_channels));
-}
-
-/// sqrt(sqrt(a^4 + b^4)): the greater of two times that overlap almost wholly.
-double smooth_max(double a, double b) {
-  return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b));
-}
-
-/// Host and device wait for each other where they take as long: then the longer of both is exceeded by so
-/// much.
-constexpr double kTogether = 0.06;
-
 /// Prices one LayerShape. n: tokens of a microbatch on a device before any cut along the sequence by the
 /// tensor ranks.
-struct Pricer {
-  const PlanProblem& p;
+struct Pricer : KernelRates {
+  Pricer(const PlanProblem& problem, const LayerShape& shape, bool has_experts)
+      : KernelRates(problem), s(shape), routed(has_experts) {
+    if (routed) experts = price_experts(*this, s);
+  }
+
   const LayerShape& s;
-  const ModelConfig& m = p.model;
+  const bool routed;  // the layer has experts
+  const ModelShape& m = p.model;
   const Software& w = p.software;
-  const Coefficients& k = *p.coefficients;
-  const Accelerator& d = p.machine.device;
-  double e = p.element();
   double n = static_cast<double>(m.seq_length) * s.micro_batch / s.context;
   double share = s.sequence ? 1.0 / s.tensor : 1.0;
-  double peak = sustained_flops(p);
-  double bandwidth = k.memory_rate * d.memory_bandwidth;
+  ExpertPrice experts = {};
 
-  bool cpu() const { return d.multiprocessors == 0; }
-  double gap() const { return cpu() ? 1e-6 : k.kernel_gap; }
-  double q() const { return query_width(m) / s.tensor; }
-  double kv() const { return local_key_width(m, s.tensor); }
-  double qkv() const { return q() + 2 * kv(); }
-  double ffn() const { return static_cast<double>(m.ffn_hidden) / s.tensor; }
+  double q() const { return m.query_width() / s.tensor; }
+  /// Keys; latent attention makes those of every head.
+  double kv() const { return m.latent_attention ? q() : local_key_width(m, s.tensor); }
+  double attended() const { return m.output_width() / s.tensor; }  // values' sums, on their way out
+  double qkv() const { return m.latent_attention ? 2 * q() + attended() : q() + 2 * kv(); }
+  /// What every token passes after attention: the dense block, or the shared experts.
+  double ffn() const { return static_cast<double>(routed ? m.shared_ffn : m.ffn_hidden) / s.tensor; }
   double scores() const { return n * m.seq_length * m.heads / s.tensor; }  // elements of the [s, s] matrices
   bool keeps_scores() const {
     return w.attention == AttentionKernel::kTorch || w.attention == AttentionKernel::kFusedSoftmax;
   }
-  double stream(double bytes) const { return bytes / bandwidth + gap(); }
-
-  /// The faster of 16 bits and what the precision allows, of which only a part is reached.
-  double product_flops() const {
-    const double narrow = p.precision == Precision::kNvfp4 && d.fp4_flops > 0 ? d.fp4_flops : d.fp8_flops;
-    if (!eight_bits_or_less(p.precision) || narrow <= 0) return peak;
-    return peak * (1 + k.narrow_rate * (narrow / d.half_flops - 1));
-  }
-
-  /// Share of the devices' multiprocessors that work when the output is cut into tiles of 128 x 256 or 128 x
-  /// 128.
-  double wave_share(double rows, double columns) const {
-    if (cpu()) return 1;
-    const auto share_of = [&](double tile_rows, double tile_columns) {
-      const double tiles = std::ceil(rows / tile_rows) * std::ceil(columns / tile_columns);
-      const double ideal = rows * columns / (tile_rows * tile_columns) / d.multiprocessors;
-      return ideal / std::ceil(tiles / d.multiprocessors);
-    };
-    constexpr double kSmallTile = 0.9;  // of the rate of the large one: less reuse
-    const double best = std::max(share_of(128, 256), kSmallTile * share_of(128, 128));
-    return 1 / (1 - k.wave_weight + k.wave_weight / std::min(best, 1.0));
-  }
-
-  double product(double rows, double columns, double depth, double flops) const {
-    double rate = flops * wave_share(rows, columns) * (cpu() ? 1 : depth / (depth + k.gemm_half_depth));
-    const auto aligned = [](double size) { return std::fmod(size, 64) == 0; };
-    if (!cpu() && !(aligned(rows) && aligned(columns) && aligned(depth))) rate *= k.misaligned_rate;
-    const double bytes = e * (rows * depth + depth * columns + rows * columns);
-    return smooth_max(2 * rows * columns * depth / rate, bytes / bandwidth) + gap();
-  }
   double layer_product(double out, double in) const { return product(n, out, in, product_flops()); }
 
+  /// Applies `one` to the sizes of the products before attention: the joined projection of queries, keys and
+  /// values, or those of latent attention down to the ranks and up to the heads.
+  double sum_inputs(const auto& one) const {
+    if (!m.latent_attention) return one(qkv(), m.hidden);
+    const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / s.tensor;
+    const double queries =
+        m.query_rank > 0 ? one(m.query_rank, m.hidden) + one(q(), m.query_rank) : one(q(), m.hidden);
+    return queries + one(m.key_rank + m.key_rotated, m.hidden) + one(keys, m.key_rank);
+  }
   double linears_forward() const {
-    return layer_product(qkv(), m.hidden) + layer_product(m.hidden, q()) +
-           layer_product(gates() * ffn(), m.hidden) + layer_product(m.hidden, ffn()) + narrowing(1);
+    const auto one = [&](double out, double in) { return layer_product(out, in); };
+    return sum_inputs(one) + layer_product(m.hidden, attended()) + layer_product(gates() * ffn(), m.hidden) +
+           layer_product(m.hidden, ffn()) + narrowing(1);
   }
   double linears_backward() const {
     const auto both = [&](double out, double in) {
       return layer_product(in, out) + product(out, in, n, product_flops());
     };
-    return both(qkv(), m.hidden) + both(m.hidden, q()) + both(gates() * ffn(), m.hidden) +
+    return sum_inputs(both) + both(m.hidden, attended()) + both(gates() * ffn(), m.hidden) +
            both(m.hidden, ffn()) + narrowing(2);
   }
   double gates() const { return megalith::gates(m); }
   /// Casts of the products' inputs to 8 bits and less: read, and written in both orders.
   double narrowing(double times) const {
-    if (!eight_bits_or_less(p.precision)) return 0;
+    if (!narrow()) return 0;
     return times * stream(n * (2 * m.hidden + q() + ffn()) * (e + 2));
   }
 
-  double attention_flops() const { return 2 * n * m.seq_length * q(); }  // two products, half of them masked
+  double attention_flops() const {  // two products, half of them masked
+    return n * m.seq_length * (q() + attended());
+  }
+  /// Of a head, the mean of both products.
+  double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
   double flash_rate() const {
     if (cpu()) return 0.25;
     double rate = w.attention == AttentionKernel::kFlash1   ? k.flash1_rate
@@ -126,7 +84,7 @@ struct Pricer {
     // The public flash kernels use the previous generation's matrix instructions on devices that have 8-bit
     // ones.
     if (w.attention != AttentionKernel::kFused && d.fp8_flops > 0) rate *= k.old_mma_rate;
-    return rate * m.kv_channels / (m.kv_channels + k.head_half_depth);
+    return rate * channels() / (channels() + k.head_half_depth);
   }
   /// Passes over the scores in memory; the first number is for a kernel that scales, masks and normalises at
   /// once.
@@ -150,7 +108,7 @@ struct Pricer {
       const double rate = peak * flash_rate() * (forward ? 1 : k.flash_backward);
       return (forward ? 1 : 2.5) * attention_flops() / rate + gap();
     }
-    const double depth = m.kv_channels / (m.kv_channels + k.head_half_depth);
+    const double depth = channels() / (channels() + k.head_half_depth);
     const double products = (forward ? 2 : 4) * attention_flops() / (score_flops() * depth);
     return products + score_passes(forward) * scores() * e / bandwidth + (forward ? 4 : 8) * gap();
   }
@@ -190,14 +148,11 @@ struct Pricer {
     count += m.position == PositionEmbedding::kRope ? (w.fused_rope ? 2 : 14) : 0;
     count += !keeps_scores() ? 4 : joined_softmax() ? 6 : 16;
     count += s.tensor > 1 ? 8 : 0;
-    count += eight_bits_or_less(p.precision) ? 12 : 0;
+    count += narrow() ? 12 : 0;
+    count += m.latent_attention ? 10 : 0;  // four more products, two norms, heads put together
+    count += experts.forward_launches;
     return count * (w.compiled ? k.compiled_share : 1) * (forward ? 1 : 1.7);
   }
-  double with_host(double device, double kernels) const {
-    const double host = kernels * k.host_launch, sum = device + host;
-    return cpu() ? device : std::max({device, host, 0.5 * (1 + kTogether) * sum});
-  }
-
   double tensor_comm(bool forward) const {
     if (s.tensor == 1) return 0;
     const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
@@ -206,11 +161,13 @@ struct Pricer {
     const auto exposed = [](double exchanged, double work, double hidden) {
       return exchanged - hidden * std::min(exchanged, work);
     };
-    const double gathered = s.sequence ? 2 * one : 0;  // inputs of the weights' gradients, once more
-    if (forward) return exposed(4 * one, linears_forward(), pieces ? k.tensor_overlap : 0);
-    if (pieces) return exposed(4 * one + gathered, linears_backward(), k.tensor_overlap);
+    // Around attention, and around the dense block or the shared experts.
+    const double blocks = routed && m.shared_ffn == 0 ? 1 : 2, all = 2 * blocks * one;
+    const double gathered = s.sequence ? blocks * one : 0;  // inputs of the weights' gradients, once more
+    if (forward) return exposed(all, linears_forward(), pieces ? k.tensor_overlap : 0);
+    if (pieces) return exposed(all + gathered, linears_backward(), k.tensor_overlap);
     // The gradient's reduction runs beside the weights' gradients.
-    return exposed(4 * one, 0.5 * linears_backward(), 0.5 * k.tensor_overlap) + gathered;
+    return exposed(all, 0.5 * linears_backward(), 0.5 * k.tensor_overlap) + gathered;
   }
   double context_comm(bool forward) const {
     if (s.context == 1) return 0;
@@ -237,15 +194,27 @@ struct Pricer {
     return parameters * (w.fused_gradients ? 2 * bytes : 2 * bytes + 2 * e) / bandwidth;
   }
 
+  double forward_work() const {
+    return linears_forward() + attention(true) + elementwise(true) + experts.forward;
+  }
+  double backward_work() const {
+    return linears_backward() + attention(false) + elementwise(false) + experts.backward;
+  }
+  /// What other microbatches' work does not hide of the tokens' way to the experts and back.
+  double exchange(double work) const {
+    return experts.exchange -
+           (w.overlap_exchange ? k.exchange_overlap * std::min(experts.exchange, work) : 0);
+  }
+
   /// A whole layer again, and what keeping and restoring the state around it costs the host, in both passes.
-  double full_again(const LayerPrice& price) const {
-    const double device = linears_forward() + attention(true) + elementwise(true);
-    const double pair = price.forward + price.backward;
+  double full_again(const LayerCost& once, double parameters) const {
+    const double pair = once.forward + once.backward;
+    const double exchanged = once.forward_exchange + once.backward_exchange;
     const double kernels = 2 * launches(true) + launches(false) + k.checkpoint_launches;
-    return with_host(2 * device + linears_backward() + attention(false) + elementwise(false) +
-                         accumulation(price.parameters.block),
+    return with_host(2 * forward_work() + backward_work() + accumulation(parameters) +
+                         (exchanged + once.forward_exchange),
                      kernels) -
-           pair + price.forward_comm;
+           pair + once.forward_comm - exchanged;
   }
 
   double op(std::string_view name, const Cost& cost) const {
@@ -256,22 +225,45 @@ struct Pricer {
     return smooth_max(cost.flops / rate, cost.bytes / bandwidth) + gap();
   }
 
-  LayerPrice price() const {
-    LayerPrice out;
-    out.parameters = count_parameters(m, s.tensor);
-    const double norm_act =
-        (n * share * m.hidden * norm_bytes(true) + n * ffn() * activation_bytes(true)) / bandwidth;
-    out.forward = with_host(linears_forward() + attention(true) + elementwise(true), launches(true));
-    out.backward = with_host(
-        linears_backward() + attention(false) + elementwise(false) + accumulation(out.parameters.block),
-        launches(false));
+  /// A layer of which a device holds `parameters`.
+  LayerCost layer(double parameters) const {
+    LayerCost out;
+    // The host starts further kernels while tokens are on their way.
+    out.forward_exchange = exchange(forward_work());
+    out.backward_exchange = exchange(backward_work());
+    out.forward = with_host(forward_work() + out.forward_exchange, launches(true)) - out.forward_exchange;
+    out.backward =
+        with_host(backward_work() + accumulation(parameters) + out.backward_exchange, launches(false)) -
+        out.backward_exchange;
     out.forward_comm = tensor_comm(true) + context_comm(true);
     out.backward_comm = tensor_comm(false) + context_comm(false);
-    out.again_full = full_again(out);
+    out.again_full = full_again(out, parameters);
     out.again_attention = attention(true);
-    out.again_norm_act = norm_act;
-    out.again_products = with_host(0.5 * linears_forward() + elementwise(true), launches(true));
+    out.again_norm_act =
+        (n * share * m.hidden * norm_bytes(true) + n * ffn() * activation_bytes(true)) / bandwidth +
+        experts.activation;
+    out.again_products =
+        with_host(0.5 * (linears_forward() + experts.forward) + elementwise(true), launches(true));
+    keep(out);
+    return out;
+  }
+
+  /// Layers that predict further tokens, each before the head once more.
+  double predictions(const LayerCost& layer) const {
+    const auto both = [&](double out, double in) {
+      return layer_product(out, in) + layer_product(in, out) + product(out, in, n, product_flops());
+    };
+    return layer.seconds() + both(m.hidden, 2.0 * m.hidden / s.tensor) + head();
+  }
+
+  LayerPrice price() const {
+    LayerPrice out;
+    out.parameters =
+        count_parameters(m, {.tensor = s.tensor, .expert = s.expert, .expert_tensor = s.expert_tensor});
+    static_cast<LayerCost&>(out) = layer(out.parameters.block + out.parameters.experts);
+    if (m.plain_layers(m.layers) > 0) out.plain = Pricer(p, s, false).layer(out.parameters.plain_block);
     out.head = head() + accumulation(out.parameters.embedding);
+    if (m.predicted > 0) out.head += m.predicted * predictions(out);
     out.embedding = stream(n * m.hidden * share * (3 * e + 8));
     out.message = e * n * m.hidden * share;
     out.sent = out.message;
@@ -279,13 +271,13 @@ struct Pricer {
       out.sent = out.message / s.tensor;
       out.put_together = ring_seconds(out.message, s.tensor, group_link(p, s.tensor, 1));
     }
-    keep(out);
+    keep_ends(out);
     return out;
   }
 
   /// Bytes of a layer for its backward pass, tensor by tensor. Korthikanti et al. 2022, table 2, for GELU
   /// with dropout.
-  void keep(LayerPrice& out) const {
+  void keep(LayerCost& out) const {
     const double h = m.hidden;
     const double masks = has_dropout(m) ? 2 * h * share : 0;
     const double whole = w.keeps_gathered ? 1 : share;
@@ -295,24 +287,33 @@ struct Pricer {
     const double core = keeps_scores() ? scores() / n * score_bytes() : 4.0 * m.heads / s.tensor;
     // PyTorch's rotation makes queries and keys anew, beside the projection that holds the values.
     const bool turned = m.position == PositionEmbedding::kRope && !w.fused_rope && !w.compiled;
-    const double attention_rows = e * (qkv() + q() + (turned ? q() + kv() : 0));
+    // What latent attention compresses to is kept before and after its norm.
+    const double ranks = m.latent_attention ? 2.0 * (m.query_rank + m.key_rank) + m.key_rotated : 0;
+    const double attention_rows = e * (qkv() + attended() + (turned ? q() + kv() : 0) + ranks);
     // 8-bit products keep their inputs in 8 bits.
-    const double narrow = eight_bits_or_less(p.precision) ? 2 * h * share + ffn() : 0;
+    const double saved = narrow() ? 2 * h * share + ffn() : 0;
     const double inside = e * gates() * ffn(),
                  activated = e * ffn() * (w.fused_activation || w.compiled || !m.swiglu ? 1 : 2);
-    out.kept = n * (rows + inner + attention_rows + core + inside + activated - narrow);
+    out.kept = n * (rows + inner + attention_rows + core + inside + activated - saved) + experts.kept;
     out.kept_attention = out.kept - n * core;
-    out.kept_norm_act = out.kept - n * (2 * e * h * share + inner + activated);
+    out.kept_norm_act = out.kept - n * (2 * e * h * share + inner + activated) - experts.kept_act;
     out.kept_products =
-        n * (2 * e * h * share + e * q() + 0.5 * (e * qkv() + inside) + 4.0 * m.heads / s.tensor);
+        n * (2 * e * h * share + e * attended() + 0.5 * (e * qkv() + inside) + 4.0 * m.heads / s.tensor) +
+        0.5 * experts.kept;
     out.kept_full = n * e * h * share;
+  }
+  /// Bytes of what stands before and after the layers, and of what stands only while a layer runs.
+  void keep_ends(LayerPrice& out) const {
+    const double h = m.hidden;
     out.kept_embedding = n * (8 + (has_dropout(m) ? h * share : 0));
     out.kept_head = 2 * e * n * h * share;
+    if (m.predicted > 0) out.kept_head += m.predicted * (out.kept + 4 * e * n * h * share);
     const double copies = w.fused_cross_entropy ? 4 : k.logit_copies + (w.torch_loss && !w.compiled ? 6 : 0);
     const double rows_at_once = w.head_rows > 0 ? std::min<double>(n, w.head_rows) : n;
     out.logits = rows_at_once * logit_columns() * (p.half() ? copies : w.head_rows > 0 ? 4 : 8);
     // While a layer's attention runs: its raw scores, and two gradients of them.
-    out.transient = (s.sequence ? 2 * e * n * h : 0) + (keeps_scores() ? 3 * e * scores() : 0);
+    out.transient =
+        (s.sequence ? 2 * e * n * h : 0) + (keeps_scores() ? 3 * e * scores() : 0) + experts.transient;
   }
   double score_bytes() const {  // kept for each element of the scores
     const double softmax = e, drop = m.attention_dropout > 0 ? 1 + e : 0;
@@ -321,40 +322,64 @@ struct Pricer {
   }
 };
 
+/// A layer that is `share` of the second one and for the rest the first.
+LayerCost between(const LayerCost& first, const LayerCost& second, double share) {
+  constexpr double LayerCost::*kAll[] = {&LayerCost::forward,
+                                         &LayerCost::backward,
+                                         &LayerCost::forward_comm,
+                                         &LayerCost::backward_comm,
+                                         &LayerCost::forward_exchange,
+                                         &LayerCost::backward_exchange,
+                                         &LayerCost::again_attention,
+                                         &LayerCost::again_norm_act,
+                                         &LayerCost::again_products,
+                                         &LayerCost::again_full,
+                                         &LayerCost::kept,
+                                         &LayerCost::kept_attention,
+                                         &LayerCost::kept_norm_act,
+                                         &LayerCost::kept_products,
+                                         &LayerCost::kept_full};
+  static_assert(sizeof(kAll) / sizeof(*kAll) * sizeof(double) == sizeof(LayerCost));
+  LayerCost out;
+  for (const auto part : kAll) out.*part = (1 - share) * first.*part + share * second.*part;
+  return out;
+}
+
+/// One stage after the other; where the user did not name them, those that are alike and follow each other
+/// as one.
+std::vector<Layout::Kind> every_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
+  std::vector<Layout::Kind> kinds;
+  for (int stage = 0; stage < c.pipeline; ++stage) {
+    const Layout::Kind kind = stage_kind(p, c, price, stage);
+    const bool apart = !p.stage_layers.empty() || stage <= 1 || stage == c.pipeline - 1;
+    if (!apart && kinds.back().layers == kind.layers && kinds.back().plain == kind.plain)
+      ++kinds.back().times;
+    else
+      kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+std::vector<Layout::Kind> stage_kinds(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
+  if (!p.stage_layers.empty() || p.model.plain_layers(p.model.layers) > 0) return every_stage(p, c, price);
+  std::vector<Layout::Kind> kinds;
+  const int last = c.pipeline - 1;
+  const auto add = [&](int stage, int times) {
+    if (times > 0) kinds.push_back({stage, stage_layers(p, c, stage), static_cast<double>(times)});
+  };
+  add(0, 1);
+  if (last > 1) {  // the middle stages differ by one layer at most, and the later ones have more
+    const int few = stage_layers(p, c, 1), many = stage_layers(p, c, last - 1), middle = last - 1;
+    const int inside = p.model.layers - stage_layers(p, c, 0) - stage_layers(p, c, last);
+    const int more = many > few ? inside - middle * few : 0;
+    add(1, middle - more);
+    add(last - more, more);
+  }
+  if (last > 0) add(last, 1);
+  return kinds;
+}
+
 }  // namespace
-
-ParameterCount count_parameters(const ModelConfig& m, int tensor) {
-  const double h = m.hidden, f = m.ffn_hidden, t = tensor;
-  const double qkv = query_width(m) / t + 2 * local_key_width(m, tensor);
-  ParameterCount count;
-  count.block = h * qkv + query_width(m) / t * h + (gates(m) + 1) * h * f / t + 2 * norm_width(m);
-  if (m.has_qkv_bias()) count.block += qkv;
-  if (m.linear_bias) count.block += h + gates(m) * f / t + h;
-  const double table = static_cast<double>(m.padded_vocab(tensor)) * h / t;
-  count.embedding = table;
-  if (m.position == PositionEmbedding::kLearned) count.embedding += static_cast<double>(m.max_positions) * h;
-  count.head = norm_width(m) + (m.untied_head ? table : 0);
-  count.head_copy = m.untied_head ? 0 : table;
-  return count;
-}
-
-double total_parameters(const ModelConfig& m) {
-  ModelConfig unpadded = m;
-  unpadded.vocab_divisor = 1;
-  const ParameterCount count = count_parameters(unpadded, 1);
-  return count.block * m.layers + count.embedding + count.head;
-}
-
-double sustained_flops(const PlanProblem& p) {
-  const Accelerator& d = p.machine.device;
-  const double peak = p.half() ? d.half_flops : d.float_flops;
-  if (d.multiprocessors == 0 || d.watts <= 0 || d.half_flops <= 0) return peak;
-  // A device that has less power for each operation than an A100 cannot hold its clock.
-  constexpr double kReference = 400 / 312e12;  // W s / FLOP
-  const double power = d.watts / d.half_flops / kReference;
-  return peak * std::min(0.98, p.coefficients->sustained_clock *
-                                   std::pow(power, p.coefficients->clock_power_exponent));
-}
 
 Link group_link(const PlanProblem& p, int ranks, int stride) {
   const Coefficients& k = *p.coefficients;
@@ -376,7 +401,7 @@ double ring_seconds(double bytes, int ranks, Link link) {
   return (ranks - 1.0) / ranks * bytes / link.bandwidth + hops * link.latency;
 }
 
-double LayerPrice::again(Recomputed what) const {
+double LayerCost::again(Recomputed what) const {
   switch (what) {
     case Recomputed::kNone:
       return 0;
@@ -392,7 +417,7 @@ double LayerPrice::again(Recomputed what) const {
   return 0;
 }
 
-double LayerPrice::kept_of(Recomputed what) const {
+double LayerCost::kept_of(Recomputed what) const {
   switch (what) {
     case Recomputed::kNone:
       return kept;
@@ -408,29 +433,22 @@ double LayerPrice::kept_of(Recomputed what) const {
   return kept;
 }
 
+Layout::Kind stage_kind(const PlanProblem& p, const Candidate& c, const LayerPrice& price, int stage) {
+  Layout::Kind kind{.stage = stage,
+                    .layers = stage_layers(p, c, stage),
+                    .times = 1,
+                    .plain = stage_plain_layers(p, c, stage)};
+  if (kind.plain > 0) kind.mean = between(price, price.plain, static_cast<double>(kind.plain) / kind.layers);
+  return kind;
+}
+
 Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& price) {
   Layout out;
-  const bool named = !p.stage_layers.empty();
-  const int last = c.pipeline - 1;
-  const auto add = [&](int stage, int times) {
-    if (times > 0) out.kinds.push_back({stage, stage_layers(p, c, stage), static_cast<double>(times)});
-  };
-  if (named) {
-    for (int stage = 0; stage <= last; ++stage) add(stage, 1);
-  } else {
-    add(0, 1);
-    if (last > 1) {  // the middle stages differ by one layer at most, and the later ones have more
-      const int few = stage_layers(p, c, 1), many = stage_layers(p, c, last - 1), middle = last - 1;
-      const int inside = p.model.layers - stage_layers(p, c, 0) - stage_layers(p, c, last);
-      const int more = many > few ? inside - middle * few : 0;
-      add(1, middle - more);
-      add(last - more, more);
-    }
-    if (last > 0) add(last, 1);
-  }
-  const int stride = c.tensor * c.context * c.data;
+  out.kinds = stage_kinds(p, c, price);
+  const int last = c.pipeline - 1, stride = c.tensor * c.context * c.data;
   out.data = group_link(p, c.data * c.context, c.tensor);
   out.message = group_link(p, 2, stride);
+  if (p.model.has_experts()) out.expert_data = group_link(p, c.expert_data(), c.expert * c.expert_tensor);
   if (last > 0 && price.parameters.head_copy > 0) {
     const double bytes = p.half() ? p.software.gradient_bytes : 4;
     out.tied = 2 * ring_seconds(bytes * price.parameters.head_copy, 2, group_link(p, 2, stride * last));
@@ -442,11 +460,11 @@ Layout layout_of(const PlanProblem& p, const Candidate& c, const LayerPrice& pri
 
 double op_seconds(const PlanProblem& p, std::string_view op, const Cost& cost) {
   const LayerShape shape;
-  return Pricer{p, shape}.op(op, cost);
+  return Pricer(p, shape, false).op(op, cost);
 }
 
 LayerPrice price_layer(const PlanProblem& p, const LayerShape& shape) {
-  return Pricer{p, shape}.price();
+  return Pricer(p, shape, p.model.has_experts()).price();
 }
 
 }  // namespace megalith

@@ -4,47 +4,47 @@
 
 #include "libcore/ops/op.h"
 #include "libcore/plan/candidate.h"
+#include "libcore/plan/shape/parameter_count.h"
 
 namespace megalith {
-
-/// Numbers of parameters, of the whole model or of what one tensor rank holds.
-struct ParameterCount {
-  double block = 0;      // one transformer layer
-  double embedding = 0;  // word and position embeddings
-  double head = 0;       // LM head of its own, and final norm
-  double head_copy = 0;  // the last stage's copy of tied word embeddings when the first stage is elsewhere
-};
-ParameterCount count_parameters(const ModelConfig&, int tensor);
-/// Parameters of the model, tied ones once.
-double total_parameters(const ModelConfig&);
 
 /// What the price of one layer depends on.
 struct LayerShape {
   int tensor = 1, context = 1, micro_batch = 1;
   bool sequence = false;
+  int expert = 1, expert_tensor = 1;
   bool operator==(const LayerShape&) const = default;
 };
 
-/// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything of a
-/// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Seconds and
-/// bytes.
-struct LayerPrice {
+/// One layer for one microbatch on one device of a LayerShape. Seconds and bytes.
+struct LayerCost {
   double forward = 0, backward = 0;            // a layer's work, without communication
   double forward_comm = 0, backward_comm = 0;  // what tensor and context ranks exchange and nothing hides
+  double forward_exchange = 0, backward_exchange = 0;  // tokens to their experts and back, not hidden
   double again_attention = 0, again_norm_act = 0, again_products = 0,
-         again_full = 0;           // what recomputing repeats
-  double head = 0, embedding = 0;  // forward and backward
+         again_full = 0;  // what recomputing repeats
+  double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
+         kept_full = 0;  // bytes of a layer
+
+  double seconds() const {  // forward and backward, with what is exchanged
+    return forward + backward + forward_comm + backward_comm + (forward_exchange + backward_exchange);
+  }
+  double again(Recomputed) const;    // seconds of a layer
+  double kept_of(Recomputed) const;  // bytes of a layer
+};
+
+/// One layer, the head and the embedding for one microbatch on one device of a LayerShape: everything of a
+/// candidate's price that does not depend on the pipeline, the data ranks and what is recomputed. Where a
+/// model has experts in some layers only, the price's own layer is one with experts.
+struct LayerPrice : LayerCost {
+  LayerCost plain;                 // a layer without experts, of a model that has some
+  double head = 0, embedding = 0;  // forward and backward; the head with the layers of further predictions
   double message = 0;              // bytes of what the next stage gets, on each device
   double sent = 0;                 // of them, what a device sends
   double put_together = 0;         // seconds until tensor ranks that got a part each have the whole
 
-  double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
-         kept_full = 0;  // bytes of a layer
   double kept_embedding = 0, kept_head = 0, logits = 0, transient = 0;
   ParameterCount parameters;
-
-  double again(Recomputed) const;    // seconds of a layer
-  double kept_of(Recomputed) const;  // bytes of a layer
 };
 
 LayerPrice price_layer(const PlanProblem&, const LayerShape&);
@@ -52,7 +52,7 @@ LayerPrice price_layer(const PlanProblem&, const LayerShape&);
 /// the layers' price, without what depends on a product's shape.
 double op_seconds(const PlanProblem&, std::string_view op, const Cost&);
 inline LayerShape shape_of(const Candidate& c) {
-  return {c.tensor, c.context, c.micro_batch, c.sequence};
+  return {c.tensor, c.context, c.micro_batch, c.sequence, c.expert, c.expert_tensor};
 }
 
 /// How ranks reach each other: bytes/s of one rank, seconds a hop.
@@ -71,16 +71,19 @@ struct Layout {
   struct Kind {
     int stage = 0;  // the earliest of them: it holds the most microbatches
     int layers = 0;
-    double times = 1;  // how many
+    double times = 1;     // how many
+    int plain = 0;        // of the layers, those without experts in a model that has some
+    LayerCost mean = {};  // of its layers, where they differ
+    const LayerCost& layer(const LayerPrice& price) const { return plain > 0 ? mean : price; }
   };
   std::vector<Kind> kinds;
   Link data, message;  // of the data ranks, and to the next stage
+  Link expert_data;    // of the ranks that hold the same experts
   double tied = 0;     // seconds for the gradient of tied embeddings
   double machine_doublings = 0;
 };
 Layout layout_of(const PlanProblem&, const Candidate&, const LayerPrice&);
-
-/// Sustained FLOP/s of the device's matrix units in 16 bits (or fp32), before any loss inside a product.
-double sustained_flops(const PlanProblem&);
+/// One stage of it.
+Layout::Kind stage_kind(const PlanProblem&, const Candidate&, const LayerPrice&, int stage);
 
 }  // namespace megalith

@@ -31,28 +31,35 @@ double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? 4 : 0) + (p.software.adam_8bit ? 2 : 8);
 }
 
-void add_state(const PlanProblem& p, const Candidate& c, double parameters, MemoryEstimate& estimate) {
-  const double ranks = static_cast<double>(c.data) * c.context;
-  const auto part = [&](Sharding from) { return c.sharding >= from ? 1 / ranks : 1.0; };
+void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& parameters,
+               MemoryEstimate& estimate) {
+  const double ranks = static_cast<double>(c.data) * c.context, copies = c.expert_data();
+  // Bytes that are left of both kinds of parameters where they are cut from this stage of ZeRO on.
+  const auto held = [&](double bytes, Sharding from) {
+    const bool cut = c.sharding >= from;
+    return parameters.shared * bytes * (cut ? 1 / ranks : 1.0) +
+           parameters.experts * bytes * (cut ? 1 / copies : 1.0);
+  };
   // 8- and 4-bit products keep their weights in 8 bits, in both orders: as many bytes as 16 bits.
-  estimate.parameters = parameters * p.element() * part(Sharding::kParameters);
-  estimate.gradients = parameters * (p.half() ? p.software.gradient_bytes : 4) * part(Sharding::kGradients);
-  estimate.optimizer = parameters * optimizer_bytes(p) * part(Sharding::kOptimizer);
+  estimate.parameters = held(p.element(), Sharding::kParameters);
+  estimate.gradients = held(p.half() ? p.software.gradient_bytes : 4, Sharding::kGradients);
+  estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
   // Parameters are saved by the ranks of the model's first copy alone; the estimate is of one of these.
   if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
 
-double layer_activations(const Candidate& c, const LayerPrice& price, double layers) {
+double layer_activations(const Candidate& c, const LayerCost& layer, double layers) {
   const bool some = c.recompute == Recomputed::kFull && c.recompute_layers > 0;
   const double again = some ? std::min<double>(c.recompute_layers, layers) : layers;
-  return again * price.kept_of(c.recompute) + (layers - again) * price.kept;
+  return again * layer.kept_of(c.recompute) + (layers - again) * layer.kept;
 }
 
-double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPrice& price, int stage,
-                         int layers) {
+double stage_activations(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                         const Layout::Kind& kind) {
+  const int stage = kind.stage;
   const double flight = chunks_in_flight(p, c, stage) / c.chunks;
-  double kept = layer_activations(c, price, layers) * flight;
+  double kept = layer_activations(c, kind.layer(price), kind.layers) * flight;
   if (c.recompute != Recomputed::kNone)  // a layer is filled again while its backward pass runs
     kept += price.kept - price.kept_of(c.recompute);
   if (stage == 0) kept += flight * price.kept_embedding;
@@ -66,7 +73,8 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
       p.machine.device.multiprocessors > 0 ? p.coefficients->workspace_bytes : 16.0 * (1 << 20);
   // FSDP holds a layer's parameters while it runs, gathers the next ones', and reduces the gradients of one.
   const double unit = c.sharding == Sharding::kParameters
-                          ? price.parameters.block * (2 * p.element() + p.software.gradient_bytes) +
+                          ? (price.parameters.block + price.parameters.experts) *
+                                    (2 * p.element() + p.software.gradient_bytes) +
                                 (price.parameters.embedding + price.parameters.head) * p.element()
                           : 0;
   return price.transient + messages + workspace + unit;
@@ -74,7 +82,7 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
 
 double context_bytes(const PlanProblem& p, const Candidate& c) {
   if (p.machine.device.multiprocessors == 0) return 64.0 * (1 << 20);
-  const int groups = (c.tensor > 1) + (c.pipeline > 1) + (c.data > 1) + (c.context > 1);
+  const int groups = (c.tensor > 1) + (c.pipeline > 1) + (c.data > 1) + (c.context > 1) + (c.expert > 1);
   return p.coefficients->context_bytes + p.coefficients->group_bytes * groups;
 }
 
@@ -92,23 +100,28 @@ double usable_memory(const PlanProblem& p) {
   return d.memory * (d.multiprocessors > 0 ? p.coefficients->usable_share : 1);
 }
 
-double stage_parameters(const Candidate& c, const ParameterCount& count, int stage, int layers) {
-  double sum = count.block * layers;
-  if (stage == 0) sum += count.embedding;
-  if (stage == c.pipeline - 1) sum += count.head + (c.pipeline > 1 ? count.head_copy : 0);
-  return sum;
+StageParameters stage_parameters(const Candidate& c, const ParameterCount& count, const Layout::Kind& kind) {
+  const double with_experts = kind.layers - kind.plain;
+  StageParameters out{count.block * with_experts + count.plain_block * kind.plain,
+                      count.experts * with_experts};
+  if (kind.stage == 0) out.shared += count.embedding;
+  if (kind.stage == c.pipeline - 1) {
+    out.shared += count.head + (c.pipeline > 1 ? count.head_copy : 0);
+    out.experts += count.head_experts;
+  }
+  return out;
 }
 
 double block_activations(const PlanProblem& p, const Candidate& c) {
   return price_layer(p, shape_of(c)).kept_of(c.recompute);
 }
 
-MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const LayerPrice& price, int stage,
-                               int layers) {
+MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                               const Layout::Kind& kind) {
   MemoryEstimate estimate;
-  add_state(p, c, stage_parameters(c, price.parameters, stage, layers), estimate);
-  estimate.activations = stage_activations(p, c, price, stage, layers);
-  if (stage == c.pipeline - 1) estimate.logits = price.logits;
+  add_state(p, c, stage_parameters(c, price.parameters, kind), estimate);
+  estimate.activations = stage_activations(p, c, price, kind);
+  if (kind.stage == c.pipeline - 1) estimate.logits = price.logits;
   estimate.transient = transient_bytes(p, c, price);
   estimate.context = context_bytes(p, c);
   const double slack = p.machine.device.multiprocessors == 0 ? 0
@@ -128,14 +141,15 @@ MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, const L
 }
 
 MemoryEstimate memory_estimate(const PlanProblem& p, const Candidate& c, int stage) {
-  return memory_estimate(p, c, price_layer(p, shape_of(c)), stage, stage_layers(p, c, stage));
+  const LayerPrice price = price_layer(p, shape_of(c));
+  return memory_estimate(p, c, price, stage_kind(p, c, price, stage));
 }
 
 WorstStage worst_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
                        const Layout& layout) {
   WorstStage worst{-1, {}};
   for (const Layout::Kind& kind : layout.kinds) {
-    const MemoryEstimate estimate = memory_estimate(p, c, price, kind.stage, kind.layers);
+    const MemoryEstimate estimate = memory_estimate(p, c, price, kind);
     if (worst.stage < 0 || estimate.needed() > worst.estimate.needed()) worst = {kind.stage, estimate};
   }
   return worst;

@@ -55,12 +55,16 @@ double usable_memory(const PlanProblem&);
 /// Bytes that one layer keeps for its backward pass, of one microbatch, on one device.
 double block_activations(const PlanProblem&, const Candidate&);
 
-/// Parameters on one device of a pipeline stage of `layers` layers.
-double stage_parameters(const Candidate&, const ParameterCount&, int stage, int layers);
+/// Parameters on one device of a pipeline stage.
+struct StageParameters {
+  double shared = 0;   // with the ranks that have other data
+  double experts = 0;  // with those that hold the same experts
+  double sum() const { return shared + experts; }
+};
+StageParameters stage_parameters(const Candidate&, const ParameterCount&, const Layout::Kind&);
 
-/// The estimate of pipeline stage `stage` (0 .. pipeline - 1).
-MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, const LayerPrice&, int stage,
-                               int layers);
+/// The estimate of a pipeline stage (0 .. pipeline - 1).
+MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout::Kind&);
 MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, int stage);
 
 /// The stage whose needed() is greatest, and its estimate.

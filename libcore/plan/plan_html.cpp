@@ -33,7 +33,7 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
       << " role=img aria-label=\"memory by stage\">\n";
   for (int stage = 0; stage < c.pipeline; ++stage) {
     const int y = stage * kRow, layers = stage_layers(p, c, stage);
-    const MemoryEstimate estimate = memory_estimate(p, c, price, stage, layers);
+    const MemoryEstimate estimate = memory_estimate(p, c, price, stage_kind(p, c, price, stage));
     out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " (" << layers << ")</text>";
     double x = kLeft;
     for (const MemoryPart& part : kMemoryParts) {
@@ -137,8 +137,8 @@ std::string plan_html(const Report& r) {
          "content=\"width=device-width\">"
       << "<title>Plan for " << p.machine.world << " x " << escape_markup(p.machine.device.name)
       << "</title><style>" << kStyle << "</style></head><body>\n<h1>"
-      << format_fixed(total_parameters(p.model) / 1e9, 2) << " billion parameters on " << p.machine.world
-      << " x " << escape_markup(p.machine.device.name) << "</h1>\n";
+      << format_fixed(total_parameters(p.model) / 1e9, 2) << " billion parameters" << active_text(p.model)
+      << " on " << p.machine.world << " x " << escape_markup(p.machine.device.name) << "</h1>\n";
   if (!r.result.plans.empty()) {
     const Plan& best = r.result.plans.front();
     out << "<p><code>" << escape_markup(launch_options(p, best.candidate))

@@ -15,6 +15,7 @@
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/run_log.h"
+#include "libcore/plan/shape/hf_shape.h"
 #include "libcore/plan/timeline.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/tokenizer_files.h"
@@ -192,6 +193,8 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
   if (given.given("tensor-model-parallel-size")) fixed.tensor = command.parallel.tensor;
   if (given.given("pipeline-model-parallel-size")) fixed.pipeline = command.parallel.pipeline;
   if (given.given("context-parallel-size")) fixed.context = command.parallel.context;
+  if (given.given("expert-model-parallel-size")) fixed.expert = command.parallel.expert;
+  fixed.expert_tensor = command.plan.expert_tensor;
   if (given.given("micro-batch-size")) fixed.micro_batch = command.train.micro_batch;
   if (given.given("sequence-parallel")) fixed.sequence = command.parallel.sequence;
   if (given.given("use-distributed-optimizer"))
@@ -204,9 +207,14 @@ Fixed fixed_by(const PlanCommand& command, const Options& given) {
 void refuse_unplanned(const PlanCommand& command, const Options& given) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
-  if (command.parallel.expert > 1)
-    fail(ErrorKind::kUsage, "--expert-model-parallel-size ", command.parallel.expert,
-         ": mixtures of experts are not planned");
+  const int parts = command.plan.expert_tensor.value_or(1);
+  const std::string of_experts = parts > 1 ? concat("--expert-tensor-parallel-size ", parts)
+                                 : command.parallel.expert > 1
+                                     ? concat("--expert-model-parallel-size ", command.parallel.expert)
+                                 : command.plan.overlap_exchange ? "--overlap-moe-expert-parallel-comm"
+                                                                 : "";
+  if (!of_experts.empty() && !command.model.has_experts())
+    fail(ErrorKind::kUsage, of_experts, " needs --num-experts");
   if (given.given("rampup-batch-size"))
     fail(ErrorKind::kUsage,
          "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
@@ -288,16 +296,43 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
 
 void PlanCommand::add_to(Options& options) {
   static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
+  // How a router chooses and which kernels run: a plan is the same.
+  static constexpr IgnoredOption kExperts[] = {{"moe-apply-probs-on-input"},
+                                               {"moe-aux-loss-coeff", IgnoredOption::kSeveral},
+                                               {"moe-deepep-num-sms", IgnoredOption::kOne},
+                                               {"moe-enable-deepep"},
+                                               {"moe-grouped-gemm", IgnoredOption::kMaybeOne},
+                                               {"moe-per-layer-logging"},
+                                               {"moe-permute-fusion", IgnoredOption::kMaybeOne},
+                                               {"moe-router-bias-update-rate", IgnoredOption::kOne},
+                                               {"moe-router-dtype", IgnoredOption::kOne},
+                                               {"moe-router-fusion"},
+                                               {"moe-router-group-topk", IgnoredOption::kOne},
+                                               {"moe-router-load-balancing-type", IgnoredOption::kSeveral},
+                                               {"moe-router-num-groups", IgnoredOption::kOne},
+                                               {"moe-router-padding-for-fp8"},
+                                               {"moe-router-pre-softmax"},
+                                               {"moe-router-score-function", IgnoredOption::kOne},
+                                               {"moe-router-topk-scaling-factor", IgnoredOption::kOne},
+                                               {"moe-shared-expert-overlap"},
+                                               {"moe-token-drop-policy", IgnoredOption::kOne},
+                                               {"moe-z-loss-coeff", IgnoredOption::kOne},
+                                               {"mscale", IgnoredOption::kOne},
+                                               {"mscale-all-dim", IgnoredOption::kOne},
+                                               {"mtp-loss-scaling-factor", IgnoredOption::kOne},
+                                               {"rotary-scaling-factor", IgnoredOption::kOne}};
+  static constexpr RefusedOption kUnplanned[] = {{"moe-*", "it is not planned; leave it out"}};
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
   options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
   options.translate(translate_mindformers);
-  options.ignore(ignored_megatron_options()).ignore(kLlmacc).refuse(refused_megatron_options());
+  options.ignore(ignored_megatron_options()).ignore(kLlmacc).ignore(kExperts);
+  options.refuse(kUnplanned).refuse(refused_megatron_options());
 }
 
 void PlanCommand::check(Options& options) {
   if (!plan.hf.empty()) {  // the command line's own sizes stay
-    options.adopt(to_json(parse_hf_config(load_small(plan.hf), plan.hf).config), plan.hf, {"Model"});
+    options.adopt(to_json(parse_hf_shape(load_small(plan.hf), plan.hf)), plan.hf, {"Model"});
   }
   if (!paddle.model.empty()) {
     const std::string file = paddle.model + "/config.json";
@@ -341,6 +376,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.software.attention = command.plan.attention;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
+  p.software.overlap_exchange = command.plan.overlap_exchange;
   p.max_global_batch = command.plan.max_global_batch;
   if (p.max_global_batch == 0) p.global_batch = command.train.global_batch;
   if (command.train.accumulation) {
@@ -389,6 +425,9 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
   }
   if (!plan.simulate.empty()) {
+    if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
+      fail(ErrorKind::kUsage, "--simulate plays a step of this version's trainer, which has no option for ",
+           beyond);
     const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(plan.simulate));
     const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
     return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),

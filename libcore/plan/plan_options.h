@@ -8,15 +8,15 @@
 #include "libcore/config/cli.h"
 #include "libcore/config/data_config.h"
 #include "libcore/config/mindformers.h"
-#include "libcore/config/model_config.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/tokenizer_config.h"
 #include "libcore/config/train_config.h"
+#include "libcore/plan/device/machine.h"
 #include "libcore/plan/launch.h"
-#include "libcore/plan/machine.h"
 #include "libcore/plan/plan_target.h"
 #include "libcore/plan/search.h"
+#include "libcore/plan/shape/model_shape.h"
 
 namespace megalith {
 
@@ -40,6 +40,8 @@ struct PlanOptions : PlanTarget {
   SearchMode search = SearchMode::kBounded;
   AttentionKernel attention = AttentionKernel::kFused;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
+  std::optional<int> expert_tensor;
+  bool overlap_exchange = false;
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
   double gpu_hour = 0;
@@ -69,6 +71,10 @@ struct PlanOptions : PlanTarget {
     v("account-for-embedding-in-pipeline-split", account_embedding,
       "Count the embedding as a layer of the first stage.");
     v("account-for-loss-in-pipeline-split", account_loss, "Count the head as a layer of the last stage.");
+    v("expert-tensor-parallel-size", expert_tensor, "Ranks that share the matrices of each expert.",
+      between(1, 1024), default_text("searched"));
+    v("overlap-moe-expert-parallel-comm", overlap_exchange,
+      "Tokens are on their way to their experts while another micro-batch is worked on.");
     v("expandable-segments", expandable_segments, "PyTorch's allocator runs with expandable segments.");
     v("num-distributed-optimizer-instances", optimizer_instances,
       "Refused above 1: the optimizer's state is cut over all data ranks.", at_least(1), unlisted());
@@ -113,7 +119,7 @@ struct PlanOptions : PlanTarget {
 /// executable swapped, and the planner's own. Only the groups named in check() matter to a plan.
 struct PlanCommand {
   PlanOptions plan;
-  ModelConfig model;
+  ModelShape model;
   ParallelConfig parallel;
   TrainConfig train;
   DataConfig data;

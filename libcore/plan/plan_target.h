@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libcore/config/fields.h"
-#include "libcore/plan/machine.h"
+#include "libcore/plan/device/machine.h"
 
 namespace megalith {
 

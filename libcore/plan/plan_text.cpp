@@ -82,16 +82,24 @@ std::string layers_text(const PlanProblem& p, const Candidate& c) {
   return c.pipeline == 2 ? concat(first, '+', last) : concat(first, '+', middle, '+', last);
 }
 
+/// Ranks of the experts and of each one's matrices, after the sizes of every model.
+void insert_experts(const PlanProblem& p, Row& row, const std::string& expert,
+                    const std::string& expert_tensor) {
+  constexpr std::ptrdiff_t kAfterData = 5;
+  if (p.model.has_experts()) row.insert(row.begin() + kAfterData, {expert, expert_tensor});
+}
+
 std::string ranked_table(const Report& r) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"#", "tp", "pp", "cp", "dp", "vp", "layers", "micro", "global", "seq-par",
                              "zero", "recompute", "memory GB", "free GB", "step", "80 % within", "tokens/s",
                              "MFU %", "runs on"}};
+  insert_experts(p, table[0], "ep", "etp");
   for (size_t i = 0; i < r.result.plans.size(); ++i) {
     const Plan& plan = r.result.plans[i];
     const Candidate& c = plan.candidate;
     const double used = plan.memory.estimate.needed(), seconds = plan.time.total();
-    const Interval range = interval(p, seconds);
+    const Interval range = step_interval(p, c, seconds);
     table.push_back({std::to_string(i + 1), std::to_string(c.tensor), std::to_string(c.pipeline),
                      std::to_string(c.context), std::to_string(c.data), std::to_string(c.chunks),
                      layers_text(p, c), std::to_string(c.micro_batch), std::to_string(c.global_batch),
@@ -101,6 +109,7 @@ std::string ranked_table(const Report& r) {
                      format_count(static_cast<int64_t>(plan.tokens_per_second(p))),
                      format_fixed(100 * model_flops_utilisation(p, c, seconds), 1),
                      r.trainer[i].refusal.empty() ? "megalith" : "Megatron only"});
+    insert_experts(p, table.back(), std::to_string(c.expert), std::to_string(c.expert_tensor));
   }
   return aligned(table, r.columns);
 }
@@ -128,12 +137,16 @@ struct TimeColumn {
   const char* name;
   double StepTime::*value;
 };
-constexpr TimeColumn kTime[] = {
-    {"compute", &StepTime::compute},         {"recompute", &StepTime::recompute},
-    {"tensor comm", &StepTime::tensor_comm}, {"pipeline comm", &StepTime::pipeline_comm},
-    {"bubble", &StepTime::bubble},           {"data comm", &StepTime::data_comm},
-    {"optimizer", &StepTime::optimizer},     {"fixed", &StepTime::fixed},
-    {"stragglers", &StepTime::straggler}};
+constexpr TimeColumn kTime[] = {{"compute", &StepTime::compute},
+                                {"recompute", &StepTime::recompute},
+                                {"tensor comm", &StepTime::tensor_comm},
+                                {"expert comm", &StepTime::expert_comm},
+                                {"pipeline comm", &StepTime::pipeline_comm},
+                                {"bubble", &StepTime::bubble},
+                                {"data comm", &StepTime::data_comm},
+                                {"optimizer", &StepTime::optimizer},
+                                {"fixed", &StepTime::fixed},
+                                {"stragglers", &StepTime::straggler}};
 
 /// A line for each kind of stage: those between have as many layers as the first of them and hold fewer
 /// microbatches.
@@ -147,7 +160,7 @@ std::string estimate_table(const Report& r, const Candidate& c) {
   MemoryEstimate before;
   for (int stage = 0; stage < c.pipeline; ++stage) {
     const int layers = stage_layers(p, c, stage);
-    const MemoryEstimate estimate = memory_estimate(p, c, price, stage, layers);
+    const MemoryEstimate estimate = memory_estimate(p, c, price, stage_kind(p, c, price, stage));
     const bool same = stage > 0 && estimate.needed() == before.device();
     before = estimate;
     if (same) {
@@ -177,6 +190,16 @@ std::string time_line(const StepTime& time) {
     if (time.*column.value > 0)
       out += (out.empty() ? "" : ", ") + std::string(column.name) + ' ' + seconds_text(time.*column.value);
   return out + '\n';
+}
+
+/// What the tokens' spread over the experts does to a step; nothing for a dense model.
+std::string imbalance_line(const PlanProblem& p, const Plan& plan) {
+  if (!p.model.has_experts()) return {};
+  const TokenImbalance load = p.model.rank_imbalance(plan.candidate.expert);
+  const Interval range = imbalance_interval(p, plan.candidate);
+  return concat("token imbalance: the fullest rank of experts gets ", format_fixed(load.low, 2), " to ",
+                format_fixed(load.high, 2), " of the mean, a step then takes ", seconds_text(range.low),
+                " to ", seconds_text(range.high), "; memory is for ", format_fixed(load.high, 2), '\n');
 }
 
 void tell_failure(std::ostream& out, const Report& r) {
@@ -236,8 +259,8 @@ void tell_best(std::ostream& out, const Report& r) {
   out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
       << (p.machine.device.multiprocessors == 0 && r.trainer.front().rank ? trainer_table(r, best.memory)
                                                                           : estimate_table(r, best.candidate))
-      << "\ntime of a step of plan 1: " << time_line(best.time) << "bottleneck: " << bottleneck(p, best)
-      << "\n\n"
+      << "\ntime of a step of plan 1: " << time_line(best.time) << imbalance_line(p, best)
+      << "bottleneck: " << bottleneck(p, best) << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
   tell_trainer(out, r.trainer.front());
   const bool ours = r.trainer.front().refusal.empty();
@@ -285,11 +308,20 @@ Json plan_object(const PlanProblem& p, const Plan& plan) {
     memory.set(column.name, figure(column.value(plan.memory.estimate)));
   for (const TimeColumn& column : kTime) time.set(column.name, figure(plan.time.*column.value));
   for (int stage = 0; stage < c.pipeline; ++stage) layers.push_back(stage_layers(p, c, stage));
-  const Interval range = interval(p, plan.time.total());
+  const Interval range = step_interval(p, c, plan.time.total());
   entry.set("tensor", c.tensor);
   entry.set("pipeline", c.pipeline);
   entry.set("context", c.context);
   entry.set("data", c.data);
+  if (p.model.has_experts()) {
+    const TokenImbalance load = p.model.rank_imbalance(c.expert);
+    const Interval ends = imbalance_interval(p, c);
+    entry.set("expert", c.expert);
+    entry.set("expert_tensor", c.expert_tensor);
+    entry.set("expert_data", c.expert_data());
+    entry.set("token_imbalance", Json::Array{figure(load.low), figure(load.high)});
+    entry.set("step_seconds_of_imbalance", Json::Array{figure(ends.low), figure(ends.high)});
+  }
   entry.set("chunks", c.chunks);
   entry.set("stage_layers", std::move(layers));
   entry.set("micro_batch", c.micro_batch);
@@ -425,11 +457,6 @@ std::string recompute_text(const Candidate& c) {
   return {};
 }
 
-Interval interval(const PlanProblem& p, double seconds) {
-  const double spread = 1 + p.coefficients->spread;
-  return {seconds / spread, seconds * spread};
-}
-
 TrillionTokens trillion_tokens(const PlanProblem& p, const Plan& plan, double gpu_hour) {
   const double hours = 1e12 / plan.tokens_per_second(p) / 3600;
   return {.days = hours / 24,
@@ -437,12 +464,18 @@ TrillionTokens trillion_tokens(const PlanProblem& p, const Plan& plan, double gp
           .cost = hours * p.machine.world * gpu_hour};
 }
 
+std::string active_text(const ModelShape& m) {
+  return m.has_experts() ? concat(" (", format_fixed(active_parameters(m) / 1e9, 3), " of them for a token)")
+                         : "";
+}
+
 std::string plan_text(const Report& r) {
   const PlanProblem& p = r.problem;
   std::ostringstream out;
-  out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters on " << p.machine.world
-      << " x " << p.machine.device.name << " (" << gigabytes(p.machine.device.memory) << " GB each, "
-      << p.machine.local_world << " joined by links), " << precision_text(p) << '\n'
+  out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters" << active_text(p.model)
+      << " on " << p.machine.world << " x " << p.machine.device.name << " ("
+      << gigabytes(p.machine.device.memory) << " GB each, " << p.machine.local_world << " joined by links), "
+      << precision_text(p) << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
       << " priced, of which " << r.result.fitting << " fit; the others are proven slower";
   for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " cuts break " << rule;
@@ -478,6 +511,7 @@ std::string plan_json(const Report& r) {
     sensitivities.set(s.what, std::move(entry));
   }
   root.set("parameters", total_parameters(p.model));
+  if (p.model.has_experts()) root.set("active_parameters", active_parameters(p.model));
   root.set("device", p.machine.device.name);
   root.set("device_memory_bytes", p.machine.device.memory);
   root.set("devices", p.machine.world);

@@ -35,11 +35,8 @@ std::string plan_json(const Report&);
 std::string simulation_text(const PlanProblem&, const std::vector<SimulatedWorld>&, size_t columns = 0);
 std::string simulation_json(const PlanProblem&, const std::vector<SimulatedWorld>&);
 
-/// Seconds between which four of five runs are expected.
-struct Interval {
-  double low = 0, high = 0;
-};
-Interval interval(const PlanProblem&, double seconds);
+/// " (12.879 of them for a token)", of a model with experts.
+std::string active_text(const ModelShape&);
 
 /// "none", "attention", "norm,act", "products", "4 layers", "full".
 std::string recompute_text(const Candidate&);

@@ -62,7 +62,22 @@ class Arguments {
   const std::string& path_;
 };
 
-void take_shape(const Arguments& in, ModelConfig& m) {
+void take_experts(const Arguments& in, ModelShape& m) {
+  if (const int experts = in.number("num_experts", m.expert_count()); experts > 0) m.experts = experts;
+  m.router_topk = in.number("moe_router_topk", m.router_topk);
+  m.expert_ffn = in.number("moe_ffn_hidden_size", m.expert_ffn);
+  m.shared_ffn = in.number("moe_shared_expert_intermediate_size", m.shared_ffn);
+  if (const std::string layers = in.word("moe_layer_freq"); !layers.empty()) m.layer_freq = layers;
+  m.latent_attention = in.flag("multi_latent_attention", m.latent_attention);
+  m.query_rank = in.number("q_lora_rank", m.query_rank);
+  m.key_rank = in.number("kv_lora_rank", m.key_rank);
+  m.key_channels = in.number("qk_head_dim", m.key_channels);
+  m.key_rotated = in.number("qk_pos_emb_head_dim", m.key_rotated);
+  m.value_channels = in.number("v_head_dim", m.value_channels);
+  m.predicted = in.number("mtp_num_layers", m.predicted);
+}
+
+void take_shape(const Arguments& in, ModelShape& m) {
   m.layers = in.number("num_layers", m.layers);
   m.hidden = in.number("hidden_size", m.hidden);
   m.heads = in.number("num_attention_heads", m.heads);
@@ -74,6 +89,8 @@ void take_shape(const Arguments& in, ModelConfig& m) {
   m.max_positions = in.number("max_position_embeddings", m.max_positions);
   m.vocab_size = in.number("padded_vocab_size", static_cast<int>(m.vocab_size));
   m.swiglu = in.flag("swiglu", m.swiglu);
+  take_experts(in, m);
+  m.finish();
 }
 
 void take_recompute(const Arguments& in, Candidate& c) {
@@ -130,6 +147,8 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
   c.tensor = in.number("tensor_model_parallel_size", 1);
   c.pipeline = in.number("pipeline_model_parallel_size", 1);
   c.context = in.number("context_parallel_size", 1);
+  c.expert = in.number("expert_model_parallel_size", 1);
+  c.expert_tensor = p.model.has_experts() ? in.number("expert_tensor_parallel_size", c.tensor) : 1;
   c.micro_batch = in.number("micro_batch_size", 1);
   c.sequence = in.flag("sequence_parallel", false) && c.tensor > 1;
   if (in.flag("use_distributed_optimizer", false)) c.sharding = Sharding::kOptimizer;

@@ -40,7 +40,8 @@ struct Rank {
   auto key() const {
     const Candidate& c = candidate;
     return std::make_tuple(seconds_of_sample, bytes, c.tensor, c.pipeline, c.context, c.micro_batch, c.chunks,
-                           c.sequence, c.sharding, c.recompute, c.recompute_layers);
+                           c.sequence, c.sharding, c.recompute, c.recompute_layers, c.expert,
+                           c.expert_tensor);
   }
   bool operator<(const Rank& other) const { return key() < other.key(); }
 };
@@ -108,10 +109,25 @@ class Search {
     for (int tensor : either(fixed_.tensor, divisors(world, std::min(p_.model.heads, kLargestGroup))))
       for (int context : either(fixed_.context, powers_of_two(kLargestGroup)))
         for (int micro_batch : either(fixed_.micro_batch, powers_of_two(kLargestMicroBatch)))
-          for (bool sequence : either<bool>(
-                   fixed_.sequence, tensor > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false}))
-            pipelines(
-                {.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+          for (bool sequence : either<bool>(fixed_.sequence, sequences(tensor)))
+            experts({.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
+  }
+
+  std::vector<bool> sequences(int tensor) const {
+    if (tensor == 1) return {false};
+    return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};  // S2
+  }
+
+  void experts(Candidate c) {
+    const int experts = p_.model.expert_count();
+    const std::vector<int> ranks = experts > 0 ? divisors(experts, p_.machine.world) : std::vector<int>{1};
+    const std::vector<int> parts = experts > 0 ? divisors(c.tensor, c.tensor) : std::vector<int>{1};
+    for (int expert : either(fixed_.expert, ranks))
+      for (int expert_tensor : either(fixed_.expert_tensor, parts)) {
+        c.expert = expert;
+        c.expert_tensor = expert_tensor;
+        pipelines(c);
+      }
   }
 
   void pipelines(Candidate c) {
@@ -149,7 +165,7 @@ class Search {
   /// First and last stage of an uneven cut, as the exact split says.
   void cut(Candidate& c) const {
     const LayerPrice& price = prices_.back();
-    const double layer = price.forward + price.backward + price.forward_comm + price.backward_comm;
+    const double layer = price.seconds();
     std::vector<StageLimit> stages(static_cast<size_t>(c.pipeline));
     stages.front().extra = price.embedding / layer;
     stages.back().extra += price.head / layer;
@@ -166,9 +182,8 @@ class Search {
     if (!given && chunks > 1)  // embedding and head count as a layer each
       c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
     ++result_.families;
-    if (const auto rejection = complete(p_, c)) {
-      ++result_.rejected[rejection->rule];
-      result_.example.try_emplace(rejection->rule, rejection->reason);
+    if (const char* const rule = broken_rule(p_, c)) {
+      if (++result_.rejected[rule] == 1) result_.example[rule] = complete(p_, c)->reason;
       return;
     }
     if (!priced) prices_.push_back(price_layer(p_, shape_of(c)));

@@ -13,6 +13,7 @@ namespace megalith {
 /// Values that the user fixed; an empty one is searched.
 struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, chunks = {}, micro_batch = {};
+  std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
@@ -35,7 +36,7 @@ struct SearchResult {
   std::optional<Plan> closest;  // when none fits: the one that lacks least memory
   std::optional<Plan> missed;   // of those that are faster than the plans and do not fit: which lacks least
   int64_t families =
-      0;  // cuts (tensor, pipeline, context, micro-batch, chunks, sequence) that were looked at
+      0;  // cuts (tensor, pipeline, context, experts, micro-batch, chunks, sequence) that were looked at
   int64_t candidates = 0;                      // legal ways to recompute and shard in them
   int64_t priced = 0;                          // of those; the others were proven slower than the plans
   int64_t fitting = 0;                         // of those that were priced
@@ -47,7 +48,8 @@ struct SearchResult {
 /// 32; every pipeline size that divides the rest and the layers, and those that leave at most an eighth of
 /// the stages' time idle where the layers are cut unevenly; micro-batches 1, 2, 4 … 32; every interleaving
 /// that the rules allow; sequence parallelism; no recomputation, attention's, and whole layers from 1 to all
-/// of a stage; ZeRO 0 to 3.
+/// of a stage; ZeRO 0 to 3. For a model with experts every number of expert ranks that divides the experts,
+/// and each expert's matrices over any number of ranks that divides the tensor size.
 enum class SearchMode {
   kBounded,     // leaves out what a lower bound of its time, or of its memory, proves worse than `top` plans
   kExhaustive,  // prices every candidate

@@ -8,9 +8,9 @@
 namespace megalith {
 namespace {
 
-double recomputed(const Candidate& c, const LayerPrice& price, int layers) {
+double recomputed(const Candidate& c, const LayerCost& layer, int layers) {
   const bool some = c.recompute == Recomputed::kFull && c.recompute_layers > 0;
-  return (some ? std::min(c.recompute_layers, layers) : layers) * price.again(c.recompute);
+  return (some ? std::min(c.recompute_layers, layers) : layers) * layer.again(c.recompute);
 }
 double extra(const Candidate& c, const LayerPrice& price, int stage) {
   return (stage == 0 ? price.embedding : 0) + (stage == c.pipeline - 1 ? price.head : 0);
@@ -22,8 +22,6 @@ struct Assembly {
   const LayerPrice& price;
   const Layout& layout;
   const Coefficients& k = *p.coefficients;
-
-  double comm() const { return price.forward_comm + price.backward_comm; }
 
   /// Seconds of one microbatch between two stages, both directions, that are not hidden.
   double messages() const {
@@ -56,7 +54,7 @@ struct Assembly {
   Slowest slowest() const {
     Slowest out{nullptr, 0, 0};
     for (const Layout::Kind& kind : layout.kinds) {
-      const double one = stage_seconds(c, price, kind.stage, kind.layers);
+      const double one = stage_seconds(c, price, kind);
       out.sum += one * kind.times;
       if (!out.kind || one > out.seconds) {
         out.seconds = one;
@@ -71,54 +69,66 @@ struct Assembly {
     return p.software.reduced_bytes > 0 ? p.software.reduced_bytes : p.software.gradient_bytes;
   }
 
+  /// A gather or a scatter over the ranks that have the same parameters.
+  double spread(const StageParameters& parameters, double bytes) const {
+    return ring_seconds(bytes * parameters.shared, c.data * c.context, layout.data) +
+           ring_seconds(bytes * parameters.experts, c.expert_data(), layout.expert_data);
+  }
+
   /// FSDP and ZeRO-2 exchange with every microbatch, layer by layer, beside the layers' work.
-  double sharded_layers(double layers) const {
-    const int ranks = c.data * c.context;
-    const bool gathers = c.sharding == Sharding::kParameters;
-    const double gather =
-        gathers ? ring_seconds(p.element() * price.parameters.block, ranks, layout.data) : 0;
-    const double reduce = ring_seconds(gradient_bytes() * price.parameters.block, ranks, layout.data);
+  double sharded_layers(const Layout::Kind& kind) const {
+    const LayerCost& layer = kind.layer(price);
+    const double with_experts = static_cast<double>(kind.layers - kind.plain) / kind.layers;
+    const ParameterCount& count = price.parameters;
+    const StageParameters one{with_experts * count.block + (1 - with_experts) * count.plain_block,
+                              with_experts * count.experts};
+    const double gather = c.sharding == Sharding::kParameters ? spread(one, p.element()) : 0;
+    const double reduce = spread(one, gradient_bytes());
     const auto beside = [&](double work, double exchange) {
       const double hidden = std::min(work, exchange);
       return exchange - hidden + k.shard_contention * hidden;
     };
-    const double again = recomputed(c, price, 1);
-    return layers * (beside(price.forward, gather) + beside(price.backward + again, gather + reduce));
+    const double again = recomputed(c, layer, 1);
+    return kind.layers * (beside(layer.forward, gather) + beside(layer.backward + again, gather + reduce));
   }
 
-  double data_comm(double parameters, double last_backward, double first_forward) const {
-    const int ranks = c.data * c.context;
-    if (ranks == 1) return 0;
+  double data_comm(const StageParameters& parameters, double last_backward, double first_forward) const {
+    if (c.data * c.context == 1) return 0;
     const auto exposed = [&](bool overlapped, double exchange, double window) {
       return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
     };
-    const double half = ring_seconds(gradient_bytes() * parameters, ranks, layout.data);
+    const double half = spread(parameters, gradient_bytes());
     if (c.sharding == Sharding::kNone) return exposed(p.software.overlap_gradients, 2 * half, last_backward);
-    const double gather = ring_seconds(p.element() * parameters, ranks, layout.data);
+    const double gather = spread(parameters, p.element());
     const double reduce = p.software.reduces_whole ? 2 * half : half;
     return exposed(p.software.overlap_gradients, reduce, last_backward) +
            exposed(p.software.overlap_parameters, gather, first_forward);
   }
 
-  double most_parameters() const {
-    const Layout::Kind &first = layout.kinds.front(), &last = layout.kinds.back();
-    return std::max(stage_parameters(c, price.parameters, first.stage, first.layers),
-                    stage_parameters(c, price.parameters, last.stage, last.layers));
+  StageParameters most_parameters() const {
+    const StageParameters first = stage_parameters(c, price.parameters, layout.kinds.front()),
+                          last = stage_parameters(c, price.parameters, layout.kinds.back());
+    return last.sum() > first.sum() ? last : first;
   }
-  double optimizer(double parameters) const {
+  /// `cut`: over the ranks that have the same parameters.
+  double optimizer(const StageParameters& parameters, bool cut) const {
     const double bytes = p.half() ? 30 + p.software.gradient_bytes * 2 : 36;
-    return k.optimizer_traffic * parameters * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
+    const double held = cut ? parameters.shared / (c.data * c.context) + parameters.experts / c.expert_data()
+                            : parameters.sum();
+    return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
   }
 
   /// The step without what depends on the sharding.
   StepTime pipeline(const Slowest& slow) const {
     const double nmb = static_cast<double>(c.microbatches);
     const int layers = slow.kind->layers;
+    const LayerCost& layer = slow.kind->layer(price);
     StepTime t;
     t.bottleneck = slow.kind->stage;
-    t.compute = nmb * (layers * (price.forward + price.backward) + extra(c, price, slow.kind->stage));
-    t.recompute = nmb * recomputed(c, price, layers);
-    t.tensor_comm = nmb * layers * comm();
+    t.compute = nmb * (layers * (layer.forward + layer.backward) + extra(c, price, slow.kind->stage));
+    t.recompute = nmb * recomputed(c, layer, layers);
+    t.tensor_comm = nmb * layers * (layer.forward_comm + layer.backward_comm);
+    t.expert_comm = nmb * layers * (layer.forward_exchange + layer.backward_exchange);
     t.bubble = std::max(0.0, slow.sum - slow.seconds) * bubble_share();
     t.pipeline_comm = messages() * (nmb + (c.pipeline - 1.0) / c.chunks);
     t.fixed = p.machine.device.multiprocessors == 0 ? 1e-3 : k.step_overhead;
@@ -132,22 +142,23 @@ struct Assembly {
     const Slowest slow = slowest();
     StepTime t = pipeline(slow);
     const int ranks = c.data * c.context, layers = slow.kind->layers;
-    const double parameters = most_parameters();
+    const LayerCost& layer = slow.kind->layer(price);
+    const StageParameters parameters = most_parameters();
     t.data_comm = layout.tied;
     if (c.sharding < Sharding::kParameters)
-      t.data_comm += data_comm(parameters, layers * price.backward, layers * price.forward);
+      t.data_comm += data_comm(parameters, layers * layer.backward, layers * layer.forward);
     if (c.sharding >= Sharding::kGradients && ranks > 1) {
       // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
       const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
-      t.data_comm += times * sharded_layers(layers);
+      t.data_comm += times * sharded_layers(*slow.kind);
     }
-    t.optimizer = optimizer(parameters / (c.sharding == Sharding::kNone ? 1 : ranks));
+    t.optimizer = optimizer(parameters, c.sharding != Sharding::kNone);
     wait_for_the_slowest(t);
     return t;
   }
   double least() const {
     StepTime t = pipeline(slowest());
-    t.optimizer = optimizer(most_parameters() / (c.data * c.context));
+    t.optimizer = optimizer(most_parameters(), true);
     wait_for_the_slowest(t);
     return t.total();
   }
@@ -171,20 +182,42 @@ double least_seconds(const PlanProblem& p, const Candidate& c, const LayerPrice&
   return Assembly{p, bare, price, layout}.least();
 }
 
-double stage_seconds(const Candidate& c, const LayerPrice& price, int stage, int layers) {
-  return layers * (price.forward + price.backward + price.forward_comm + price.backward_comm) +
-         recomputed(c, price, layers) + extra(c, price, stage);
+double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::Kind& kind) {
+  const LayerCost& layer = kind.layer(price);
+  return kind.layers * layer.seconds() + recomputed(c, layer, kind.layers) + extra(c, price, kind.stage);
+}
+
+Interval interval(const PlanProblem& p, double seconds) {
+  const double spread = 1 + p.coefficients->spread;
+  return {seconds / spread, seconds * spread};
+}
+
+Interval imbalance_interval(const PlanProblem& p, const Candidate& c) {
+  const auto seconds = [&](double point) {
+    PlanProblem at = p;
+    at.imbalance_point = point;
+    return step_time(at, c).total();
+  };
+  return {seconds(0), seconds(1)};
+}
+
+Interval step_interval(const PlanProblem& p, const Candidate& c, double seconds) {
+  if (!p.model.has_experts()) return interval(p, seconds);
+  const Interval ends = imbalance_interval(p, c);
+  return {interval(p, ends.low).low, interval(p, ends.high).high};
 }
 
 double model_flops(const PlanProblem& p, int64_t global_batch) {
-  const ModelConfig& m = p.model;
-  const double query = static_cast<double>(m.heads) * m.kv_channels,
-               key = static_cast<double>(m.kv_heads()) * m.kv_channels;
-  const double block =
-      static_cast<double>(m.hidden) * (2 * query + 2 * key + (m.swiglu ? 3.0 : 2.0) * m.ffn_hidden);
+  const ModelShape& m = p.model;
   const double head = static_cast<double>(m.hidden) * static_cast<double>(m.vocab_size);
   const double tokens = static_cast<double>(global_batch) * m.seq_length;
-  return 6 * tokens * (block * m.layers + head) + 6 * tokens * m.seq_length * query * m.layers;
+  const double layers = m.layers + m.predicted, plain = m.plain_layers(m.layers);
+  const double width = 0.5 * (m.query_width() + m.output_width());  // of both products of the scores
+  const bool experts = m.has_experts();
+  const double matrices = matrix_parameters(m, experts) * (layers - plain) +
+                          matrix_parameters(m, false) * plain + 2.0 * m.predicted * m.hidden * m.hidden +
+                          head * (1 + m.predicted);
+  return 6 * tokens * matrices + 6 * tokens * m.seq_length * width * layers;
 }
 
 double model_flops_utilisation(const PlanProblem& p, const Candidate& c, double seconds) {

@@ -62,16 +62,16 @@ class Player {
     return here == last ? own : std::max(own, at(backward_, here + 1));
   }
   double seconds(int stage, const Step& step) const {
-    const double layers = static_cast<double>(stage_layers(p_, c_, stage)) / c_.chunks;
+    const Layout::Kind kind = stage_kind(p_, c_, price_, stage);
+    const LayerCost& layer = kind.layer(price_);
+    const double layers = static_cast<double>(kind.layers) / c_.chunks;
+    const double forward = layers * (layer.forward + layer.forward_comm + layer.forward_exchange);
     const int here = step.chunk * c_.pipeline + stage;
     const bool head = here == c_.chunks * c_.pipeline - 1;
     constexpr double kForwardOfHead = 1.0 / 3;
-    if (step.kind == Step::kForward)
-      return layers * (price_.forward + price_.forward_comm) + (head ? kForwardOfHead * price_.head : 0);
-    const double whole = stage_seconds(c_, price_, stage, stage_layers(p_, c_, stage)) -
-                         (stage == c_.pipeline - 1 ? price_.head : 0);
-    return whole / c_.chunks - layers * (price_.forward + price_.forward_comm) +
-           (head ? (1 - kForwardOfHead) * price_.head : 0);
+    if (step.kind == Step::kForward) return forward + (head ? kForwardOfHead * price_.head : 0);
+    const double whole = stage_seconds(c_, price_, kind) - (stage == c_.pipeline - 1 ? price_.head : 0);
+    return whole / c_.chunks - forward + (head ? (1 - kForwardOfHead) * price_.head : 0);
   }
   void done(const TimelinePiece& piece) {
     auto& times = piece.step.kind == Step::kForward ? forward_ : backward_;

@@ -11,6 +11,7 @@ namespace {
 
 /// What the trainer has no option for; empty: nothing.
 std::string without_option(const PlanProblem& p, const Candidate& c) {
+  if (std::string shape = beyond_our_trainer(p.model); !shape.empty()) return shape;
   if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
   if (c.sharding == Sharding::kParameters) return "ZeRO-3";
   if (c.recompute == Recomputed::kNormAct || c.recompute == Recomputed::kProducts)
@@ -33,7 +34,7 @@ MemoryEstimate estimate_of(const RunMemory& run) {
 
 PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   PretrainConfig config;
-  config.model = p.model;
+  config.model = p.model.trained();
   ParallelConfig& parallel = config.parallel;
   parallel.tensor = c.tensor;
   parallel.pipeline = c.pipeline;

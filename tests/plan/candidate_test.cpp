@@ -9,10 +9,15 @@ namespace megalith {
 namespace {
 
 using test::gpt_22b;
+using test::mixtral;
 
 std::string rule(const PlanProblem& p, Candidate c) {
   const auto rejection = complete(p, c);
   return rejection ? rejection->rule : "";
+}
+std::string reason(const PlanProblem& p, Candidate c) {
+  const auto rejection = complete(p, c);
+  return rejection ? rejection->reason : "";
 }
 
 TEST(Rules, W1WorldIsAMultipleOfTensorPipelineContext) {
@@ -145,6 +150,79 @@ TEST(Rules, F1ScoresWithoutAJoinedKernelAreSlower) {
   p.model.heads = p.model.query_groups = 96;
   const double apart = price_layer(p, {.tensor = 16, .micro_batch = 1}).forward;  // 6 heads, no multiple of 4
   EXPECT_GT(apart, 1.3 * joined);
+}
+
+// Megatron's parallel_state.py and arguments.py: world % (etp * ep * pp) == 0, experts % ep == 0.
+TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
+  PlanProblem p = mixtral(64);
+  EXPECT_EQ(rule(p, {.expert = 3}), "W2");
+  EXPECT_EQ(reason(p, {.expert = 3}), "8 experts are not a multiple of expert 3; nearest that work: 2, 4");
+  EXPECT_EQ(rule(p, {.expert = 4}), "");
+  EXPECT_EQ(rule(p, {.expert = 16}), "W2");
+  EXPECT_NE(reason(p, {.expert = 16}).find("; nearest that work: 8"), std::string::npos);
+  p.model.experts = 16;
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}), "W2");  // 8 ranks a stage
+  EXPECT_EQ(
+      reason(p, {.tensor = 2, .pipeline = 8, .expert = 16, .sequence = true}),
+      "64 devices are no multiple of expert-tensor 1 * expert 16 * pipeline 8 = 128; nearest that work: "
+      "8 as expert");
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 8, .sequence = true}), "");
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 8, .expert_tensor = 2, .sequence = true}), "W2");
+  EXPECT_EQ(rule(p, {.tensor = 2, .pipeline = 8, .expert = 4, .expert_tensor = 2, .sequence = true}), "");
+  p.model.experts.reset();
+  EXPECT_EQ(rule(p, {.expert = 2}), "W2");  // of a dense model
+}
+
+TEST(Rules, W2ExpertDataIsTheQuotient) {
+  const PlanProblem p = mixtral(64);
+  Candidate c{.tensor = 2, .pipeline = 2, .expert = 4, .expert_tensor = 2, .sequence = true};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_EQ(c.expert_data(), 64 / (2 * 4 * 2));
+}
+
+// Megatron's MoE layer refuses to train so.
+TEST(Rules, S2ExpertsWithTensorRanksNeedSequenceParallelism) {
+  const PlanProblem p = mixtral(64);
+  EXPECT_EQ(rule(p, {.tensor = 2}), "S2");
+  EXPECT_EQ(reason(p, {.tensor = 2}),
+            "experts with tensor 2 need sequence parallelism; give --sequence-parallel, or tensor 1");
+  EXPECT_EQ(rule(p, {.tensor = 2, .sequence = true}), "");
+  EXPECT_EQ(rule(p, {.tensor = 1}), "");
+}
+
+TEST(Rules, H4ExpertsAreMultiplesOfTheRanksThatShareThem) {
+  PlanProblem p = mixtral(64);
+  p.model.expert_ffn = 14337;
+  EXPECT_EQ(rule(p, {.tensor = 2, .expert_tensor = 2, .sequence = true}), "H4");
+  EXPECT_EQ(rule(p, {.tensor = 2, .sequence = true}), "");
+  p.model.expert_ffn = 14336;
+  p.model.shared_ffn = 4097;
+  EXPECT_EQ(rule(p, {.tensor = 2, .sequence = true}), "H4");
+}
+
+TEST(StageLayers, WithoutExpertsAreCountedWhereTheyLie) {
+  PlanProblem p = mixtral(64);
+  p.model.layer_freq = "[0]*3+[1]*29";
+  p.model.finish();
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 16}, 0), 2);
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 16}, 1), 1);
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 16}, 2), 0);
+  // Two chunks of two layers: the first stage has 0, 1, 16 and 17.
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 0), 2);
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, 1), 1);
+  // DeepSeek-V3 in 16 parts of 4 layers, of which the last has 1: all three dense ones are in the first part.
+  p.model.layers = 61;
+  p.model.layer_freq = "([0]*3+[1]*58)";
+  p.model.finish();
+  p.stage_layers = {32, 29};
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 2, .chunks = 8}, 0), 3);
+  EXPECT_EQ(stage_plain_layers(p, {.pipeline = 2, .chunks = 8}, 1), 0);
+  p.stage_layers.clear();
+  p.model.layers = 32;
+  p.model.layer_freq = "2";  // every layer of an odd number is dense
+  p.model.finish();
+  for (int stage = 0; stage < 8; ++stage)
+    EXPECT_EQ(stage_plain_layers(p, {.pipeline = 8, .chunks = 2}, stage), 2) << stage;
 }
 
 TEST(StageLayers, AreSpreadBeforeTheLastStage) {

@@ -9,6 +9,7 @@ namespace megalith {
 namespace {
 
 using test::gpt_22b;
+using test::mixtral;
 
 bool has(const std::string& text, const std::string& what) {
   return text.find(what) != std::string::npos;
@@ -28,6 +29,44 @@ TEST(Launch, NamesTheCutInMegatronsOptions) {
   EXPECT_TRUE(has(launch_options(p, c), "--recompute-method block --recompute-num-layers 2")) << "each chunk";
 }
 
+TEST(Launch, NamesTheExpertsOfAMixtureAndTheirRanks) {
+  PlanProblem p = mixtral(64);
+  Candidate c{.tensor = 2, .expert = 8, .expert_tensor = 1, .sequence = true};
+  ASSERT_FALSE(complete(p, c));
+  // Megatron would take the tensor size for an expert's matrices where nothing is said.
+  EXPECT_TRUE(has(launch_options(p, c), "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1"))
+      << launch_options(p, c);
+  EXPECT_TRUE(has(model_options(p.model),
+                  "--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 14336 "
+                  "--moe-token-dispatcher-type alltoall --moe-grouped-gemm"))
+      << model_options(p.model);
+  p.model.layer_freq = "([0]*3+[1]*29)";
+  p.model.shared_ffn = 4096;
+  p.model.forced_balance = true;
+  EXPECT_TRUE(has(launch_line(p, c, Launcher::kSrun, false), "--moe-layer-freq \"([0]*3+[1]*29)\""))
+      << "within the single quotes of bash -c";
+  EXPECT_TRUE(has(model_options(p.model), "--moe-shared-expert-intermediate-size 4096"));
+  EXPECT_TRUE(has(model_options(p.model), "--moe-router-force-load-balancing"));
+  p.software.overlap_exchange = true;
+  EXPECT_TRUE(has(launch_options(p, c), "--overlap-moe-expert-parallel-comm"));
+  p.model.experts.reset();
+  c.expert = 1;
+  EXPECT_FALSE(has(launch_options(p, c), "expert"));
+}
+
+TEST(Launch, NamesLatentAttention) {
+  PlanProblem p = mixtral(64);
+  p.model.latent_attention = true;
+  p.model.query_rank = 1536;
+  p.model.predicted = 1;
+  p.model.finish();
+  EXPECT_TRUE(has(model_options(p.model),
+                  "--multi-latent-attention --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 "
+                  "--v-head-dim 128 --q-lora-rank 1536"))
+      << model_options(p.model);
+  EXPECT_TRUE(has(model_options(p.model), "--mtp-num-layers 1"));
+}
+
 TEST(Launch, NamesUnevenCuts) {
   PlanProblem p = gpt_22b(64);
   Candidate c{.tensor = 8, .pipeline = 4, .first_layers = 11, .last_layers = 9};
@@ -36,8 +75,8 @@ TEST(Launch, NamesUnevenCuts) {
                   "--decoder-first-pipeline-num-layers 11 --decoder-last-pipeline-num-layers 9"));
   p.stage_layers = {12, 14, 13, 9};
   c.first_layers = c.last_layers = 0;
-  EXPECT_TRUE(has(launch_options(p, c), "--pipeline-model-parallel-layout 'Et*12|t*14|t*13|t*9L'"))
-      << launch_options(p, c);
+  EXPECT_TRUE(has(launch_options(p, c), "--pipeline-model-parallel-layout \"Et*12|t*14|t*13|t*9L\""))
+      << "within the single quotes of bash -c: " << launch_options(p, c);
 }
 
 TEST(Launch, StartsOneProcessADevice) {

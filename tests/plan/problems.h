@@ -58,4 +58,16 @@ inline PlanProblem gpt_22b(int world) {
   return p;
 }
 
+/// Mixtral-8x7B's shape (arXiv 2401.04088, table 1) on H100 machines of eight.
+inline PlanProblem mixtral(int world) {
+  PlanProblem p;
+  p.model = llama(32, 4096, 32, 8, 14336, 32000);
+  p.model.experts = 8;
+  p.model.router_topk = 2;
+  p.model.finish();
+  p.machine = {find_accelerator("H100"), world, 8};
+  p.global_batch = 256;
+  return p;
+}
+
 }  // namespace megalith::test

@@ -56,6 +56,30 @@ TEST(MegatronLog, ReadsTheCutTheTimeAndTheMemory) {
   EXPECT_NE(text.find("most reserved: predicted"), std::string::npos) << text;
 }
 
+TEST(MegatronLog, ReadsExperts) {
+  const test::TempDir folder;
+  const std::string path = folder / "run.log";
+  std::string text = megatron_log("2500.0");
+  text.insert(text.find("  world_size"),
+              "  expert_model_parallel_size ...................... 4\n"
+              "  expert_tensor_parallel_size ..................... 1\n"
+              "  moe_ffn_hidden_size ............................. 2048\n"
+              "  moe_layer_freq .................................. [0, 0, 1, 1]\n"
+              "  moe_router_topk ................................. 4\n"
+              "  moe_shared_expert_intermediate_size ............. None\n"
+              "  num_experts ..................................... 16\n");
+  text.replace(text.find("48\n"), 2, "4");
+  write_file(path, text);
+  const LoggedRun run = logged_run(read_run_log(path), gpt_22b(64), path);
+  EXPECT_EQ(run.problem.model.expert_count(), 16);
+  EXPECT_EQ(run.problem.model.router_topk, 4);
+  EXPECT_EQ(run.problem.model.expert_ffn, 2048);
+  EXPECT_EQ(run.problem.model.shared_ffn, 0);
+  EXPECT_EQ(run.problem.model.plain_layers(4), 2);
+  EXPECT_EQ(run.candidate.expert, 4);
+  EXPECT_EQ(run.candidate.expert_tensor, 1);
+}
+
 TEST(MegatronLog, AnAnchoredModelPredictsTheRunAsItWas) {
   const test::TempDir folder;
   const std::string path = folder / "run.log";

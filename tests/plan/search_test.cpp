@@ -13,6 +13,7 @@ namespace {
 using test::gpt;
 using test::gpt_22b;
 using test::llama;
+using test::mixtral;
 
 void expect_same(const SearchResult& a, const SearchResult& b) {
   ASSERT_EQ(a.plans.size(), b.plans.size());
@@ -55,6 +56,49 @@ TEST(Search, BoundsLoseNoPlanInOtherSpaces) {
     expect_same(search_plans(p, {}, 20, SearchMode::kExhaustive), search_plans(p, {}));
 }
 
+TEST(Search, BoundsLoseNoPlanOfAMixture) {
+  std::vector<PlanProblem> problems = {mixtral(64), mixtral(16)};
+  problems.push_back(mixtral(64));  // layers that differ, and memory that is scarce
+  problems.back().model.layer_freq = "[0]*3+[1]*29";
+  problems.back().model.shared_ffn = 4096;
+  problems.back().model.finish();
+  problems.back().machine.device.memory = 40e9;
+  problems.push_back(mixtral(64));
+  problems.back().model.dispatcher = Dispatcher::kFlex;
+  problems.back().model.predicted = 1;
+  problems.back().software.overlap_exchange = problems.back().software.overlap_tensor = true;
+  for (const PlanProblem& p : problems) {
+    const SearchResult all = search_plans(p, {}, 20, SearchMode::kExhaustive), bounded = search_plans(p, {});
+    EXPECT_EQ(all.plans.size(), 20u);
+    EXPECT_EQ(all.priced, all.candidates);
+    EXPECT_LT(bounded.priced, all.priced);
+    expect_same(all, bounded);
+  }
+}
+
+// A nested loop over the cuts of 16 devices, by hand: what is legal is looked at once.
+TEST(Search, LooksAtEveryNumberOfExpertRanks) {
+  const PlanProblem p = mixtral(16);
+  const Fixed fixed{
+      .tensor = 2, .pipeline = 2, .context = 1, .chunks = 1, .micro_batch = 1, .sequence = true};
+  const SearchResult all = search_plans(p, fixed, 1, SearchMode::kExhaustive);
+  // Expert 1, 2, 4, 8 by expert-tensor 1, 2 over the 8 ranks of a stage: of 8 cuts only 8 * 2 is too many.
+  EXPECT_EQ(all.families, 8);
+  EXPECT_EQ(all.rejected.at("W2"), 1);
+  // None, attention's, or 1 to 16 layers again, with ZeRO 0 to 3.
+  EXPECT_EQ(all.candidates, 7 * (2 + 16) * 4);
+}
+
+TEST(Search, KeepsTheExpertRanksThatAreGiven) {
+  Fixed fixed;
+  fixed.expert = 4;
+  fixed.expert_tensor = 1;
+  for (const Plan& plan : search_plans(mixtral(64), fixed).plans) {
+    EXPECT_EQ(plan.candidate.expert, 4);
+    EXPECT_EQ(plan.candidate.expert_tensor, 1);
+  }
+}
+
 // Meta trained it with tp 8, pp 16 and one layer fewer at both ends, at 38 to 43 % of the peak (arXiv
 // 2407.21783).
 TEST(Search, PlansLlama405BAsItWasTrained) {
@@ -85,6 +129,22 @@ TEST(Search, TimeFallsWithEachRate) {
     faster.machine.device.*rate *= 1.5;
     for (const Plan& plan : search_plans(p, {}).plans)
       EXPECT_LE(make_plan(faster, plan.candidate).time.total(), plan.time.total());
+  }
+}
+
+TEST(Search, TimeOfAMixtureFallsWithEachRateAndRisesWithItsImbalance) {
+  const PlanProblem p = mixtral(64);
+  for (const Plan& plan : search_plans(p, {}, 5).plans) {
+    for (double Accelerator::*rate :
+         {&Accelerator::link_bandwidth, &Accelerator::network_bandwidth, &Accelerator::memory_bandwidth}) {
+      PlanProblem faster = p;
+      faster.machine.device.*rate *= 1.5;
+      EXPECT_LE(make_plan(faster, plan.candidate).time.total(), plan.time.total());
+    }
+    const Interval ends = imbalance_interval(p, plan.candidate);
+    EXPECT_LE(ends.low, plan.time.total());
+    EXPECT_GE(ends.high, plan.time.total());
+    EXPECT_EQ(plan.candidate.expert > 1, ends.low < ends.high);
   }
 }
 

@@ -82,6 +82,8 @@ TEST(Trainer, NamesWhatOnlyMegatronRuns) {
   p.precision = Precision::kFp8;
   c.sharding = Sharding::kNone;
   EXPECT_NE(ask_trainer(p, c).refusal.find("8 and 4 bits"), std::string::npos);
+  p.model.experts = 8;
+  EXPECT_NE(ask_trainer(p, c).refusal.find("mixtures of experts (--num-experts)"), std::string::npos);
   EXPECT_FALSE(ask_trainer(p, c).rank);
 }
 

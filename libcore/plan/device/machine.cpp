@@ -1,4 +1,4 @@
-#include "libcore/plan/machine.h"
+#include "libcore/plan/device/machine.h"
 
 #include <algorithm>
 #include <cctype>

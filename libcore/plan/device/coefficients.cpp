@@ -1,4 +1,4 @@
-#include "libcore/plan/coefficients.h"
+#include "libcore/plan/device/coefficients.h"
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -70,6 +70,16 @@ constexpr CoefficientInfo kTable[] = {
      "added at each doubling of the devices beyond one machine"},
     {"congestion", "1", &C::congestion, 0, 0.3, 0.04, 0.5, 0.0323617,
      "network bandwidth lost at each doubling of the machines of a group"},
+    {"exchange_rate", "of bandwidth", &C::exchange_rate, 0.2, 1, 0.75, 0.15, 0.75,
+     "link and network in NCCL's all-to-all of tokens between ranks of experts"},
+    {"flex_rate", "of bandwidth", &C::flex_rate, 0.3, 1, 0.88, 0.1, 0.88,
+     "network under DeepEP: its README's figures, less what stays on a machine, are 40 to 46 of 50 GB/s"},
+    {"exchange_overlap", "of time", &C::exchange_overlap, 0, 0.98, 0.75, 0.2, 0.75,
+     "of it, that other microbatches hide where a program overlaps it"},
+    {"routing_launches", "kernels", &C::routing_launches, 10, 200, 60, 0.4, 60,
+     "that router, permutation and exchange take in the forward pass, with their waits for the host"},
+    {"expert_launches", "kernels", &C::expert_launches, 0, 10, 2, 0.4, 2,
+     "that each expert of a rank takes in the forward pass, for both products"},
     {"optimizer_traffic", "1", &C::optimizer_traffic, 0.8, 4, 1.5, 0.3, 1.45323,
      "memory traffic of a step over its least"},
     {"step_overhead", "s", &C::step_overhead, 1e-3, 0.2, 0.02, 0.6, 0.00973306,

@@ -20,6 +20,8 @@ struct Coefficients {
   // communication
   double link_rate, link_latency, network_rate, network_latency, tensor_overlap, data_overlap,
       context_overlap, message_overlap, message_stall, shard_contention, straggler, congestion;
+  // experts
+  double exchange_rate, flex_rate, exchange_overlap, routing_launches, expert_launches;
   // the rest of a step
   double optimizer_traffic, step_overhead;
   // memory

@@ -1,4 +1,4 @@
-#include "libcore/plan/coefficients.h"
+#include "libcore/plan/device/coefficients.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/json/json.h"
+#include "libcore/plan/shape/model_shape.h"
+
+namespace megalith {
+
+/// The shape of a Hugging Face model from its config.json: what megalith-convert reads (parse_hf_config), and
+/// to be planned only Mixtral, Qwen2 and Qwen3 with experts, dense Qwen3, gpt-oss, and DeepSeek V2 and V3
+/// (their further predicted tokens are a choice of the run: --mtp-num-layers). How weights are quantized and
+/// long positions scaled does not matter to a plan. `where` begins every message; kData as parse_hf_config.
+ModelShape parse_hf_shape(const Json& json, const std::string& where);
+
+}  // namespace megalith

@@ -1,0 +1,189 @@
+#include "libcore/plan/shape/model_shape.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <string_view>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+constexpr double kWithLoss = 1.72, kWithBias = 1.04;
+constexpr size_t kMostLayers = 1 << 16;  // of a pattern
+
+/// sum := product ("+" product)*; product := (list | "(" sum ")") ("*" number)?; list := "[" 0|1 ("," 0|1)*
+/// "]".
+class PatternReader {
+ public:
+  explicit PatternReader(std::string_view text) : rest_(text) {}
+
+  /// Empty when the text is something else.
+  std::vector<int> read() {
+    std::vector<int> out = sum();
+    return good_ && rest_.empty() ? out : std::vector<int>{};
+  }
+
+ private:
+  bool take(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  int number() {
+    const size_t end = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
+    const auto value = parse_int(rest_.substr(0, end));
+    rest_.remove_prefix(end);
+    good_ = good_ && value && *value >= 0 && static_cast<size_t>(*value) <= kMostLayers;
+    return good_ ? static_cast<int>(*value) : 0;
+  }
+  std::vector<int> list() {
+    std::vector<int> out;
+    do {
+      out.push_back(number());
+    } while (good_ && take(','));
+    good_ = good_ && take(']') && *std::max_element(out.begin(), out.end()) <= 1;
+    return out;
+  }
+  std::vector<int> product() {
+    std::vector<int> one;
+    if (take('[')) {
+      one = list();
+    } else {
+      good_ = good_ && depth_ < 8 && take('(');
+      ++depth_;
+      if (good_) one = sum();
+      --depth_;
+      good_ = good_ && take(')');
+    }
+    const int times = good_ && take('*') ? number() : 1;
+    good_ = good_ && one.size() * static_cast<size_t>(times) <= kMostLayers;
+    std::vector<int> out;
+    for (int i = 0; good_ && i < times; ++i) out.insert(out.end(), one.begin(), one.end());
+    return out;
+  }
+  std::vector<int> sum() {
+    std::vector<int> out = product();
+    while (good_ && take('+')) {
+      const std::vector<int> more = product();
+      out.insert(out.end(), more.begin(), more.end());
+      good_ = good_ && out.size() <= kMostLayers;
+    }
+    return out;
+  }
+
+  std::string_view rest_;
+  bool good_ = true;
+  int depth_ = 0;
+};
+
+void check_experts(const ModelShape& m, Problems& problems) {
+  const int experts = m.expert_count();
+  if (m.router_topk > experts)
+    problems.add("--moe-router-topk ", m.router_topk, " is more than --num-experts ", experts);
+  if (parse_layer_pattern(m.layer_freq).empty())
+    problems.add("--moe-layer-freq ", quote(m.layer_freq),
+                 " is neither a number from 1 nor a list of 0 and 1 such as ([0]*3+[1]*58)");
+  else if (m.layer_freq.find('[') != std::string::npos &&
+           parse_layer_pattern(m.layer_freq).size() != static_cast<size_t>(m.layers))
+    problems.add("--moe-layer-freq ", quote(m.layer_freq), " has ", parse_layer_pattern(m.layer_freq).size(),
+                 " layers, --num-layers says ", m.layers);
+  else if (m.plain_layers(m.layers) == m.layers)
+    problems.add("--moe-layer-freq ", quote(m.layer_freq), " leaves no layer for --num-experts ", experts);
+}
+
+/// Complains about a size that something else gives its meaning, where that is not there.
+void needs(const char* option, int value, int otherwise, const char* what, Problems& problems) {
+  if (value != otherwise) problems.add("--", option, ' ', value, " needs --", what);
+}
+
+void check_dense(const ModelShape& m, Problems& problems) {
+  const ModelShape plain;
+  const char* const experts = "num-experts";
+  needs("moe-router-topk", m.router_topk, plain.router_topk, experts, problems);
+  needs("moe-ffn-hidden-size", m.expert_ffn, 0, experts, problems);
+  needs("moe-shared-expert-intermediate-size", m.shared_ffn, 0, experts, problems);
+  if (m.layer_freq != plain.layer_freq)
+    problems.add("--moe-layer-freq ", quote(m.layer_freq), " needs --num-experts");
+  if (m.capacity) problems.add("--moe-expert-capacity-factor ", *m.capacity, " needs --num-experts");
+}
+
+void check_attention(const ModelShape& m, Problems& problems) {
+  if (m.latent_attention && m.group_query)
+    problems.add("--multi-latent-attention and --group-query-attention exclude each other; give one of them");
+  if (m.latent_attention) return;
+  const ModelShape plain;
+  const char* const latent = "multi-latent-attention";
+  needs("q-lora-rank", m.query_rank, plain.query_rank, latent, problems);
+  needs("kv-lora-rank", m.key_rank, plain.key_rank, latent, problems);
+  needs("qk-head-dim", m.key_channels, plain.key_channels, latent, problems);
+  needs("qk-pos-emb-head-dim", m.key_rotated, plain.key_rotated, latent, problems);
+  needs("v-head-dim", m.value_channels, plain.value_channels, latent, problems);
+}
+
+}  // namespace
+
+std::vector<int> parse_layer_pattern(const std::string& text) {
+  std::string plain;
+  for (const char c : text)
+    if (c != ' ' && c != '\'' && c != '"') plain += c;
+  if (plain.find('[') != std::string::npos) return PatternReader(plain).read();
+  const auto every = parse_int(plain);
+  if (!every || *every < 1 || static_cast<size_t>(*every) > kMostLayers) return {};
+  std::vector<int> out(static_cast<size_t>(*every), 0);
+  out.front() = 1;
+  return out;
+}
+
+void ModelShape::finish() {
+  ModelConfig::finish();
+  if (latent_attention) kv_channels = value_channels;
+  if (has_experts() && expert_ffn == 0) expert_ffn = ffn_hidden;
+  every_ = layer_freq.find('[') == std::string::npos;
+  const std::vector<int> pattern = parse_layer_pattern(layer_freq);
+  if (pattern.empty()) return;  // validate() says so
+  with_experts_.assign(1, 0);
+  for (const int has : pattern) with_experts_.push_back(with_experts_.back() + has);
+}
+
+void ModelShape::validate(Problems& problems) const {
+  ModelConfig dense = trained();  // has the rules of a model that is trained, but for what is only planned
+  dense.experts.reset();
+  dense.qk_layernorm = false;
+  dense.validate(problems);
+  has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
+  check_attention(*this, problems);
+}
+
+int ModelShape::plain_layers(int count) const {
+  if (!has_experts()) return 0;
+  const int length = static_cast<int>(with_experts_.size()) - 1;
+  const auto among = [&](int first) { return with_experts_[static_cast<size_t>(first)]; };
+  if (every_) return count - count / length * among(length) - among(count % length);
+  const int listed = std::min(count, length);  // a deeper model of the same kind goes on as it ends
+  return listed - among(listed) + (count - listed) * (1 - among(length) + among(length - 1));
+}
+
+TokenImbalance ModelShape::expert_imbalance() const {
+  if (!has_experts() || forced_balance) return {};
+  return {1, std::min(expert_bias ? kWithBias : kWithLoss, capacity.value_or(kWithLoss))};
+}
+
+TokenImbalance ModelShape::rank_imbalance(int ranks) const {
+  TokenImbalance of_rank = expert_imbalance();
+  if (ranks <= 1) return {};
+  const double all = expert_count(), each = all / ranks;
+  of_rank.high = 1 + (of_rank.high - 1) * std::sqrt((all - each) / (all - 1) / each);
+  return of_rank;
+}
+
+std::string beyond_our_trainer(const ModelShape& m) {
+  if (m.has_experts()) return "mixtures of experts (--num-experts)";
+  if (m.latent_attention) return "latent attention (--multi-latent-attention)";
+  if (m.qk_layernorm) return "norms on queries and keys (--qk-layernorm)";
+  return m.predicted > 0 ? "the prediction of further tokens (--mtp-num-layers)" : "";
+}
+
+}  // namespace megalith

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libcore/config/model_config.h"
+
+namespace megalith {
+
+/// How tokens come to the ranks that hold their experts.
+enum class Dispatcher {
+  kAllToAll,   // each copy of a token to the rank of its expert
+  kAllGather,  // all tokens to all ranks
+  kFlex,       // DeepEP: one copy of a token to each machine, spread there over the link
+};
+inline std::vector<EnumName<Dispatcher>> enum_names(Dispatcher) {
+  return {{"alltoall", Dispatcher::kAllToAll},
+          {"allgather", Dispatcher::kAllGather},
+          {"flex", Dispatcher::kFlex}};
+}
+
+/// Tokens of the expert that gets most, over the mean of all: within these a run is expected.
+struct TokenImbalance {
+  double low = 1, high = 1;
+  double at(double point) const { return low + point * (high - low); }
+};
+
+/// A model that can be planned: what is trained here (ModelConfig), and what Megatron-LM alone trains:
+/// mixtures of experts, multi-head latent attention (DeepSeek), norms on queries and keys, and the prediction
+/// of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
+struct ModelShape : ModelConfig {
+  int router_topk = 2;               // experts of a token
+  int expert_ffn = 0;                // width inside an expert; derived: ffn_hidden
+  int shared_ffn = 0;                // width of all shared experts together; 0: none
+  bool shared_gate = false;          // a sigmoid gate of the shared experts
+  std::string layer_freq = "1";      // which layers have experts, see LayerPattern
+  std::optional<double> capacity{};  // tokens that an expert takes at most, over the mean; others are dropped
+  bool forced_balance = false, expert_bias = false;
+  Dispatcher dispatcher = Dispatcher::kAllToAll;
+  bool latent_attention = false;
+  int query_rank = 0;  // width that queries are compressed to; 0: they are not
+  int key_rank = 512;  // of keys and values
+  int key_channels = 128, key_rotated = 64, value_channels = 128;  // of one head; keys have both
+  int predicted = 0;  // tokens that are predicted beside the next one: a layer and a head each
+
+  ModelShape() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): what can be trained can be planned
+  ModelShape(const ModelConfig& trained) : ModelConfig(trained) {}
+  /// The part of it that is trained here.
+  const ModelConfig& trained() const { return *this; }
+
+  template <class V>
+  void fields(V&& v) {
+    common_fields(v);
+    v("qk-layernorm", qk_layernorm, "Norms on queries and keys.");
+    v("num-experts", experts, "Experts of a layer, in place of its feed-forward block.", between(1, 1 << 16),
+      default_text("the block is dense"));
+    v("moe-router-topk", router_topk, "Experts that a token is sent to.", at_least(1));
+    v("moe-ffn-hidden-size", expert_ffn, "Width inside an expert.", between(0, 1 << 24),
+      default_text("ffn-hidden-size"));
+    v("moe-shared-expert-intermediate-size", shared_ffn,
+      "Width of the experts that every token passes, all together; 0: there are none.", between(0, 1 << 24));
+    v("moe-shared-expert-gate", shared_gate, "Gate the shared experts.");
+    v("moe-layer-freq", layer_freq,
+      "Which layers have experts: every N-th from the first, or a list of 0 and 1 such as "
+      "([0]*3+[1]*58).",
+      metavar("N|LIST"));
+    v("moe-token-dispatcher-type", dispatcher,
+      "How tokens come to their experts; flex is DeepEP's, with one copy for each machine.");
+    v("moe-expert-capacity-factor", capacity, "Tokens that an expert takes at most, over the mean of all.",
+      at_least(1), default_text("all are taken"));
+    v("moe-router-force-load-balancing", forced_balance, "Every expert gets as many tokens.");
+    v("moe-router-enable-expert-bias", expert_bias, "A bias in the router keeps the experts balanced.");
+    v("multi-latent-attention", latent_attention, "Attention with compressed keys and values (DeepSeek).");
+    v("q-lora-rank", query_rank, "Width that its queries are compressed to; 0: they are not.",
+      between(0, 1 << 20));
+    v("kv-lora-rank", key_rank, "Width that its keys and values are compressed to.", between(1, 1 << 20));
+    v("qk-head-dim", key_channels, "Channels of a head's queries and keys that are not rotated.",
+      between(1, 1 << 16));
+    v("qk-pos-emb-head-dim", key_rotated, "Channels that are rotated beside them.", between(0, 1 << 16));
+    v("v-head-dim", value_channels, "Channels of a head's values.", between(1, 1 << 16));
+    v("mtp-num-layers", predicted, "Tokens that are predicted beside the next, each by a layer more.",
+      between(0, 64));
+  }
+  void finish();
+  void validate(Problems&) const;
+
+  int expert_count() const { return experts.value_or(0); }
+  bool has_experts() const { return expert_count() > 0; }
+  /// Layers among the first `count` that have no experts, of a model that has some; 0 for a dense one.
+  int plain_layers(int count) const;
+  /// Layers from `begin` up to `end` without experts, the same way.
+  int plain_layers(int begin, int end) const { return plain_layers(end) - plain_layers(begin); }
+
+  /// Of the fullest expert: 1 with forced balance, else up to 1.72 with an auxiliary loss and 1.04 with the
+  /// router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
+  /// parameters, quoted from memory), and no more than the capacity.
+  TokenImbalance expert_imbalance() const;
+  /// Of the fullest of `ranks` ranks, which hold as many experts each: loads of experts that vary by
+  /// themselves even out on a rank, by the standard deviation of a draw without replacement.
+  TokenImbalance rank_imbalance(int ranks) const;
+
+  // Channels of one head, and of all heads together.
+  int query_channels() const { return latent_attention ? key_channels + key_rotated : kv_channels; }
+  int output_channels() const { return latent_attention ? value_channels : kv_channels; }
+  double query_width() const { return static_cast<double>(heads) * query_channels(); }
+  double output_width() const { return static_cast<double>(heads) * output_channels(); }
+
+ private:
+  std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: among the first 0, 1, 2 … of its layers
+  bool every_ = true;                       // and so on from its begin
+};
+
+/// The layers of --moe-layer-freq: "2" is every second from the first, a list says 1 for each layer with
+/// experts: "[0]*3+[1]*58", also in parentheses or quotes. Empty when it is neither.
+std::vector<int> parse_layer_pattern(const std::string& text);
+
+/// What only Megatron-LM trains of a model, by its option; empty: nothing.
+std::string beyond_our_trainer(const ModelShape&);
+
+}  // namespace megalith

@@ -1,0 +1,108 @@
+#include "libcore/plan/shape/parameter_count.h"
+
+#include <algorithm>
+
+namespace megalith {
+namespace {
+
+/// A norm over `width` channels, in a model whose norms have one or two parameters a channel.
+double norm_of(const ModelConfig& m, double width) {
+  return (m.norm == Normalization::kLayerNorm ? 2.0 : 1.0) * width;
+}
+
+/// Down to the ranks, which every tensor rank does whole, up to its heads, and their norms.
+double latent_inputs(const ModelShape& m, double tensor) {
+  const double h = m.hidden, queries = m.query_width() / tensor;
+  const double keys = static_cast<double>(m.heads) * (m.key_channels + m.value_channels) / tensor;
+  double sum = h * (m.key_rank + m.key_rotated) + m.key_rank * keys + norm_of(m, m.key_rank);
+  if (m.query_rank > 0)
+    sum += h * m.query_rank + m.query_rank * queries + norm_of(m, m.query_rank);
+  else
+    sum += h * queries;
+  return sum;
+}
+
+double attention(const ModelShape& m, int tensor) {
+  const double h = m.hidden, out = m.output_width() / tensor;
+  if (m.latent_attention) return latent_inputs(m, tensor) + out * h + (m.linear_bias ? h : 0);
+  const double qkv = m.query_width() / tensor + 2 * local_key_width(m, tensor);
+  return h * qkv + out * h + (m.has_qkv_bias() ? qkv : 0) + (m.linear_bias ? h : 0) +
+         (m.qk_layernorm ? 2 * norm_of(m, m.kv_channels) : 0);
+}
+
+/// A feed-forward block or expert of `width`, of which a rank has one part in `ranks`.
+double feed_forward(const ModelConfig& m, double width, double ranks) {
+  if (width == 0) return 0;
+  const double h = m.hidden, part = width / ranks;
+  return (gates(m) + 1) * h * part + (m.linear_bias ? gates(m) * part + h : 0);
+}
+
+/// What every token passes in the feed-forward part of a layer with experts: the router, the shared ones.
+double around_experts(const ModelShape& m, int tensor) {
+  const double router = static_cast<double>(m.expert_count()) * (m.hidden + (m.linear_bias ? 1 : 0));
+  return router + feed_forward(m, m.shared_ffn, tensor) + (m.shared_gate ? m.hidden : 0);
+}
+
+}  // namespace
+
+double norm_width(const ModelConfig& m) {
+  return norm_of(m, m.hidden);
+}
+double gates(const ModelConfig& m) {
+  return m.swiglu ? 2 : 1;
+}
+double local_key_width(const ModelConfig& m, int tensor) {
+  const double keys = static_cast<double>(m.kv_heads()) * m.kv_channels;
+  return std::max(keys / tensor, static_cast<double>(m.kv_channels));
+}
+
+ParameterCount count_parameters(const ModelShape& m, const ParameterShare& ranks) {
+  ParameterCount count;
+  const double h = m.hidden, around = attention(m, ranks.tensor) + 2 * norm_width(m);
+  const double dense = around + feed_forward(m, m.ffn_hidden, ranks.tensor);
+  count.block = m.has_experts() ? around + around_experts(m, ranks.tensor) : dense;
+  count.plain_block = m.has_experts() ? dense : 0;
+  count.experts = feed_forward(m, m.has_experts() ? m.expert_ffn : 0, ranks.expert_tensor) *
+                  m.expert_count() / ranks.expert;
+  const double table = static_cast<double>(m.padded_vocab(ranks.tensor)) * h / ranks.tensor;
+  count.embedding = table;
+  if (m.position == PositionEmbedding::kLearned) count.embedding += static_cast<double>(m.max_positions) * h;
+  count.head = norm_width(m) + (m.untied_head ? table : 0);
+  // A predicted token's layer takes the one before it and an embedding, both through a norm, side by side.
+  count.head += m.predicted * (count.block + 2 * h * h / ranks.tensor + 3 * norm_width(m));
+  count.head_experts = m.predicted * count.experts;
+  count.head_copy = m.untied_head ? 0 : table;
+  return count;
+}
+
+double total_parameters(const ModelShape& m) {
+  ModelShape unpadded = m;
+  unpadded.vocab_divisor = 1;
+  const ParameterCount count = count_parameters(unpadded, 1);
+  const double plain = m.plain_layers(m.layers);
+  return (count.block + count.experts) * (m.layers - plain) + count.plain_block * plain + count.embedding +
+         count.head + count.head_experts;
+}
+
+double active_parameters(const ModelShape& m) {
+  if (!m.has_experts()) return total_parameters(m);
+  const ParameterCount count = count_parameters(m, 1);
+  const double layers = m.layers - m.plain_layers(m.layers);
+  const double idle = 1 - static_cast<double>(m.router_topk) / m.expert_count();
+  return total_parameters(m) - idle * (count.experts * layers + count.head_experts);
+}
+
+double matrix_parameters(const ModelShape& m, bool experts) {
+  const double h = m.hidden, keys = static_cast<double>(m.kv_heads()) * m.kv_channels;
+  double sum = h * (m.query_width() + m.output_width() + 2 * keys);
+  if (m.latent_attention) {
+    const double up = static_cast<double>(m.heads) * (m.key_channels + m.value_channels);
+    const double queries = m.query_rank > 0 ? m.query_rank * (h + m.query_width()) : h * m.query_width();
+    sum = queries + h * (m.key_rank + m.key_rotated) + m.key_rank * up + h * m.output_width();
+  }
+  const double width =
+      experts ? m.shared_ffn + static_cast<double>(m.router_topk) * m.expert_ffn : m.ffn_hidden;
+  return sum + (gates(m) + 1) * h * width + (experts ? h * m.expert_count() : 0);
+}
+
+}  // namespace megalith

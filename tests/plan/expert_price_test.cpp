@@ -1,0 +1,164 @@
+#include "libcore/plan/expert_price.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/plan/memory_estimate.h"
+#include "libcore/plan/time_model.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+using test::mixtral;
+
+ExpertPrice price(const PlanProblem& p, const LayerShape& shape) {
+  return price_experts(KernelRates(p), shape);
+}
+
+// 4096 tokens of 4096 channels of 2 bytes go to 2 of 8 experts each; a rank of eight keeps an eighth.
+TEST(TokenTraffic, IsTheCopiesThatLeave) {
+  PlanProblem p = mixtral(64);
+  const double copies = 4096.0 * 2 * 4096 * 2;
+  TokenTraffic traffic = token_traffic(p, {.expert = 8});
+  EXPECT_DOUBLE_EQ(traffic.inside, copies * 7 / 8);
+  EXPECT_EQ(traffic.outside, 0);
+  EXPECT_EQ(traffic.machines, 1);
+  // With two ranks for each expert's matrices only four of the eight are on a machine.
+  traffic = token_traffic(p, {.expert = 8, .expert_tensor = 2});
+  EXPECT_DOUBLE_EQ(traffic.inside, copies * 3 / 8);
+  EXPECT_DOUBLE_EQ(traffic.outside, copies * 4 / 8);
+  EXPECT_EQ(traffic.machines, 2);
+  // Tensor ranks have a part of the sequence each.
+  EXPECT_DOUBLE_EQ(token_traffic(p, {.tensor = 2, .sequence = true, .expert = 8}).inside, copies / 2 * 7 / 8);
+  p.model.dispatcher = Dispatcher::kAllGather;  // each token to all eight
+  EXPECT_DOUBLE_EQ(token_traffic(p, {.expert = 8}).inside, copies / 2 * 7);
+}
+
+// 8 of 64 experts on 4 machines of 8 ranks: on how many machines one of a token's experts is, by counting.
+TEST(TokenTraffic, OfDeepEpIsOneCopyForAMachine) {
+  PlanProblem p = mixtral(64);
+  p.model.experts = 64;
+  p.model.router_topk = 3;
+  p.model.dispatcher = Dispatcher::kFlex;
+  double visited = 0, choices = 0;
+  for (int a = 0; a < 4; ++a)
+    for (int b = 0; b < 4; ++b)
+      for (int c = 0; c < 4; ++c, ++choices) visited += 1 + (b != a) + (c != a && c != b);
+  const TokenTraffic traffic = token_traffic(p, {.expert = 32});
+  EXPECT_NEAR(traffic.outside, 4096.0 * 4096 * 2 * visited / choices * 3 / 4, 1);
+  EXPECT_EQ(traffic.machines, 4);
+  p.model.dispatcher = Dispatcher::kAllToAll;
+  EXPECT_LT(traffic.outside, token_traffic(p, {.expert = 32}).outside);
+}
+
+// There and back over NVLink's 450 GB/s at the rate of an exchange, in each of the two passes.
+TEST(ExpertPrice, ExchangesOverTheLinkOrTheNetwork) {
+  Coefficients plain = fitted_coefficients();
+  plain.exchange_rate = 0.5;
+  plain.congestion = plain.link_latency = plain.network_latency = 0;
+  PlanProblem p = mixtral(64);
+  p.coefficients = &plain;
+  p.model.forced_balance = true;
+  const double copies = 4096.0 * 2 * 4096 * 2;
+  EXPECT_NEAR(price(p, {.expert = 8}).exchange, 2 * copies * 7 / 8 / (0.5 * 450e9), 1e-9);
+  EXPECT_EQ(price(p, {.expert = 1}).exchange, 0);
+  p.machine.local_world = 4;  // half of the ranks are behind 400 Gbit/s
+  EXPECT_NEAR(price(p, {.expert = 8}).exchange,
+              2 * (copies * 3 / 8 / (0.5 * 450e9) + copies * 4 / 8 / (0.5 * 50e9)), 1e-9);
+}
+
+TEST(ExpertPrice, TheFullestRankIsWaitedFor) {
+  Coefficients plain = fitted_coefficients();
+  plain.link_latency = 0;
+  PlanProblem p = mixtral(64);
+  p.coefficients = &plain;
+  p.imbalance_point = 1;
+  const ExpertPrice uneven = price(p, {.expert = 8});
+  p.model.forced_balance = true;
+  const ExpertPrice even = price(p, {.expert = 8});
+  EXPECT_NEAR(uneven.exchange / even.exchange, 1.72, 1e-9);
+  EXPECT_GT(uneven.forward, 1.4 * even.forward);
+  EXPECT_NEAR(uneven.kept_tokens / even.kept_tokens, 1.72, 1e-9);
+}
+
+// Of a token's two copies a rank keeps the input (h), both halves before the activation (2f), what comes out
+// (f), in 16 bits, and the copy's weight in 4 bytes; of a token 8 scores, probabilities and choices.
+TEST(ExpertPrice, KeepsEachCopyOfATokenOnce) {
+  PlanProblem p = mixtral(64);
+  p.model.forced_balance = true;
+  const double copies = 4096.0 * 2;
+  const ExpertPrice whole = price(p, {.expert = 8});
+  EXPECT_DOUBLE_EQ(whole.kept, copies * (2 * (4096 + 3 * 14336.0) + 4) + 4096 * 8 * (4 + 4 + 1));
+  EXPECT_DOUBLE_EQ(whole.kept_act, copies * 2 * 14336);
+  // Two ranks for an expert's matrices get the tokens of both, and work on half of the width.
+  const ExpertPrice halves = price(p, {.expert = 4, .expert_tensor = 2});
+  EXPECT_DOUBLE_EQ(halves.kept_tokens, 2 * whole.kept_tokens);
+  EXPECT_DOUBLE_EQ(halves.kept_act, whole.kept_act);
+}
+
+// As many operations, but each rank's eight experts have an eighth of the tokens each.
+TEST(ExpertPrice, ManySmallExpertsAreSlowerThanAFewLargeOnes) {
+  PlanProblem p = mixtral(64);
+  p.model.forced_balance = true;
+  const double large = price(p, {.expert = 8}).forward;
+  p.model.experts = 64;
+  p.model.router_topk = 16;
+  p.model.expert_ffn = 14336 / 8;
+  EXPECT_GT(price(p, {.expert = 8}).forward, 1.1 * large);
+}
+
+// Each expert is on one of eight ranks, whose matrices no other data rank has: 18 bytes a parameter, or 6 and
+// 12 over the ranks that hold the same experts.
+TEST(MemoryEstimate, OfExpertsIsCutByTheirRanks) {
+  const PlanProblem p = mixtral(64);
+  const auto state = [&](Sharding sharding, int expert) {
+    Candidate c{.expert = expert, .sharding = sharding};
+    EXPECT_FALSE(complete(p, c));
+    const MemoryEstimate estimate = memory_estimate(p, c, 0);
+    return estimate.parameters + estimate.gradients + estimate.optimizer;
+  };
+  const double experts = 32.0 * 8 * 3 * 4096 * 14336, rest = 46702792704.0 - experts;
+  EXPECT_NEAR(state(Sharding::kNone, 8), 18 * (experts / 8 + rest), 1e3);
+  EXPECT_NEAR(state(Sharding::kOptimizer, 8), 6 * (experts / 8 + rest) + 12 * (experts / 8 / 8 + rest / 64),
+              1e3);
+  EXPECT_NEAR(state(Sharding::kParameters, 8), 18 * (experts / 8 / 8 + rest / 64), 1e3);
+  EXPECT_NEAR(state(Sharding::kOptimizer, 1), 6 * (experts + rest) + 12 * (experts + rest) / 64, 1e3);
+}
+
+TEST(MemoryEstimate, OfStagesWithoutExpertsIsThatOfADenseModel) {
+  PlanProblem p = mixtral(64), dense = mixtral(64);
+  p.model.layer_freq = "([0]*16+[1]*16)";
+  p.model.finish();
+  dense.model.experts.reset();
+  Candidate c{.pipeline = 2}, same = c;
+  ASSERT_FALSE(complete(p, c));
+  ASSERT_FALSE(complete(dense, same));
+  const MemoryEstimate without = memory_estimate(p, c, 0), of_dense = memory_estimate(dense, same, 0);
+  EXPECT_EQ(without.parameters, of_dense.parameters);
+  EXPECT_DOUBLE_EQ(without.activations, of_dense.activations);
+  EXPECT_GT(memory_estimate(p, c, 1).parameters, 4 * without.parameters);
+}
+
+// 6 operations for each of 12.9 billion parameters and token, less the embedding, and half of the scores'.
+TEST(ModelFlops, OfAMixtureAreThoseOfTheChosenExperts) {
+  const PlanProblem p = mixtral(64);
+  const double matrices = 12879925248.0 - 32000 * 4096.0 - 65 * 4096;  // active, less embedding and norms
+  const double tokens = 256.0 * 4096, scores = 6 * tokens * 4096 * 4096 * 32;
+  EXPECT_NEAR(model_flops(p, 256), 6 * tokens * matrices + scores, 1e9);
+}
+
+TEST(StepTime, OfAMixtureNamesWhatTheTokensWayTakes) {
+  PlanProblem p = mixtral(64);
+  Candidate c{.expert = 8, .sharding = Sharding::kOptimizer};
+  ASSERT_FALSE(complete(p, c));
+  const StepTime apart = step_time(p, c);
+  EXPECT_NEAR(apart.expert_comm,
+              static_cast<double>(c.microbatches) * 32 * 2 * price(p, {.expert = 8}).exchange, 1e-9);
+  p.software.overlap_exchange = true;
+  EXPECT_LT(step_time(p, c).expert_comm, apart.expert_comm);
+  c.expert = 1;
+  EXPECT_EQ(step_time(p, c).expert_comm, 0);
+}
+
+}  // namespace
+}  // namespace megalith
