@@ -110,7 +110,7 @@ TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
     const TempDir dir;
     export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
                     {.tensor = 2, .pipeline = 3});
-    const std::string key("X\x04\0\0\0rankK", 10);  // a short text and a number of one byte
+    const std::string key("X\x04\0\0\0rankJ", 10);  // a text of 4 bytes, then 32 bits
     for (int rank = 0; rank < 6; ++rank) {
       const std::string path =
           dir / concat("megatron/release/mp_rank_0", rank % 2, "_00", rank / 2, "/model_optim_rng.pt");
