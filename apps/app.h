@@ -15,7 +15,7 @@ int run_app(const char* name, const std::function<int()>& body);
 /// Reads and checks the command line. Returns whether to go on; when not, --help or its like was printed on
 /// stdout.
 bool parse_options(Options& options, int argc, const char* const* argv);
-/// The first half of it, for an app that asks a checkpoint before options.check().
+/// The first half of it, so that an app may ask a checkpoint before options.check().
 bool read_options(Options& options, int argc, const char* const* argv);
 
 }  // namespace megalith

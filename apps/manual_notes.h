@@ -20,11 +20,10 @@ inline std::vector<NoteDoc> tokenizer_variables() {
 }
 
 inline std::vector<NoteDoc> thread_variables() {
-  return {
-      {"OMP_NUM_THREADS", "Threads that compute, where --threads is not given."},
-      {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",
-       "How threads wait for each other. Where both are unset they sleep (passive) and leave the cores to "
-       "other programs."}};
+  return {{"OMP_NUM_THREADS", "Threads that compute, where --threads is not given."},
+          {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",
+           "How threads wait for each other. Where both are unset they soon sleep and leave the cores to "
+           "other programs."}};
 }
 
 }  // namespace megalith

@@ -14,7 +14,8 @@
 namespace megalith {
 namespace {
 
-// Exit code of a run that a signal ended: its state is saved, the same command goes on.
+// Exit code of a run that a signal ended: "try again", because its state is saved and the same command goes
+// on.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
 /// A rank's lines to workerlog.N of `folder`, which is made.

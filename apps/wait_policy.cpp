@@ -15,7 +15,9 @@
 namespace megalith {
 namespace {
 
-constexpr const char* kVariable = "OMP_WAIT_POLICY";
+constexpr const char* kSpins = "GOMP_SPINCOUNT";
+/// Some microseconds, so that a loop that ends sooner wakes nobody: docs/training.md has the figures.
+constexpr const char* kShortWait = "1000";
 
 std::vector<std::string> own_words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -38,8 +40,7 @@ std::string own_program() {
 }  // namespace
 
 void let_openmp_sleep() {
-  if (std::getenv(kVariable) || std::getenv("GOMP_SPINCOUNT") ||
-      !::dlsym(RTLD_DEFAULT, "omp_get_max_threads"))
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv(kSpins) || !::dlsym(RTLD_DEFAULT, "omp_get_max_threads"))
     return;
   std::vector<std::string> words = own_words();
   const std::string program = own_program();
@@ -48,7 +49,7 @@ void let_openmp_sleep() {
   std::transform(words.begin(), words.end(), std::back_inserter(arguments),
                  [](std::string& w) { return w.data(); });
   arguments.push_back(nullptr);
-  ::setenv(kVariable, "passive", 1);
+  ::setenv(kSpins, kShortWait, 1);
   ::execv(program.c_str(), arguments.data());  // where it cannot, threads spin, and all else is as it was
 }
 

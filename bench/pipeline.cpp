@@ -73,24 +73,24 @@ void measure(const std::string& what, uint64_t bytes, const Call& call) {
 template <class Take>
 void read_lines(const std::string& path, const Take& take) {
   LineReader reader(path, {.bytes = size_t{1} << 18});
-  LineChunk chunk;
-  while (reader.next(chunk, [](size_t) {})) take(chunk);
+  LineBatch batch;
+  while (reader.next(batch, [](size_t) {})) take(batch);
 }
 
 int bench_pipeline(const std::vector<std::string>& args) {
   if (args.size() != 3) fail(ErrorKind::kUsage, "wanted FILE KEY PREFIX");
   const std::string &path = args[0], &key = args[1];
   const uint64_t bytes = file_size(path);
-  measure("read", bytes, [&] { read_lines(path, [](LineChunk&) {}); });
+  measure("read", bytes, [&] { read_lines(path, [](LineBatch&) {}); });
   for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kGeneric}) {
     if (isa > best_isa()) continue;
     setenv("MEGALITH_ISA", name(isa), 1);
     measure(concat("read and parse, ", name(isa)), bytes, [&] {
       DocumentParser parser({key});
-      read_lines(path, [&](LineChunk& chunk) {
-        for (size_t i = 0; i < chunk.lines(); ++i)
-          if (const auto problem = parser.parse(chunk.line(i)))
-            fail(ErrorKind::kData, path, ":", chunk.place(i, problem->byte).line, ": ", problem->detail);
+      read_lines(path, [&](LineBatch& batch) {
+        for (size_t i = 0; i < batch.lines(); ++i)
+          if (const auto problem = parser.parse(batch.line(i)))
+            fail(ErrorKind::kData, path, ":", batch.place(i, problem->byte).line, ": ", problem->detail);
       });
     });
   }

@@ -78,7 +78,7 @@ std::string verified_text(const std::string& prefix, Verified what, bool as_json
   return line.dump();
 }
 
-/// Verifies all; the exit code is that of the first failure.
+/// The exit code is that of the first failure.
 int verify(const DataToolConfig& config) {
   int code = 0;
   for (const std::string& prefix : config.prefixes) {

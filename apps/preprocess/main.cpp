@@ -6,7 +6,8 @@
 
 namespace {
 
-/// Options of old scripts: workers share one input without temporary files, and the order is always kept.
+/// Options of old scripts that need nothing here, because workers share one input without temporary files and
+/// always keep its order.
 constexpr megalith::IgnoredOption kAccepted[] = {
     {"partitions", megalith::IgnoredOption::kOne},
     {"keep-sequential-samples", megalith::IgnoredOption::kNone},

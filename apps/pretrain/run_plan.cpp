@@ -33,8 +33,8 @@ Json value_of(const std::string& word) {
   return word;
 }
 
-/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; the precision is the run's own choice,
-/// and what overlaps is no choice here.
+/// "--tensor-model-parallel-size 2 --sequence-parallel" as members; without the precision, because that is
+/// the run's own choice, and without what overlaps, because that is no choice here.
 Json as_options(const std::string& flags) {
   Json json = Json::object();
   std::string name;
@@ -118,7 +118,8 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
   PlanProblem& problem = request.problem;
   if (!named && !reader.command.plan.memory_gb) problem.machine.device.memory /= ranks.here;
   constexpr size_t kLookedAt = 50;
-  const SearchResult result = search_beside_saves(reader.command, problem, request.fixed, kLookedAt);
+  const SearchResult result =
+      search_beside_saves(problem, request.fixed, kLookedAt, reader.command.plan.search);
   if (result.plans.empty())
     fail(ErrorKind::kUsage, "--max-global-batch-size ", problem.max_global_batch, ": no layout of ",
          ranks.world, " ranks fits; megalith-autoplan --gpu ", reader.command.plan.gpu,

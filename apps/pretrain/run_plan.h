@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// The ranks of a run that is to be planned.
+/// The ranks of a run to be planned.
 struct RunRanks {
   int world = 1;
   int here = 1;  // of them, on this machine

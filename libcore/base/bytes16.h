@@ -45,8 +45,9 @@ struct Bytes16 {
 
  private:
   typedef uint64_t Words __attribute__((vector_size(kBytes)));
-  /// Makes one bit of each byte, all ones or zeros: each keeps the bit of its place, and the product adds all
-  /// bytes up in the highest.
+  /// One bit of each byte, all ones or zeros, where no instruction does it: each byte keeps the bit of its
+  /// place, and the product adds all bytes up in the highest, which cannot overflow because their bits
+  /// differ.
   static unsigned gather(uint64_t mask) {
     return static_cast<unsigned>((mask & 0x8040201008040201) * 0x0101010101010101 >> 56);
   }

@@ -38,11 +38,12 @@ Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
   return scale;
 }
 
-/// Width, height and margins of a picture, in its own units; the legend has the margin at the top to itself.
+/// A picture's width, height and margins in its own units. The one at the top is the legend's, so that it
+/// never lies on a curve.
 constexpr double kWidth = 760, kHeight = 320, kLeft = 84, kRight = 16, kTop = 34, kBottom = 52;
 constexpr size_t kMaxPoints = 1500;  // a longer curve is thinned: no screen shows more
 
-/// How the numbers of one axis are written: all alike.
+/// The numbers of one axis, all fixed or all scientific, because mixed ones are hard to compare.
 class Ticks {
  public:
   explicit Ticks(const Scale& scale) {
@@ -198,7 +199,7 @@ ChartPoints running_medians(const ChartPoints& points) {
 double last_logged_mean(const ChartPoints& points, int64_t interval, int64_t start) {
   const int64_t end = points.rbegin()->first / interval * interval, begin = std::max(end - interval, start);
   auto first = points.upper_bound(begin), last = points.upper_bound(end);
-  // A run that went on after the last line's place has printed none.
+  // A run that went on after the last line's place has printed none; the mean of all must do instead.
   if (end <= begin || first == last) first = points.begin(), last = points.end();
   double sum = 0;
   for (auto point = first; point != last; ++point) sum += point->second;

@@ -13,8 +13,8 @@ namespace megalith {
 class HugePages {
  public:
   static constexpr size_t kLargePage = size_t{1} << 21;
-  /// kReserved: std::bad_alloc at once where the system's own bounds have no room for all of it. kLazy: for
-  /// tables of which most is never touched.
+  /// kReserved: std::bad_alloc at once where the system's own bounds have no room for all of it. kLazy:
+  /// nothing is reserved, because most of a table is never touched.
   enum class Backing : uint8_t { kLazy, kReserved };
   HugePages() = default;
   explicit HugePages(size_t bytes, Backing backing = Backing::kLazy);
@@ -32,14 +32,6 @@ class HugePages {
   std::span<T> as() const {
     return {static_cast<T*>(data_), bytes_ / sizeof(T)};
   }
-
-  /// Backs large page `number` with memory of its own, by a write that changes nothing. For tables that are
-  /// read before they are written: the first read would map the system's shared page of zeros, and the first
-  /// write must then interrupt every core that has mapped it. Any number of threads at once.
-  void touch(size_t number) const {
-    __atomic_fetch_or(static_cast<char*>(data_) + number * kLargePage, char{0}, __ATOMIC_RELAXED);
-  }
-  size_t large_pages() const { return (bytes_ + kLargePage - 1) / kLargePage; }
 
  private:
   void swap(HugePages& other) noexcept {

@@ -35,7 +35,8 @@ struct Implementations {
   T avx512bf16 = nullptr;
 };
 
-/// Named in Implementations: what an X_ISA.cpp defines, where those are compiled.
+/// What an X_ISA.cpp defines, for Implementations; null where these files are not compiled, because nothing
+/// would define it.
 #if defined(MEGALITH_SIMD)
 #define MEGALITH_IF_SIMD(implementation) implementation
 #else

@@ -14,7 +14,7 @@ namespace megalith {
 using LogSink = std::function<void(const std::string&)>;
 LogSink set_log_sink(LogSink sink);
 
-/// What a line is: warnings and errors go to stderr whatever the console is.
+/// Warnings and errors (kUrgent) go to stderr whatever the console is.
 enum class LogKind : uint8_t { kNote, kUrgent };
 void log_line(const std::string& line, LogKind kind = LogKind::kNote);
 
@@ -57,21 +57,22 @@ void tell(const Parts&... parts) {
   log_line(concat(parts...), LogKind::kUrgent);
 }
 
-/// Whether progress lines may be drawn: stderr is a terminal and --quiet was not given.
 void set_quiet(bool quiet);
 bool quiet();
-bool progress_visible();
+bool progress_visible();  // stderr is a terminal, and not quiet()
 
 /// Draws what a wait is for ("loading model …") where progress lines may be drawn; the next line of the log
 /// or of progress takes its place.
 void show_status(const std::string& text);
 
 /// A progress line with rate and time left, redrawn in place on a terminal at most ten times a second and cut
-/// to its width; silent elsewhere. A log line written meanwhile first clears it. Destruction clears it.
+/// to its width, because a line that wraps cannot be redrawn; silent elsewhere. A log line written meanwhile
+/// first clears it. Destruction clears it.
 class Progress {
  public:
   /// total 0: unknown (no percentage, no ETA). unit: "docs", "tokens"; "B" is printed in binary units.
-  /// `before` of the total were done by an earlier run: they are shown, and do not count for the rate.
+  /// `before` of the total were done by an earlier run: they are shown, but do not count for the rate,
+  /// because that is this run's.
   Progress(std::string label, int64_t total, std::string unit, int64_t before = 0);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -9,13 +9,13 @@ namespace megalith {
 /// Wall time since `start`.
 double seconds_since(std::chrono::steady_clock::time_point start);
 
-/// Bytes of memory that this process has held at most so far.
+/// The most bytes that this process has held.
 uint64_t peak_memory();
 
-/// CPUs that this process may run on; at least 1.
+/// CPUs that this process may use, at least 1.
 int usable_cpus();
 
-/// The value of an environment variable; empty where it is not set.
+/// Empty where the variable is not set.
 std::string environment(const char* name);
 
 /// NVIDIA's devices that this process would see: as many as CUDA_VISIBLE_DEVICES names before the first one

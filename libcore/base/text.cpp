@@ -89,7 +89,7 @@ std::string quote(std::string_view text) {
 std::string shortened(std::string_view text, size_t max) {
   if (text.size() <= max) return std::string(text);
   size_t end = max;
-  // A code point has at most three bytes after its first one.
+  // At most three steps back, because a code point has no more bytes after its first one.
   while (end > 0 && max - end < 3 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   if ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) end = max;  // no UTF-8
   return std::string(text.substr(0, end)) + "…";
@@ -163,7 +163,7 @@ std::string format_duration(double seconds) {
 }
 
 namespace {
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+/// The Damerau-Levenshtein distance (optimal string alignment): a swap of neighbours costs one edit, not two.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), size_t{0});

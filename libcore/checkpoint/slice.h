@@ -30,7 +30,8 @@ struct MatrixBlock {
 /// What two blocks of one matrix have in common; no rows or no columns where they do not meet.
 MatrixBlock common(const MatrixBlock& a, const MatrixBlock& b);
 
-/// Whether a block of `extent` at `offset` lies within `global` (all of one rank, no negative numbers).
+/// Whether a block of `extent` at `offset` lies within `global`: as many axes in all of them, no negative
+/// numbers.
 bool fits(const Shape& global, const Shape& offset, const Shape& extent);
 
 /// Copies the block of `extent` elements at `from_at` in `from` to `to_at` in `to`, converting the type if
@@ -44,8 +45,8 @@ struct FileBlock {
   DType dtype;
   Shape shape;
 };
-/// As copy_block(), from a file, by calls: what is read stands in `to`, and never more than a small buffer
-/// beside it. What kData and kIo ReadableFile throws.
+/// As copy_block(), from a file, by calls, so that besides `to` only a small buffer is held. What kData and
+/// kIo ReadableFile throws.
 void read_block(const FileBlock& from, const Shape& from_at, View to, const Shape& to_at,
                 const Shape& extent);
 

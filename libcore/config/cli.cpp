@@ -79,10 +79,10 @@ struct Options::State {
       if (!is_general(entry)) list.push_back(entry.field);
     return list;
   }
-  const Entry& entry(const std::string& option) const {
+  size_t index(const std::string& option) const {
     const OptionMatch* match = table.find(option);
     if (!match) fail(ErrorKind::kInternal, "no option is called --", option);
-    return entries[match->field];
+    return match->field;
   }
 
   std::vector<FileOption> translated_file(const std::string& path);
@@ -143,7 +143,7 @@ Options& Options::refuse(std::span<const RefusedOption> options) {
 
 Options& Options::withdraw(std::span<const RefusedOption> options) {
   for (const RefusedOption& option : options) {
-    Entry& entry = state_->entries[state_->table.find(option.name)->field];
+    Entry& entry = state_->entries[state_->index(option.name)];
     entry.field.unlisted = true;
     entry.remedy = option.remedy;
   }
@@ -188,16 +188,14 @@ void Options::State::take_config_file(const std::string& path) {
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
-    if (!match) {
-      if (table.find_ignored(option.key))
-        ignored.push_back(option.key);
-      else if (const std::string* remedy = table.find_refused(option.key))
-        problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
-      else
-        problems.add(option.where, ": unknown option ", quote(option.key),
-                     table.did_you_mean(option.key, ""));
-      continue;
-    }
+    const std::string* remedy = match ? nullptr : table.find_refused(option.key);
+    const bool is_ignored = !match && table.find_ignored(option.key);
+    if (!match && !remedy && !is_ignored)
+      problems.add(option.where, ": unknown option ", quote(option.key), table.did_you_mean(option.key, ""));
+    if (option.is_null) continue;  // a key without a value is not given
+    if (is_ignored) ignored.push_back(option.key);
+    if (remedy) problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);
+    if (!match) continue;
     if (is_general(entries[match->field])) {
       problems.add(option.where, ": ", quote(option.key), " belongs on the command line");
       continue;
@@ -209,7 +207,6 @@ void Options::State::take_config_file(const std::string& path) {
     }
     const auto [first, fresh] = seen.emplace(match->field, option.where);
     if (!fresh) problems.add(option.where, ": ", quote(option.key), " is set already at ", first->second);
-    if (option.is_null) continue;
     if (match->negated)
       for (std::string& word : option.words) word = negate_word(word);
     set_field(entry.field, option.words, option.where + ": " + option.key, problems);
@@ -316,6 +313,10 @@ void Options::check(const std::vector<std::string>& groups) {
   state_->ignored.clear();
 }
 
+void Options::note_ignored(std::string words) {
+  state_->ignored.push_back(std::move(words));
+}
+
 std::optional<std::string> Options::parse(int argc, const char* const* argv) {
   auto text = read({argv + std::min(argc, 1), argv + argc});
   if (!text) check();
@@ -323,7 +324,7 @@ std::optional<std::string> Options::parse(int argc, const char* const* argv) {
 }
 
 const std::string& Options::source(const std::string& option) const {
-  return state_->entry(option).source;
+  return state_->entries[state_->index(option)].source;
 }
 
 bool Options::given(const std::string& option) const {

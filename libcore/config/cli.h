@@ -72,6 +72,8 @@ class Options {
   Options& derive(std::function<void()> step);
   /// Options to accept and name once in the log.
   Options& ignore(std::span<const IgnoredOption> options);
+  /// Words for that line of the log, of a field whose values change nothing; before check() writes it.
+  void note_ignored(std::string words);
   /// Options that are rejected with their remedy. Like the ignored ones they give way to a field of the same
   /// name, so that an app can obey one that others cannot.
   Options& refuse(std::span<const RefusedOption> options);

@@ -17,7 +17,8 @@ struct PaddleNames {
 
   template <class V>
   void fields(V&& v) {
-    v("resume-from-checkpoint", resume_from, "As --load.", metavar("DIR"));
+    v("resume-from-checkpoint", resume_from,
+      "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     v("report-to", report_to,
       "tensorboard, visualdl, all: write TensorBoard's files to --logging-dir; none: nothing.",
       metavar("NAME"));

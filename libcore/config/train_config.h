@@ -111,8 +111,9 @@ struct TrainConfig {
     v("lr-decay-samples", decay_samples, "Samples at which --min-lr is reached, with --train-samples.",
       at_least(1), default_text("train-samples"));
     v("lr-warmup-samples", warmup_samples, "Samples of linear warm-up, with --train-samples.", at_least(0));
-    v("lr-warmup-fraction", warmup_fraction, "Warm-up as a share of --lr-decay-iters or --lr-decay-samples.",
-      between(0, 1), alias({"warmup-ratio"}));
+    v("lr-warmup-fraction", warmup_fraction,
+      "Warm-up as a share of the steps, or samples, until --min-lr is reached.", between(0, 1),
+      alias({"warmup-ratio"}));
     v("lr-warmup-init", warmup_init, "Learning rate at which the warm-up begins.", at_least(0));
     v("weight-decay", weight_decay, "Decoupled weight decay of AdamW; norms and biases are exempt.",
       at_least(0));

@@ -126,7 +126,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
   return {};
 }
 
-/// Throws kUsage when what will be written is, or holds, what is read.
+/// kUsage when the output is, or holds, an input.
 void check_files(const ConvertConfig& config, const std::string& output) {
   RunFiles files;
   files.reads("PATH", config.path());
@@ -153,8 +153,8 @@ std::string finish(const ConvertConfig& config, const Target& target) {
   try {
     target.write(output);
   } catch (...) {
-    ::rmdir(output.c_str());  // only if nothing is in it, because the folder of a model.gguf is made before
-                              // the file
+    // Only if nothing is in it, because the folder of a model.gguf is made before the file.
+    ::rmdir(output.c_str());
     throw;
   }
   log("wrote ", output);

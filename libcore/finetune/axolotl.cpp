@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/base/text.h"
+#include "libcore/finetune/lora.h"
 
 namespace megalith {
 namespace {
@@ -38,7 +39,7 @@ constexpr Value kValues[] = {
     {"bf16", "full", "bf16", "true"},
     {"bf16", "true", "bf16", "true"},
     {"bf16", "false"},
-    {"lora_target_linear", "true", "target-modules", "all-linear"},
+    {"lora_target_linear", "true", "target-modules", kAllLinear},
     {"lora_target_linear", "false"},
     {"optimizer", "adamw_torch"},
     {"optimizer", "adamw_torch_fused"},

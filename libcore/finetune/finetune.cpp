@@ -11,6 +11,8 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/finetune/generation.h"
 #include "libcore/finetune/tuning_method.h"
+#include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/parallel/together.h"
 #include "libcore/train/run_rules.h"
@@ -22,6 +24,7 @@ namespace {
 constexpr int64_t kSortedBatches = 50;
 // Sequences are a multiple of it long, so that no layout and no kernel meets an odd one.
 constexpr int64_t kLengthStep = 8;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();  // as an interval
 
 int64_t longest_rows(const Examples& examples) {
   int64_t rows = 0;
@@ -30,14 +33,13 @@ int64_t longest_rows(const Examples& examples) {
 }
 
 /// Rows of a sequence: what the longest record takes; with packing as many as a record may have.
-int64_t sequence_rows(const FinetuneConfig& config, const TuningSets& sets, int64_t most) {
-  int64_t rows = longest_rows(*sets.train);
+int64_t sequence_rows(const FinetuneConfig& config, const TuningSets& sets, const LengthLimits& limits) {
+  int64_t rows = std::max<int64_t>(1, longest_rows(*sets.train));  // none where only answers are wanted
   if (sets.dev) rows = std::max(rows, longest_rows(*sets.dev));
-  if (config.data.packing) rows = std::max(rows, most);
+  if (config.data.packing) rows = std::max(rows, limits.whole);
   const ParallelConfig& parallel = config.run.parallel;
   const int64_t step = kLengthStep * parallel.context * (parallel.sequence ? parallel.tensor : 1);
-  return std::min<int64_t>((rows + step - 1) / step * step,
-                           config.run.model.usable_positions() - config.method.positions_before());
+  return std::min<int64_t>((rows + step - 1) / step * step, config.method.positions_left(config.run.model));
 }
 
 void order_data(const FinetuneConfig& config, TuningSets& sets) {
@@ -46,13 +48,14 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
     return config.data.packing ? pack(examples, rows) : one_by_one(examples);
   };
   const int64_t batch = int64_t{config.run.train.micro_batch} * config.run.parallel.data;
-  sets.train_data = std::make_unique<TuningData>(
-      *sets.train, packs(*sets.train),
-      OrderOptions{.step = step,
-                   .group = config.preference.answers(),
-                   .sorted = config.data.group_by_length ? kSortedBatches * batch : 0,
-                   .seed = static_cast<uint32_t>(config.run.train.seed)});
-  if (config.data.packing)
+  if (config.schedule.do_train)
+    sets.train_data = std::make_unique<TuningData>(
+        *sets.train, packs(*sets.train),
+        OrderOptions{.step = step,
+                     .group = config.preference.answers(),
+                     .sorted = config.data.group_by_length ? kSortedBatches * batch : 0,
+                     .seed = static_cast<uint32_t>(config.run.train.seed)});
+  if (sets.train_data && config.data.packing)
     log("packed: ", format_count(sets.train->size()), " records in ", format_count(sets.train_data->packs()),
         " sequences of ", rows, " tokens, ", format_fixed(100 * sets.train_data->fill(rows), 1), " % full");
   if (!sets.dev) return;
@@ -63,32 +66,41 @@ void order_data(const FinetuneConfig& config, TuningSets& sets) {
                                                             .sorted = std::numeric_limits<int32_t>::max()});
 }
 
-/// Steps, and when to evaluate and to save: what follows from the number of samples.
-void plan_steps(FinetuneConfig& config, const TuningSets& sets) {
+/// Steps, and when to evaluate between them and to save: what follows from the number of samples.
+void plan_steps(FinetuneConfig& config, const TuningData& data) {
   const ScheduleOptions& schedule = config.schedule;
   TrainConfig& train = config.run.train;
-  const int64_t epoch = sets.train_data->samples_of_epoch() / train.global_batch;
-  const int64_t never = std::numeric_limits<int64_t>::max();
+  const int64_t epoch = data.samples_of_epoch() / train.global_batch;
   if (train.decay_iters == train.iters) train.decay_iters.reset();
   if (!config.steps_given) train.iters = steps_of_epochs(schedule.epochs, epoch);
-  if (!schedule.do_train) train.iters = 0;
-  train.eval_only = !schedule.do_train;
   if (!train.decay_iters && train.warmup_iters >= *train.iters && *train.iters > 0) {
     warn("the warm-up of ", train.warmup_iters, " steps outlasts the run's ", *train.iters,
          ": the learning rate does not reach ", train.lr);
     train.decay_iters = train.warmup_iters + 1;
   }
   if (schedule.evaluate != Moments::kSteps)
-    train.eval_interval = schedule.evaluate == Moments::kEpoch ? epoch : never;
-  const bool evaluates = schedule.do_eval && sets.dev_data;
-  const int64_t all = evaluates ? sets.dev_data->samples_of_epoch() / train.global_batch : 0;
-  train.eval_iters = evaluates && train.eval_iters > 0 ? std::min(train.eval_iters, all) : all;
+    train.eval_interval = schedule.evaluate == Moments::kEpoch ? epoch : kNever;
   if (schedule.save != Moments::kSteps) config.run.checkpoint.save_interval.reset();
   if (schedule.save == Moments::kEpoch) config.run.checkpoint.save_interval = epoch;
-  if (schedule.do_train)
-    log("an epoch is ", epoch, " steps of ", train.global_batch, " sequences; the run ", *train.iters,
-        " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2),
-        " epochs");
+  log("an epoch is ", epoch, " steps of ", train.global_batch, " sequences; the run ", *train.iters,
+      " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2), " epochs");
+}
+
+/// Of a run that trains nothing: one evaluation, at its end.
+void plan_no_steps(FinetuneConfig& config) {
+  TrainConfig& train = config.run.train;
+  train.iters = 0;
+  train.decay_iters.reset();
+  train.eval_only = true;
+  train.eval_interval = kNever;
+  config.run.checkpoint.save_interval.reset();
+}
+
+/// How much an evaluation reads: all that there is, unless less is wanted.
+void plan_evaluations(FinetuneConfig& config, const TuningSets& sets) {
+  TrainConfig& train = config.run.train;
+  const int64_t all = sets.dev_data ? sets.dev_data->samples_of_epoch() / train.global_batch : 0;
+  train.eval_iters = train.eval_iters > 0 ? std::min(train.eval_iters, all) : all;
 }
 
 /// Where the run begins, or what it evaluates when nothing is trained.
@@ -116,10 +128,16 @@ void check_complete(FinetuneConfig& config) {
     problems.add(
         "--load-best-model-at-end and --early-stopping-patience need records to evaluate on; give "
         "--eval-data, or a dev.json beside train.json");
-  if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted)
-    problems.add(
-        "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data, or a "
-        "dev.json beside train.json, and --do-eval or --do-generation");
+  if (!config.schedule.do_train && config.run.train.eval_iters == 0 && !config.generation.wanted) {
+    if (config.schedule.do_eval)
+      problems.add(
+          "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data, or a "
+          "dev.json beside train.json");
+    else
+      problems.add(
+          "--no-do-train and --no-do-eval leave nothing to do; leave out one of them, or give "
+          "--do-generation");
+  }
   problems.throw_if_any();
 }
 
@@ -161,7 +179,7 @@ void number_pairs(SampleSource& source, int64_t first) {
 void require_same_records(Communicator& world, const TuningSets& sets) {
   std::string mine;
   for (const auto* examples : {&sets.train, &sets.dev})
-    if (*examples) {
+    if (*examples && (*examples)->size() > 0) {
       const ExampleReport& report = (*examples)->report();
       mine += concat(mine.empty() ? "" : " and ", report.records, " records of ", report.tokens, " tokens");
     }
@@ -172,12 +190,24 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
            "; give every machine the same files");
 }
 
+/// The lock of the output while results are written to it; that of the training has ended. What killed runs
+/// left of them goes.
+class OutputLock {
+ public:
+  explicit OutputLock(const std::string& output) : lock_((make_directories(output), output)) {
+    for (const char* name : {"adapter_model.safetensors", "adapter_config.json", "hf", "merged",
+                             "generated_predictions.jsonl", "predict_results.json"})
+      lock_.remove_leftovers(output + "/" + name);
+  }
+
+ private:
+  LockFile lock_;
+};
+
 PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWorld* ranks,
                     const ThreadLog& thread_log) {
   if (ranks) log_ranks(*ranks, config.run);
   log_world(config.run.parallel);
-  if (!config.schedule.pipeline_config.empty())
-    log("ignored, no meaning here: --pipeline-parallel-config ", join(config.schedule.pipeline_config, " "));
   const ModelSource model(config.data.model);
   TuningSets sets;
   const auto prepare = [&](const std::function<void()>& check) {
@@ -204,19 +234,21 @@ PretrainResult tune(FinetuneConfig config, const StopSignal& stop, const RankWor
   if (!leads || !result.stopped_by.empty()) return result;
   const bool chosen = config.schedule.best && config.schedule.do_train && result.best > 0;
   const int64_t best = chosen ? result.best : result.iteration;
+  if (best == 0 && !config.generation.wanted) return result;
+  const OutputLock lock(config.run.checkpoint.save);
   if (best > 0) method.write_result(best);
-  if (config.generation.wanted) generate_answers(config, *sets.records, method.result(best), stop);
+  if (config.generation.wanted) generate_answers(config, sets, method.result(best), stop);
   return result;
 }
 
 }  // namespace
 
 DataSets TuningSets::data_sets(int64_t steps, int64_t global_batch, bool pairs) const {
-  DataSets sets{
-      .train = {.read = train_data->source(), .size = steps * global_batch}, .valid = {}, .test = {}};
+  DataSets sets;
+  if (train_data) sets.train = {.read = train_data->source(), .size = steps * global_batch};
   if (dev_data) sets.valid = {.read = dev_data->source(), .size = dev_data->samples_of_epoch()};
   if (!pairs) return sets;
-  number_pairs(sets.train.read, 0);
+  if (train_data) number_pairs(sets.train.read, 0);
   if (dev_data) number_pairs(sets.valid.read, train->size());
   return sets;
 }
@@ -225,35 +257,38 @@ TuningSets prepare_tuning(FinetuneConfig& config, const ModelSource& model) {
   PretrainConfig& run = config.run;
   run.train.micro_batch *= static_cast<int>(config.preference.answers());
   run.train.global_batch *= static_cast<int>(config.preference.answers());
-  const DataFiles files = data_files(config.data);
+  const DataFiles files = data_files(config.data, config.schedule.do_train);
   if (config.generation.wanted && files.dev.path.empty())
-    fail(ErrorKind::kUsage,
-         "--do-generation needs records to answer; give --eval-data, or a dev.json beside ",
-         files.train.path);
+    fail(ErrorKind::kUsage, "--do-generation needs records to answer; give --eval-data, or a dev.json ",
+         files.train.path.empty() ? "in " + config.data.data : "beside " + files.train.path);
   run.model = model.config();
   const auto dropout = [&](const std::optional<double>& given, double own) {
     return given.value_or(config.preference.wanted ? 0 : own);
   };
   run.model.attention_dropout = dropout(config.method.attention_dropout, run.model.attention_dropout);
   run.model.hidden_dropout = dropout(config.method.hidden_dropout, run.model.hidden_dropout);
-  const int64_t positions = run.model.usable_positions() - config.method.positions_before();
+  const int64_t positions = config.method.positions_left(run.model);
   if (positions < 2)
     fail(ErrorKind::kUsage, "--num-prefix-tokens ", config.method.positions_before(), ": the model has ",
          run.model.usable_positions(), " positions");
   const LengthLimits limits = length_limits(config.data, positions);
-  if (config.generation.wanted) config.generation.most_tokens = answer_length(config, positions);
-
   TuningSets sets;
+  if (config.generation.wanted) sets.answer_tokens = answer_length(config, positions);
   sets.records =
       std::make_unique<RecordFiles>(config.data, model, tokenizer_of(run.tokenizer, model), run.train.seed);
   const bool pairs = config.preference.wanted;
-  sets.train = sets.records->examples(files.train, limits, pairs);
+  sets.train = config.schedule.do_train ? sets.records->examples(files.train, limits, pairs)
+                                        : std::make_unique<Examples>();
   if (!files.dev.path.empty() && config.schedule.do_eval)
     sets.dev = sets.records->examples(files.dev, limits, pairs);
-  run.model.seq_length = static_cast<int>(sequence_rows(config, sets, limits.whole));
+  run.model.seq_length = static_cast<int>(sequence_rows(config, sets, limits));
   run.data.reset_attention_mask = run.data.reset_position_ids = config.data.packing;
   order_data(config, sets);
-  plan_steps(config, sets);
+  if (sets.train_data)
+    plan_steps(config, *sets.train_data);
+  else
+    plan_no_steps(config);
+  plan_evaluations(config, sets);
   plan_start(config);
   check_complete(config);
   return sets;

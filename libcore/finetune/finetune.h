@@ -15,8 +15,10 @@ namespace megalith {
 /// The records of a run as the model will read them.
 struct TuningSets {
   std::unique_ptr<RecordFiles> records;              // what reads them
-  std::unique_ptr<Examples> train, dev;              // dev null: nothing to evaluate on
-  std::unique_ptr<TuningData> train_data, dev_data;  // of them
+  std::unique_ptr<Examples> train;                   // none of them where nothing is trained
+  std::unique_ptr<Examples> dev;                     // null: there is nothing to evaluate on
+  std::unique_ptr<TuningData> train_data, dev_data;  // of them; null: there are none
+  int64_t answer_tokens = 0;                         // at most, of an answer of --do-generation
 
   /// The data sets of a run of `steps` steps. Refer to this object. With `pairs` the samples are pairs of
   /// answers, of which the first counts, and the examples of dev are numbered after those of train.

@@ -7,10 +7,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
-#include "libcore/convert/output/adapter.h"
 #include "libcore/finetune/axolotl.h"
 #include "libcore/io/run_files.h"
-#include "libcore/json/small_json.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/run_rules.h"
 
@@ -91,30 +89,17 @@ void MethodOptions::finish() {
     lora = true;
     adapter.clear();
   }
-  take_adapter_kind();
+  if (!adapter.empty()) begin_ = adapter_kind(adapter);
   if (type)
     method = *type;
-  else if (prefix || (adapter_kind_ == "PREFIX_TUNING" && !lora))
+  else if (prefix || (begin_.name == kPeftPrefix && !lora))
     method = "prefix";
   else if (lora || !adapter.empty())
     method = "lora";
-  if (is_prefix() && !prefix_positions && adapter_positions_ > 0) prefix_positions = adapter_positions_;
+  if (is_prefix() && !prefix_positions && begin_.positions > 0) prefix_positions = begin_.positions;
   split_commas(modules);
   std::replace(modules.begin(), modules.end(), std::string("all"),
-               std::string("all-linear"));  // LLaMA-Factory's
-}
-
-void MethodOptions::take_adapter_kind() {
-  if (adapter.empty() || !is_adapter(adapter)) return;
-  try {
-    const Json config = load_small(adapter + "/adapter_config.json");
-    if (const Json* kind = config.find("peft_type"); kind && kind->is_string())
-      adapter_kind_ = kind->as_string();
-    if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
-      adapter_positions_ = positions->as_int();
-  } catch (const Error&) {
-    // Whoever reads the whole adapter says what is wrong with it.
-  }
+               std::string(kAllLinear));  // LLaMA-Factory's
 }
 
 void MethodOptions::validate(Problems& problems) const {
@@ -145,14 +130,14 @@ void MethodOptions::check_adapter(Problems& problems) const {
                  " contradict each other; leave out one of them, or add the adapter to the model first: "
                  "megalith-convert --merge-adapter ",
                  adapter);
-  if (adapter_kind_ == "LORA" && is_prefix())
+  if (begin_.name == kPeftLora && is_prefix())
     problems.add("--adapter ", adapter,
                  " is one of LoRA, and a prefix is to be trained; leave out one of them");
-  if (adapter_kind_ == "PREFIX_TUNING" && is_lora())
+  if (begin_.name == kPeftPrefix && is_lora())
     problems.add("--adapter ", adapter, " is a prefix, and LoRA is to be trained; leave out one of them");
-  if (is_prefix() && adapter_positions_ > 0 && prefix_positions != adapter_positions_)
+  if (is_prefix() && begin_.positions > 0 && prefix_positions != begin_.positions)
     problems.add("--num-prefix-tokens ", *prefix_positions, ": --adapter ", adapter, " has ",
-                 adapter_positions_, "; leave it out");
+                 begin_.positions, "; leave it out");
 }
 
 void ScheduleOptions::validate(Problems& problems) const {
@@ -195,6 +180,8 @@ void FinetuneConfig::add_to(Options& options) {
     if (run.train.epochs) schedule.epochs = *std::exchange(run.train.epochs, std::nullopt);
     if (!schedule.output.empty() && !options.given("save")) run.checkpoint.save = schedule.output;
     if (schedule.only_model) run.checkpoint.save_optim = false;
+    if (!schedule.pipeline_config.empty())
+      options.note_ignored("--pipeline-parallel-config " + join(schedule.pipeline_config, " "));
     if (run.train.tensorboard.empty()) run.train.tensorboard = paddle.tensorboard(run.checkpoint.save);
     run.train.finish(run.parallel);
   });

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "libcore/base/text.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/pretrain_config.h"
+#include "libcore/convert/output/adapter.h"
+#include "libcore/finetune/lora.h"
 #include "libcore/finetune/records.h"
 
 namespace megalith {
@@ -24,7 +27,7 @@ inline std::vector<EnumName<Moments>> enum_names(Moments) {
 struct TuningDataOptions {
   std::string model, data = "data", eval_data, chat_template;
   PromptStyle style = PromptStyle::kAlpaca;
-  int64_t source_length = 0, target_length = 0, max_length = 0, most_records = 0;
+  int64_t source_length = 0, target_length = 0, max_length = 0, max_records = 0;
   double val_size = 0;
   bool packing = false, group_by_length = false, instruction = false;
 
@@ -39,10 +42,10 @@ struct TuningDataOptions {
     v("eval-data", eval_data, "Records to evaluate on.", metavar("FILE"),
       alias({"eval-dataset", "validation-file"}), default_text("dev.json of --data"));
     v("val-size", val_size,
-      "Without records to evaluate on, hold out so many of --data's for it, drawn by --seed; below 1: that "
-      "share.",
+      "Hold out so many of --data's records to evaluate on, drawn by --seed; below 1: that share. Not with "
+      "--eval-data or a dev.json.",
       at_least(0), alias({"val-set-size"}));
-    v("max-samples", most_records, "Most records of a file, the first ones; 0: all.", at_least(0));
+    v("max-samples", max_records, "Most records of a file, the first ones; 0: all.", at_least(0));
     v("prompt-style", style,
       "How instruction records become prompts: in Alpaca's words, by the model's chat template, or as they "
       "stand. With chat, records of src or prompt are a user's message, too.");
@@ -62,6 +65,9 @@ struct TuningDataOptions {
   }
   void finish();
 };
+
+/// Positions of a prefix where nothing says how many.
+inline constexpr int64_t kPrefixPositions = 64;
 
 /// Which parameters are trained.
 struct MethodOptions {
@@ -86,17 +92,17 @@ struct MethodOptions {
     v("prefix-tuning", prefix,
       "Train keys and values before each sequence; the model's parameters keep their values.");
     v("num-prefix-tokens", prefix_positions, "Positions of --prefix-tuning.", between(1, 1 << 20),
-      default_text("64; with --adapter as many as that has"));
+      default_text(concat(kPrefixPositions, "; with --adapter as many as that has")));
     v("lora-rank", rank, "Rank of the adapter's matrices.", between(1, 4096), alias({"r", "lora-r"}),
-      default_text("8"));
+      default_text(concat(kLoraRank)));
     v("lora-alpha", alpha, "The adapter's product is multiplied by alpha / rank.", positive(),
       default_text("2 * lora-rank"));
     v("lora-dropout", dropout, "Dropout on what an adapter reads.", between(0, 0.999),
-      default_text("0; with --adapter as that says"));
+      default_text("0; with --adapter as that says, with --dpo 0"));
     v("target-modules", modules,
       "Linear layers that get an adapter, by their Hugging Face names (q_proj, v_proj), with commas or "
       "blanks.",
-      metavar("NAME"), alias({"lora-target-modules", "lora-target"}), default_text("all-linear"));
+      metavar("NAME"), alias({"lora-target-modules", "lora-target"}), default_text(kAllLinear));
     v("use-rslora", rslora, "Multiply by alpha / sqrt(rank) instead.", alias({"rslora"}), default_text("no"));
     v("loraplus-lr-ratio", loraplus_ratio,
       "LoRA+: the learning rate of the adapter's matrices B over that of its A; 1: LoRA.", positive());
@@ -110,22 +116,24 @@ struct MethodOptions {
       "At the end of a run that trains all parameters also write the model as a Hugging Face folder, "
       "OUTPUT/hf.");
     v("attention-dropout", attention_dropout, "Dropout on attention weights.", between(0, 1),
-      default_text("as the model says"));
+      default_text("as the model says; with --dpo 0"));
     v("hidden-dropout", hidden_dropout, "Dropout on the residual branches and the embedding.", between(0, 1),
-      default_text("as the model says"));
+      default_text("as the model says; with --dpo 0"));
   }
   void finish();
   void validate(Problems&) const;
   bool is_lora() const { return method == "lora"; }
   bool is_prefix() const { return method == "prefix"; }
   /// Positions that stand before each sequence.
-  int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(64) : 0; }
+  int64_t positions_before() const { return is_prefix() ? prefix_positions.value_or(kPrefixPositions) : 0; }
+  /// Those of a model that are left to a sequence.
+  int64_t positions_left(const ModelConfig& model) const {
+    return model.usable_positions() - positions_before();
+  }
 
  private:
-  void take_adapter_kind();
   void check_adapter(Problems&) const;
-  std::string adapter_kind_;       // "LORA", "PREFIX_TUNING"; empty: no adapter, or none that can be read
-  int64_t adapter_positions_ = 0;  // of a prefix
+  AdapterKind begin_;  // of --adapter
 };
 
 /// How long, and what happens between steps.
@@ -167,7 +175,7 @@ struct ScheduleOptions {
 /// Answers of the tuned model, compared with those of the records.
 struct AnswerOptions {
   bool wanted = false;
-  int64_t most_tokens = 0;
+  int64_t max_tokens = 0;  // of an answer; see answer_length()
 
   template <class V>
   void fields(V&& v) {
@@ -175,7 +183,7 @@ struct AnswerOptions {
       "At the end answer the prompts of the records to evaluate on, greedily, and say how the answers agree "
       "with the records' (BLEU, ROUGE-L, exact match).",
       alias({"eval-with-do-generation", "predict-with-generate", "do-predict"}));
-    v("max-new-tokens", most_tokens,
+    v("max-new-tokens", max_tokens,
       "Most tokens of such an answer; 0: --tgt-length, else 128, and no more than half of what the model's "
       "positions allow.",
       between(0, 1 << 20));

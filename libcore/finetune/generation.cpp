@@ -48,7 +48,7 @@ Json results_json(const TextScores& scores, const TunedModel& tuned) {
 }  // namespace
 
 int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
-  if (const int64_t given = config.generation.most_tokens; given > 0) {
+  if (const int64_t given = config.generation.max_tokens; given > 0) {
     if (given >= positions)
       fail(ErrorKind::kUsage, "--max-new-tokens ", given, " leaves no room for a prompt: the model has ",
            positions, " positions for both; give at most ", positions - 1);
@@ -63,14 +63,15 @@ int64_t answer_length(const FinetuneConfig& config, int64_t positions) {
   return most;
 }
 
-void generate_answers(const FinetuneConfig& config, const RecordFiles& records, const TunedModel& tuned,
+void generate_answers(const FinetuneConfig& config, const TuningSets& sets, const TunedModel& tuned,
                       const StopSignal& stop) {
   const ModelSource source(tuned.model);
-  const int64_t most = config.generation.most_tokens;
-  const int64_t room = source.config().usable_positions() - config.method.positions_before() - most;
+  const RecordFiles& records = *sets.records;
+  const int64_t most = sets.answer_tokens;
+  const int64_t room = config.method.positions_left(source.config()) - most;
   const std::vector<Question> questions = records.questions(
-      data_files(config.data).dev, {.source = config.data.source_length, .target = 0, .whole = room},
-      config.preference.wanted);
+      data_files(config.data, config.schedule.do_train).dev,
+      {.source = config.data.source_length, .target = 0, .whole = room}, config.preference.wanted);
   const auto cut = std::count_if(questions.begin(), questions.end(),
                                  [](const Question& question) { return question.cut; });
   if (cut > 0)
@@ -94,6 +95,7 @@ void generate_answers(const FinetuneConfig& config, const RecordFiles& records, 
   const TextScores scores = scorer.scores();
   const std::string& output = config.run.checkpoint.save;
   make_directories(output);
+  remove_file(output + "/predict_results.json");  // so that no others' scores stand beside these answers
   write_file(output + "/generated_predictions.jsonl", lines);
   write_file(output + "/predict_results.json", results_json(scores, tuned).dump(2) + "\n");
   log("answers: ", format_count(scores.texts), " records | BLEU: ", format_fixed(scores.bleu, 2),

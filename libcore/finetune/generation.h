@@ -1,7 +1,7 @@
 #pragma once
 
+#include "libcore/finetune/finetune.h"
 #include "libcore/finetune/finetune_config.h"
-#include "libcore/finetune/record_files.h"
 #include "libcore/finetune/text_scores.h"
 #include "libcore/finetune/tuning_method.h"
 #include "libcore/io/stop_signal.h"
@@ -14,12 +14,13 @@ namespace megalith {
 int64_t answer_length(const FinetuneConfig& config, int64_t positions);
 
 /// Answers the prompts of the records to evaluate on with a model, greedily, on the CPU and in this process
-/// alone, as long as config.generation.most_tokens says. The answers go to
+/// alone, with at most sets.answer_tokens tokens each. The answers go to
 /// OUTPUT/generated_predictions.jsonl ("prompt", "predict", "label"), their scores to
-/// OUTPUT/predict_results.json and to the log; both files appear when all prompts are answered, and not when
-/// `stop` asked to end before. A prompt is cut at its beginning, with a warning, so that an answer has room.
-/// An answer ends where those of `records` do. Errors as read_records() and LoadedModel.
-void generate_answers(const FinetuneConfig& config, const RecordFiles& records, const TunedModel& tuned,
+/// OUTPUT/predict_results.json and to the log; they appear, the scores last, when all prompts are answered,
+/// and not when `stop` asked to end before. A prompt is cut at its beginning, with a warning, so that an
+/// answer has room. An answer ends where those of `sets.records` do. Errors as read_records() and
+/// LoadedModel.
+void generate_answers(const FinetuneConfig& config, const TuningSets& sets, const TunedModel& tuned,
                       const StopSignal& stop);
 
 }  // namespace megalith

@@ -10,17 +10,15 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/name_maps/name_map.h"
-#include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/slice.h"
 #include "libcore/convert/sources/hf_config.h"
+#include "libcore/finetune/adapter_writer.h"
 #include "libcore/finetune/memory_tensors.h"
-#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
 
 constexpr std::string_view kLayers = "decoder.layers.", kWeight = ".weight";
-constexpr const char* kAllLinear = "all-linear";
 
 /// A linear layer, or a part of one, under both names.
 struct Module {
@@ -146,7 +144,7 @@ Json config_json(const ModelConfig& config, const LoraSettings& settings, const 
                            {"lora_alpha", settings.alpha},
                            {"lora_dropout", settings.dropout},
                            {"modules_to_save", nullptr},
-                           {"peft_type", "LORA"},
+                           {"peft_type", kPeftLora},
                            {"r", settings.rank},
                            {"rank_pattern", Json::object()},
                            {"revision", nullptr},
@@ -187,8 +185,7 @@ LoraSettings settings_of(const Adapter& adapter, const ModelConfig& config) {
   LoraSettings settings{.rank = first.rank};
   const Json* rslora = adapter.config().find("use_rslora");
   settings.rslora = rslora && rslora->is_bool() && rslora->as_bool();
-  const auto rank = static_cast<double>(first.rank);
-  settings.alpha = first.scale * (settings.rslora ? std::sqrt(rank) : rank);
+  settings.alpha = first.alpha;
   const Json* dropout = adapter.config().find("lora_dropout");
   settings.dropout = dropout && dropout->is_number() ? dropout->as_double() : 0;
   std::set<std::string> names;
@@ -259,19 +256,16 @@ void write_adapter(const TensorFile& checkpoint, const ModelConfig& config, cons
       matrices[specs.back().name] = {&module, first};
     }
   }
-  make_directories(output.folder);
-  SafetensorsWriter writer(output.folder + "/adapter_model.safetensors", specs);
-  for (const TensorSpec& spec : writer.order()) {
+  AdapterWriter adapter(output.folder, specs);
+  for (const TensorSpec& spec : adapter.weights().order()) {
     const auto& [module, first] = matrices.at(spec.name);
     std::vector<float> values =
         first ? read_whole(checkpoint, matrix_name(*module, "A"), spec.shape)
               : moved_rows(read_whole(checkpoint, matrix_name(*module, "B"), b_shape(*module, settings.rank)),
                            *module, settings.rank, false);
-    writer.write(spec.name, values.data(), values.size() * sizeof(float));
+    adapter.weights().write(spec.name, values.data(), values.size() * sizeof(float));
   }
-  writer.finish();
-  write_file(output.folder + "/adapter_config.json",
-             config_json(config, settings, output.base).dump(2) + "\n");
+  adapter.finish(config_json(config, settings, output.base));
 }
 
 }  // namespace megalith

@@ -12,13 +12,17 @@
 
 namespace megalith {
 
+/// In place of modules' names: every linear layer (peft's word).
+inline constexpr const char* kAllLinear = "all-linear";
+inline constexpr int64_t kLoraRank = 8;  // where nothing says another one
+
 /// What an adapter of LoRA is made of, in peft's words.
 struct LoraSettings {
-  int64_t rank = 8;
+  int64_t rank = kLoraRank;
   double alpha = 16, dropout = 0;
   bool rslora = false;  // scale alpha / sqrt(rank) in place of alpha / rank
-  // Ends of names as the model's Hugging Face form has them; "all-linear"
-  std::vector<std::string> modules = {};
+  // Ends of names as the model's Hugging Face form has them.
+  std::vector<std::string> modules = {kAllLinear};
 };
 
 /// Every linear layer of a transformer layer by its Hugging Face name ("q_proj", "attn.c_proj" …), in order.

@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/slice.h"
+#include "libcore/finetune/adapter_writer.h"
 #include "libcore/finetune/memory_tensors.h"
 #include "libcore/generate/prefix.h"
-#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -32,7 +31,7 @@ Json config_json(const ModelConfig& config, int64_t positions, const std::string
                            {"num_layers", config.layers},
                            {"num_transformer_submodules", 1},
                            {"num_virtual_tokens", positions},
-                           {"peft_type", "PREFIX_TUNING"},
+                           {"peft_type", kPeftPrefix},
                            {"prefix_projection", false},
                            {"revision", nullptr},
                            {"task_type", "CAUSAL_LM"},
@@ -70,14 +69,10 @@ void write_prefix(const TensorFile& checkpoint, const ModelConfig& config, int64
         std::copy_n(ours.begin() + (row * positions + position) * head, head,
                     theirs.begin() + ((position * layers + layer) * rows + row) * head);
   }
-  make_directories(output.folder);
   const Shape flat{positions, layers * rows * head};
-  SafetensorsWriter writer(output.folder + "/adapter_model.safetensors",
-                           {{"prompt_embeddings", DType::kF32, flat}});
-  writer.write("prompt_embeddings", theirs.data(), theirs.size() * sizeof(float));
-  writer.finish();
-  write_file(output.folder + "/adapter_config.json",
-             config_json(config, positions, output.base).dump(2) + "\n");
+  AdapterWriter adapter(output.folder, {{"prompt_embeddings", DType::kF32, flat}});
+  adapter.weights().write("prompt_embeddings", theirs.data(), theirs.size() * sizeof(float));
+  adapter.finish(config_json(config, positions, output.base));
 }
 
 }  // namespace megalith

@@ -24,16 +24,18 @@ std::string file_in(const std::string& folder, const char* name) {
 
 }  // namespace
 
-DataFiles data_files(const TuningDataOptions& options) {
+DataFiles data_files(const TuningDataOptions& options, bool trains) {
   DataFiles files{{options.data}, {options.eval_data}};
+  const bool needs_train = trains || options.val_size > 0;
   if (std::filesystem::is_directory(options.data)) {
     files.train.path = file_in(options.data, "train");
-    if (files.train.path.empty())
+    if (files.train.path.empty() && needs_train)
       fail(ErrorKind::kNoInput, options.data, ": holds neither train.json nor train.jsonl");
     if (files.dev.path.empty()) files.dev.path = file_in(options.data, "dev");
-  } else if (!file_exists(options.data)) {
-    fail(ErrorKind::kNoInput, options.data,
-         ": no such file or folder; give --data DIR with train.json, or a file of records");
+  } else if (!file_exists(options.data) && (needs_train || options.eval_data.empty())) {
+    fail(
+        ErrorKind::kNoInput, options.data, ": no such file or folder; give --data DIR with ",
+        needs_train ? "train.json, or a file of records" : "dev.json, or --eval-data with a file of records");
   }
   if (options.val_size == 0) return files;
   if (!files.dev.path.empty())
@@ -107,6 +109,7 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
     files_.template_file = options.chat_template;
   }
   records_.style = options.style;
+  records_.max_records = options.max_records;
   if (!files_.chat_template.empty()) chat_.emplace(files_.chat_template, files_.template_file);
   if (chat_)
     records_.render = [this](const Json::Array& messages, const std::string& where) {
@@ -116,18 +119,16 @@ RecordFiles::RecordFiles(const TuningDataOptions& options, const ModelSource& mo
 
 template <class R, class Read, class Take>
 void RecordFiles::each(const RecordSource& source, Read&& read, Take&& take) const {
-  int64_t count = 0;
   std::vector<R> kept;  // until it is known how many there are
   read(source.path, records_, [&](R&& record) {
-    if (options_.most_records > 0 && count >= options_.most_records) return;
-    ++count;
     if (source.part == RecordSource::kAll)
       take(record);
     else
       kept.push_back(std::move(record));
   });
   if (source.part == RecordSource::kAll) return;
-  const std::vector<bool> held = held_out(count, options_.val_size, seed_, source.path);
+  const std::vector<bool> held =
+      held_out(static_cast<int64_t>(kept.size()), options_.val_size, seed_, source.path);
   for (size_t i = 0; i < kept.size(); ++i)
     if (held[i] == (source.part == RecordSource::kHeldOut)) take(kept[i]);
 }

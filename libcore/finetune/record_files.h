@@ -26,8 +26,9 @@ struct DataFiles {
   RecordSource train, dev;  // dev's path empty: there is nothing to evaluate on
 };
 /// kNoInput when there are none; kUsage when records are to be held out although there are others to evaluate
-/// on.
-DataFiles data_files(const TuningDataOptions& options);
+/// on. Unless something `trains`, those to train on are wanted only where some of them are held out: without
+/// them train's path may be empty.
+DataFiles data_files(const TuningDataOptions& options, bool trains);
 
 /// Which of `records` are held out: `size` of them, or that share when it is below 1, drawn by `seed`; one at
 /// least. kUsage, naming `path`, when nothing is left.

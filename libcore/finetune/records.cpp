@@ -212,8 +212,9 @@ RecordPair pair_of(const Json& json, const RecordOptions& options, const std::st
 
 namespace {
 
-void read_objects(const std::string& path,
+void read_objects(const std::string& path, int64_t max_records,
                   const std::function<void(const Json&, const std::string& where)>& take) {
+  int64_t count = 0;
   LineReader reader(path, LineLimits{});
   LineBatch chunk;
   while (reader.next(chunk, [](size_t) {}))
@@ -221,7 +222,9 @@ void read_objects(const std::string& path,
       const std::string where = concat(path, ":", chunk.place(i, 0).line);
       const std::span<char> line = chunk.line(i);
       const std::string_view text(line.data(), line.size());
-      if (!trim(text).empty()) take(Json::parse(text, where), where);
+      if (trim(text).empty()) continue;
+      take(Json::parse(text, where), where);
+      if (++count == max_records) return;
     }
 }
 
@@ -229,13 +232,13 @@ void read_objects(const std::string& path,
 
 void read_records(const std::string& path, const RecordOptions& options,
                   const std::function<void(Record&&)>& take) {
-  read_objects(path,
+  read_objects(path, options.max_records,
                [&](const Json& json, const std::string& where) { take(record_of(json, options, where)); });
 }
 
 void read_pairs(const std::string& path, const RecordOptions& options,
                 const std::function<void(RecordPair&&)>& take) {
-  read_objects(path,
+  read_objects(path, options.max_records,
                [&](const Json& json, const std::string& where) { take(pair_of(json, options, where)); });
 }
 

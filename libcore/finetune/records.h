@@ -52,6 +52,7 @@ enum class PromptStyle : uint8_t {
 /// Other members are left alone. kData, with file and line, for anything else, for an empty answer, and for
 /// text that is no UTF-8; kNoInput.
 struct RecordOptions {
+  int64_t max_records = 0;                   // ends after so many; 0: reads all
   PromptStyle style = PromptStyle::kAlpaca;  // of instructions; src and prompt are plain unless it is kChat
   RenderMessages render = {};
 };

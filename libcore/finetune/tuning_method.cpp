@@ -17,12 +17,12 @@ namespace megalith {
 namespace {
 
 LoraSettings settings_from(const MethodOptions& method) {
-  const int64_t rank = method.rank.value_or(LoraSettings{}.rank);
+  const int64_t rank = method.rank.value_or(kLoraRank);
   return {.rank = rank,
           .alpha = method.alpha.value_or(2 * static_cast<double>(rank)),
           .dropout = method.dropout.value_or(0),
           .rslora = method.rslora.value_or(false),
-          .modules = method.modules.empty() ? std::vector<std::string>{"all-linear"} : method.modules};
+          .modules = method.modules.empty() ? LoraSettings{}.modules : method.modules};
 }
 
 /// The linear layers of a plan, one transformer layer's.
@@ -56,7 +56,7 @@ Json lora_json(const LoraSettings& settings, const std::string& base) {
 
 TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& model,
                            const std::vector<int32_t>& ends)
-    : config_(config), model_(model), generation_(generation_with(model, ends)) {
+    : config_(config), model_(model) {
   tuning_.base = &model.tensors();
   tuning_.short_samples = true;
   tuning_.keep_best = config.schedule.best && config.schedule.do_train;
@@ -67,7 +67,8 @@ TuningMethod::TuningMethod(const FinetuneConfig& config, const ModelSource& mode
   else if (config.method.is_lora())
     set_lora();
   else
-    tuning_.args = {{kGenerationConfig, generation_}};
+    tuning_.args = {{kGenerationConfig, generation_with(model, ends)}};
+  if (config.method.is_lora() && config.method.merge) generation_ = generation_with(model, ends);
 }
 
 void TuningMethod::learn_preferences(SampleSource examples, int64_t count) {
@@ -111,7 +112,8 @@ void TuningMethod::log_method(const std::string& what) const {
   log(config_.schedule.do_train ? "training " : "", what);
 }
 
-// What was not given is the adapter's; dropout alone changes nothing that it has learned.
+// What was not given is the adapter's. Dropout alone changes nothing that it has learned; preferences are
+// learned without any, whatever the adapter says.
 void TuningMethod::take_adapter_settings() {
   const MethodOptions& method = config_.method;
   const LoraSettings given = std::exchange(*lora_, settings_of(*begin_, model_.config()));
@@ -127,7 +129,7 @@ void TuningMethod::take_adapter_settings() {
   };
   if (!method.modules.empty() && names(given) != names(*lora_))
     refuse("--target-modules " + join(given.modules, ","), join(lora_->modules, ","));
-  if (method.dropout) lora_->dropout = given.dropout;
+  if (method.dropout || config_.preference.wanted) lora_->dropout = given.dropout;
 }
 
 void TuningMethod::set_lora() {

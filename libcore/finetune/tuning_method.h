@@ -49,7 +49,7 @@ class TuningMethod {
   const FinetuneConfig& config_;
   const ModelSource& model_;
   Tuning tuning_;
-  Json generation_;  // generation_config.json
+  Json generation_;  // generation_config.json of the merged model
   std::optional<LoraSettings> lora_;
   std::optional<Adapter> begin_;
   std::unique_ptr<TensorFile> adapters_;

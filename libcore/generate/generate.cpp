@@ -12,8 +12,8 @@
 namespace megalith {
 namespace {
 
-/// Bytes of scratch that a pass over `tokens` tokens of each of `sequences` sequences takes, found on the dry
-/// backend; more than one sequence: one token of each.
+/// Bytes of scratch that a pass over `tokens` tokens of each of `sequences` sequences takes (more than one
+/// sequence: one token of each), found on the dry backend so that it is what the pass will take.
 size_t scratch_bytes(const Stage& stage, int64_t tokens, size_t sequences) {
   const std::unique_ptr<Backend> dry = make_dry_backend();
   Stream stream(*dry);
@@ -62,8 +62,9 @@ struct Generator::State {
   std::unique_ptr<Communicator> alone = make_self_comm();
   Region region{*alone};
   Arena scratch, inputs;
-  std::vector<float> logits;        // [sequences, V]
-  std::vector<float> after_prompt;  // [V]: of the prompt read last, where it has several continuations
+  std::vector<float> logits;  // [sequences, V]
+  /// [V]: of the prompt read last, kept so that its other continuations need not read it again.
+  std::vector<float> after_prompt;
   std::vector<int32_t> ids;
   std::vector<KvCache*> caches;
   std::vector<Slot> slots;
@@ -77,8 +78,8 @@ Generator::Generator(const Stage& stage, Stream& stream, const Limits& limits)
 }
 Generator::~Generator() = default;
 
-/// Where a window hides positions, only the CPU goes beyond it, in fp32. A model without position embeddings
-/// has no last position.
+/// The positions that can be read. Where a window would hide some, only the CPU goes beyond it, in fp32. A
+/// model without position embeddings has no last position.
 std::optional<Generator::End> Generator::end() const {
   const ModelConfig& config = stage_.config();
   const bool has_last = config.position != PositionEmbedding::kNone;

@@ -29,7 +29,8 @@ struct Generated {
 /// What a generator has done so far.
 struct GenerationTotals {
   int64_t prompt_tokens = 0, new_tokens = 0;
-  int64_t later_tokens = 0;  // new ones that a pass of their own made: the first comes from the prompt's
+  /// New tokens that needed a pass of their own, as the first one, which the prompt's pass gives, does not.
+  int64_t later_tokens = 0;
   double prompt_seconds = 0, seconds = 0;  // of passes over prompts, and over new tokens
 };
 

@@ -14,11 +14,11 @@ Json load_if_there(const std::string& path) {
   return file_exists(path) ? load_small(path) : Json();
 }
 
-std::vector<int32_t> ids_in(const Json* value, const ModelSource& source) {
+std::vector<int32_t> ids_in(const Json* value, const ModelSource& source, const std::string& where) {
   std::vector<int32_t> ids;
   const auto take = [&](const Json& id) {
     if (!id.is_int() || id.as_int() < 0 || id.as_int() >= source.config().vocab_size)
-      fail(ErrorKind::kData, source.path(), ": \"eos_token_id\" is ", value->dump(), "; wanted ids below ",
+      fail(ErrorKind::kData, where, ": \"eos_token_id\" is ", value->dump(), "; wanted ids below ",
            source.config().vocab_size, ", the model's vocabulary");
     ids.push_back(static_cast<int32_t>(id.as_int()));
   };
@@ -31,7 +31,9 @@ std::vector<int32_t> ids_in(const Json* value, const ModelSource& source) {
 }
 
 std::vector<int32_t> end_ids(const ModelSource& source, const Tokenizer& tokenizer) {
-  std::vector<int32_t> ids = ids_in(generation_config(source).find("eos_token_id"), source);
+  std::string where;
+  const Json config = generation_config(source, &where);
+  std::vector<int32_t> ids = ids_in(config.find("eos_token_id"), source, where);
   if (ids.empty()) ids.push_back(tokenizer.eod());
   return ids;
 }

@@ -35,7 +35,7 @@ LoadedModel::LoadedModel(const ModelSource& source, const LoadOptions& options)
 
 void LoadedModel::read_adapter(const ModelSource& source, const std::string& path) {
   adapter_.emplace(path);
-  if (adapter_->kind() == "PREFIX_TUNING")
+  if (adapter_->kind() == kPeftPrefix)
     prefix_ = read_prefix(*adapter_, source.config());
   else
     merged_ = merge_adapter(source.tensors(), source.config(), *adapter_);

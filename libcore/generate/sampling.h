@@ -39,7 +39,7 @@ struct Draw {
   int64_t sequence = 0, step = 0;
 };
 
-/// Chooses tokens by the options. Holds scratch memory: one for each thread.
+/// Chooses tokens by the options. Each thread needs its own, because it holds scratch memory.
 class Sampler {
  public:
   explicit Sampler(const SampleOptions& options) : options_(options) {}

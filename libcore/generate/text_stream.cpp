@@ -9,7 +9,8 @@ namespace {
 
 constexpr size_t kContext = 8;  // tokens before those that are decoded, so that they are no text's beginning
 constexpr size_t kMaxPending = 16;  // tokens without certain text
-constexpr size_t kCharacter = 3;  // tokens at most that a character lacks which has begun: it has four bytes
+/// Tokens at most that a begun character lacks, because it has at most four bytes.
+constexpr size_t kCharacter = 3;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 }  // namespace

@@ -47,8 +47,8 @@ View WeightStore::make(Stream& stream, DType dtype, const Shape& shape, const st
   return arenas_.back().make(dtype, shape, name);
 }
 
-/// The tensor where it stands in the file, or a copy: in this store's memory or, when it is only passing, in
-/// its own.
+/// The tensor where it stands in the file, or a copy in this store's memory; a copy that is only needed until
+/// it is in 8 bits (`passing`) has memory of its own, which is given back.
 WeightStore::Stored WeightStore::stored(const TensorFile& file, const Param& param, Stream& stream,
                                         bool passing) {
   const ParamShare share = share_of(param);

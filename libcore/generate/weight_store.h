@@ -11,7 +11,7 @@
 namespace megalith {
 
 struct WeightOptions {
-  bool int8 = false;  // matrices of linear layers and the head in 8 bits, with a scale a row (see Project)
+  bool int8 = false;  // linear layers and the head in 8 bits (see Project)
 };
 
 /// The memory of a model's parameters for inference on the CPU: matrices in the type in which they are stored

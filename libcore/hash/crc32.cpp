@@ -10,7 +10,8 @@ constexpr uint32_t kPolynomial = 0xEDB88320;
 constexpr size_t kSlices = 8;
 using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
 
-// tables[k][b]: what byte b leaves in the remainder after k more bytes of zeros.
+// tables[k][b]: what byte b leaves in the remainder after k more bytes of zeros, so that eight bytes are
+// looked up side by side.
 constexpr Tables make_tables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -17,7 +17,7 @@ __m128i next_words(const __m128i* w) {
 struct Halves {
   __m128i abef, cdgh;
 
-  /// Four rounds. Two make what was a, b, e, f the new c, d, g, h.
+  /// Four rounds. After two the old a, b, e, f are the new c, d, g, h, so only the other half is computed.
   void rounds(__m128i words, const uint32_t* constants) {
     const __m128i sum = _mm_add_epi32(words, _mm_load_si128(reinterpret_cast<const __m128i*>(constants)));
     cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);

@@ -8,9 +8,10 @@
 
 namespace megalith {
 
-/// The 64-bit hash XXH64 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for noticing
-/// damage. Needs no special instructions; about three times as fast as zlib's crc32 (figures:
-/// docs/formats/checkpoint.md). No protection against intent.
+/// The 64-bit hash XXH64 (Collet, "xxHash fast digest algorithm", rev. 0.1.1), for noticing damage; no
+/// protection against intent. Chosen because it is fast without special instructions: on 64 MiB, median of 7,
+/// one thread of an AMD EPYC that was also busy with other work (2026-11-21, g++ -O2), 8.3 GB/s (5.1 to 12.2)
+/// against 2.8 GB/s (2.3 to 3.3) of crc32 in zlib 1.2.13.
 class Xxh64 {
  public:
   explicit Xxh64(uint64_t seed = 0);

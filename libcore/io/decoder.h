@@ -22,7 +22,7 @@ class Decoder {
   /// Either may be empty. std::bad_alloc when memory is lacking.
   virtual Step decode(std::span<const char> in, std::span<char> out) = 0;
   virtual const char* format() const = 0;  // "gzip"
-  /// Whether zero bytes may stand after a member (tape and stream padding).
+  /// Whether zero bytes may stand after a member: gzip's, because tapes are padded, and xz's stream padding.
   virtual bool allows_padding() const = 0;
   virtual uint64_t memory() const = 0;  // bytes that the decoder holds now
 };

@@ -35,8 +35,9 @@ class DirectWriter {
   void finish_sync();
 
  private:
-  static constexpr size_t kBufferBytes = size_t{1} << 20;  // of half the size, preprocess takes 3 % more time
-  static constexpr size_t kBuffers = 4;                    // two large pages
+  /// Not half of it, because preprocess then takes 3 % more time.
+  static constexpr size_t kBufferBytes = size_t{1} << 20;
+  static constexpr size_t kBuffers = 4;  // two large pages
 
   /// The file's bytes from `offset` on, in `memory`.
   struct Buffer {
@@ -52,7 +53,9 @@ class DirectWriter {
   HugePages memory_;
   // buffers of memory_; the one left last is taken first, because it is in the caches
   std::vector<char*> free_;
-  Buffer filled_;  // the file's end, from a block's begin; part of it may be in the file already
+  /// The file's end, from a block's begin, because direct I/O takes whole blocks; part of it may be in the
+  /// file already.
+  Buffer filled_;
   bool syncing_ = false;
   IoThread thread_;
 };

@@ -80,7 +80,7 @@ std::string temporary_name(const std::string& path) {
   return (p.parent_path() / concat(".", p.filename().string(), ".tmp-", getpid(), "-", counter++)).string();
 }
 
-/// Locks the file, cuts it to `size` bytes and goes to its end.
+/// Locks the file, cuts it to `size` bytes, because nobody noted what came after them, and goes to its end.
 void go_on_after(int fd, uint64_t size, const std::string& path) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     fail(ErrorKind::kIo, path, ": another process is writing it");
@@ -92,8 +92,8 @@ void go_on_after(int fd, uint64_t size, const std::string& path) {
     fail_write("truncate", path);
 }
 
-/// A file in `folder` that vanishes with the process, even a killed one, until it is named; -1 where the file
-/// system has no such files or they could not be named.
+/// A nameless file in `folder`, so that nothing is left of a process that is killed; -1 where the file system
+/// has no such files or they could not be named.
 int open_nameless(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
@@ -358,6 +358,12 @@ void sync_file(const std::string& path) {
 
 void sync_directory(const fs::path& folder) {
   sync_path(folder, O_DIRECTORY);
+}
+
+void remove_file(const std::string& path) {
+  std::error_code error;
+  if (fs::remove(path, error)) sync_directory(parent_or_here(path));
+  if (error) fail(ErrorKind::kIo, path, ": cannot be removed: ", error.message());
 }
 
 }  // namespace megalith

@@ -16,10 +16,9 @@ namespace megalith {
 
 class PendingFiles;
 
-/// What a touched byte of a mapped file brings into the process's memory (what the system has in its own of
-/// the file): a large page of 2 MiB, or a few small ones. Large ones are for who reads all or much, small
-/// ones for who looks at a few bytes here and there of a file of gigabytes. kAll: at once, for who reads a
-/// small file from its beginning to its end.
+/// What a touched byte of a mapped file brings into the process's memory: a large page of 2 MiB, cheaper
+/// where all or much of the file is read, or a few small ones, where a few bytes here and there of gigabytes
+/// are looked at. kAll: at once, for a small file that is read from its beginning to its end.
 enum class MappedPages { kLarge, kSmall, kAll };
 
 /// What an output may replace or write to.
@@ -169,5 +168,7 @@ void rename_directory(const std::filesystem::path& from, const std::filesystem::
 void make_directories(const std::filesystem::path& folder);  // kIo with the reason
 void sync_file(const std::string& path);                     // what is in the file survives a power failure
 void sync_directory(const std::filesystem::path& folder);    // fsync of the folder's entries
+/// Removes a file, if it is there, so that it does not come back after a power failure. kIo.
+void remove_file(const std::string& path);
 
 }  // namespace megalith

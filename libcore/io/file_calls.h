@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-// What the files of io/ share of the system's calls.
+// The system's calls that the files of io/ share.
 
 namespace megalith {
 

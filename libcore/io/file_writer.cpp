@@ -58,7 +58,7 @@ void FileWriter::begin_stream() {
   buffer_ = std::string();
 }
 
-/// The descriptor is at the end of the file again.
+/// Puts the descriptor at the end of the file, because append_all() and copy_to_end() write where it stands.
 void FileWriter::leave_stream() {
   flush();
   if (direct_ && ::lseek(fd_, static_cast<off_t>(size_), SEEK_SET) < 0) fail_write("go to the end", path_);

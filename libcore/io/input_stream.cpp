@@ -32,7 +32,8 @@ Interrupt::~Interrupt() {
 void Interrupt::set() const noexcept {
   const uint64_t one = 1;
   const ssize_t written = ::write(descriptor_, &one, sizeof one);
-  static_cast<void>(written);  // fails only when the counter is full: then it is set
+  // A failure needs nothing: only a full counter cannot be raised, and that is set.
+  static_cast<void>(written);
 }
 
 InputStream::InputStream(std::string path, const Interrupt* interrupt)

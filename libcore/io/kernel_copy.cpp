@@ -20,9 +20,9 @@ bool cannot_copy(int error) {
   return error == EXDEV || error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }
 
-/// What the first of the kernel's ways that can do it has copied, at most 64 MiB at once: copy_file_range,
-/// which shares the blocks where both files' file system can, then sendfile, which also goes from one file
-/// system to another. Nothing: neither can. 0: the source ended.
+/// Copies at most 64 MiB inside the kernel: by copy_file_range, which shares blocks where both files' file
+/// system can, else by sendfile, which also goes from one file system to another. Nothing: neither can. 0:
+/// the source ended.
 std::optional<size_t> copy_some(const FileBytes& from, const EndOfFile& to) {
   const size_t max_bytes = std::min<uint64_t>(from.bytes, uint64_t{1} << 26);
   for (const bool by_range : {true, false}) {

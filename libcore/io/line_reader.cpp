@@ -123,8 +123,8 @@ ReaderMark LineReader::mark() const {
   return {.bytes = read_ - window_.size(), .place = place_, .mode = mode_};
 }
 
-/// Closes a batch at the end of a line only, and never between \r and a
-/// that may follow, because they are one line end.
+/// Closes a batch at the end of a line only, and never between \r and a \n that may follow, because they are
+/// one line end.
 bool LineReader::full(const LineBatch& batch, size_t bytes) const {
   return batch.lines() > 0 && batch.ends_.back() == bytes &&
          (bytes >= limits_.bytes || batch.lines() >= limits_.lines);
@@ -232,7 +232,7 @@ void LineReader::look_for_array() {
 
 void LineReader::take_from_array(LineBatch& batch, const Grow& grow) {
   if (in_element_) return take_element(batch, grow);
-  if (mode_ == ReaderMark::kBehindArray) return leave_array_line();
+  if (mode_ == ReaderMark::kAfterArray) return leave_array_line();
   place_.advance(take(std::min(window_.find_first_not_of(kBlanks), window_.size())));
   if (window_.empty()) return;
   if (mode_ == ReaderMark::kElement && window_[0] == ']') return take_separator();  // "[]"
@@ -263,7 +263,7 @@ void LineReader::take_element(LineBatch& batch, const Grow& grow) {
 }
 
 void LineReader::take_separator() {
-  mode_ = window_[0] == ',' ? ReaderMark::kNextElement : ReaderMark::kBehindArray;
+  mode_ = window_[0] == ',' ? ReaderMark::kNextElement : ReaderMark::kAfterArray;
   place_.advance(take(1));
 }
 
@@ -294,7 +294,7 @@ size_t LineReader::scan_element() {
   return static_cast<size_t>(at - begin);
 }
 
-/// Blanks up to the end of the line in which the array ended do not make a line.
+/// Passes over blanks up to the end of the line in which the array ended, because they would make a line.
 void LineReader::leave_array_line() {
   if (window_[0] == '\n' || place_.after_return) {
     if (window_[0] == '\n') place_.advance(take(1));

@@ -24,8 +24,8 @@ struct TextPlace {
 
 /// Where a reader is in an input, so that another one can go on there.
 struct ReaderMark {
-  enum Mode { kLines, kElement, kNextElement, kBehindArray };  // what comes next
-  uint64_t bytes = 0;                                          // decompressed ones before it
+  enum Mode { kLines, kElement, kNextElement, kAfterArray };  // what comes next
+  uint64_t bytes = 0;                                         // decompressed ones before it
   TextPlace place{};
   Mode mode = kLines;
 };

@@ -63,7 +63,7 @@ bool is_leftover(std::string_view name, const std::string& output) {
 }
 
 /// For the only writer of `output`.
-void remove_leftovers(const fs::path& output) {
+void remove_left_by_others(const fs::path& output) {
   std::error_code error;
   std::vector<fs::path> found;
   const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
@@ -82,7 +82,8 @@ LockFile::LockFile(const std::string& path) {
   for (int tries = 1000; !try_lock(path); --tries)
     if (tries == 0) fail(ErrorKind::kIo, path_, ": cannot be locked: it is another file each time");
   write_owner();
-  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) remove_leftovers(output);  // held already, where there are locks
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;  // already, where there are locks
+  remove_leftovers(path);
 }
 
 /// Opens for reading alone where it must: a file that another user left behind can often not be written, and
@@ -134,7 +135,8 @@ void LockFile::write_owner() const {
   if (::fstat(fd_, &file) != 0 || file.st_nlink != 1) return;  // another name of it may be somebody's file
   const std::string owner = concat(::getpid(), " ", machine_name(), "\n");
   if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, owner.data(), owner.size(), 0) < 0)
-    return;  // on a full disk: the lock holds, only its owner is not told
+    // A full disk is no failure, because the lock holds all the same; only its owner is not told.
+    return;
 }
 
 /// Names the owner of a lock that another process holds: ", process NUMBER on MACHINE"; empty when it cannot
@@ -159,6 +161,10 @@ std::string LockFile::read_owner() const {
 LockFile::~LockFile() {
   ::unlink(path_.c_str());  // while it is locked: nobody else has taken it
   ::close(fd_);
+}
+
+void LockFile::remove_leftovers(const std::string& output) const {
+  if (held_) remove_left_by_others(real_output(output));
 }
 
 }  // namespace megalith

@@ -19,6 +19,9 @@ class LockFile {
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
 
+  /// The same for another output, which only the owner of this lock writes: a file in the folder, say.
+  void remove_leftovers(const std::string& output) const;
+
  private:
   int open_file() const;
   bool try_lock(const std::string& output);
@@ -27,6 +30,7 @@ class LockFile {
 
   std::string path_;
   int fd_ = -1;
+  bool held_ = false;  // no where the file system knows no locks
 };
 
 }  // namespace megalith

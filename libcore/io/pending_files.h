@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// Files that are still being written, as ReadableFile sees them: it follows their writer, and waits for
-/// bytes that are not there yet.
+/// Files that are still being written, as a ReadableFile sees them, so that it follows their writer and waits
+/// for bytes that are not there yet.
 class PendingFiles {
  public:
   /// The number of the file that `fd` has open; kNone when it is none of these.

@@ -118,8 +118,8 @@ void PlacedFiles::note(File& file, uint64_t offset, uint64_t bytes) {
 }
 
 // The ring's free bytes lie between its head and the oldest buffer, or, before the head has wrapped, up to
-// the memory's end and then up to the oldest buffer: a new buffer that does not fit at the end goes to the
-// beginning.
+// the memory's end and then up to the oldest buffer. A buffer must be one stretch, so one that does not fit
+// at the end goes to the beginning.
 bool PlacedFiles::finds_room(size_t room) {
   const size_t all = memory_.as<char>().size();
   if (buffers_.empty()) {

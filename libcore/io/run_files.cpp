@@ -13,12 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string real_path(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::weakly_canonical(fs::absolute(path, error), error);
-  return error ? path : real.string();
-}
-
 /// Whether both name one thing that a write to the one would change for a reader of the other.
 bool are_one_file(const std::string& a, const std::string& b) {
   struct stat first {
@@ -38,6 +32,12 @@ bool lies_in(const std::string& path, const std::string& folder) {
 }
 
 }  // namespace
+
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(fs::absolute(path, error), error);
+  return error ? path : real.string();
+}
 
 void RunFiles::reads(std::string_view option, const std::string& path) {
   if (path.empty() || path == "-" || !file_exists(path)) return;

@@ -8,6 +8,9 @@
 
 namespace megalith {
 
+/// The absolute path, links followed, of what is not there yet too; `path` where the system does not tell.
+std::string real_path(const std::string& path);
+
 /// The files that a run will read and write, by the options that name them, so that no output destroys an
 /// input or another output, or something that is no file. Links are followed; two names of one file are one.
 class RunFiles {

@@ -28,16 +28,16 @@ bool is_low(uint32_t unit) {
   return (unit & 0xFC00) == 0xDC00;
 }
 
-char* behind_digits(char* at, const char* end) {
+char* after_digits(char* at, const char* end) {
   while (at < end && is_digit(*at)) ++at;
   return at;
 }
 /// `at` itself where no exponent stands.
-char* behind_exponent(char* at, const char* end) {
+char* after_exponent(char* at, const char* end) {
   if (at == end || (*at != 'e' && *at != 'E')) return at;
   char* digits = at + 1;
   if (digits < end && (*digits == '+' || *digits == '-')) ++digits;
-  return digits < end && is_digit(*digits) ? behind_digits(digits, end) : at;
+  return digits < end && is_digit(*digits) ? after_digits(digits, end) : at;
 }
 
 /// A bit for each of 64 bytes that is a quote, a backslash or a control character.
@@ -373,7 +373,8 @@ bool DocumentParser::wants_string() const {
   return depth_ == slot_depth_ || (depth_ == slot_depth_ + 1 && slot_->kind == Kind::kList);
 }
 
-/// The same, in one pass with decoding: `literal` is then the text, in the line when nothing was escaped.
+/// The same, decoded on the way instead of in a second pass: `literal` is then the text, in the line when
+/// nothing was escaped.
 bool DocumentParser::scan_text(Literal& literal) {
   const char* const opening = at_;
   literal.begin = at_ + 1;
@@ -424,7 +425,8 @@ bool DocumentParser::scan_escape(char*& at, Literal& literal) {
   return true;
 }
 
-/// Numbers and words. A number ends where its grammar ends; what follows is then the unexpected thing.
+/// Numbers and words. A number ends where its grammar ends, so that what follows is named as the unexpected
+/// thing.
 bool DocumentParser::scan_other() {
   const char* const begin = at_;
   Kind kind = Kind::kNumber;
@@ -450,9 +452,9 @@ bool DocumentParser::skip_number() {
   char* at = at_;
   if (at < end_ && *at == '-') ++at;
   if (at == end_ || !is_digit(*at)) return false;
-  at = *at == '0' ? at + 1 : behind_digits(at, end_);
-  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = behind_digits(at + 1, end_);
-  at_ = behind_exponent(at, end_);
+  at = *at == '0' ? at + 1 : after_digits(at, end_);
+  if (end_ - at >= 2 && *at == '.' && is_digit(at[1])) at = after_digits(at + 1, end_);
+  at_ = after_exponent(at, end_);
   return true;
 }
 
@@ -497,7 +499,8 @@ DocumentParser::Slot* DocumentParser::enter_key(const Literal& key) {
   return found;
 }
 
-/// Whether the key completes the slot's path. One that leads on replaces what an earlier one led to, too.
+/// Whether the key completes the slot's path. One that only leads on drops what an earlier one led to, too,
+/// because of duplicate keys the last wins.
 bool DocumentParser::enter_key(Slot& slot, size_t depth, std::string_view text) {
   slot.matched = std::min(slot.matched, depth - 1);
   if (slot.matched != depth - 1 || depth > slot.path.size() || slot.path[depth - 1] != text) return false;

@@ -63,9 +63,9 @@ class DocumentParser {
   /// Lines longer than this are decoded where they lie, so that they are in memory once.
   static constexpr size_t kDecodedInPlace = size_t{1} << 20;
 
-  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a line of
-  /// more than kDecodedInPlace bytes and without a problem is changed: escapes in its wanted strings are
-  /// decoded in place.
+  /// The first problem of `line` (without its line end), or nothing; then texts() may be read. Only a sound
+  /// line of more than kDecodedInPlace bytes is changed: escapes in its wanted strings are decoded in place,
+  /// since a copy would double its memory.
   std::optional<DocumentProblem> parse(std::span<char> line);
 
   /// Texts of the key's value: one for a string, one per element of a list of strings. They lie in the parsed

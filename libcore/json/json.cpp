@@ -174,8 +174,9 @@ Json Json::parse(std::string_view text, std::string_view name) {
     fail(ErrorKind::kData, name, ": ", simdjson::error_message(error));
   simdjson::dom::element root;
   auto error = parser.parse(simdjson::padded_string(text)).get(root);
-  if (error)  // its code depends on simdjson's version; other faults stay faults
-    error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
+  // The text is parsed again whatever the error is, because its code depends on simdjson's version; other
+  // faults come again.
+  if (error) error = parser.parse(simdjson::padded_string(with_long_integers_as_doubles(text))).get(root);
   if (error) fail(ErrorKind::kData, name, ": not valid JSON: ", simdjson::error_message(error));
   return value_from(root, name);
 }

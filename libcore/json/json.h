@@ -59,8 +59,8 @@ class Json {
   Json& set(std::string key, Json value);              // adds or replaces; returns the member's value
   void push_back(Json value) { as_array().push_back(std::move(value)); }
 
-  /// Text of the value; indent 0 gives one line. Non-finite doubles are written as null. Non-ASCII stays
-  /// UTF-8.
+  /// Text of the value; indent 0 gives one line. Non-finite doubles are written as null, because JSON has no
+  /// word for them. Non-ASCII stays UTF-8.
   std::string dump(int indent = 0) const;
   bool operator==(const Json&) const = default;
 

@@ -51,7 +51,7 @@ uint64_t escaped_by(uint64_t backslashes) {
   constexpr uint64_t kEven = 0x5555555555555555;
   const uint64_t follows = backslashes << 1;
   const uint64_t odd_starts = backslashes & ~kEven & ~follows;
-  // Carries go to the end of runs that begin at odd places.
+  // The sum's carries go to the end of runs that begin at odd places.
   const uint64_t even_runs = odd_starts + backslashes;
   return (kEven ^ (even_runs << 1)) & follows;
 }

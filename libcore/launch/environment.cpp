@@ -132,7 +132,8 @@ std::optional<Endpoint> paddle_endpoint(const Reader& read, const Launch& launch
   return parse_endpoint("PADDLE_TRAINER_ENDPOINTS", endpoints.front());
 }
 
-/// What the ranks of a job have in common, and no other job has. Empty: nothing is known.
+/// What the ranks of a job have in common, so that they agree on a port, and no other job has. Empty: nothing
+/// is known.
 std::string job_of(const Reader& read, const Family& family) {
   const auto joined = [&](std::initializer_list<const char*> names) {
     std::string job;

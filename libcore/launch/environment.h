@@ -18,9 +18,9 @@ struct Launch {
   std::string address = {};                              // host or address of rank 0
   int port = 0;               // where rank 0 listens, or the store of torchrun's agent
   std::string launcher = {};  // for messages: "torchrun", "mpirun"
-  std::string token = {};     // of the job: a peer with another one is refused; may be empty
+  std::string token = {};     // of the job, so that a peer of another job is refused; may be empty
   bool agent_store = false;   // torchrun's agent listens on `port`, and its store holds rank 0's address
-  std::string attempt = {};   // torchrun's count of restarts: its store keeps the keys of earlier ones
+  std::string attempt = {};  // torchrun's count of restarts, because its store keeps the keys of earlier ones
 };
 
 /// What PAI's DLC says: this process is one of several servers and starts the ranks of its own.

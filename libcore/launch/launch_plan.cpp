@@ -142,7 +142,7 @@ ServerRanks dlc_ranks(const LaunchConfig& config, const ServerLaunch& launch) {
   return ranks;
 }
 
-/// What the command line says about a launcher that is not there.
+/// Refuses options about a launcher that is not there, instead of ignoring them.
 void refuse_orphans(const LaunchConfig& config) {
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::kUsage, option,

@@ -12,7 +12,7 @@ struct RankTable {
   std::string first_server;  // server_id of rank 0
   int local_rank = 0;        // of `rank` on its server
   int local_world = 0;       // ranks of that server
-  int port = 0;              // derived from the table's bytes: the same on all ranks
+  int port = 0;              // from the table's bytes, so that all ranks have the same one
 };
 
 /// The table at `path` as `rank` sees it. kUsage when it is not complete, when its ranks are not 0 to n-1

@@ -28,7 +28,7 @@ constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr size_t kMaxStrangers = 256;  // at a time
 constexpr uint64_t kMaxExchanged = uint64_t{1} << 30;
 
-// ---- frames: 8 bytes of length, little-endian, and so many bytes
+// ---- frames: the length in 8 bytes (little-endian), then the bytes
 
 std::string frame(std::string_view bytes) {
   std::string out;

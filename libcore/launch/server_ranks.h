@@ -12,7 +12,7 @@ constexpr const char* kStartedHere = "MEGALITH_STARTED_RANK";
 
 /// The ranks that a command starts on its server.
 struct ServerRanks {
-  int first = 0, count = 1, world = 1;  // ranks first to first + count - 1 of world
+  int first = 0, count = 1, world = 1;  // ranks [first, first + count) of `world`
   std::string address = {};             // of rank 0
   int port = 0;
   std::string token = {};                 // of the job; empty: the ranks' environment says it, or none

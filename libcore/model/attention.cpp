@@ -12,8 +12,9 @@ std::string name_prefix(int layer) {
   return concat("decoder.layers.", layer, ".self_attention.");
 }
 
-/// A rotary frequency as the context was lengthened after training: all divided, or, as LLaMA 3.1 does, those
-/// whose waves are long beside the original context, and those between in part.
+/// A rotary frequency where the context was lengthened after training: divided, so that the longer context
+/// turns no further than the trained one; LLaMA 3.1 divides only those whose waves are long beside the
+/// original context, and those between in part.
 double lengthened(const ModelConfig& config, double frequency) {
   frequency /= config.rotary_interpolation;
   if (!config.rope_scaling) return frequency;

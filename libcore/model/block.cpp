@@ -17,7 +17,7 @@ View branch_memory(const Ctx& ctx, View y) {
   return ctx.scratch.make(y.dtype, inside, "branch output");
 }
 
-/// What a branch read, all rows of it; nothing where it was not kept.
+/// What a branch read, all rows of it; nothing where it was not kept, because no gradient asks for it.
 ConstView input_of(const Ctx& ctx, const View& kept) {
   return kept ? ctx.tp.enter(ctx.compute, ctx.scratch, kept) : ConstView{};
 }

@@ -14,7 +14,7 @@ class Block {
 
   struct Saved {
     Norm::Saved norm1, norm2;
-    View n1, h, n2;  // [s', b, h]; n1 and n2 empty where no gradient asks for them
+    View n1, h, n2;  // [s', b, h]; n1, n2 empty where no gradient needs them
     SelfAttention::Saved attention;
     Mlp::Saved mlp;
   };

@@ -20,7 +20,8 @@ struct RandomKey {
 class GradSink {
  public:
   virtual ~GradSink() = default;
-  /// Before the first gradients of a microbatch: those of the head, which are made in its forward pass.
+  /// Before the first gradients of a microbatch: those of the head, because they are made in its forward
+  /// pass.
   virtual void head_begins(Stream& compute) = 0;
   /// The work enqueued on `compute` so far has finished the gradients of this unit's parameters, for the
   /// present microbatch (see ParamTable::begin_unit). Units come in descending order within a stage.

@@ -5,7 +5,7 @@
 
 namespace megalith {
 
-/// Final norm, logits and the loss. Logits are made in chunks of rows (of at most kLogitsBytes, in
+/// Final norm, logits and the loss. Logits are made in blocks of rows (of at most kLogitsBytes, in
 /// ctx.scratch), so that [n, V] never stands whole.
 class Head {
  public:
@@ -25,7 +25,8 @@ class Head {
   };
   Saved make_saved(const Ctx&, Arena&, ConstView x) const;
 
-  /// loss [s, b] f32. When training adds to the weight's gradient and fills saved.dnormed.
+  /// loss [s, b] f32. In training it also adds to the weight's gradient and fills saved.dnormed, because the
+  /// logits that both need are gone afterwards.
   void forward(const Ctx&, View loss, const Targets&, const Saved&) const;
   /// dx: gradient of x, overwritten.
   void backward(const Ctx&, View dx, const Saved&) const;
@@ -43,7 +44,8 @@ class Head {
     RowBlock rows(int64_t begin, int64_t end) const;
   };
   void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
-  /// A rank's softmax statistics become those of the whole vocabulary.
+  /// Makes a rank's softmax statistics those of the whole vocabulary, of which it has a share: the greatest
+  /// maximum, and sums rescaled to it so that they may be added up.
   void reduce(const Ctx&, View max, View sum_exp) const;
   /// Rows of a block, so that there are as few blocks as possible, equal but for the last one, which may be a
   /// little shorter: 4 x 1024 rows of GPT-2 124M in bf16 take 12 % less processor time than 3 x 1335 and 91,

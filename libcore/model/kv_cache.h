@@ -49,7 +49,8 @@ class KvCache {
 };
 
 /// The new rows [t, b, …] of a pass and the caches that keep them: one of all b sequences, or, with t = 1,
-/// one of each sequence. The caches count the new rows already.
+/// one of each sequence, so that sequences of different lengths share a pass. The caches count the new rows
+/// already.
 struct Reading {
   std::span<KvCache* const> caches;
   int64_t t;

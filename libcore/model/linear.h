@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-/// How a linear layer's weight is declared. Fused parts are leading axes: {groups, q + 2, head, in}.
+/// How a linear layer's weight is declared. Fused parts are leading axes, so that a cut never mixes them:
+/// {groups, q + 2, head, in}.
 struct LinearShape {
   std::string name;  // "decoder.layers.0.mlp.linear_fc1"
   Shape weight;      // [..., in]
@@ -28,8 +29,8 @@ class Linear {
   Linear(ParamTable&, const TensorSplit&, const LinearShape&);
 
   void forward(const Ctx&, View y, ConstView x) const;  // y [n, out/tp], x [n, in]
-  /// Adds to the gradients of weight, bias and adapters (nothing for a frozen one), and then writes dx [n,
-  /// in], the ranks' summand, which may lie where x does.
+  /// Adds to the gradients of weight, bias and adapters (nothing for a frozen one), and only then writes dx
+  /// [n, in], the ranks' summand, so that it may lie where x does.
   void backward(const Ctx&, View dx, ConstView dy, ConstView x) const;
   /// Whether backward() reads x, which then must be kept: not in a frozen layer without adapters.
   bool keeps_input() const { return weight_->trainable || !adapters_.empty(); }

@@ -23,8 +23,8 @@ V matrix(const V& view, int64_t columns) {
 Param declare_a(const TensorSplit& split, const LowRank::Layer& layer, const std::string& name, int64_t r) {
   const int64_t in = layer.weight.back();
   Param a{.name = layer.name + ".lora_A." + name, .global = {r, in}};
-  a.init =
-      Init::normal(1 / std::sqrt(3.0 * static_cast<double>(in)));  // peft's uniform numbers have this std
+  // The deviation of peft's uniform numbers, so that adapters begin as theirs do.
+  a.init = Init::normal(1 / std::sqrt(3.0 * static_cast<double>(in)));
   a.adapter = true;
   if (layer.cut_axis == layer.weight.rank - 1) return cut(std::move(a), 1, split);
   a.grad_summed_over_tp = split.size > 1;

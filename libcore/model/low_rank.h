@@ -23,7 +23,7 @@ class LowRank {
   };
   LowRank(ParamTable&, const TensorSplit&, const Layer&, const LowRankTarget&);
 
-  /// y [n, out/tp] += what the adapter makes of x [n, in].
+  /// y [n, out/tp] += the adapter's part of x [n, in].
   void forward(const Ctx&, View y, ConstView x) const;
   /// Adds to the gradients of A and B. Returns that of scale * dropout(x) A^T, [n, r] in ctx.scratch, which
   /// backward_input() wants.

@@ -19,7 +19,7 @@ struct MeasureInput {
 struct StageCost {
   size_t tape = 0;                // saved activations of one microbatch
   size_t scratch = 0;             // greatest need of forward and backward
-  size_t evaluation_scratch = 0;  // of a forward pass that keeps nothing for a backward pass
+  size_t evaluation_scratch = 0;  // of a forward pass that keeps nothing
   size_t values = 0, grads = 0;
   size_t tensor_bytes = 0;   // that the tensor group reduces, gathers and scatters: whole tensors' bytes
   size_t context_bytes = 0;  // that the context group gathers and sums: whole tensors' bytes

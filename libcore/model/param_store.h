@@ -17,8 +17,8 @@ struct StoreOptions {
   int64_t bucket = std::numeric_limits<int64_t>::max();  // elements from which on a bucket is full
   int buckets = 0;         // in place of `bucket`: so many of about one size; 0: see there
   std::string alone = {};  // a parameter of this name, or tied to it, is a bucket of its own
-  /// Gradients of one bucket take the memory of those of the second next: they are used up (ZeRO-2) before
-  /// the backward pass comes to that one. Buckets with a parameter alone keep their own.
+  /// Gradients of one bucket take the memory of those of the second next, because they are used up (ZeRO-2)
+  /// before the backward pass comes to that one. Buckets with a parameter alone keep their own.
   bool windows = false;
 };
 
@@ -57,7 +57,7 @@ class ParamStore {
   int64_t elements() const { return elements_; }      // with gaps, of what is trained
   int64_t parameters() const { return parameters_; }  // without them, tied ones once, frozen ones too
   int64_t trained() const { return trained_; }        // those of them that are trained
-  /// Place of a parameter that is trained in the flat tensor of values, in elements.
+  /// Where a trained parameter begins in values(), in elements.
   int64_t offset(const Param&) const;
   /// Bytes of the arenas: all values with the constants, and gradients.
   size_t value_bytes() const { return value_bytes_; }
@@ -81,8 +81,7 @@ Arena place_constants(ParamTable&, Stream&);
 
 /// Sets every value: normal numbers by place (philox of seed, the parameter's name and the element's place in
 /// the global tensor, then Box-Muller), or its constant. The same for every layout. Rows beyond the global
-/// tensor stay zero. Blocking.
-/// `trained_only`: frozen values are left as they are, for who loads them.
+/// tensor stay zero. Blocking. `trained_only`: frozen values are left as they are, for who loads them.
 void initialize(ParamTable&, Stream&, uint64_t seed, bool trained_only = false);
 
 }  // namespace megalith

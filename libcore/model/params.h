@@ -12,7 +12,8 @@
 
 namespace megalith {
 
-/// How a parameter starts: normal(0, std) by place (philox of seed, name and element), or a constant.
+/// How a parameter starts: a constant, or normal(0, std) by place (Philox of seed, name and element), so that
+/// every layout begins with the same numbers.
 struct Init {
   enum Kind : uint8_t { kNormal, kConstant } kind = kNormal;
   float value = 0;  // std, or the constant
@@ -38,17 +39,17 @@ struct LowRankTarget {
 /// Which parameters of a model are trained, and what is added to it for that. As declared: everything,
 /// nothing.
 struct TuningPlan {
-  bool frozen = false;   // the model's own parameters keep their values, and have no gradient
+  bool frozen = false;   // the model's own parameters keep their values, without gradients
   int64_t rank = 0;      // of the adapters
   double scale = 1;      // of what they add
   double dropout = 0;    // of what they read
   double rate_of_b = 1;  // LoRA+ (Hayou et al. 2024): learning rate of the matrices B over that of the others
-  bool int8 = false;     // frozen linear layers are kept in 8 bits with a scale a row (see QuantizeRows)
+  bool int8 = false;     // frozen linear layers are in 8 bits (see QuantizeRows)
   int64_t prefix = 0;    // positions before each sequence whose keys and values every layer learns
   std::vector<LowRankTarget> targets = {};
 };
 
-constexpr int kWhole = -1;  // cut_axis of a parameter that every rank of the tensor group holds whole
+constexpr int kWhole = -1;  // cut_axis where each tensor rank has all of it
 
 /// One parameter, declared once, so that allocation, initial values, decay groups, ZeRO, checkpoint, convert
 /// and autoplan agree.
@@ -59,8 +60,8 @@ struct Param {
   /// fc1 of SwiGLU is {2, f, h} cut on 1; qkv is {groups, q + 2, head, h} cut on 0.
   int cut_axis = kWhole;
   /// This rank's part: entries [offset, offset + local[cut_axis]) of cut_axis. A last part may reach beyond
-  /// global (a padded vocabulary): those rows are zero, take no part in anything and are not saved. Left
-  /// empty, ParamTable::add sets it to global.
+  /// global (a padded vocabulary), so that all ranks' parts are equal: those rows are zero, take no part in
+  /// anything and are not saved. Left empty, ParamTable::add sets it to global.
   Shape local = {};
   int64_t offset = 0;
   Init init = {};
@@ -98,10 +99,12 @@ class ParamTable {
   explicit ParamTable(TuningPlan plan = {}) : plan_(std::move(plan)) {}
   /// What layers declare beside their own parameters.
   const TuningPlan& plan() const { return plan_; }
-  /// Adds a parameter; a frozen one when the plan says so. kInternal when the name is taken.
+  /// Adds a parameter; a frozen one when the plan says so. kInternal when the name is taken, because files
+  /// know parameters by name.
   Param& add(Param);
   /// The parameters added from now on form a unit: a backward pass is done with all of their gradients at one
-  /// moment (see GradSink). Returns its number; units are numbered from 0 in the model's order of depth.
+  /// moment, so that their reduction can begin (see GradSink). Returns its number; units are numbered from 0
+  /// in the model's order of depth.
   int begin_unit() { return ++units_ - 1; }
   int units() const { return units_; }
   Param* find(std::string_view name);

@@ -17,7 +17,8 @@
 
 namespace megalith {
 
-/// What one forward pass takes. All views are in the backend's memory and stay until the backward pass.
+/// What one forward pass takes. All views are in the backend's memory and must stay until the backward pass,
+/// because it reads them again.
 struct Microbatch {
   ConstView tokens;          // [s, b] i32; also tells s and b where it is not read
   ConstView labels = {};     // [s, b] i32; read by the head alone
@@ -61,7 +62,7 @@ class Stage {
   /// must stay until the backward pass. Returns [s', b, h]; with a head the loss of each token, [s, b] f32 in
   /// nats, 0 where masked, not scaled (sum it with ScaledSum). The result lies in the tape.
   /// With ctx.training the head also computes its own gradients here (logits never stand whole: they are made
-  /// in chunks of rows, and a chunk's gradient is used at once), so a forward in training must be followed by
+  /// in blocks of rows, and a block's gradient is used at once), so a forward in training must be followed by
   /// its backward. Without, the tape holds only the result.
   View forward(const Ctx&, const Microbatch&, ConstView in, Tape&) const;
 

@@ -104,7 +104,7 @@ void AttentionGrad::check() const {
   require(!(starts && kv), kName, "documents kept apart where qkv has all keys", starts.shape, kv.shape);
 }
 
-// Five matrix products: the scores again, dV, dP, dQ and dK.
+// Five matrix products, because the scores are made again: these, dV, dP, dQ and dK.
 Cost AttentionGrad::cost() const {
   return {10 * causal_pairs(qkv, rows) * static_cast<double>(qkv.shape[4]),
           bytes_of(qkv) + bytes_of(dqkv) + bytes_of(kv) + bytes_of(dkv) + bytes_of(out) + bytes_of(dout) +

@@ -27,7 +27,8 @@ struct Attention {
   View out;       // [s, b, groups * r, head]
   ConstView qkv;  // [s, b, groups, r + 2, head]
   float scale;    // on q·k, usually 1/sqrt(head)
-  // [b, groups * r, s] f32: log of the sum of exponentials, for AttentionGrad; empty: not kept.
+  // [b, groups * r, s] f32: log of the sum of exponentials, so that AttentionGrad need not make it again;
+  // empty: not kept.
   View lse = {};
   DropoutKey dropout = {};
   /// [s_total, b, groups, 2, head]: key and value of every position of the sequence, where qkv has some of
@@ -50,7 +51,8 @@ struct AttentionGrad {
   float scale;
   DropoutKey dropout = {};
   ConstView kv = {};  // as in Attention
-  View dkv = {};      // with kv: [s_total, b, groups, 2, head], overwritten with what these queries add to it
+  /// [s_total, b, groups, 2, head], with kv: overwritten with what these queries add to kv's gradient.
+  View dkv = {};
   RowPositions rows = {};
   ConstView starts = {};  // [s, b] i32, as Attention's
   static constexpr const char* kName = "attention_grad";
@@ -68,8 +70,8 @@ struct CopyKeyValues {
   Cost cost() const;
 };
 
-/// Attention of t new rows over the cache of `past` earlier ones; first appends the new k and v to the cache.
-/// For generation.
+/// Attention of t new rows over the cache of `past` earlier ones, so that generation need not read these
+/// again; first appends the new k and v to the cache.
 struct CachedAttention {
   View out;               // [t, b, groups * r, head]
   View k_cache, v_cache;  // [b, groups, capacity, head]; positions past .. past + t - 1 are written

@@ -18,7 +18,7 @@
 
 namespace megalith {
 
-/// One device kind's implementation of every op. Ops arrive checked (run() below); implementations trust
+/// One device kind's implementation of every op. Ops arrive checked (run() below), so implementations trust
 /// their fields.
 class Backend {
  public:
@@ -31,7 +31,7 @@ class Backend {
   virtual Stream make_stream() = 0;
   /// A stream beside the compute streams, for copies and communication: it moves memory, adds and does host
   /// work, in order, with one thread of its own on the CPU, which ends with the backend. Ops are refused
-  /// there.
+  /// there, because that thread opens no OpenMP region.
   virtual Stream make_queue_stream() = 0;
 
   virtual void copy(Stream&, View to, ConstView from) = 0;

@@ -14,13 +14,17 @@ struct DropoutKey {
   float p = 0;  // probability of dropping; 0: no dropout, nothing else is read
   uint32_t seed = 0;
   uint32_t layer = 0;  // global layer number, 0 for the embedding
-  /// 0 embedding, 1 attention probabilities, 2 attention output, 3 mlp output; adapters of LoRA: 4 to 6 QKV,
-  /// 7 attention's projection, 8 and 9 fc1, 10 fc2.
+  /// Which mask of a layer, so that each is drawn from numbers of its own: 0 embedding, 1 attention
+  /// probabilities, 2 attention output, 3 mlp output; adapters of LoRA: 4 to 6 QKV, 7 attention's projection,
+  /// 8 and 9 fc1, 10 fc2.
   uint32_t site = 0;
-  ConstView samples = {};    // [b] i64 on the op's device: global sample numbers of the microbatch
-  RowPositions rows = {};    // context or sequence parallel ranks hold some of the positions
-  int64_t first_head = 0;    // in attention: global number of head 0 (tensor parallel ranks hold a share)
-  int64_t first_column = 0;  // of column 0, but in attention: likewise; only the CPU has it
+  ConstView samples = {};  // [b] i64 on the op's device: global sample numbers
+  /// Which positions the rows have, because context and sequence parallel ranks hold some of them.
+  RowPositions rows = {};
+  /// In attention: the global number of head 0, because tensor parallel ranks hold a share.
+  int64_t first_head = 0;
+  /// Elsewhere: the global number of column 0, for the same reason; only the CPU has it.
+  int64_t first_column = 0;
 
   static constexpr uint32_t kSites = 16;
   /// Throws kInternal, in the name of `op`, unless 0 <= p < 1 and there is one sample per sequence of the

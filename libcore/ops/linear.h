@@ -5,8 +5,8 @@
 namespace megalith {
 
 /// c = op(a) op(b) (+ bias) or, with accumulate, c += op(a) op(b). Row-major; sums in fp32. a and b have one
-/// dtype, fp32, bf16 or fp16; c is fp32 or has that dtype (one rounding at the end). Views of higher rank
-/// count as [rows, last].
+/// dtype, fp32, bf16 or fp16; c is fp32 or has that dtype (one rounding at the end). Views of more axes count
+/// as [rows, last].
 struct Gemm {
   View c;               // [m, n]
   ConstView a;          // [m, k], or [k, m] with trans_a

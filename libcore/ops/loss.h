@@ -4,8 +4,8 @@
 
 namespace megalith {
 
-/// Per row of logits its greatest entry and the sum of exp(entry - greatest), over the first `columns`
-/// columns: the padding of a vocabulary takes no part.
+/// Per row of logits its greatest entry and the sum of exp(entry - greatest), which cannot overflow, over the
+/// first `columns` columns: the padding of a vocabulary takes no part.
 struct SoftmaxStats {
   View max, sum_exp;  // [n] f32
   ConstView logits;   // [n, v/tp] f32|bf16|f16
@@ -15,7 +15,8 @@ struct SoftmaxStats {
   Cost cost() const;
 };
 
-/// sum_exp *= exp(from - to): a rank's sum, taken from its own maximum, seen from the greatest of all ranks.
+/// sum_exp *= exp(from - to): a rank's sum, taken from its own maximum, becomes relative to the greatest of
+/// all ranks, so that they may be added up.
 struct SoftmaxRescale {
   View sum_exp;        // [n] f32
   ConstView from, to;  // [n] f32

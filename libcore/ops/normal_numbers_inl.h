@@ -25,7 +25,8 @@ inline double double_of(uint64_t bits) {
 inline uint64_t bits_of(double x) {
   return __builtin_bit_cast(uint64_t, x);
 }
-/// Exact below 2^52, and a vector instruction everywhere, as a conversion is not.
+/// Exact below 2^52, and a vector instruction everywhere, which a conversion is not, so the loop around it
+/// stays one of vectors.
 inline double to_double(uint64_t x) {
   return double_of(x | bits_of(kTwo52)) - kTwo52;
 }
@@ -48,8 +49,8 @@ void philox_lanes(uint32_t (&words)[4][kLanes], uint32_t key0, uint32_t key1) {
 /// its series, whose next term is below 2^-55 of it.
 inline double log_of(double u) {
   const uint64_t root_half = bits_of(std::numbers::sqrt2 / 2);
-  const uint64_t shifted =
-      bits_of(u) - root_half + bits_of(1.0);  // carries into the exponent from sqrt(2) on
+  // Carries into the exponent from sqrt(2) on.
+  const uint64_t shifted = bits_of(u) - root_half + bits_of(1.0);
   constexpr uint64_t kMantissa = (uint64_t{1} << 52) - 1;
   const double e = to_double(shifted >> 52) - 1023;
   const double m = double_of((shifted & kMantissa) + root_half);
@@ -80,14 +81,15 @@ void normal_pairs(const uint32_t (&first)[kLanes], const uint32_t (&second)[kLan
   for (int i = 0; i < kLanes; ++i) {
     const double u = (to_double(first[i]) + 1) * 0x1p-32;  // in (0, 1]
     const double radius = __builtin_sqrt(-2 * log_of(u));
-    // The angle is second / 2^32 of a turn: to the nearest quarter of a turn, then the rest.
+    // The angle is second / 2^32 of a turn: to the nearest quarter of a turn, then the rest, so that sine and
+    // cosine need their series only within an eighth.
     const uint32_t quarter = (second[i] + (uint32_t{1} << 29)) >> 30;
     const auto rest = static_cast<int32_t>(second[i] - (quarter << 30));
     const double t = rest * (2 * std::numbers::pi * 0x1p-32);
     const double sine = sin_of(t), cosine = cos_of(t);
     const bool odd = (quarter & 1) != 0;
-    const uint64_t minus_cos = static_cast<uint64_t>((quarter + 1) & 2)
-                               << 62;  // in the second and third quarter
+    // Sign bits: the cosine's in the second and third quarter, the sine's in the last two.
+    const uint64_t minus_cos = static_cast<uint64_t>((quarter + 1) & 2) << 62;
     const uint64_t minus_sin = static_cast<uint64_t>(quarter & 2) << 62;
     a[i] = radius * double_of(bits_of(odd ? sine : cosine) ^ minus_cos);
     b[i] = radius * double_of(bits_of(odd ? cosine : sine) ^ minus_sin);

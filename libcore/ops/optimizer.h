@@ -5,8 +5,8 @@
 
 namespace megalith {
 
-/// out[0] += sum of squares of x, in fp64, summed in a fixed order that depends on the size alone (bitwise
-/// repeatable).
+/// out[0] += sum of squares of x, in fp64, in an order that depends on the size alone, so that results repeat
+/// bit for bit.
 struct SumSquares {
   View out;     // [1] f64
   ConstView x;  // any shape, f32|bf16|f16

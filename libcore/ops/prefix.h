@@ -13,7 +13,8 @@ struct PutPrefix {
   Cost cost() const;
 };
 
-/// dprefix += the gradients of PutPrefix's keys and values, over the batch in its order.
+/// dprefix += the gradients of PutPrefix's keys and values, over the batch in its order, so that results
+/// repeat bit for bit.
 struct PrefixGrad {
   View dprefix;   // [2, groups, p, head] f32
   ConstView dkv;  // [p, b, groups, 2, head]

@@ -22,7 +22,8 @@ struct Project {
   Cost cost() const;
 };
 
-/// Each row in 8 bits: scales[j] = greatest |w[j]| / 127, q[j] = w[j] / scales[j] to the nearest integer.
+/// Each row in 8 bits, with a scale of its own so that a small row keeps its bits: scales[j] = greatest
+/// |w[j]| / 127, q[j] = w[j] / scales[j] to the nearest integer.
 struct QuantizeRows {
   View q;       // [rows, columns] i8
   View scales;  // [rows] f32

@@ -10,11 +10,11 @@ namespace StepScalar {
 enum : int {
   kLoss,            // sum over the microbatches, as ScaledSum adds it up; without the loss scale
   kSumSquares,      // of the gradients as they stand, loss scale and all
-  kStop,            // ranks that want the run to end after this step
+  kStop,            // ranks that want the run to end
   kSummed,          // those before this one are summed over the ranks
   kNorm = kSummed,  // of the gradients without the loss scale, before clipping
-  kGradScale,       // the factor by which AdamW takes the gradients; 0 in a skipped step
-  kLossScale,       // by which the loss was multiplied before the backward pass; 1: not at all
+  kGradScale,       // AdamW's factor of the gradients; 0: skipped
+  kLossScale,       // the loss's factor before the backward pass; 1: none
   kLearningRate,
   kBiasCorrection1,  // 1 - beta1^step, steps counted from 1
   kBiasCorrection2,

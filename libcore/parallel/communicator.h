@@ -48,12 +48,13 @@ class Communicator {
   virtual void send(Stream&, ConstView, int peer) = 0;
   virtual void recv(Stream&, View, int peer) = 0;
 
-  /// Every rank's bytes in rank order. Host only, done on return; also a barrier.
+  /// Every rank's bytes in rank order. Host only, done on return, so it is also a barrier.
   virtual std::vector<std::string> exchange(std::string_view mine) = 0;
   /// A new group of the ranks that give the same color, in the order of (key, rank here), as MPI_Comm_split
   /// makes it. Collective, done on return.
   virtual std::unique_ptr<Communicator> split(const std::string& name, int color, int key) = 0;
-  /// Wakes every waiting peer with this message, in this group and all that the run has.
+  /// Wakes every peer that waits, in this group and in all others of the run, because what they wait for will
+  /// not come; they throw this message.
   virtual void abort(const std::string& why) = 0;
 };
 

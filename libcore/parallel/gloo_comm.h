@@ -13,7 +13,7 @@ namespace megalith {
 struct ProcessCommOptions {
   int rank = 0, size = 1;
   HostExchange exchange;          // called by all ranks alike; not needed any more on return
-  std::string interface_address;  // IP address of this host to bind to, which the others are told
+  std::string interface_address;  // IP address to bind to, which peers are told
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  // the longest wait for a peer
   std::vector<std::string> rank_names = {};                      // "rank 3 on host a"; empty: "rank 3"
 };

@@ -53,12 +53,12 @@ struct Slice {
   Slice(int64_t all, int size, int i);
 };
 
-/// Where a rank wants to be in a split: in the group of its color, by (key, rank here).
+/// What a rank asks of a split, as MPI's color and key.
 struct Wish {
   int color, key, rank;
 };
 
-/// Picks from all ranks' wishes those of this color, in the new group's order.
+/// The wishes of this color, in the new group's order.
 std::vector<Wish> members_of(int color, const std::vector<Wish>& all);
 
 // ---- messages' parts

@@ -5,7 +5,7 @@
 namespace megalith {
 namespace {
 
-/// In the order of their ranks: context ranks are neighbours.
+/// In the order of their ranks, so that context ranks are neighbours.
 std::unique_ptr<Communicator> with_same_parameters(const Groups& groups) {
   Coord first = groups.at;
   first.data = first.context = 0;

@@ -17,14 +17,16 @@ struct Groups {
   Topology topology;
   Coord at;  // of this rank
   std::unique_ptr<Communicator> tensor;
-  std::unique_ptr<Communicator> data;  // the ranks that hold the same parameters: the data and context axes
+  /// The ranks that hold the same parameters: of the data and the context axis, since both compute gradients
+  /// of them.
+  std::unique_ptr<Communicator> data;
   /// The ranks that share a sequence, in their order and in the opposite one, because ContextRegion gathers
   /// first chunks in the one and second chunks in the other.
   std::unique_ptr<Communicator> context, context_reversed;
   /// The pipeline's ranks, twice: activations go forward on one, their gradients backward on the other, so
   /// that each link is first in, first out.
   std::unique_ptr<Communicator> forward, backward;
-  /// First and last pipeline rank, which both hold a tied word embedding; alone on all others.
+  /// First and last pipeline rank, because both hold a tied word embedding; alone on all others.
   std::unique_ptr<Communicator> embedding;
 
   bool first_stage() const { return at.pipeline == 0; }

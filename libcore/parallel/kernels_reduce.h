@@ -14,7 +14,7 @@ struct SliceReduction {
   Reduce reduce;
   int64_t elements;
   std::vector<const std::byte*> from;  // each rank's, in rank order
-  std::vector<std::byte*> to;          // each of these gets the result; may be among `from`
+  std::vector<std::byte*> to;          // each gets the result; may be among `from`
 };
 
 /// Whether reduce_slice() takes it: fp32, bf16, fp16, fp64, i32 and i64.

@@ -16,8 +16,8 @@ using HostExchange = std::function<std::vector<std::string>(std::string_view min
 
 /// Memory of this process that messages leave from or come into, while the object lives. A message goes from
 /// one rank to another in a numbered slot; those of one slot are received in the order of receive() calls,
-/// each of as many bytes as its receive() has room for, or fewer. Both sides may come first: a send waits for
-/// its receive, in the background. Any thread may call.
+/// each of as many bytes as its receive() has room for, or fewer. Either side may come first, because a send
+/// waits for its receive in the background. Any thread may call.
 class MeshBuffer {
  public:
   enum class Direction { kSend, kReceive };
@@ -52,7 +52,7 @@ class Mesh {
 struct MeshOptions {
   int rank = 0, size = 1;
   HostExchange exchange;
-  std::string interface_address;  // IP address of this host to bind to, which the others are told
+  std::string interface_address;  // IP address to bind to, which peers are told
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for a connection to be made
   std::function<std::string(int rank)> name_of;                  // for messages: "rank 3 on host a"
 };

@@ -122,7 +122,8 @@ class GlooMesh final : public Mesh {
            options_.interface_address, ": ", error.what());
     }
   }
-  /// Where each peer finds this rank: addresses of equal length, place `rank` of them empty.
+  /// Where each peer finds this rank: addresses of equal length, one a peer in rank order, so that each finds
+  /// its own by its place.
   std::string addresses() {
     std::string all;
     for (int peer = 0; peer < options_.size; ++peer) {

@@ -103,7 +103,7 @@ class ProcessGroup::Lane {
   size_t sends_ = 0, receives_ = 0;
 };
 
-/// Part i of every rank's `in` is reduced by rank i.
+/// Rank i reduces part i of every rank's `in`.
 struct ProcessGroup::Reduction {
   struct Part {
     size_t offset, bytes;
@@ -141,7 +141,6 @@ size_t ProcessGroup::inline_bytes() const {
 }
 
 // ---- waits and failures
-// ----------------------------------------------------------------------------------------
 
 std::string ProcessGroup::place() const {
   return concat(name(), ": ", world_->name_of(world_rank(rank())), ": ", call_, ", call ", calls_);
@@ -195,7 +194,6 @@ void ProcessGroup::give_up(Waited waited, const std::vector<int>& missing) const
 }
 
 // ---- greetings
-// -------------------------------------------------------------------------------------------------
 
 void ProcessGroup::meet(const GroupCall& call, const Parts& parts) {
   call_ = call.name;
@@ -255,7 +253,6 @@ void ProcessGroup::check_hellos(const GroupCall& mine) const {
 }
 
 // ---- collectives
-// -----------------------------------------------------------------------------------------------
 
 ProcessGroup::Parts ProcessGroup::parts_of(std::span<const std::byte> whole) const {
   const size_t part = whole.size() / static_cast<size_t>(size());
@@ -483,7 +480,6 @@ std::vector<std::string> ProcessGroup::exchange(std::string_view mine) {
 }
 
 // ---- messages
-// --------------------------------------------------------------------------------------------------
 
 void ProcessGroup::set_slots(const View& memory, int slots) {
   if (slots < 1) fail(ErrorKind::kInternal, name(), ": ", slots, " slots for messages");

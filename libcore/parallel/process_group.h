@@ -17,13 +17,15 @@ namespace megalith {
 /// A group of ranks that are processes, as one of them sees it. `rank` and `peer` are places in the group;
 /// messages name ranks of the run. One thread at a time calls.
 ///
-/// A collective call begins with a greeting from everybody to everybody, which says what is called and
-/// carries small tensors; greater ones follow in segments when all greetings agree. Reductions are direct:
-/// rank i gets everybody's part i, adds it up in rank order, and hands it out.
+/// A collective call begins with a greeting from everybody to everybody, which says what is called, so that a
+/// rank that calls something else is found before bytes are mixed up, and carries small tensors; greater ones
+/// follow in segments when all greetings agree. Reductions are direct: rank i gets everybody's part i, adds
+/// it up in rank order, so that the sum does not depend on who came first, and hands it out.
 class ProcessGroup {
  public:
   struct Members {
-    int id;  // the same on all of them; no other group of any of them has it
+    /// The same on all of them, and no other group of any of them has it, because slots are numbered by it.
+    int id;
     std::string name;
     std::vector<int> world_ranks;
     int rank;
@@ -109,7 +111,7 @@ class ProcessGroup {
   const std::shared_ptr<ProcessWorld> world_;
   const Members members_;
   const char* call_ = "";  // the call that is made
-  uint64_t calls_ = 0;     // collective ones, sends and receives that this rank has begun
+  uint64_t calls_ = 0;     // collective calls, sends and receives begun so far
   uint64_t meetings_ = 0;  // collective ones
   std::unique_ptr<std::byte[]> greetings_;
   std::vector<Door> doors_;

@@ -42,7 +42,8 @@ class ProcessMail {
  private:
   struct Head;
   struct Slot;
-  /// What is on its way to one peer, and the thread that waits until it is received, oldest first.
+  /// What is on its way to one peer, oldest first, and the thread that waits until it is received, so that
+  /// send() need not.
   struct Route {
     std::deque<Slot*> slots;
     std::thread postman;

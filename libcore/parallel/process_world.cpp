@@ -13,10 +13,12 @@ namespace {
 using Direction = MeshBuffer::Direction;
 using Outcome = MeshBuffer::Outcome;
 
-constexpr std::chrono::hours kIdle(1);            // between looks of a clock that has nothing to do
-constexpr std::chrono::milliseconds kGrace(500);  // for what a peer has sent before it left or stopped
-constexpr std::chrono::seconds kToTell(1);    // a peer that does not take a notice so long has stopped itself
-constexpr std::chrono::seconds kToAnswer(2);  // for a process that runs, if maybe among many others
+constexpr std::chrono::hours kIdle(1);  // between looks of a clock without work
+/// Waits so long for what a peer has sent before it left or stopped, because its notice may be heard first.
+constexpr std::chrono::milliseconds kGrace(500);
+constexpr std::chrono::seconds kToTell(1);  // a peer that does not take a notice so long has stopped itself
+/// A process that runs answers within it, even if it is one of many on its cores.
+constexpr std::chrono::seconds kToAnswer(2);
 constexpr size_t kNoticeText = 2000;
 
 }  // namespace
@@ -99,7 +101,6 @@ std::string ProcessWorld::name_of(int rank) const {
 }
 
 // ---- waits
-// -----------------------------------------------------------------------------------------------------
 
 /// kInterrupted: its deadline has come, the run was stopped, the peer has left, or nothing of it.
 Outcome ProcessWorld::wait(Wait wait) {
@@ -215,7 +216,6 @@ void ProcessWorld::use_group(int number) {
 }
 
 // ---- the end
-// ---------------------------------------------------------------------------------------------------
 
 void ProcessWorld::watch(int rank) {
   Peer& peer = *peers_[static_cast<size_t>(rank)];

@@ -73,9 +73,10 @@ class ProcessWorld {
   /// stop() with what this rank threw.
   void fail(const std::exception_ptr& error);
 
-  /// A number for a new group that no other group of this rank had; see use_group().
+  /// A number that no group of this rank had; see use_group().
   int next_group() { return next_group_.fetch_add(1); }
-  /// The members have agreed on a number for a new group, the greatest that any of them had.
+  /// The members have agreed on a number for a new group: the greatest that any of them had, so that it is
+  /// new to all.
   void use_group(int number);
 
  private:
@@ -109,8 +110,10 @@ class ProcessWorld {
   std::atomic<bool> stopped_{false};
   std::atomic<Time> calls_end_{};   // of a run that was stopped
   std::atomic<int> next_group_{1};  // the world is 0
-  std::atomic<int32_t> pulse_{-1};  // the rank that is waited for; the mesh sends it when a peer asks
-  mutable std::mutex mutex_;        // guards what follows
+  /// The rank that is waited for; the mesh sends it when a peer asks, even while this rank's threads are
+  /// busy.
+  std::atomic<int32_t> pulse_{-1};
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable peer_ended_;
   std::string why_;
   bool leaving_ = false, asked_ = false;

@@ -13,7 +13,7 @@ struct LayerRange {
 };
 
 /// Which layers stand where in the pipeline. The depth is cut into chunks() * ranks() parts of at least one
-/// layer each; chunk c of rank p is part c * ranks() + p.
+/// layer each; chunk c of rank p is part c * ranks() + p, so that each part's output goes to the next rank.
 class StageTable {
  public:
   /// As ParallelConfig::layer_counts says. kUsage, with the options that are at odds, when the layers cannot

@@ -12,7 +12,6 @@
 #include "libcore/base/error.h"
 #include "libcore/parallel/kernels_reduce.h"
 #include "libcore/parallel/thread_group.h"
-#include "libcore/threads/thread_spread.h"
 
 namespace megalith {
 namespace {
@@ -57,7 +56,6 @@ void copy_if_apart(void* to, const void* from, size_t bytes) {
 }
 
 // ---- collectives, on the stream's thread
-// -----------------------------------------------------------------------
 
 /// Each rank reduces one slice of everybody's tensor, reading it where it lies, and writes it to all of them.
 /// So nothing is staged, each byte is touched twice, and sums are in rank order: no bit depends on timing.
@@ -111,7 +109,6 @@ void broadcast(const Caller& me, const View& view, int root) {
 }
 
 // ---- the communicator
-// ------------------------------------------------------------------------------------------
 
 class ThreadComm final : public Communicator {
  public:
@@ -238,7 +235,6 @@ void run_thread_ranks(int size, const ThreadCommOptions& options,
   try {
     for (const int rank : ranks) {
       threads.emplace_back([&, rank] { run_rank(all, rank, body); });
-      begin_elsewhere(threads.back(), static_cast<size_t>(rank));
     }
   } catch (...) {  // no thread to be had
     world->fail(static_cast<int>(threads.size()), std::current_exception());

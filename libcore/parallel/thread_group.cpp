@@ -32,7 +32,6 @@ void copy_bytes(void* to, const void* from, size_t bytes) {
 }  // namespace
 
 // ---- the run
-// ---------------------------------------------------------------------------------------------------
 
 ThreadWorld::ThreadWorld(int size, std::chrono::milliseconds timeout)
     : timeout_(timeout), spins_(spins_for(size)) {}
@@ -102,7 +101,6 @@ void ThreadWorld::wake_all() {
 }
 
 // ---- waits
-// -----------------------------------------------------------------------------------------------------
 
 ThreadGroup::ThreadGroup(std::shared_ptr<ThreadWorld> world, std::string name, std::vector<int> world_ranks)
     : world_(std::move(world)), name_(std::move(name)), world_ranks_(std::move(world_ranks)) {
@@ -176,7 +174,6 @@ void ThreadGroup::give_up(int rank, const char* call, const std::vector<int>& mi
 }
 
 // ---- calls
-// --------------------------------------------------------------------------------------------------
 
 bool ThreadGroup::arrive(Lock& lock, int rank, Patience patience) {
   const uint64_t round = round_;
@@ -239,7 +236,6 @@ std::shared_ptr<ThreadGroup> ThreadGroup::take(int giver) {
 }
 
 // ---- messages
-// --------------------------------------------------------------------------------------------------
 
 void ThreadGroup::check_peer(int rank, const char* call, int peer) const {
   const std::string problem = peer_problem(peer, size(), rank);

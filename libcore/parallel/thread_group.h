@@ -86,8 +86,8 @@ class ThreadGroup {
   /// nobody will.
   void leave(int rank);
 
-  /// Hands a new group over to those that it is made for: give() before a call, take() of the giver's
-  /// between its begin and end.
+  /// Hands a new group over to those that it is made for: give() before a call, take() of the giver's between
+  /// its begin and end, so that it is there before anybody takes it.
   void give(int rank, std::shared_ptr<ThreadGroup>);
   std::shared_ptr<ThreadGroup> take(int giver);
 
@@ -135,7 +135,9 @@ class ThreadGroup {
   const std::shared_ptr<ThreadWorld> world_;
   const std::string name_;
   const std::vector<int> world_ranks_;
-  std::mutex mutex_;  // guards what follows; memory that slots and calls point to is read without it
+  /// Guards what follows. Memory that slots and calls point to is read without it, so that ranks copy at
+  /// once.
+  std::mutex mutex_;
   int arrived_ = 0;
   uint64_t round_ = 0;
   std::vector<std::unique_ptr<Member>> members_;

@@ -18,7 +18,7 @@ namespace megalith {
 using TogetherWork = std::function<void(const std::function<void()>& check)>;
 void do_together(Communicator& ranks, std::chrono::milliseconds peer_timeout, const TogetherWork& work);
 
-/// How often a rank that works alone tells the others so, which wait at most `peer_timeout` for it.
+/// How often a rank that works alone tells the others so, because they wait at most `peer_timeout` for it.
 std::chrono::milliseconds between_signs_of_life(std::chrono::milliseconds peer_timeout);
 
 }  // namespace megalith

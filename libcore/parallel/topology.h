@@ -6,9 +6,9 @@
 
 namespace megalith {
 
-/// The axes of the grid of ranks, in Megatron's order tp-cp-ep-dp-pp: tensor ranks are neighbours, pipeline
-/// ranks farthest apart (megatron/core/parallel_state.py, order "tp-cp-ep-dp-pp"). Expert ranks are a cut of
-/// the data ranks, not an axis of their own.
+/// The axes of the grid of ranks, in Megatron's order tp-cp-ep-dp-pp (megatron/core/parallel_state.py):
+/// tensor ranks are neighbours, pipeline ranks farthest apart. Expert ranks are a cut of the data ranks, so
+/// they need no axis of their own.
 enum class Axis { kTensor, kContext, kData, kPipeline };
 
 struct Coord {

@@ -123,7 +123,7 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
   std::vector<Plan> out;
   PlanProblem less = p;
   while (out.size() < kMax) {
-    const SearchResult found = search_plans(less, fixed, 1);
+    const SearchResult found = search_beside_saves(less, fixed, 1);
     if (found.plans.empty()) break;
     out.push_back(found.plans.front());
     less.machine.device.memory *= kStep * found.plans.front().memory.estimate.needed() / usable_memory(less);
@@ -132,8 +132,8 @@ std::vector<Plan> pareto_front(const PlanProblem& p, const Fixed& fixed) {
 }
 
 Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
-  const auto exists = [&](const PlanProblem& changed) {
-    return !search_plans(changed, fixed, 1).plans.empty();
+  const auto exists = [&](PlanProblem changed) {
+    return !search_beside_saves(changed, fixed, 1).plans.empty();
   };
   Inverse out;
   for (int world = 1; world <= p.machine.world; world *= 2) {

@@ -20,8 +20,8 @@ bool meets(const Goal& goal, const Scale& scale) {
 
 /// The run with `devices` of them, in whole machines.
 std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Goal& goal, int devices) {
-  const PlanProblem scaled = with_devices(p, devices);
-  const SearchResult found = search_plans(scaled, fixed, 1);
+  PlanProblem scaled = with_devices(p, devices);
+  const SearchResult found = search_beside_saves(scaled, fixed, 1);
   if (found.plans.empty()) return std::nullopt;
   const double hours = goal.tokens / found.plans.front().tokens_per_second(scaled) / 3600;
   return Scale{devices, found.plans.front(), hours / 24, hours * devices * goal.gpu_hour};

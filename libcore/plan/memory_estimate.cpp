@@ -44,8 +44,8 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   estimate.parameters = held(p.element(), Sharding::kParameters);
   estimate.gradients = held(p.half() ? p.software.gradient_bytes : 4, Sharding::kGradients);
   estimate.optimizer = held(optimizer_bytes(p), Sharding::kOptimizer);
-  if (p.save_copy != RunShape::SaveCopy::kNone)
-    estimate.save_copy = estimate.parameters;  // the first copy's rank
+  // Parameters are saved by the ranks of the model's first copy alone; the estimate is of one of these.
+  if (p.save_copy != RunShape::SaveCopy::kNone) estimate.save_copy = estimate.parameters;
   if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
 
@@ -87,6 +87,13 @@ double context_bytes(const PlanProblem& p, const Candidate& c) {
 }
 
 }  // namespace
+
+std::vector<MemoryPart> memory_parts(const PlanProblem& p) {
+  std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
+  if (p.save_copy == RunShape::SaveCopy::kNone)
+    std::erase_if(parts, [](const MemoryPart& part) { return part.of_saves; });
+  return parts;
+}
 
 double usable_memory(const PlanProblem& p) {
   const Accelerator& d = p.machine.device;

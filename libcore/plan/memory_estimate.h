@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "libcore/plan/layer_price.h"
 
 namespace megalith {
@@ -25,6 +27,27 @@ struct MemoryEstimate {
   }  // what nvidia-smi shows, where the device has as much
   double needed() const { return allocated() + fragmentation + context; }  // less is too little
 };
+
+/// What a device's memory goes to, as reports show it: these add up to needed().
+struct MemoryPart {
+  const char* name;
+  const char* color;  // in HTML
+  double (*value)(const MemoryEstimate&);
+  bool of_saves = false;  // nothing where a save copies nothing
+};
+inline constexpr MemoryPart kMemoryParts[] = {
+    {"parameters", "#4269d0", [](const MemoryEstimate& b) { return b.parameters; }},
+    {"gradients", "#6cc5b0", [](const MemoryEstimate& b) { return b.gradients; }},
+    {"optimizer", "#3ca951", [](const MemoryEstimate& b) { return b.optimizer; }},
+    {"activations", "#efb118", [](const MemoryEstimate& b) { return b.activations; }},
+    {"logits", "#ff725c", [](const MemoryEstimate& b) { return b.logits; }},
+    {"transient", "#a463f2", [](const MemoryEstimate& b) { return b.transient; }},
+    {"save copy", "#97bbf5", [](const MemoryEstimate& b) { return b.save_copy; }, true},
+    {"context", "#9498a0", [](const MemoryEstimate& b) { return b.context; }},
+    {"fragmentation", "#d0d3d8", [](const MemoryEstimate& b) { return b.fragmentation; }},
+};
+/// Those that say something of the problem.
+std::vector<MemoryPart> memory_parts(const PlanProblem&);
 
 /// Bytes of a device that a job can have before it runs out.
 double usable_memory(const PlanProblem&);

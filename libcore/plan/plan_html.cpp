@@ -17,26 +17,9 @@ std::string pixels(double value) {
   return format_fixed(value, 1);
 }
 
-struct Part {
-  const char* name;
-  const char* color;
-  double (*value)(const MemoryEstimate&);
-};
-constexpr Part kParts[] = {
-    {"parameters", "#4269d0", [](const MemoryEstimate& b) { return b.parameters; }},
-    {"gradients", "#6cc5b0", [](const MemoryEstimate& b) { return b.gradients; }},
-    {"optimizer", "#3ca951", [](const MemoryEstimate& b) { return b.optimizer; }},
-    {"activations", "#efb118", [](const MemoryEstimate& b) { return b.activations; }},
-    {"logits", "#ff725c", [](const MemoryEstimate& b) { return b.logits; }},
-    {"transient", "#a463f2", [](const MemoryEstimate& b) { return b.transient; }},
-    {"save copy", "#97bbf5", [](const MemoryEstimate& b) { return b.save_copy; }},
-    {"context", "#9498a0", [](const MemoryEstimate& b) { return b.context; }},
-    {"fragmentation", "#d0d3d8", [](const MemoryEstimate& b) { return b.fragmentation; }},
-};
-
-void legend(std::ostream& out) {
+void legend(std::ostream& out, const PlanProblem& p) {
   out << "<p>";
-  for (const Part& part : kParts)
+  for (const MemoryPart& part : memory_parts(p))
     out << "<span class=key><i style=\"background:" << part.color << "\"></i>" << part.name << "</span> ";
   out << "</p>\n";
 }
@@ -53,7 +36,7 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     const MemoryEstimate estimate = memory_estimate(p, c, price, stage_kind(p, c, price, stage));
     out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " (" << layers << ")</text>";
     double x = kLeft;
-    for (const Part& part : kParts) {
+    for (const MemoryPart& part : kMemoryParts) {
       const double width = scale * part.value(estimate);
       if (width > 0.05)
         out << "<rect x=" << pixels(x) << " y=" << y + 2 << " width=" << pixels(width)
@@ -160,7 +143,7 @@ std::string plan_html(const Report& r) {
     const Plan& best = r.result.plans.front();
     out << "<p><code>" << escape_markup(launch_options(p, best.candidate))
         << "</code></p>\n<h2>Memory of plan 1 by stage (layers)</h2>\n";
-    legend(out);
+    legend(out, r.problem);
     memory_bars(out, p, best);
     out << "<h2>The pipeline of plan 1</h2>\n";
     timeline(out, p, best);

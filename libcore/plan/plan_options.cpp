@@ -402,6 +402,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   if (command.plan.gpu == "local") {
     p.software = trainer_software();
     p.save_copy = wanted_save_copy(command.checkpoint);
+    p.needs_save_copy = command.checkpoint.async_save.value_or(false);
   }
   p.software.attention = command.plan.attention;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
@@ -444,15 +445,6 @@ void check_files(const PlanCommand& command) {
 
 }  // namespace
 
-SearchResult search_beside_saves(const PlanCommand& command, PlanProblem& problem, const Fixed& fixed,
-                                 size_t top) {
-  SearchResult found = search_plans(problem, fixed, top, command.plan.search);
-  const bool copies = problem.save_copy != RunShape::SaveCopy::kNone;
-  if (!found.plans.empty() || !copies || command.checkpoint.async_save) return found;
-  problem.save_copy = RunShape::SaveCopy::kNone;
-  return search_plans(problem, fixed, top, command.plan.search);
-}
-
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
@@ -465,12 +457,16 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
   }
   if (!plan.simulate.empty()) {
+    if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
+      fail(ErrorKind::kUsage, "--simulate plays a step of this version's trainer, which has no option for ",
+           beyond);
     const auto worlds = simulate_worlds(problem, request.fixed, simulated_worlds(plan.simulate));
     const bool some = std::any_of(worlds.begin(), worlds.end(), [](const auto& world) { return world.plan; });
     return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),
             some};
   }
-  SearchResult result = search_beside_saves(command, problem, request.fixed, static_cast<size_t>(plan.top));
+  SearchResult result =
+      search_beside_saves(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
   for (Plan& one : result.plans) {

@@ -142,11 +142,6 @@ struct PlanRequest {
 };
 PlanRequest plan_request(PlanCommand&, const Options& given);
 
-/// search_plans(); where nothing fits beside the copy of a save, and --async-save does not ask for it,
-/// without that copy: saves then wait for the disk, as in a run (chosen_save_copy). `problem` says which of
-/// the two.
-SearchResult search_beside_saves(const PlanCommand&, PlanProblem& problem, const Fixed&, size_t top);
-
 /// The answer: what goes to stdout, and whether a plan was found. Without one the command ends with kUsage,
 /// and the text or JSON says what lacks.
 struct PlanAnswer {

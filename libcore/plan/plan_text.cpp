@@ -1,6 +1,7 @@
 #include "libcore/plan/plan_text.h"
 
 #include <algorithm>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -117,27 +118,18 @@ struct EstimateColumn {
   const char* name;
   double (*value)(const MemoryEstimate&);
 };
-constexpr EstimateColumn kEstimateColumns[] = {
-    {"parameters", [](const MemoryEstimate& b) { return b.parameters; }},
-    {"gradients", [](const MemoryEstimate& b) { return b.gradients; }},
-    {"optimizer", [](const MemoryEstimate& b) { return b.optimizer; }},
-    {"activations", [](const MemoryEstimate& b) { return b.activations; }},
-    {"logits", [](const MemoryEstimate& b) { return b.logits; }},
-    {"transient", [](const MemoryEstimate& b) { return b.transient; }},
-    {"save copy", [](const MemoryEstimate& b) { return b.save_copy; }},
-    {"context", [](const MemoryEstimate& b) { return b.context; }},
-    {"fragmentation", [](const MemoryEstimate& b) { return b.fragmentation; }},
+constexpr EstimateColumn kSums[] = {
     {"cached", [](const MemoryEstimate& b) { return b.cached; }},
     {"allocated", [](const MemoryEstimate& b) { return b.allocated(); }},
     {"reserved", [](const MemoryEstimate& b) { return b.reserved(); }},
     {"device", [](const MemoryEstimate& b) { return b.device(); }},
 };
 
-/// Those that say something of the problem.
-std::vector<EstimateColumn> estimate_columns(const PlanProblem& p) {
-  std::vector<EstimateColumn> columns(std::begin(kEstimateColumns), std::end(kEstimateColumns));
-  if (p.save_copy == RunShape::SaveCopy::kNone)
-    std::erase_if(columns, [](const EstimateColumn& c) { return c.name == std::string_view("save copy"); });
+/// Of a table, or of JSON, which has all of them.
+std::vector<EstimateColumn> estimate_columns(std::span<const MemoryPart> parts) {
+  std::vector<EstimateColumn> columns;
+  for (const MemoryPart& part : parts) columns.push_back({part.name, part.value});
+  columns.insert(columns.end(), std::begin(kSums), std::end(kSums));
   return columns;
 }
 
@@ -161,7 +153,7 @@ constexpr TimeColumn kTime[] = {{"compute", &StepTime::compute},
 std::string estimate_table(const Report& r, const Candidate& c) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};
-  const std::vector<EstimateColumn> columns = estimate_columns(p);
+  const std::vector<EstimateColumn> columns = estimate_columns(memory_parts(p));
   for (const EstimateColumn& column : columns) table[0].push_back(column.name);
   const LayerPrice price = price_layer(p, shape_of(c));
   std::string alike;
@@ -185,7 +177,7 @@ std::string estimate_table(const Report& r, const Candidate& c) {
 /// The trainer's own count, of its fullest rank.
 std::string trainer_table(const Report& r, const WorstStage& rank) {
   std::vector<Row> table = {{"stage"}, {std::to_string(rank.stage)}};
-  for (const EstimateColumn& column : estimate_columns(r.problem)) {
+  for (const EstimateColumn& column : estimate_columns(memory_parts(r.problem))) {
     table[0].push_back(column.name);
     table[1].push_back(gigabytes(column.value(rank.estimate)));
   }
@@ -312,7 +304,7 @@ Json figure(double value) {
 Json plan_object(const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   Json memory = Json::object(), time = Json::object(), entry = Json::object(), layers = Json::array();
-  for (const EstimateColumn& column : kEstimateColumns)
+  for (const EstimateColumn& column : estimate_columns(kMemoryParts))
     memory.set(column.name, figure(column.value(plan.memory.estimate)));
   for (const TimeColumn& column : kTime) time.set(column.name, figure(plan.time.*column.value));
   for (int stage = 0; stage < c.pipeline; ++stage) layers.push_back(stage_layers(p, c, stage));

@@ -292,6 +292,14 @@ SearchResult search_plans(const PlanProblem& problem, const Fixed& fixed, size_t
   return Search(problem, fixed, top).run(mode);
 }
 
+SearchResult search_beside_saves(PlanProblem& problem, const Fixed& fixed, size_t top, SearchMode mode) {
+  SearchResult found = search_plans(problem, fixed, top, mode);
+  const bool copies = problem.save_copy != RunShape::SaveCopy::kNone;
+  if (!found.plans.empty() || !copies || problem.needs_save_copy) return found;
+  problem.save_copy = RunShape::SaveCopy::kNone;
+  return search_plans(problem, fixed, top, mode);
+}
+
 Plan make_plan(const PlanProblem& p, const Candidate& c) {
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);

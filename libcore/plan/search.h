@@ -59,6 +59,11 @@ enum class SearchMode {
 SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
                           SearchMode = SearchMode::kBounded);
 
+/// The same; where nothing fits beside the copy of a save, and the problem does not need it, without that
+/// copy: saves then wait for the disk, as in a run (chosen_save_copy). `problem` says which of the two.
+SearchResult search_beside_saves(PlanProblem& problem, const Fixed&, size_t top,
+                                 SearchMode = SearchMode::kBounded);
+
 /// A candidate, priced.
 Plan make_plan(const PlanProblem&, const Candidate&);
 

@@ -259,9 +259,9 @@ std::vector<SimulatedWorld> simulate_worlds(const PlanProblem& problem, const Fi
   constexpr size_t kPlans = 50;  // the trainer runs one of the best, unless it runs none
   std::vector<SimulatedWorld> out;
   for (const int devices : worlds) {
-    const PlanProblem p = with_devices(problem, devices);
+    PlanProblem p = with_devices(problem, devices);
     SimulatedWorld& world = out.emplace_back(SimulatedWorld{.devices = devices});
-    const SearchResult found = search_plans(p, fixed, kPlans);
+    const SearchResult found = search_beside_saves(p, fixed, kPlans);
     world.lacking = found.plans.empty() ? "no plan fits" : "the trainer runs none of the best plans";
     for (const Plan& plan : found.plans) {
       if (!ask_trainer(p, plan.candidate).refusal.empty()) continue;

@@ -34,7 +34,7 @@ MemoryEstimate estimate_of(const RunMemory& run) {
 
 PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
   PretrainConfig config;
-  config.model = p.model;
+  config.model = p.model.trained();
   ParallelConfig& parallel = config.parallel;
   parallel.tensor = c.tensor;
   parallel.pipeline = c.pipeline;

@@ -13,15 +13,15 @@ class Backend;
 class Trace;
 class SpanLog;
 
-/// Owned memory of a device, freed on destruction. 256-byte aligned. `data` is null for a dry backend's
-/// memory.
+/// Owned memory of a device, freed on destruction, 256-byte aligned. `data` is null for a dry backend, which
+/// needs the size alone.
 struct Memory {
   std::unique_ptr<void, std::function<void(void*)>> data;
   size_t bytes = 0;
 };
 
-/// A place in a stream's order of work; valid as long as its stream. Without `native`: nothing to wait for,
-/// as where work is done at once.
+/// A place in a stream's order of work; valid as long as its stream. Without `native` there is nothing to
+/// wait for, because the work was done at once.
 struct Event {
   std::shared_ptr<void> native;
 };
@@ -56,9 +56,8 @@ class Stream {
   /// Host work in the stream's order: done at once on a CPU's compute stream, by the worker of a queue
   /// stream, by the driver's thread on CUDA (where it may not call CUDA); dropped by the dry backend.
   /// `give_up` makes work that waits for somebody else return or throw soon; it is called, from another
-  /// thread, by a finish() that drops. An error of work that is not done at
-  /// once is kept: the stream does nothing more, and each later enqueue(), wait() and synchronize() on it
-  /// throws the error.
+  /// thread, by a finish() that drops. An error of work that is not done at once is kept: the stream does
+  /// nothing more, and each later enqueue(), wait() and synchronize() on it throws the error.
   void enqueue(std::function<void()> work, std::function<void()> give_up = {});
 
   Event record();

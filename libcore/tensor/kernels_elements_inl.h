@@ -27,11 +27,12 @@ MEGALITH_INLINE uint16_t f16_of_f32(float value) {
   const float absolute = __builtin_bit_cast(float, magnitude);
   const uint32_t nan = 0x7E00 | (magnitude >> 13 & 0x3FF);
   const uint32_t normal = ((magnitude + 0xFFF + (magnitude >> 13 & 1)) >> 13) - ((127 - 15) << 10);
-  // An addend at which the last bit of fp32 is worth 2^-24, a subnormal's step, makes the processor round.
+  // At 0.5 the last bit of fp32 is worth 2^-24, a subnormal's step, so adding it makes the processor round.
   const uint32_t subnormal =
       __builtin_bit_cast(uint32_t, absolute + 0.5F) - __builtin_bit_cast(uint32_t, 0.5F);
   uint32_t out = absolute < 0x1p-14F ? subnormal : normal;
-  out = magnitude >= 0x477FF000 ? 0x7C00 : out;  // half way from 65504 to the next power of two
+  // rounds to infinity: from half way between 65504 and 2^16 on
+  out = magnitude >= 0x477FF000 ? 0x7C00 : out;
   out = magnitude > 0x7F800000 ? nan : out;
   return static_cast<uint16_t>(sign | out);
 }

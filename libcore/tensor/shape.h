@@ -7,10 +7,10 @@
 
 namespace megalith {
 
-/// Extents of a dense row-major tensor, outermost axis first; at most kMaxRank axes. Rank 0 is "no tensor":
-/// no elements.
+/// Extents of a dense row-major tensor, outermost axis first. `rank` is the number of axes, at most kMaxRank;
+/// without axes it is no tensor and has no elements.
 struct Shape {
-  static constexpr int kMaxRank = 5;  // the packed QKV [s, b, groups, q + 2, head] has five
+  static constexpr int kMaxRank = 5;  // because of the packed QKV, [s, b, groups, q + 2, head]
 
   std::array<int64_t, kMaxRank> dim{1, 1, 1, 1, 1};
   int rank = 0;
@@ -29,7 +29,7 @@ struct Shape {
     for (int64_t d : dim) n *= d;
     return n;
   }
-  /// Product of all extents but the last: the rows of a row-wise op.
+  /// The rows of a row-wise op.
   int64_t rows() const { return back() == 0 ? 0 : elements() / back(); }
   bool operator==(const Shape&) const = default;
 };

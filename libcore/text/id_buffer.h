@@ -26,7 +26,7 @@ class IdBuffer {
   size_t width() const { return width_; }
   size_t size() const { return bytes_ / width_; }  // ids
   size_t bytes() const { return bytes_; }
-  /// Bytes [from, to) of all, in order. They last until the buffer is changed.
+  /// Bytes [from, to) in order, until the buffer is changed.
   std::vector<std::span<const char>> parts(size_t from, size_t to) const;
   std::vector<std::span<const char>> parts() const { return parts(0, bytes_); }
   /// All ids as one array.

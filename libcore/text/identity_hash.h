@@ -8,7 +8,8 @@
 
 namespace megalith {
 
-/// Hash of a list of texts and numbers: no two lists run together alike. For Tokenizer::hash().
+/// Hash of a list of texts and numbers. Lengths go in too, so that no two lists run together alike. For
+/// Tokenizer::hash().
 class IdentityHash {
  public:
   void add(std::string_view text) {

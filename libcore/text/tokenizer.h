@@ -41,16 +41,14 @@ class Tokenizer {
   /// touched for the first time costs more than a small cache's misses (text/bpe/cache/token_cache.cpp).
   /// Does nothing once something was encoded.
   virtual void expect([[maybe_unused]] uint64_t bytes) {}
-  /// Optional warm-up of tables that all threads share, so that the first encode() need not build them; may
-  /// run beside encode() of other threads, which then help.
-  virtual void prepare() const {}
   /// The text of `ids`, special tokens as their text; bytes that form no valid UTF-8 become U+FFFD. kData on
   /// an unknown id.
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   /// Megatron's --tokenizer-type name, for log lines.
   virtual std::string name() const = 0;
-  /// SHA-256 of all that decides the ids of a text and the end of a document: equal for the forms in which
-  /// one tokenizer may be written (vocab.json with merges.txt, or tokenizer.json). For a dataset's sidecar.
+  /// SHA-256 of all that decides the ids of a text and the end of a document, so that a dataset's sidecar
+  /// names its tokenizer: equal for the forms in which one may be written (vocab.json with merges.txt, or
+  /// tokenizer.json).
   virtual std::string hash() const = 0;
 };
 

@@ -4,11 +4,9 @@
 #include <system_error>
 #include <utility>
 
-#include "libcore/threads/thread_spread.h"
-
 namespace megalith {
 
-Beside::Beside(std::function<void()> work, Alone alone, size_t nth) : work_(std::move(work)) {
+Beside::Beside(std::function<void()> work, Alone alone) : work_(std::move(work)) {
   const auto run = [this] {
     try {
       work_();
@@ -18,7 +16,6 @@ Beside::Beside(std::function<void()> work, Alone alone, size_t nth) : work_(std:
   };
   try {
     thread_ = std::thread(run);
-    begin_elsewhere(thread_, nth);
   } catch (const std::system_error&) {
     if (alone == Alone::kFail) throw;
     run();
@@ -36,7 +33,7 @@ void Beside::wait() {
 
 void run_beside(size_t shares, const std::function<void(size_t)>& work) {
   std::deque<Beside> others;
-  for (size_t i = 1; i < shares; ++i) others.emplace_back([&work, i] { work(i); }, Beside::Alone::kAtOnce, i);
+  for (size_t i = 1; i < shares; ++i) others.emplace_back([&work, i] { work(i); });
   if (shares > 0) work(0);
   for (Beside& other : others) other.wait();
 }

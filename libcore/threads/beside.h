@@ -13,8 +13,7 @@ class Beside {
   /// Where no thread can be had, the work is done at once, before this returns; or, of work that would wait
   /// for its owner, std::system_error is thrown.
   enum class Alone { kAtOnce, kFail };
-  /// `nth`: of several that are begun together, from 1, so that they begin on different CPUs.
-  explicit Beside(std::function<void()> work, Alone alone = Alone::kAtOnce, size_t nth = 1);
+  explicit Beside(std::function<void()> work, Alone alone = Alone::kAtOnce);
   ~Beside();  // waits
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;

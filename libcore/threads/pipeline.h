@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "libcore/threads/thread_spread.h"
-
 namespace megalith {
 
 struct PipelineLimits {
@@ -103,11 +101,7 @@ template <class Item>
 class Pipeline {
  public:
   Pipeline(PipelineLimits limits, PipelineStages<Item> stages)
-      : limits_(limits),
-        stages_(std::move(stages)),
-        gate_(limits, stages_.weight),
-        spread_(limits.workers),
-        slots_(limits.items) {}
+      : limits_(limits), stages_(std::move(stages)), gate_(limits, stages_.weight), slots_(limits.items) {}
 
   void run() {
     {
@@ -115,15 +109,6 @@ class Pipeline {
       serve(0);
     }
     if (error_) std::rethrow_exception(error_);
-  }
-
-  /// After run(): frees what the items hold, one after the other, and yields between them, because the thread
-  /// that writes to the disk may be waiting for this CPU.
-  void free_items() {
-    for (ItemSlot& slot : slots_) {
-      slot.item = Item();
-      std::this_thread::yield();
-    }
   }
 
  private:
@@ -141,7 +126,7 @@ class Pipeline {
     explicit Threads(Pipeline& pipeline) {
       try {
         for (size_t i = 1; i < pipeline.limits_.workers; ++i)
-          begin_elsewhere(list.emplace_back([&pipeline, i] { pipeline.serve(i); }), i);
+          list.emplace_back([&pipeline, i] { pipeline.serve(i); });
       } catch (...) {  // no more threads
         pipeline.stop();
         join();
@@ -159,12 +144,10 @@ class Pipeline {
 
   void serve(size_t worker) {
     while (const std::optional<Turn> turn = gate_.next(worker)) {
-      spread_.begin_work(worker);
       if (turn->sink)
         sink(*turn);
       else
         fill(*turn, worker);
-      spread_.end_work(worker);
     }
   }
 
@@ -211,7 +194,6 @@ class Pipeline {
   PipelineLimits limits_;
   PipelineStages<Item> stages_;
   PipelineGate gate_;
-  ThreadSpread spread_;
   std::vector<ItemSlot> slots_;
   std::exception_ptr error_;  // of the sink
 };

@@ -80,7 +80,8 @@ class Batch::Staging {
   }
 
   struct Counted {
-    int64_t rows = 0;  // of the sequence that the longest sample fills, or a few more
+    /// Rows that the longest sample fills, or a few more, because a length is a multiple of length_step.
+    int64_t rows = 0;
     bool all = false;  // every token counts in the loss
     double sum = 0;    // of the loss mask, over whole samples
   };

@@ -23,7 +23,8 @@ struct BatchShape {
   int data_rank = 0, data_size = 1;
   int context_rank = 0, context_size = 1;  // of the ranks that share each sample
   std::optional<BatchRamp> ramp = {};      // steps have fewer microbatches at first
-  int64_t length_step = 1;  // micro-batches that are shorter than seq_length are a multiple of it long
+  /// Micro-batches that are shorter than seq_length have a multiple of so many rows.
+  int64_t length_step = 1;
   bool attention_starts = false, position_starts = false;  // which of Microbatch's tensors there are
 
   /// Microbatches of this rank in the step that begins when `consumed` samples are done.
@@ -33,14 +34,12 @@ struct BatchShape {
   }
   int64_t rows() const { return seq_length / context_size; }  // of a sample on this rank
   bool starts() const { return attention_starts || position_starts; }
-  int64_t samples() const {
-    return micro_batch * microbatches * data_size;
-  }  // of a whole step, over all ranks
+  /// Samples of a whole step, over all ranks.
+  int64_t samples() const { return micro_batch * microbatches * data_size; }
 };
 
 /// One rank's share of one step's samples, in the backend's memory: inputs are a sample's first seq_length
-/// tokens, labels its last. A context-parallel rank has the rows that
-/// context_rows() says.
+/// tokens, labels its last. A context-parallel rank has the rows that context_rows() says.
 class Batch {
  public:
   /// Makes its tensors in `arena`, which must outlive it, and takes host_bytes() of the host's memory.
@@ -56,9 +55,10 @@ class Batch {
   void load(Stream&, const SampleSource& source, int64_t consumed);
   /// The same without reading ahead, and without touching what is read ahead: for evaluation.
   void load_now(Stream&, const SampleSource& source, int64_t consumed);
-  /// Each with grad_scale = 1 / (microbatches over all ranks * tokens of its samples that count): loss and
-  /// gradient of the step are the mean over its microbatches of each one's mean, as in Megatron. Where the
-  /// source says how many count, 1 / (those of the whole step), as in transformers. Those of the last load.
+  /// Each with grad_scale = 1 / (microbatches over all ranks * tokens of its samples that count), so that
+  /// loss and gradient of the step are the mean over its microbatches of each one's mean, as in Megatron.
+  /// Where the source says how many count, 1 / (those of the whole step), as in transformers. Those of the
+  /// last load.
   std::span<const Microbatch> microbatches() const {
     return {microbatches_.data(), static_cast<size_t>(loaded_)};
   }

@@ -39,7 +39,8 @@ struct StateBlock {
   int64_t first = 0;  // element of OwnedPart's stretch
 };
 
-/// The blocks that make up a stretch of a parameter, less a padded vocabulary's rows beyond the tensor.
+/// The blocks that make up a stretch of a parameter, less a padded vocabulary's rows beyond the tensor,
+/// because a checkpoint has no padding.
 std::vector<StateBlock> state_blocks(const OwnedPart& part) {
   const ParamShare share = share_of(*part.param);
   const Shape& local = part.param->local;
@@ -64,7 +65,8 @@ Box moment_box(const StateBlock& block, const Moment& moment) {
   box.name = concat(kOptimizerPrefix, moment.name, block.box.name);
   return box;
 }
-/// The tensor of a moment in a checkpoint. One of an fp32 model has no masters: its values are.
+/// The tensor of a moment in a checkpoint. An fp32 model's checkpoint has no masters, because its values
+/// serve as these.
 Box saved_box(const TensorFile& file, const StateBlock& block, const Moment& moment) {
   Box box = moment_box(block, moment);
   return moment.view == kMaster.view && !file.find(box.name) ? block.box : box;
@@ -76,8 +78,8 @@ View moment_view(const Optimizer& optimizer, const OwnedPart& part, const StateB
   return (optimizer.*moment.view)(part).rows(block.first, block.first + elements).as_shape(block.extent);
 }
 
-/// Picks the one rank that writes what several hold alike: of parameters that the tensor group holds whole
-/// its first rank, of a tied table the first pipeline stage.
+/// Whether this rank writes what several hold alike, so that it is written once: the first tensor rank what
+/// all of these hold whole, the first pipeline stage a tied table.
 bool writes(const Param& param, const Coord& at) {
   return param.tie.empty() && (param.cut_axis != kWhole || at.tensor == 0);
 }

@@ -19,11 +19,13 @@ namespace megalith {
 /// Where a run stands between two steps. With the parameters and the optimizer's moments this is all that a
 /// resumed run needs: sample order and dropout masks follow from the seed and these numbers.
 struct TrainState {
-  int64_t iteration = 0;         // steps done
-  int64_t consumed_train = 0;    // samples read by training steps
-  int64_t consumed_valid = 0;    // samples read by evaluations on the validation set
-  int64_t schedule_samples = 0;  // samples of the steps that were not skipped: the learning rate's clock
-  int64_t skipped = 0;           // steps without update
+  int64_t iteration = 0;       // steps done
+  int64_t consumed_train = 0;  // samples read by training steps
+  int64_t consumed_valid = 0;  // samples read by evaluations on the validation set
+  /// Samples of the steps that were not skipped: the learning rate's clock, which must not go on in a skipped
+  /// one.
+  int64_t schedule_samples = 0;
+  int64_t skipped = 0;                   // steps without update
   std::optional<double> best_loss = {};  // with Tuning: the lowest of the evaluations so far
   int64_t best_iteration = 0;            // and where it was
   int64_t worse_evaluations = 0;         // since then
@@ -52,9 +54,9 @@ struct RankState {
   const RunShape& shape;
   const Coord& at;
 };
-/// Puts what this rank writes of them: of what several ranks hold alike, one of them writes.
+/// Puts what this rank writes of them, so that what several ranks hold alike is written once.
 void put_state(CheckpointWriter&, const RankState&);
-/// The checkpoint of a run's state: what its rank writes of it.
+/// The checkpoint of a run's state: this rank's share.
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
 

@@ -25,7 +25,7 @@ struct PipelineLinks {
 
 /// What the executor makes its memory from.
 struct ExecutorSize {
-  size_t tape = 0;  // bytes of one microbatch's saved activations (the largest of the chunks)
+  size_t tape = 0;  // bytes of one microbatch's activations (the largest chunk's)
   int tapes = 1;    // microbatch-chunks in flight: tapes_in_flight(plan)
   /// Messages on their way on one link: the most microbatch-chunks in flight on any rank. Whatever waits on a
   /// link is in flight on the rank before it, so in training no send waits, and no cycle of ranks can.
@@ -55,8 +55,8 @@ class Executor {
 
   /// Bytes of the stages' inputs, one gradient and messages on their way.
   static size_t link_bytes(const PipelineLinks&, const ExecutorSize&);
-  /// Seconds that this rank's stages took in the last run(), without its waits for other stages; on a GPU of
-  /// the calls alone.
+  /// Seconds that this rank's stages took in the last run(), without its waits for other stages, so that a
+  /// slow rank is told from one that waits; on a GPU of the calls alone.
   double stage_seconds() const { return stage_seconds_; }
   /// Greatest use of any tape so far, in bytes.
   size_t tape_peak() const;
@@ -70,7 +70,7 @@ class Executor {
     int chunk = kFree, microbatch = 0;
   };
   void release(Slot&);
-  /// The part of a boundary's memory that a micro-batch, which may be short, fills.
+  /// The part of a boundary's memory that a micro-batch fills, because it may be short.
   static View boundary(const Ctx&, const View& whole, const Microbatch&);
   Slot& free_slot(const Step&);
   Slot& slot_of(const Step&);

@@ -68,8 +68,9 @@ class GradBuffer final : public GradSink {
   Arena arena_;
   View shard_;                      // [shards.elements()] f32 with ZeRO-2, else empty
   std::vector<int> units_missing_;  // of each bucket, until its gradients are complete
-  Event window_free_;               // with ZeRO-2: the bucket before the present one is in the shard
-  std::vector<OwnRange> counted_;   // for the norm
+  /// With ZeRO-2: the bucket before the present one is in the shard, so its window may be written.
+  Event window_free_;
+  std::vector<OwnRange> counted_;  // for the norm
   bool last_ = false;
   Drain drain_;  // before the memory above goes
 };

@@ -49,7 +49,8 @@ Layers chunk_layers(const RunShape&, const Coord&, int chunk);
 /// The stages of a rank's chunks, declared in one table, which must outlive them.
 std::vector<Stage> make_stages(const RunShape&, const Coord&, ParamTable&);
 
-/// How the rank's parameters are placed. A tied table is a bucket of its own.
+/// How the rank's parameters are placed. A tied table is a bucket of its own, because it must be summed over
+/// the pipeline's ends first.
 StoreOptions store_options(const RunShape&);
 /// The name of the parameter that stands on the first and on the last pipeline stage; empty: none.
 std::string tied_parameter(const RunShape&);

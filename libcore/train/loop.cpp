@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -22,7 +23,7 @@ namespace {
 // Several, because a single bad step may come from bad data; after so many in a row the model itself is lost.
 constexpr int64_t kMaxSkipsInARow = 3;
 
-/// A set that begins anew when it is used up.
+/// A set that begins anew at its end.
 SampleSource repeated(const DataSet& set) {
   SampleSource out = [&](int64_t index, const SampleView& view) { set.read.read(index % set.size, view); };
   if (set.read.length) out.length = [&](int64_t index) { return set.read.length(index % set.size); };
@@ -31,7 +32,8 @@ SampleSource repeated(const DataSet& set) {
   return out;
 }
 
-/// The weight of one step in a mean over several: its labels that count, where these are known.
+/// The weight of one step in a mean over several: its labels that count, where these are known, so that each
+/// label weighs the same.
 double weight_of(const SampleSource& source, int64_t first, int64_t end) {
   if (!source.counted) return 1;
   int64_t sum = 0;
@@ -237,8 +239,10 @@ void TrainRun::evaluate(const std::string& where) {
   log(evaluation_line(where, loss));
   run_log_->evaluation("valid", state_.iteration, loss);
   losses_.add_valid(state_.iteration, loss);
+  std::optional<double> train_loss;
+  if (style_->wants_train_loss() && data_.train.size > 0) train_loss = mean_loss(data_.train, epoch_begin());
   style_->evaluation({.iteration = state_.iteration,
-                      .train_loss = style_->wants_train_loss() ? mean_loss(data_.train, epoch_begin()) : 0,
+                      .train_loss = train_loss,
                       .valid_loss = loss,
                       .batches = config_.train.eval_iters,
                       .seconds = seconds_since(start)});
@@ -322,7 +326,8 @@ std::string TrainRun::agreed_reason() const {
   return {};
 }
 
-// Megatron's checkpoint_and_decide_exit: what may end a run between two steps, each with the state saved.
+// Megatron's checkpoint_and_decide_exit: what may end a run between two steps. Each saves the state first, so
+// that the same command goes on.
 bool TrainRun::asked_to_end() {
   const TrainConfig& train = config_.train;
   const auto end = [&](std::string reason) {

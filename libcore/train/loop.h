@@ -25,7 +25,7 @@ struct Tuning {
   const TensorFile* base = nullptr;      // the values to begin with, under our names
   const TensorFile* adapters = nullptr;  // those of the plan's adapters; null: as they are declared
   bool keep_best = false;                // save at each evaluation that is better than all before
-  int64_t patience = 0;                  // end after so many evaluations without a better one; 0: never
+  int64_t patience = 0;                  // evaluations without a better one that end it; 0: never
   double threshold = 0;                  // by how much a loss must be lower to be better
   /// Learns which of two answers is the better one; the reference is the base without adapters. `examples`
   /// are all that SampleSource::example of the run's data may name, each one sample.
@@ -42,7 +42,7 @@ struct PretrainResult {
   int64_t iteration = 0;   // steps done, earlier runs' included
   std::string stopped_by;  // the signal that ended the run early; empty: none did
   bool saved = false;      // the state at `iteration` is in --save
-  int64_t best = 0;        // with Tuning: iteration of the best evaluation; 0: there was none
+  int64_t best = 0;        // with Tuning: the best evaluation's iteration; 0: none
 };
 
 /// What one rank of a run is given. All of it must outlive the call; the data may be read by several threads.

@@ -43,8 +43,8 @@ struct RunMemory {
 
 /// The memory of the rank at `at`. kUsage when the pipeline cannot be planned so.
 RunMemory run_memory(const RunShape&, const Coord& at = {});
-/// That of every rank that holds other parameters; those of the data and context axes are alike but for what
-/// they save.
+/// The memory of every rank that holds other parameters; those of the data and context axes need no entry,
+/// because they are alike but for what they save.
 struct ModelRank {
   Coord at;
   RunMemory memory;
@@ -70,8 +70,8 @@ void require_device_memory(const std::vector<ModelRank>&, double limit, bool on_
 void log_parameters(const std::vector<ModelRank>&);
 /// What a save copies where there is room: nothing without --save in our format, or with --no-async-save.
 RunShape::SaveCopy wanted_save_copy(const CheckpointConfig&);
-/// What it does copy: that, or nothing where, unless --async-save is given, the machine's memory
-/// does not hold it. With memory_of_model() of such a run, which the choice had to know.
+/// What it does copy: that, or nothing where, unless --async-save is given, the machine's memory does not
+/// hold it. With memory_of_model() of such a run, which the choice had to know.
 struct SaveCopyChoice {
   RunShape::SaveCopy copy;
   std::vector<ModelRank> ranks;

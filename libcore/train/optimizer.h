@@ -29,7 +29,8 @@ class Optimizer {
   /// rate they hold.
   void give_corrections(double* scalars);
   /// One update with what StepScalar says: learning rate, corrections, scale of the gradients; none when the
-  /// step is skipped. The caller says afterwards, with set_steps(), whether it was one.
+  /// step is skipped. The host cannot know yet whether it is, so the caller says afterwards, with
+  /// set_steps().
   void step(Stream&, const GradBuffer&, ConstView scalars);
   /// Updates made so far.
   int64_t steps() const { return steps_; }
@@ -65,7 +66,7 @@ class Optimizer {
   std::vector<Range> ranges_;
   Arena arena_;
   View m_, v_, masters_;              // [shards.elements()] f32; no masters for an fp32 model
-  std::optional<Arena> rated_arena_;  // only where some parameter has a rate of its own
+  std::optional<Arena> rated_arena_;  // only if some parameter has its own rate
   View rated_;                        // [StepScalar::kCount] f64: the step's with another learning rate
   double learning_rate_ = 0;          // of the next update
   int64_t steps_ = 0;

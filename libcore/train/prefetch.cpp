@@ -67,7 +67,8 @@ void Prefetch::run_job(std::unique_lock<std::mutex>& lock) {
   } catch (...) {  // the owner's: thrown again by finish()
     error = std::current_exception();
   }
-  job = nullptr;  // what it holds is given back before the owner goes on
+  // Gives back what it holds before the owner goes on.
+  job = nullptr;
   lock.lock();
   error_ = std::move(error);
   state_ = kDone;

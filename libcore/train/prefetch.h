@@ -14,7 +14,7 @@ namespace megalith {
 /// the owner wants it done, for want of a free core, the owner does itself. The owner is one thread.
 class Prefetch {
  public:
-  /// Sees `cancelled` turn true when nobody wants its work any more, and then ends soon.
+  /// Must end soon when `cancelled` turns true, because nobody wants its work any more.
   using Job = std::function<void(const std::atomic<bool>& cancelled)>;
 
   Prefetch() = default;

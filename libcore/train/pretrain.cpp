@@ -83,7 +83,7 @@ void tell_documents(DataSet& set, int32_t eod, bool mask_loss) {
   };
 }
 
-/// Samples of one time through the data; of a blend, whose parts end at different times, 0.
+/// Samples of one time through the data; 0 for a blend, because its parts end at different times.
 int64_t epoch_of(const TrainingDataset& data) {
   const GptDataset* one = std::get_if<GptDataset>(&data.source());
   return one ? one->size() / one->index().epochs : 0;
@@ -129,7 +129,7 @@ std::array<int64_t, 3> wanted_samples(const TrainConfig& train) {
 struct OpenRules {
   WorkCheck check;                // throws to end long work
   std::string index_folder = {};  // where the order of samples is kept; empty: in memory only
-  bool scans = true;              // looks at every token id; one rank of each machine does
+  bool scans = true;              // looks at every token id; one rank a machine
 };
 
 /// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
@@ -319,7 +319,7 @@ class SharedIndexes {
   bool makes_ = false, removes_ = false;
 };
 
-/// However long it takes; the makers first, then those who map what they made.
+/// Waits however long it takes; the makers go first, so that the others map what they made.
 void open_together(Opened& run, const RankWorld& ranks, int rank) {
   const SharedIndexes indexes(ranks, rank, run.config.data.cache);
   for (const bool makers : {true, false})

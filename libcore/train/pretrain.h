@@ -41,10 +41,9 @@ using Settle = std::function<PretrainConfig(Communicator* world)>;
 
 /// The whole of apps/pretrain: meets the other ranks if there are any, reads the tokenizer, opens and checks
 /// the data, trains. `config` is complete but for the vocabulary's size, which comes from the tokenizer, or
-/// `settle` completes it. A
-/// stop that is asked for before the first step ends one rank alone between two data sets, or else after that
-/// step. A rank that fails tells the others, which then end with kComm; "rank 3: " comes before its message.
-/// `thread_log` is for ranks that are threads of this process.
+/// `settle` completes it. A stop that is asked for before the first step ends one rank alone between two data
+/// sets, or else after that step. A rank that fails tells the others, which then end with kComm; "rank 3: "
+/// comes before its message. `thread_log` is for ranks that are threads of this process.
 PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank = {}, const Settle& settle = {},
                         const ThreadLog& thread_log = {});

@@ -70,8 +70,8 @@ class PthFile {
   }
 
  private:
-  static constexpr uint64_t kZeros = uint64_t{1}
-                                     << 20;  // written at a time, before the parts take their places
+  /// Written at a time, before the parts take their places.
+  static constexpr uint64_t kZeros = uint64_t{1} << 20;
 
   std::string path_;
   const TensorFile& source_;
@@ -126,7 +126,8 @@ void pickle_group(PickleWriter& pickle, const TrainConfig& train, bool decays,
   pickle.end_dict();
 }
 
-/// The parameters in the order of their numbers: matrices, which decay, before vectors.
+/// The parameters in the order of their numbers: matrices first, because they decay and vectors do not, so
+/// that each group has one stretch of numbers.
 std::vector<std::string> numbered(const CheckpointReader& source, int64_t& matrices) {
   std::vector<std::string> names;
   for (const bool matrix : {true, false}) {

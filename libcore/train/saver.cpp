@@ -56,7 +56,7 @@ void make_shared_folder(Communicator& ranks, const std::string& folder) {
   const bool first = ranks.rank() == 0;
   if (first) make_directories(folder);  // or fail now, not at the first save
   if (ranks.size() == 1) return;
-  // What a killed process leaves of it, the next save removes.
+  // The next save removes what a killed process leaves under this name.
   const std::string name = ranks.exchange(concat(".iter_seen-by-all-", ::getpid(), ".tmp")).front();
   const std::string path = folder + "/" + name;
   if (first) make_directories(path);

@@ -26,8 +26,8 @@ struct SaverOptions {
   std::function<void(int64_t iteration, const std::string& path)> complete = {};
 };
 
-/// Makes the folder that a run saves to. Collective: kUsage when a rank does not see there what the first
-/// one writes.
+/// Makes the folder that a run saves to. Collective: kUsage when a rank does not see there what the first one
+/// writes, because all write their part of a checkpoint to it.
 void make_shared_folder(Communicator& ranks, const std::string& folder);
 
 /// The checkpoints of one run, one at a time. Where the run's memory has a copy of what this rank saves
@@ -49,7 +49,7 @@ class Saver {
   void finish();
 
   bool in_background() const { return trainer_.shape().save_copy != RunShape::SaveCopy::kNone; }
-  int64_t begun() const { return begun_; }  // iteration of the last save that was begun; -1: none was
+  int64_t begun() const { return begun_; }  // iteration of the last save begun; -1: none
 
  private:
   void start_ours(const TrainState&, const CheckpointExtras&);

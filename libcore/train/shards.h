@@ -44,8 +44,8 @@ struct OwnedPart {
   int64_t at = 0;     // element of the state tensors
   int64_t elements = 0;
 };
-/// All of them, by place; a frozen parameter, and a tied one that has another one's memory, are not among
-/// them.
+/// All of them, by place. A frozen parameter has none, nor has a tied one that uses another one's memory, so
+/// that nothing is updated twice.
 std::vector<OwnedPart> owned_parts(const ParamTable&, const ParamStore&, const Shards&);
 
 }  // namespace megalith

@@ -54,7 +54,7 @@ StartPoint from_ours(const std::string& path) {
   return start;
 }
 
-/// Two descriptions of one function may differ in what does not count for it.
+/// Takes over `ours` where it does not count, so that two descriptions of one function compare equal.
 ModelConfig said_as(ModelConfig theirs, const ModelConfig& ours) {
   theirs.use_rotary = ours.use_rotary;
   if (theirs.activation() == ours.activation()) {

@@ -91,7 +91,9 @@ class TrainRun {
   const Tuning* tuning_;
   int ranks_here_;                // of it, on this machine
   std::optional<LockFile> lock_;  // of --save, the first rank's
-  std::string base_;  // the checkpoint of another --load, which the same command will look for again; or none
+  /// The checkpoint of another --load, which must stay, because the same command will look for it again; or
+  /// none.
+  std::string base_;
   std::optional<CheckpointUse> base_use_, best_use_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Trainer> trainer_;

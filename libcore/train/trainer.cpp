@@ -140,8 +140,8 @@ Trainer::StepResult Trainer::step(const SampleSource& source, int64_t consumed, 
           .loss_scale = loss_scale_.value()};
 }
 
-// The ranks that share a sample's rows have a summand of its loss each; of those that share a matrix, which
-// have the same losses, one counts.
+// The ranks that share a sample's rows have a summand of its loss each. Those that share a matrix have the
+// same losses, so only one of them counts.
 std::vector<double> Trainer::losses_of_batch() {
   const StreamSpan span(stream_, "losses of samples");
   evaluated_ = true;

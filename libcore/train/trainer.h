@@ -64,7 +64,7 @@ class Trainer {
   const GradBuffer& grads() const { return *grads_; }
   /// Greatest norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
-  /// Whether own_loss() is known after a step; on a GPU the host waits for it.
+  /// Whether own_loss() is known after a step, which costs a GPU a wait of the host.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }
   /// Mean loss of this rank's samples in the last step; 0 where its stages are not the last ones.
   double own_loss() const { return own_loss_; }
@@ -82,7 +82,7 @@ class Trainer {
   void set_traced(bool);
   std::vector<TraceLane> take_trace();
   /// After at least one step: kInternal when any arena was not exactly as large as memory() says, or, where
-  /// micro-batches may be short, larger.
+  /// micro-batches may be short, larger: otherwise the memory known before a run would be wrong.
   void check_memory() const;
 
  private:

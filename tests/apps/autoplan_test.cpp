@@ -380,6 +380,10 @@ TEST(Autoplan, ObeysOrRefusesEachOptionOfAMixture) {
   EXPECT_NE(
       refusal("--moe-layer-recompute").find("--moe-layer-recompute is not supported; it is not planned"),
       std::string::npos);
+  EXPECT_NE(refusal("--simulate 64")
+                .find("--simulate plays a step of this version's trainer, which has no option "
+                      "for mixtures of experts (--num-experts)"),
+            std::string::npos);
   EXPECT_NE(refusal("--moe-layer-freq never").find("--moe-layer-freq"), std::string::npos);
   EXPECT_NE(refusal("--q-lora-rank 64").find("--q-lora-rank 64 needs --multi-latent-attention"),
             std::string::npos);

@@ -12,6 +12,7 @@
 #include "libcore/parallel/gloo_comm.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/apps/pretrain_app.h"
+#include "tests/support/environment.h"
 #include "tests/support/processes.h"
 
 namespace megalith::test {
@@ -135,9 +136,10 @@ TEST_F(DdpTutorial, EveryRankSpeaks) {
     EXPECT_NEAR(sum / 2, one[2]["loss"].as_double(), 1e-3);
   };
   // As the tutorial's spawn: a rank for each device that CUDA would show.
-  ::setenv("CUDA_VISIBLE_DEVICES", "0,2", 1);
-  const CommandResult threads = tutorial("--nproc gpu --log-json threads.jsonl");
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  const CommandResult threads = [&] {
+    const Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
+    return tutorial("--nproc gpu --log-json threads.jsonl");
+  }();
   ASSERT_EQ(threads.code, 0) << threads.err;
   check(threads.out + threads.err, "threads.jsonl");
   const std::string port = std::to_string(free_port());

@@ -47,6 +47,7 @@ TEST_F(Faults, TheSecondWriterOfAnOutputExits75AndNamesTheFirst) {
       {"megalith-convert model --to gguf --output out.gguf", "out.gguf", ".out.gguf.lock"},
       {"megalith-merge --input sets --output-prefix out", "out.bin", ".out.lock"},
       {kPreprocess + "out", "out_text_document.bin", ".out_text_document.lock"},
+      {kPreprocess + "out --on-error skip --rejects out.bad", "out_text_document.bin", ".out.bad.lock"},
       {kPreprocess + "out --resume", "out_text_document.bin", ".out.resume.json.lock"},
       {"megalith-tokenizer train --input lines.jsonl --vocab-size 260 --output out", "out", ".out.lock"},
       {kTrain + "--save out", "out/iter_0000003", ".out.lock"},

@@ -69,6 +69,12 @@ TEST_P(GenerateApp, SaysWhatIsMissing) {
   const CommandResult too_long = generate(dir_ / "model", std::string(400, 'a'), "");
   EXPECT_EQ(too_long.code, 64);
   EXPECT_NE(too_long.err.find("64 positions"), std::string::npos) << too_long.err;
+  write_file(dir_ / "model/generation_config.json", "{\"eos_token_id\": 100000}");
+  const CommandResult no_end = generate(dir_ / "model", "a", "");
+  EXPECT_EQ(no_end.code, 65) << no_end.err;
+  EXPECT_NE(no_end.err.find("model/generation_config.json: \"eos_token_id\" is 100000; wanted ids below"),
+            std::string::npos)
+      << no_end.err;
   std::filesystem::remove(dir_ / "model/tokenizer.json");
   const CommandResult mute = generate(dir_ / "model", "a", "");
   EXPECT_EQ(mute.code, 64) << mute.err;

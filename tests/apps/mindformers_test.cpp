@@ -86,9 +86,9 @@ TEST_F(MindFormersApps, EndWithTheRankThatFails) {
 // max_device_memory is the most that a rank may take.
 TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   const std::string yaml = file("run.yaml");
-  const auto limited = [&](const std::string& most) {
+  const auto limited = [&](const std::string& max) {
     write_file(dir_ / "run.yaml", std::regex_replace(yaml, std::regex("  mode: 0\n"),
-                                                     "  mode: 0\n  max_device_memory: " + most + "\n"));
+                                                     "  mode: 0\n  max_device_memory: " + max + "\n"));
     return shell("megalith-pretrain --config run.yaml --nproc 2 --train-iters 4 --save small");
   };
   const CommandResult small = limited("\"0.0001GB\"");

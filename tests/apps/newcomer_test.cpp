@@ -233,8 +233,8 @@ TEST_F(Newcomer, GetsOpenMpThreadsThatSleepUnlessItSaysOtherwise) {
                                   .out;
     return shown;
   };
-  EXPECT_NE(policy("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT").find(" = '0'"), std::string::npos);
-  EXPECT_EQ(policy("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=active").find(" = '0'"), std::string::npos);
+  EXPECT_NE(policy("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT").find(" = '1000'"), std::string::npos);
+  EXPECT_EQ(policy("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=active").find(" = '1000'"), std::string::npos);
   EXPECT_NE(policy("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=1234").find(" = '1234'"), std::string::npos);
 }
 

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "tests/support/environment.h"
+
 namespace megalith {
 namespace {
 
@@ -40,10 +42,9 @@ TEST(VisibleGpus, AreThoseThatTheEnvironmentNames) {
                                     {"0,-1,1", 1},
                                     {"GPU-5a1e,MIG-77", 2},
                                     {"NoDevFiles", 0}}) {
-    ::setenv("CUDA_VISIBLE_DEVICES", list, 1);
+    const test::Variable shown("CUDA_VISIBLE_DEVICES", list);
     EXPECT_EQ(visible_gpus(), count) << list;
   }
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 }  // namespace

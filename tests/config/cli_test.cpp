@@ -83,6 +83,8 @@ TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
   write_file(dir / "p.yaml", "thickness: 1\ncoats: 3\n");
   EXPECT_EQ(message({"w", "--config", dir / "p.yaml"}),
             std::string(dir / "p.yaml") + ":2: coats is not supported; give --thickness");
+  write_file(dir / "p.yaml", "thickness: 1\ncoats:\nprimer: null\n");
+  EXPECT_EQ(message({"w", "--config", dir / "p.yaml"}), "accepted");
   Paint paint;
   Options options("paint", "Paint a wall.");
   options.add("Painting", paint).withdraw(kWithdrawn);
@@ -91,6 +93,42 @@ TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
     EXPECT_EQ(text.find("coats"), std::string::npos) << text;
     EXPECT_NE(text.find("thickness"), std::string::npos) << text;
   }
+}
+
+TEST(Options, ThatAreWithdrawnHaveToBeThere) {
+  constexpr RefusedOption kUnknown[] = {{"varnish", "leave it out"}};
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  try {
+    options.withdraw(kUnknown);
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInternal);
+    EXPECT_EQ(std::string(error.what()), "no option is called --varnish");
+  }
+}
+
+// A key without a value is not given, as LLaMA-Factory's files have it ("deepspeed: null").
+TEST(Options, RefuseNoKeyThatIsNull) {
+  constexpr RefusedOption kRefused[] = {{"varnish", "leave it out"}};
+  const test::TempDir dir;
+  const auto read = [&](const std::string& yaml) {
+    write_file(dir / "p.yaml", yaml);
+    Paint paint;
+    Options options("paint", "Paint a wall.");
+    options.add("Painting", paint).refuse(kRefused);
+    options.read({"w", "--config", dir / "p.yaml"});
+    options.check();
+    return paint.coats;
+  };
+  EXPECT_EQ(read("coats: null\nlayers_of_paint: 3\n"), 3) << "a null key is not given by its other name";
+  EXPECT_EQ(read("layers_of_paint: 3\ncoats:\n"), 3);
+  EXPECT_THROW(read("layers_of_paint: 3\ncoats: 2\n"), Error);
+  EXPECT_THROW(read("no_option: null\n"), Error);
+  EXPECT_NO_THROW(read("varnish: null\n"));
+  EXPECT_NO_THROW(read("varnish:\n"));
+  EXPECT_THROW(read("varnish: red\n"), Error);
 }
 
 TEST(CommandLine, TakesNoWordWithOneDashAsAValue) {

@@ -9,6 +9,7 @@
 #include "libcore/config/command_line.h"
 #include "libcore/config/launch_config.h"
 #include "libcore/io/file.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/log_lines.h"
 
@@ -226,9 +227,10 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
   ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
   EXPECT_EQ(given(small() + "--nproc auto").parallel.world, CPU_COUNT(&usable));
   EXPECT_EQ(complaint(small() + "--nproc all"), "--nproc \"all\": wanted an integer or auto or gpu");
-  ::setenv("CUDA_VISIBLE_DEVICES", "0,2", 1);
-  EXPECT_EQ(given(small() + "--nproc_per_node gpu").parallel.world, 2);
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  {
+    const test::Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
+    EXPECT_EQ(given(small() + "--nproc_per_node gpu").parallel.world, 2);
+  }
   EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
   EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
             "--tensor-model-parallel-size 2 * --pipeline-model-parallel-size 1 = 2 does not divide the 3 "

@@ -46,7 +46,16 @@ const std::vector<Writer>& writers() {
       {"pretrain",
        kTrainOnSet + "--train-iters 2 --save out",
        {"out/latest_checkpointed_iteration.txt", "out/iter_0000002"}},
-      {"finetune", kTuneModel + "out", {"out/adapter_model.safetensors", "out/adapter_config.json"}},
+      {"finetune", kTuneModel + "out", {"out/adapter_config.json", "out/adapter_model.safetensors"}},
+      {"finetune_answers",
+       kTuneModel + "out --merge-weights --eval-data records/train.json --do-generation --max-new-tokens 2",
+       {"out/predict_results.json", "out/generated_predictions.jsonl", "out/merged",
+        "out/adapter_config.json", "out/adapter_model.safetensors"}},
+      {"finetune_whole",
+       "megalith-finetune --model model --data records --max-steps 2 --micro-batch-size 1 --lr 0.01 "
+       "--threads "
+       "1 --output-dir out",
+       {"out/hf"}},
   };
   return all;
 }

@@ -46,6 +46,22 @@ void expect_refused(const std::string& json, const std::string& why, const Recor
   }
 }
 
+TEST(Records, AreReadNoFurtherThanIsAskedFor) {
+  const TempDir dir;
+  write_file(dir / "data.json",
+             "{\"src\": \"a\", \"tgt\": \"1\"}\n\n{\"src\": \"b\", \"tgt\": \"2\"}\nno record\n");
+  const auto read = [&](int64_t max_records) {
+    std::string found;
+    read_records(dir / "data.json", {.max_records = max_records},
+                 [&](Record&& record) { found += text_of(record); });
+    return found;
+  };
+  EXPECT_EQ(read(1), "a[1]");
+  EXPECT_EQ(read(2), "a[1]b[2]");
+  EXPECT_THROW(read(3), Error);
+  EXPECT_THROW(read(0), Error);
+}
+
 TEST(Records, OfSourceAndTargetStandAsTheyAre) {
   const Record record = read_one(R"({"src": "2+2=", "tgt": "4", "id": 7})");
   EXPECT_EQ(text_of(record), "2+2=[4]");

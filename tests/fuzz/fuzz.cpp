@@ -10,34 +10,12 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "tests/support/files.h"
 
 namespace megalith::fuzz {
-namespace {
-
-/// A folder of the process, gone at its end.
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / concat("megalith-fuzz-", ::getpid())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
-}  // namespace
 
 void use(std::string_view bytes, Target target) {
   try {
@@ -48,7 +26,7 @@ void use(std::string_view bytes, Target target) {
 }
 
 const char* file_of(std::string_view bytes, const char* name) {
-  static const Folder folder;
+  static const test::TempDir folder;  // gone at the process's end
   static std::map<std::string, std::string> paths;
   std::string& path = paths[name];
   if (path.empty()) path = folder / name;

@@ -1,7 +1,6 @@
 #include "libcore/json/document_json.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "libcore/base/isa.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -59,9 +59,8 @@ class DocumentParserIsa : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (GetParam() > best_isa()) GTEST_SKIP() << "this processor runs " << name(best_isa());
-    setenv("MEGALITH_ISA", name(GetParam()), 1);
   }
-  void TearDown() override { unsetenv("MEGALITH_ISA"); }
+  const test::Variable chosen_{"MEGALITH_ISA", name(GetParam())};
 };
 INSTANTIATE_TEST_SUITE_P(Isas, DocumentParserIsa, testing::Values(Isa::kGeneric, Isa::kAvx2, Isa::kAvx512),
                          [](const auto& isa) { return std::string(name(isa.param)); });

@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 using test::kRoot;
-using test::sources;
 using test::table_lines;
+using test::tests_by_name;
 using test::text_of;
 
 /// A line of tests/DOC_COMMANDS.
@@ -51,18 +51,6 @@ std::vector<std::string> pages() {
   return found;
 }
 
-/// "Suite.Name" -> the text of its file.
-std::map<std::string, std::string> tests_by_name() {
-  static const std::regex kTest(R"(\bTEST(?:_[FP])?\((\w+),\s*(\w+)\))");
-  std::map<std::string, std::string> found;
-  for (const std::string& file : sources("tests")) {
-    const std::string text = text_of(file);
-    for (auto at = std::sregex_iterator(text.begin(), text.end(), kTest); at != std::sregex_iterator(); ++at)
-      found[(*at)[1].str() + "." + (*at)[2].str()] = text;
-  }
-  return found;
-}
-
 TEST(DocCommands, EachIsRunByATestOrHasAReason) {
   const std::vector<Runner> runners = read_table();
   std::set<size_t> used;
@@ -88,7 +76,7 @@ TEST(DocCommands, TheNamedTestsReadThePage) {
     if (runner.test.starts_with("none")) continue;
     const auto test = tests.find(runner.test);
     ASSERT_NE(test, tests.end()) << "tests/DOC_COMMANDS: there is no test " << runner.test;
-    EXPECT_NE(test->second.find(runner.page + '"'), std::string::npos)
+    EXPECT_NE(text_of(test->second).find(runner.page + '"'), std::string::npos)
         << runner.test << ": its file does not read " << runner.page;
   }
 }

@@ -1,8 +1,6 @@
 // docs/sources.md: its table has a row for each of the 38 commands, with tests that there are.
-#include <filesystem>
 #include <map>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -40,18 +38,6 @@ std::vector<std::string> quoted(const std::string& cell) {
   return found;
 }
 
-/// SUITE.NAME of every test of the tree that is not disabled.
-std::set<std::string> tests_of_the_tree() {
-  static const std::regex kTest(R"((?:^|\n)TEST(?:_F|_P)?\((\w+),\s*(\w+)\))");
-  std::set<std::string> names;
-  for (const std::string& file : test::sources("tests")) {
-    const std::string text = test::text_of(file);
-    for (std::sregex_iterator at(text.begin(), text.end(), kTest), end; at != end; ++at)
-      if (!(*at)[2].str().starts_with("DISABLED_")) names.insert(concat((*at)[1].str(), ".", (*at)[2].str()));
-  }
-  return names;
-}
-
 TEST(SourcesPage, HasARowForEachCommand) {
   int item = 0;
   for (const auto& cells : rows()) {
@@ -62,7 +48,7 @@ TEST(SourcesPage, HasARowForEachCommand) {
 }
 
 TEST(SourcesPage, NamesTestsThatThereAre) {
-  const std::set<std::string> there = tests_of_the_tree();
+  const std::map<std::string, std::string> there = test::tests_by_name();
   ASSERT_TRUE(there.contains("SourcesPage.NamesTestsThatThereAre"));
   for (const auto& cells : rows()) {
     const std::vector<std::string> names = quoted(cells[4]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <sstream>
 
 #include "libcore/io/file.h"
@@ -30,6 +31,17 @@ std::vector<std::string> table_lines(const std::string& path) {
   for (std::string line; std::getline(text, line);)
     if (!line.empty() && line[0] != '#') lines.push_back(line);
   return lines;
+}
+
+std::map<std::string, std::string> tests_by_name() {
+  static const std::regex kTest(R"((?:^|\n)TEST(?:_[FP])?\((\w+),\s*(\w+)\))");
+  std::map<std::string, std::string> found;
+  for (const std::string& file : sources("tests")) {
+    const std::string text = text_of(file);
+    for (std::sregex_iterator at(text.begin(), text.end(), kTest), end; at != end; ++at)
+      if (!(*at)[2].str().starts_with("DISABLED_")) found[(*at)[1].str() + "." + (*at)[2].str()] = file;
+  }
+  return found;
 }
 
 }  // namespace megalith::test

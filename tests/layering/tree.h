@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,8 @@ std::string text_of(const std::string& path);
 
 /// Lines of a table of the repository, without those that are empty or begin with '#'.
 std::vector<std::string> table_lines(const std::string& path);
+
+/// "Suite.Name" of every test that is not disabled -> its file, as a path from kRoot.
+std::map<std::string, std::string> tests_by_name();
 
 }  // namespace megalith::test

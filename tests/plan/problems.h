@@ -1,6 +1,7 @@
 #pragma once
 
 #include "libcore/plan/search.h"
+#include "libcore/plan/trainer.h"
 
 namespace megalith::test {
 
@@ -28,6 +29,24 @@ inline ModelConfig llama(int layers, int hidden, int heads, int groups, int ffn,
   m.position = PositionEmbedding::kRope;
   m.hidden_dropout = m.attention_dropout = 0;
   return m;
+}
+
+/// A small GPT on one processor without accelerators, a step of `micro_batch` samples.
+inline PlanProblem on_this_processor(int64_t vocab, int micro_batch) {
+  PlanProblem p;
+  p.model = gpt(4, 256, 4, 256, vocab);
+  p.machine = {Accelerator{.name = "a processor",
+                           .half_flops = 1e12,
+                           .float_flops = 1e12,
+                           .memory = 64e9,
+                           .memory_bandwidth = 2e10,
+                           .link_bandwidth = 1e10,
+                           .network_bandwidth = 1e10},
+               1, 1};
+  p.precision = Precision::kFloat32;
+  p.software = trainer_software();
+  p.global_batch = micro_batch;
+  return p;
 }
 
 /// GPT-3 with 22 billion parameters (Korthikanti et al. 2022, table 3) on A100 machines of eight.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "libcore/plan/explain.h"
+#include "libcore/plan/goal.h"
+#include "libcore/plan/simulation.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
@@ -215,6 +217,51 @@ TEST(Explain, InverseQuestionsAnswerWithWhatFitsAndNoMore) {
   EXPECT_TRUE(search_plans(less, {}, 1).plans.empty());
   EXPECT_GE(inverse.longest_sequence, p.model.seq_length);
   EXPECT_GE(inverse.most_layers, p.model.layers);
+}
+
+/// A device that has room for the state and a step of a run, and not for the copy of a save: what the copy
+/// takes, 12 bytes of each parameter (fp32 masters and two moments), is lacking by half.
+PlanProblem without_room_for_the_copy() {
+  PlanProblem p = test::on_this_processor(512, 1);
+  p.save_copy = RunShape::SaveCopy::kAll;
+  Candidate least{.micro_batch = 1, .recompute_layers = 4, .recompute = Recomputed::kFull};
+  EXPECT_FALSE(complete(p, least));
+  const double copy = 12.0 * total_parameters(p.model);
+  p.machine.device.memory *= (worst_stage(p, least).estimate.needed() - copy / 2) / usable_memory(p);
+  return p;
+}
+
+TEST(Search, LeavesOutTheCopyOfASaveWhereNothingFitsBesideIt) {
+  PlanProblem p = without_room_for_the_copy();
+  ASSERT_TRUE(search_plans(p, {}).plans.empty());
+  PlanProblem needed = p;
+  needed.needs_save_copy = true;
+  EXPECT_TRUE(search_beside_saves(needed, {}, 20).plans.empty());
+  EXPECT_EQ(needed.save_copy, RunShape::SaveCopy::kAll);
+  EXPECT_FALSE(search_beside_saves(p, {}, 20).plans.empty());
+  EXPECT_EQ(p.save_copy, RunShape::SaveCopy::kNone);
+  // Where it fits it stays.
+  p = without_room_for_the_copy();
+  p.machine.device.memory *= 2;
+  const SearchResult beside = search_beside_saves(p, {}, 20);
+  ASSERT_FALSE(beside.plans.empty());
+  EXPECT_EQ(p.save_copy, RunShape::SaveCopy::kAll);
+  EXPECT_GT(beside.plans.front().memory.estimate.save_copy, 0);
+}
+
+// What is asked of other numbers of devices is answered by the same rule.
+TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
+  PlanProblem p = without_room_for_the_copy();
+  EXPECT_TRUE(simulate_worlds(p, {}, {1}).front().plan);
+  EXPECT_EQ(inverse_questions(p, {}).least_devices, 1);
+  const Scaling scaled = scaling(p, {}, {});
+  ASSERT_FALSE(scaled.powers.empty());
+  EXPECT_EQ(scaled.powers.front().devices, 1);
+  EXPECT_FALSE(pareto_front(p, {}).empty());
+  p.needs_save_copy = true;
+  EXPECT_TRUE(pareto_front(p, {}).empty());
+  EXPECT_FALSE(simulate_worlds(p, {}, {1}).front().plan);
+  EXPECT_EQ(inverse_questions(p, {}).least_devices, 0);
 }
 
 }  // namespace

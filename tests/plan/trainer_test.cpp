@@ -8,24 +8,7 @@
 namespace megalith {
 namespace {
 
-using test::gpt;
-
-PlanProblem on_this_processor(int64_t vocab, int micro_batch) {
-  PlanProblem p;
-  p.model = gpt(4, 256, 4, 256, vocab);
-  p.machine = {Accelerator{.name = "a processor",
-                           .half_flops = 1e12,
-                           .float_flops = 1e12,
-                           .memory = 64e9,
-                           .memory_bandwidth = 2e10,
-                           .link_bandwidth = 1e10,
-                           .network_bandwidth = 1e10},
-               1, 1};
-  p.precision = Precision::kFloat32;
-  p.software = trainer_software();
-  p.global_batch = micro_batch;
-  return p;
-}
+using test::on_this_processor;
 
 TEST(Trainer, SaysWhatARunAllocatesToTheByte) {
   const PlanProblem p = on_this_processor(32000, 8);

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -175,23 +174,6 @@ TEST(PipelineGate, GivesAWorkerTheSlotThatItHad) {
   EXPECT_EQ(fill(0), first);  // though the other one was left later
   EXPECT_EQ(fill(1), second);
   EXPECT_NE(fill(1), first);  // the third
-}
-
-TEST(Pipeline, FreesItsItems) {
-  const auto shared = std::make_shared<int>(0);
-  int left = 5;
-  PipelineStages<std::shared_ptr<int>> stages;
-  stages.source = [&](size_t, std::shared_ptr<int>& item, const auto&) {
-    item = shared;
-    return left-- > 0;
-  };
-  stages.work = [](size_t, std::shared_ptr<int>&) {};
-  stages.sink = [](std::shared_ptr<int>&) {};
-  Pipeline<std::shared_ptr<int>> pipeline({.workers = 2}, stages);
-  pipeline.run();
-  EXPECT_GT(shared.use_count(), 1);
-  pipeline.free_items();
-  EXPECT_EQ(shared.use_count(), 1);
 }
 
 }  // namespace

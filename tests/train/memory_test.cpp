@@ -118,10 +118,10 @@ TEST(DeviceMemory, IsALimit) {
   config.parallel.pipeline = 2;
   config.parallel.finish();
   const std::vector<ModelRank> ranks = memory_of_model(shape(config));
-  size_t most = 0;
-  for (const ModelRank& rank : ranks) most = std::max(most, rank.memory.total());
+  size_t max = 0;
+  for (const ModelRank& rank : ranks) max = std::max(max, rank.memory.total());
   require_device_memory(ranks, 0, true);
-  require_device_memory(ranks, static_cast<double>(most), true);
+  require_device_memory(ranks, static_cast<double>(max), true);
   const auto complaint = [&](double limit, bool on_host) -> std::string {
     try {
       require_device_memory(ranks, limit, on_host);
@@ -131,11 +131,11 @@ TEST(DeviceMemory, IsALimit) {
     }
     return {};
   };
-  EXPECT_NE(complaint(static_cast<double>(most) - 1, true).find("--device-memory-gb"), std::string::npos);
+  EXPECT_NE(complaint(static_cast<double>(max) - 1, true).find("--device-memory-gb"), std::string::npos);
   // What lies in the host's memory takes nothing of a device of its own.
   const double device = static_cast<double>(ranks[0].memory.total() - ranks[0].memory.host);
   EXPECT_NE(complaint(device - 1, false).find("(tensor, pipeline) rank (0, 0) needs"), std::string::npos);
-  EXPECT_EQ(complaint(static_cast<double>(most) - 1, false), "");
+  EXPECT_EQ(complaint(static_cast<double>(max) - 1, false), "");
 }
 
 // The figures that go with the choice are those of a run that makes it.

@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
@@ -17,6 +16,7 @@
 #include "libcore/train/loop.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
+#include "tests/support/log_lines.h"
 #include "tests/train/layouts.h"
 #include "tests/train/tiny_run.h"
 
@@ -208,12 +208,11 @@ TEST(TorchCheckpoint, WithoutTheOptimizerSaysSo) {
   config.checkpoint.save_optim = false;
   config.train.exit_interval = 10;
   train(config, tiny_data(), nullptr);
-  std::vector<std::string> lines;
-  const LogSink before = set_log_sink([&](const std::string& line) { lines.push_back(line); });
+  test::LogLines log;
   EXPECT_EQ(train(config, tiny_data(), nullptr).iteration, 20);
-  set_log_sink(before);
-  EXPECT_NE(join(lines, "\n").find("no optimizer state (it was saved without): going on with fresh moments"),
-            std::string::npos);
+  EXPECT_NE(
+      join(log.lines, "\n").find("no optimizer state (it was saved without): going on with fresh moments"),
+      std::string::npos);
 }
 
 TEST(TorchCheckpoint, IsRefusedForStagesOfDifferentDepthAndWhatCannotBeReadBack) {

@@ -22,8 +22,8 @@ uint64_t gguf_bytes(GgufType type, int64_t elements);
 std::string_view name_of(GgufType type);  // "Q8_0"
 
 /// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = greatest magnitude /
-/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. False, and
-/// nothing of use, when one is not finite.
+/// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. False, and nothing of use,
+/// when one is not finite.
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
 /// Metadata in the order in which it was added.
@@ -64,8 +64,9 @@ struct GgufLayout {
   uint64_t size;                  // of the file
 };
 
-/// A .gguf file, mapped. Checked before the first tensor is read: counts and lengths against the file's size,
-/// known types, unique names, tensors within the file that do not overlap. Throws kNoInput, kIo, kData.
+/// A .gguf file, mapped. Everything is checked before the first tensor is read, so that no count or offset of
+/// a damaged file is followed: counts and lengths against the file's size, known types, unique names, tensors
+/// within the file that do not overlap. Throws kNoInput, kIo, kData.
 class GgufFile final : public TensorFile {
  public:
   explicit GgufFile(std::string path);

@@ -22,7 +22,7 @@ TensorCut cut_of(std::string_view ours, bool swiglu);
 /// A parameter of a Megatron checkpoint under our name.
 struct MegatronName {
   std::string ours;  // '#' stands for the layer
-  int layer = -1;    // as the file counts it; -1: belongs to no layer
+  int layer = -1;    // as the file counts it; -1: of no layer
 };
 /// Our name of a key of a Megatron state dict, without "model": of any generation (legacy, legacy with new
 /// norm names, the TransformerEngine flavour of either, mcore). Nothing for other keys.

@@ -16,7 +16,7 @@ namespace megalith {
 enum class Transform : uint8_t {
   kCopy,         // the same bytes
   kTranspose,    // there [in, out] (GPT-2's Conv1D)
-  kSplitQkv,     // rows of each group: its queries, its key, its value; there one tensor each for q, k and v
+  kSplitQkv,     // rows of each group: its queries, key, value; there one tensor each
   kJoinQkv,      // there one transposed tensor [h, q | k | v]; a bias stays [q | k | v]
   kSplitGateUp,  // {gate, up}; there one tensor each
 };
@@ -33,9 +33,8 @@ enum class Dim : uint8_t {
   kHead,
   kHeadsWidth
 };
-int64_t extent_of(
-    Dim dim,
-    const ModelConfig& config);  // kGroupHeads: query heads of a group, + 2; kHeadsWidth: heads * head
+/// kGroupHeads: query heads of a group, + 2; kHeadsWidth: heads * head.
+int64_t extent_of(Dim dim, const ModelConfig& config);
 
 /// When a model has the parameter.
 enum class Presence : uint8_t { kAlways, kUntiedHead, kQkvBias, kLinearBias };
@@ -54,10 +53,11 @@ struct NameMap {
   const char* family;        // config.json's "model_type"
   const char* architecture;  // and its "architectures"
   const char* prefix;        // of every name but the head's; a file without it is accepted
-  bool always_biased;        // there every bias exists: one that our model lacks is written as zeros
-  std::vector<NameRow>
-      rows;  // in the order of depth; rows with '#' are consecutive and repeat for each layer
-  std::vector<const char*> skipped;  // endings of names that files may hold and that carry no parameter
+  bool always_biased;        // there every bias exists, so one that our model lacks is written as zeros
+  /// In the order of depth; rows with '#' are consecutive and repeat for each layer.
+  std::vector<NameRow> rows;
+  /// Endings of names that carry no parameter.
+  std::vector<const char*> skipped;
 };
 const NameMap& gpt2_names();
 const NameMap& llama_names();
@@ -86,7 +86,7 @@ struct RowRun {
   int64_t ours, theirs, rows;
 };
 /// Part `part` of renamed.theirs as rows of our tensor taken as a matrix: `columns` is its last axis, and 1
-/// for a vector (a norm's weight, a bias of any rank). The runs follow each other there; with `transposed`
+/// for a vector (a norm's weight, a bias of any shape). The runs follow each other there; with `transposed`
 /// the tensor there is [columns, rows].
 struct PartRows {
   std::vector<RowRun> runs;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kFormat = "megalith-checkpoint";
 constexpr int64_t kVersion = 1;
-constexpr const char* kChecksumMember =
-    ",\n \"checksum\": ";  // with what stands before it, the index's last member
+// The index's last member, with what stands before it.
+constexpr const char* kChecksumMember = ",\n \"checksum\": ";
 constexpr std::array kDTypes = {DType::kF32, DType::kBf16, DType::kF16, DType::kI32,
                                 DType::kI64, DType::kF64,  DType::kU8};
 
@@ -202,8 +202,8 @@ int most_cut_axis(const IndexedTensor& tensor) {
 void check_cover(const IndexedTensor& tensor, ErrorKind kind, const std::string& where) {
   int64_t covered = 0;
   const int axis = most_cut_axis(tensor);
-  std::vector<const StoredBlock*> in_order,
-      open;  // open: those that reach beyond the beginning of the next one
+  std::vector<const StoredBlock*> in_order;
+  std::vector<const StoredBlock*> open;  // those that reach beyond the next one's beginning
   for (const StoredBlock& block : tensor.blocks) in_order.push_back(&block);
   std::stable_sort(in_order.begin(), in_order.end(), [&](const StoredBlock* a, const StoredBlock* b) {
     return a->offset[axis] < b->offset[axis];

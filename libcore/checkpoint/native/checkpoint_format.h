@@ -18,7 +18,7 @@ inline constexpr const char* kArgsFile = "args.json";         // every option of
 inline constexpr const char* kStateFile = "state.json";       // where training stood
 inline constexpr const char* kTokenizerFolder = "tokenizer";  // the tokenizer's own files
 inline constexpr const char* kOptimizerPrefix = "optim.";  // of the names of tensors that are no parameters
-// The "iteration" of weights that no run here made, as Megatron calls it.
+// Megatron's word for weights that belong to no iteration.
 inline constexpr int64_t kRelease = -1;
 
 /// "iter_0000100", or "release".

@@ -37,7 +37,8 @@ class JointSave {
   void start(std::unique_ptr<CheckpointJob> job);
   bool under_way() const { return phase_ != Phase::kNone; }
   /// Does not wait for disks; true when the save has become complete with this call. Throws on all ranks what
-  /// went wrong on one (kIo where it was another one), after which nothing is under way.
+  /// went wrong on one (kIo where it was another one), so that all of them go on without it: nothing is under
+  /// way then.
   bool advance();
   /// Waits until nothing is under way. Throws as advance().
   void finish();

@@ -20,8 +20,8 @@ namespace megalith {
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
 /// A checkpoint that CheckpointWriter wrote. Opening reads the index and checks it and the files' sizes; a
-/// tensor's bytes are checked against their checksum when they are first read. Any block can be read,
-/// whatever blocks were written.
+/// tensor's bytes are checked against their checksum when they are first read, so that opening does not read
+/// everything. Any block can be read, whatever blocks were written.
 class CheckpointReader final : public TensorFile {
  public:
   /// `path`: one checkpoint folder, or the folder with the tracker. kNoInput, kIo, kData.

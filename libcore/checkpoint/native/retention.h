@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// Ends hidden names below a folder of checkpoints, of which a later save removes what a killed one left.
+/// Ends hidden names below a folder of checkpoints, so that a later save removes what a killed one left.
 inline constexpr const char* kTemporaryEnd = ".tmp";
 
 /// While it lives, remove_old_checkpoints() leaves this checkpoint alone, in this process and in others of

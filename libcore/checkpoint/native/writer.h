@@ -20,13 +20,16 @@ namespace megalith {
 class CheckpointJob {
  public:
   virtual ~CheckpointJob() = default;
-  virtual void begin() = 0;  // the first rank's: a place for what is written, before any other step
+  /// The first rank's: makes a place for the files, before any other step.
+  virtual void begin() = 0;
   /// A rank's share, which is on the disk on return. Any thread. `check` is called now and then, and throws
   /// to give up.
   using Check = std::function<void()>;
   virtual void write(int rank, const Check& check) = 0;
-  virtual void publish(int ranks) = 0;  // the first rank's, once all have written: then it is the latest one
-  virtual void discard() noexcept = 0;  // the first rank's, after a failure, when nobody writes any more
+  /// The first rank's, once all have written, because it makes this checkpoint the latest one.
+  virtual void publish(int ranks) = 0;
+  /// The first rank's, after a failure, and not while anybody still writes.
+  virtual void discard() noexcept = 0;
 };
 
 /// Ends what a process that was killed left in a folder of checkpoints: its temporary files go, and an only
@@ -59,7 +62,7 @@ class CheckpointWriter final : public CheckpointJob {
   /// Bytes of all blocks.
   size_t bytes() const;
   /// Copies the blocks, of this stream's backend, into `memory`, of the host and at least bytes() large, from
-  /// which they are written then: theirs may change on return.
+  /// which they are written then, so that training may change the originals on return.
   void take_copy(std::span<std::byte> memory, Stream&);
 
   void begin() override;
@@ -72,8 +75,8 @@ class CheckpointWriter final : public CheckpointJob {
   /// All steps, by one process alone. What was there before is untouched when one fails.
   void commit();
   /// The same of tensors that were not put: `write` writes them into data_file(0) of the folder and says what
-  /// they are. `look` is given the complete folder before it gets its name. What either throws takes
-  /// everything back.
+  /// they are. `look` is given the complete folder before it gets its name, so that what it finds wrong is
+  /// never seen under it. What either throws takes everything back.
   using WriteTensors = std::function<std::vector<IndexedTensor>(const std::string& folder)>;
   using Look = std::function<void(const std::string& folder)>;
   void commit(const WriteTensors& write, const Look& look);

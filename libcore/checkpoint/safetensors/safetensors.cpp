@@ -252,9 +252,18 @@ void SafetensorsWriter::write(std::string_view name, const void* data, size_t by
   skip_complete();
 }
 
-void SafetensorsWriter::finish() {
+void SafetensorsWriter::require_complete() const {
   if (next_ != tensors_.size())
     fail(ErrorKind::kInternal, file_.path(), ": tensor ", quote(tensors_[next_].name), " was not written");
+}
+
+void SafetensorsWriter::sync() {
+  require_complete();
+  file_.sync();
+}
+
+void SafetensorsWriter::finish() {
+  require_complete();
   file_.commit();
 }
 

@@ -69,9 +69,12 @@ class SafetensorsWriter {
   uint64_t offset(size_t i) const { return layout_.offsets[i]; }
   /// The next bytes of tensor `name`: whole or in parts, in order(); kInternal otherwise.
   void write(std::string_view name, const void* data, size_t bytes);
+  /// What was written survives a power failure; it has no name yet. kInternal when a tensor is missing.
+  void sync();
   void finish();
 
  private:
+  void require_complete() const;
   void skip_complete();
 
   AtomicFile file_;

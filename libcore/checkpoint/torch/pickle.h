@@ -75,15 +75,15 @@ struct PickleStorage {
   const TorchType* type;
   uint64_t elements;
 };
-/// A view of a storage. All of it lies within the storage: checked.
+/// A view of a storage, checked: all of it lies within.
 struct PickleTensor {
   size_t storage;  // index of PickleTree::storages
   int64_t offset;  // in elements, as the strides
   std::vector<int64_t> extents, strides;
 };
 
-/// The values of one pickle. They refer to each other by number: sharing is kept, nothing is expanded, and
-/// there are no cycles. Texts point into the bytes that were parsed.
+/// The values of one pickle. They refer to each other by number, so that sharing is kept, nothing is
+/// expanded, and there are no cycles. Texts point into the bytes that were parsed.
 class PickleTree {
  public:
   const PickleValue& operator[](PickleRef ref) const { return values_[ref]; }

@@ -62,9 +62,9 @@ struct TorchFile {
 
 /// Opens a file of torch.save: a zip archive, or the stream that torch wrote before 1.6. Everything but the
 /// tensors' bytes is read and checked: see ZipArchive and parse_pickle; each storage is there with the bytes
-/// that the pickle says, and all tensors together have at most four times the bytes of the file. kNoInput,
-/// kIo, kData; a tar archive (torch before 0.4), a git-lfs pointer and other kinds of files are named.
-/// `writing`: see ReadableFile.
+/// that the pickle says, and all tensors together have at most four times the bytes of the file, so that a
+/// small file cannot take all memory. kNoInput, kIo, kData; a tar archive (torch before 0.4), a git-lfs
+/// pointer and other kinds of files are named. `writing`: see ReadableFile.
 TorchFile open_torch(const std::string& path, CrcCheck check = CrcCheck::kYes,
                      PendingFiles* writing = nullptr);
 /// The same for a file that stands at [begin, end) of another.
@@ -82,14 +82,14 @@ std::vector<TorchLeaf> leaves_of(const PickleTree& tree, PickleRef ref, const st
 /// Tensors of torch files under names.
 class TorchTensorFile final : public TensorFile {
  public:
-  /// All tensors of the file, under the keys that lead to them joined by points.
+  /// All tensors of the file, by their keys joined by points.
   explicit TorchTensorFile(const TorchFile& file);
   TorchTensorFile(std::string path, std::vector<std::pair<std::string, TorchTensor>> tensors);
 
   const std::string& path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return stored_; }
   void read(const Box& box, View out) const override;
-  /// Compares the CRC of every tensor's bytes now, as read() does.
+  /// Compares all tensors' CRCs now, as read() does.
   void verify() const;
 
  private:

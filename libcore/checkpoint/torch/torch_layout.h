@@ -28,8 +28,8 @@ class TorchLayout {
   uint64_t size() const { return size_; }  // of the file
   /// Where storage i begins.
   uint64_t offset(size_t i) const { return members_[kBefore + i].begin; }
-  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; as long as these are not known, zeros: the
-  /// file can then be read by who does not look at them.
+  /// All bytes but the storages'. `crcs`: CRC-32 of each storage; zeros as long as these are not known, so
+  /// that a reader who does not compare them can already follow.
   std::vector<FilePart> parts(std::span<const uint32_t> crcs) const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// How the rows of a fused QKV stand on one rank. Ours: for each group its query heads, its key, its value.
+/// How the rows of a packed QKV stand on one rank. Ours: for each group its query heads, its key, its value.
 enum class QkvOrder : uint8_t {
   kByGroup,   // as ours (checkpoint_version 2 and 3)
   kByKind,    // [3, heads, head]: all queries, all keys, all values of the rank (version 0)
@@ -28,7 +28,7 @@ struct RowOrder {
 };
 
 /// A block of one of our tensors, taken as a matrix (its last axis is the columns; a bias or a norm is one
-/// column), and where it stands in the tensor that holds it. That may be larger: padding.
+/// column), and where it stands in the tensor that holds it, which may be larger because of padding.
 struct JoinedPart {
   TorchTensor from;
   int64_t plane = -1;  // index of its outermost axis, where it stacks layers
@@ -53,7 +53,8 @@ struct JoinedTensor {
 
 /// Tensors under our names, each joined from parts that stand in torch files: the ranks of a Megatron
 /// checkpoint, or the chunks of a distributed one. Opening checks that the parts cover each tensor exactly
-/// once and have one type (kData). When a tensor is first read, its copies are compared (kData).
+/// once and have one type (kData). When a tensor is first read, its copies are compared (kData), because only
+/// one of them is used.
 class JoinedTensorFile final : public TensorFile {
  public:
   JoinedTensorFile(std::string path, std::vector<JoinedTensor> tensors);

@@ -61,8 +61,8 @@ RenamedTensorFile::RenamedTensorFile(std::unique_ptr<TensorFile> theirs, const N
 }
 
 void RenamedTensorFile::refuse_unmapped(const NameMap& map) const {
-  std::set<std::string> known{
-      "lm_head.weight"};  // of a tied model: a second copy of the embedding, which transformers ignores too
+  // In a file of a tied model it is a second copy of the embedding, which transformers ignores too.
+  std::set<std::string> known{"lm_head.weight"};
   for (const RenamedTensor& renamed : renamed_)
     for (const TheirTensor& part : renamed.theirs) known.insert(part.name);
   std::vector<std::string> unknown;

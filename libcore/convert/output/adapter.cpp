@@ -25,11 +25,9 @@ constexpr const char* kConfig = "adapter_config.json";
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr std::string_view kModelPrefix = "base_model.model.";
 constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
-constexpr const char* kLora = "LORA";
-constexpr const char* kPrefix = "PREFIX_TUNING";
 constexpr const char* kPrompt = "prompt_embeddings";
 
-// Settings of peft that change what an adapter computes, beyond B A.
+// Settings of peft that change what an adapter computes, which therefore must be off.
 constexpr const char* kMustBeOff[] = {"use_dora",
                                       "use_qalora",
                                       "use_bdlora",
@@ -102,36 +100,51 @@ bool is_adapter(const std::string& path) {
   return fs::is_directory(path) && file_exists(path + "/" + kConfig);
 }
 
+AdapterKind adapter_kind(const std::string& path) {
+  AdapterKind out;
+  if (!is_adapter(path)) return out;
+  try {
+    const Json config = load_small(path + "/" + kConfig);
+    if (const Json* kind = config.find("peft_type"); kind && kind->is_string()) out.name = kind->as_string();
+    if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
+      out.positions = positions->as_int();
+  } catch (const Error&) {
+    // Whoever reads the whole adapter says what is wrong with it.
+  }
+  return out;
+}
+
 Adapter::Adapter(const std::string& folder) : folder_(folder), config_(load_small(folder + "/" + kConfig)) {
   const Settings settings(config_, folder + "/" + kConfig);
   kind_ = settings.text("peft_type");
-  if (kind_ != kLora && kind_ != kPrefix)
-    settings.refuse("\"peft_type\" is ", quote(kind_), "; ", kLora, " and ", kPrefix, " can be read");
+  if (kind_ != kPeftLora && kind_ != kPeftPrefix)
+    settings.refuse("\"peft_type\" is ", quote(kind_), "; ", kPeftLora, " and ", kPeftPrefix, " can be read");
   for (const char* key : kMustBeOff)
     if (const Json* value = config_.find(key); value && !is_off(*value))
       settings.refuse(quote(key), " ", value->dump(), " is not supported");
-  if (const std::string bias = settings.text("bias"); kind_ == kLora && bias != "none")
+  if (const std::string bias = settings.text("bias"); kind_ == kPeftLora && bias != "none")
     settings.refuse("\"bias\" ", quote(bias), " is not supported; only none is");
   tensors_ = std::make_unique<SafetensorsFile>(folder + "/" + kWeights);
   for (const StoredTensor& tensor : tensors_->tensors())
     if (!tensor.dtype || !convertible(*tensor.dtype, DType::kF32))
       fail(ErrorKind::kData, tensors_->path(), ": tensor ", quote(tensor.name), " is ", tensor.dtype_name,
            ", which is no parameter's type");
-  if (kind_ == kLora)
+  if (kind_ == kPeftLora)
     find_modules();
   else
     check_prefix();
 }
 
-double Adapter::scale_of(const std::string& module, int64_t rank) const {
+void Adapter::set_scale(Module& module) const {
   const Settings settings(config_, folder_ + "/" + kConfig);
-  const auto r = static_cast<double>(rank);
-  const double alpha = settings.pattern("alpha_pattern", module).value_or(settings.number("lora_alpha"));
+  const auto rank = static_cast<double>(module.rank);
   const double wanted =
-      settings.pattern("rank_pattern", module).value_or(static_cast<double>(settings.count("r")));
-  if (wanted != r)
-    settings.refuse("the rank of ", quote(module), " is ", wanted, ", but its matrices have ", rank);
-  return alpha / (settings.flag("use_rslora") ? std::sqrt(r) : r);
+      settings.pattern("rank_pattern", module.name).value_or(static_cast<double>(settings.count("r")));
+  if (wanted != rank)
+    settings.refuse("the rank of ", quote(module.name), " is ", wanted, ", but its matrices have ",
+                    module.rank);
+  module.alpha = settings.pattern("alpha_pattern", module.name).value_or(settings.number("lora_alpha"));
+  module.scale = module.alpha / (settings.flag("use_rslora") ? std::sqrt(rank) : rank);
 }
 
 void Adapter::find_modules() {
@@ -148,14 +161,16 @@ void Adapter::find_modules() {
         first.extents[0] < 1)
       fail(ErrorKind::kData, tensors_->path(), ": the matrices of ", quote(module), " are ", first.shape(),
            " and ", second.shape(), ", wanted [rank, in] and [out, rank]");
-    if (a)
-      modules_.push_back({.name = module,
-                          .a = first.name,
-                          .b = second.name,
-                          .rank = first.extents[0],
-                          .in = first.extents[1],
-                          .out = second.extents[0],
-                          .scale = scale_of(module, first.extents[0])});
+    if (!a) continue;
+    modules_.push_back({.name = module,
+                        .a = first.name,
+                        .b = second.name,
+                        .rank = first.extents[0],
+                        .in = first.extents[1],
+                        .out = second.extents[0],
+                        .alpha = 0,
+                        .scale = 0});
+    set_scale(modules_.back());
   }
   if (modules_.empty()) fail(ErrorKind::kData, tensors_->path(), ": holds no matrices");
 }
@@ -275,7 +290,7 @@ std::string adapter_card(const Adapter& adapter, const std::string& title) {
 
 std::unique_ptr<TensorFile> merge_adapter(const TensorFile& base, const ModelConfig& config,
                                           const Adapter& adapter) {
-  if (adapter.kind() != kLora)
+  if (adapter.kind() != kPeftLora)
     fail(ErrorKind::kUsage, adapter.path(), ": an adapter of kind ", adapter.kind(),
          " is no change of weights and cannot be merged; convert it by itself");
   return std::make_unique<MergedTensors>(base, config, adapter);

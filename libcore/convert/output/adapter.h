@@ -11,8 +11,19 @@
 
 namespace megalith {
 
+inline constexpr const char* kPeftLora = "LORA";
+inline constexpr const char* kPeftPrefix = "PREFIX_TUNING";
+
 /// Whether `path` is a folder of PEFT (adapter_config.json).
 bool is_adapter(const std::string& path);
+
+/// What adapter_config.json calls an adapter, before anything is checked.
+struct AdapterKind {
+  std::string name;       // kPeftLora, kPeftPrefix or another one; empty: nothing that can be read says so
+  int64_t positions = 0;  // of a prefix; 0: not said
+};
+/// Of a folder; an empty one where that is no adapter, or none that can be read: Adapter says what is wrong.
+AdapterKind adapter_kind(const std::string& path);
 
 /// An adapter of PEFT: adapter_config.json and adapter_model.safetensors. LoRA and prefix tuning.
 class Adapter {
@@ -22,7 +33,7 @@ class Adapter {
   explicit Adapter(const std::string& folder);
 
   const std::string& path() const { return folder_; }
-  const std::string& kind() const { return kind_; }  // "LORA", "PREFIX_TUNING"
+  const std::string& kind() const { return kind_; }  // kPeftLora, kPeftPrefix
   const Json& config() const { return config_; }
   const TensorFile& tensors() const { return *tensors_; }
 
@@ -31,14 +42,14 @@ class Adapter {
   struct Module {
     std::string name, a, b;
     int64_t rank, in, out;
-    double scale;
+    double alpha, scale;  // alpha / rank, or alpha / sqrt(rank)
   };
   const std::vector<Module>& modules() const { return modules_; }
 
  private:
   void find_modules();
   void check_prefix() const;
-  double scale_of(const std::string& module, int64_t rank) const;
+  void set_scale(Module&) const;
 
   std::string folder_, kind_;
   Json config_;

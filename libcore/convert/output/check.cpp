@@ -136,8 +136,8 @@ void Forward::place(Matrix& y, const Matrix& part, const Product& product, int64
   }
 }
 
-// Stored rows of the weight. Those of a transposed one add to every result, into `all`; the others give
-// results that no other rows give.
+// Multiplies by stored rows of the weight. A transposed weight's rows add to every result, so their sums go
+// into `all`; the others give results that no other rows give.
 void Forward::multiply_rows(Matrix& y, Matrix& all, const Matrix& x, const Product& product,
                             const MatrixBlock& block) {
   const int64_t step = std::max<int64_t>(1, kCheckedElements / block.columns);
@@ -200,8 +200,7 @@ void Forward::rotate(float* head, int64_t position) const {
   }
 }
 
-// qkv [tokens, queries | keys | values] -> [tokens, heads * head]; a token sees itself and those before it,
-// as far as a window goes.
+// qkv [tokens, queries | keys | values] -> [tokens, heads * head], causal, within the window.
 Matrix Forward::attention(Matrix qkv) const {
   const int64_t head = config_.kv_channels, heads = config_.heads, groups = config_.kv_heads();
   const int64_t key = heads * head, value = key + groups * head;

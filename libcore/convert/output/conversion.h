@@ -19,7 +19,7 @@ struct Conversion {
   bool check = false;                   // run the model on both sides before the output appears
   const TensorFile& file() const { return tensors ? *tensors : source.tensors(); }
   DType dtype_of(const StoredTensor& tensor) const { return dtype.value_or(*tensor.dtype); }
-  /// Whether parameters are written in fewer bits than they have.
+  /// Whether parameters lose bits on the way.
   bool rounds() const { return dtype && dtype != source.dtype() && dtype != DType::kF32; }
   /// In the order of the source's files, of a changed model in ours.
   ModelView view() const { return tensors ? our_view(*tensors, source.config()) : source.view(); }

@@ -59,7 +59,7 @@ using SeeBytes = std::function<void(size_t file, size_t tensor, std::span<const 
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
                    PlacedFiles& files, const SeeBytes& see = {});
 
-/// The tensors of a file as a safetensors writer takes them.
+/// The tensors as a safetensors writer takes them.
 std::vector<TensorSpec> specs_of(const OutputFile& file);
 /// Brings a file's tensors into the order in which a .safetensors file holds them.
 void put_in_safetensors_order(OutputFile& file);

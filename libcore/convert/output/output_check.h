@@ -21,8 +21,8 @@ class OutputCheck {
   OutputCheck& operator=(const OutputCheck&) = delete;
 
   bool wanted() const { return conversion_.check; }
-  /// Logs how far the logits are apart. kInternal when they are not the same model; a narrower type that was
-  /// asked for (`rounded`) may change it.
+  /// Logs how far the logits are apart. kInternal when they are not the same model, unless the user asked for
+  /// a narrower type (`rounded`), which may change it.
   void compare(const ModelView& written, bool rounded);
 
   /// Runs the written model, which is opened although its tensors are still to come: reading waits for them.

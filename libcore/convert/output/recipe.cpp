@@ -31,7 +31,8 @@ void read_straight(const TensorFile& file, const Recipe& recipe, const MatrixBlo
     std::memcpy(rows.rows(row - wanted.row, row - wanted.row + 1).data, repeated.data, repeated.bytes());
 }
 
-// Whole heads are read, and their rows dealt out: 0, head / 2, 1, head / 2 + 1, …
+// Reads whole heads, because each of their rows may be wanted, and deals them out: 0, head / 2, 1, head / 2 +
+// 1, …
 void read_interleaved(const TensorFile& file, const Recipe& recipe, int64_t begin, int64_t end, View out) {
   const int64_t head = recipe.head, columns = recipe.columns(), first = begin / head * head,
                 last = (end + head - 1) / head * head;

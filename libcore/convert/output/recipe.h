@@ -18,10 +18,12 @@ struct Recipe {
   // more rows at the end, each like the last one of the blocks (a padded vocabulary, as Megatron needs)
   int64_t repeated = 0;
   bool transposed = false;  // the result is [columns, rows]
-  /// Not 0: the rows of each `head` rows are dealt out, one of the first half, one of the second (llama.cpp
-  /// turns neighbours of a head by the rotary angle, Megatron and transformers its halves). Not transposed.
+  /// Not 0: the rows of each `head` rows are dealt out, one of the first half, one of the second, because
+  /// llama.cpp turns neighbours of a head by the rotary angle, Megatron and transformers its halves. Not
+  /// transposed.
   int64_t head = 0;
-  std::string how = {};  // for people: "copy", "rows 0 to 63 of 128, transposed"
+  /// For people: "copy", "rows 0 to 63 of 128, transposed".
+  std::string how = {};
 
   int64_t rows() const;  // before the transposition
   int64_t columns() const { return blocks.front().columns; }

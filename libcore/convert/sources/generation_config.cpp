@@ -1,6 +1,7 @@
 #include "libcore/convert/sources/generation_config.h"
 
 #include <string>
+#include <utility>
 
 #include "libcore/base/error.h"
 #include "libcore/io/file.h"
@@ -9,7 +10,7 @@
 namespace megalith {
 namespace {
 
-/// The folder's file; an empty object when it has none.
+/// An empty object where the folder has none.
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   Json json = load_small(path);
@@ -24,13 +25,20 @@ bool says(const Json& config, const char* name) {
 
 }  // namespace
 
-Json generation_config(const ModelSource& source) {
-  Json out = load_if_there(source.path() + "/generation_config.json");
+Json generation_config(const ModelSource& source, std::string* end_from) {
+  std::string from = source.path() + "/generation_config.json";
+  Json out = load_if_there(from);
   const Json* kept = source.args().find(kGenerationConfig);
-  if (out.as_object().empty() && kept && kept->is_object()) out = *kept;
-  if (says(out, "eos_token_id")) return out;
-  const Json config = load_if_there(source.path() + "/config.json");
-  if (says(config, "eos_token_id")) out.set("eos_token_id", config["eos_token_id"]);
+  if (out.as_object().empty() && kept && kept->is_object()) {
+    out = *kept;
+    from = source.path();
+  }
+  if (!says(out, "eos_token_id")) {
+    from = source.path() + "/config.json";
+    const Json config = load_if_there(from);
+    if (says(config, "eos_token_id")) out.set("eos_token_id", config["eos_token_id"]);
+  }
+  if (end_from) *end_from = std::move(from);
   return out;
 }
 

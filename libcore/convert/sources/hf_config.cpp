@@ -61,8 +61,8 @@ void set_rope_scaling(ModelConfig& c, const Settings& rope) {
   if (!sound) rope.refuse("its factors are not positive, or the high one is not above the low one");
 }
 
-// transformers 5 has all in "rope_parameters", transformers 4 "rope_theta" outside and the rest in
-// "rope_scaling".
+// transformers 4 has "rope_theta" outside and the rest in "rope_scaling", transformers 5 all in
+// "rope_parameters", which is read last so that it counts where both are there.
 void set_rope(ModelConfig& c, const Settings& s) {
   c.rotary_base = s.number("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -85,7 +85,7 @@ void check_layer_types(const Settings& s, bool window) {
                window ? "a sliding window" : "full attention");
 }
 
-// The number of tokens that a token sees; 0: all.
+// The tokens that a token sees; 0: all.
 int mistral_window(const Settings& s, const Json& json) {
   constexpr int kDefault = 4096;  // of a file that does not speak of it; null says that there is none
   const int window = json.find("sliding_window") ? s.count("sliding_window", 0) : kDefault;

@@ -29,8 +29,8 @@ const NameMap& family_of(const ModelConfig& config);
 struct SpecialIds {
   std::optional<int64_t> bos, eos;
 };
-/// config.json and generation_config.json, for transformers 4 and 5 (which name the rotary base and the type
-/// differently).
+/// config.json and generation_config.json, for transformers 4 and 5, which name the rotary base and the type
+/// differently, so that both names are there.
 Json hf_config(const ModelConfig& config, DType dtype, const SpecialIds& ids);
 Json hf_generation_config(const SpecialIds& ids);
 

@@ -33,7 +33,7 @@ Json scalar_json(const PickleTree& tree, PickleRef ref) {
   }
 }
 
-// Settings of Megatron that make another function of the weights.
+// Settings of Megatron that make another function of the weights, so their use must be rejected.
 constexpr std::array kForeign = {"squared_relu",
                                  "num_experts",
                                  "multi_latent_attention",
@@ -54,7 +54,7 @@ constexpr std::array kForeign = {"squared_relu",
                                  "window_attn_skip_freq",
                                  "expert_model_parallel_size"};
 
-// "None", False, 0 and an empty list say that a setting is not used; a factor or size of 1 too.
+// "None", False, 0 and an empty list say that a setting is not used; so does 1, of a factor or size.
 bool is_used(const Json& value) {
   if (value.is_bool()) return value.as_bool();
   if (value.is_number()) return value.as_double() != 0 && value.as_double() != 1;

@@ -23,7 +23,7 @@ using Kind = PickleValue::Kind;
 using Extents = std::vector<int64_t>;
 
 constexpr std::string_view kMetadataPackage = "torch.distributed.checkpoint.metadata.";
-// Keys of entries that are no part of the model.
+// Keys that are no part of the model.
 constexpr std::string_view kForeignPrefixes[] = {
     "optimizer.",          "chained_",           "rng_state",     "rerun_state_machine",
     "opt_param_scheduler", "dataloader_",        "iteration",     "args",

@@ -36,7 +36,7 @@ bool args_flag(const Json& args, const char* key);  // true only when it is ther
 /// config.finish() with the vocabulary's size; kData when the options contradict each other.
 void complete_config(ModelConfig& config, int64_t vocabulary, const std::string& where);
 
-/// How the rows of the parts of a fused QKV stand; kData for a version that is unknown or does not fit.
+/// How the rows of the parts of a packed QKV stand; kData for a version that is unknown or does not fit.
 RowOrder qkv_row_order(const MegatronState& state, const ModelConfig& config, bool mcore,
                        const std::string& where);
 /// Sets the order of a part of `rows` rows; kData unless it holds whole groups.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -88,7 +89,7 @@ Grid locate(const std::string& path) {
   if (fs::is_directory(given) && !is_rank_folder(given) &&
       !file_exists((given / "model_optim_rng.pt").string()))
     return grid_of(path);
-  // One rank's file or folder: with its sisters, when it stands among them.
+  // One rank's file or folder stands for all when its sisters lie beside it, since alone it is but a share.
   const fs::path folder = fs::is_directory(given) ? given : given.parent_path();
   if (is_rank_folder(folder)) {
     Grid grid = grid_of(folder.parent_path().string());
@@ -101,8 +102,9 @@ Grid locate(const std::string& path) {
 struct Share {
   int tensor, pipeline, chunk;
   std::string path;
-  std::map<std::string, TorchTensor> tensors = {};  // by our name with '#', or with the file's layer number
-  std::vector<RankParam> order = {};                // of `tensors`, as in the file
+  /// By our name, in which '#' or the file's layer number stands for the layer.
+  std::map<std::string, TorchTensor> tensors = {};
+  std::vector<RankParam> order = {};  // of `tensors`, as in the file
   RankOptimizer optimizer = {};
   int layers = 0;
 };
@@ -179,15 +181,34 @@ void check_same_state(const MegatronState& first, const MegatronState& own, cons
                   differences.front().ours, " here"));
 }
 
+// Each rank's number in the run that wrote it, where its args say it.
+using WriterRanks = std::vector<std::optional<int64_t>>;
+
+// The first data-parallel rank writes, and the numbers of such ranks rise from tensor rank to tensor rank and
+// from stage to stage in both of Megatron's rank orders. A tool that writes all files, or several, in one
+// process gives these one number.
+void check_writers(const Grid& grid, const WriterRanks& writers) {
+  if (std::find(writers.begin(), writers.end(), std::nullopt) != writers.end()) return;
+  for (size_t i = 1; i < writers.size(); ++i)
+    if (*writers[i] < *writers[i - 1])
+      refuse(grid.files[i].path,
+             concat("its args say that rank ", *writers[i], " wrote it, but rank ", *writers[i - 1],
+                    " wrote ", grid.files[i - 1].path, "; give the folders the names that they had"));
+}
+
 Contents read_ranks(const Grid& grid, const SourceOptions& options) {
   Contents contents;
+  WriterRanks writers;
   for (const RankFile& rank : grid.files) {
     const TorchFile file = open_torch(rank.path, options.crc, options.writing);
+    MegatronState state = megatron_state(file.tree);
+    const Json* number = state.args.find("rank");
+    writers.push_back(number && number->is_int() ? std::optional(number->as_int()) : std::nullopt);
     if (&rank == &grid.files.front()) {
-      contents.state = megatron_state(file.tree);
+      contents.state = std::move(state);
       check_sizes(contents.state.args, grid);
     } else {
-      check_same_state(contents.state, megatron_state(file.tree), rank, grid);
+      check_same_state(contents.state, state, rank, grid);
     }
     const auto chunks = chunks_of(file);
     for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
@@ -203,6 +224,7 @@ Contents read_ranks(const Grid& grid, const SourceOptions& options) {
     if (contents.shares.size() != chunks.size() * static_cast<size_t>(&rank - grid.files.data() + 1))
       refuse(rank.path, concat("holds ", chunks.size(), " chunks of a virtual pipeline, other ranks do not"));
   }
+  check_writers(grid, writers);
   if (!contents.unknown.empty())
     refuse(grid.path, concat(contents.unknown.size(),
                              " keys have no place in a model here: ", some_of(contents.unknown)));
@@ -259,7 +281,7 @@ HeldByName with_global_layers(std::vector<Share> shares, const Grid& grid, int& 
   return held;
 }
 
-// What tensors alone say, for releases that were saved without args: GPT-2's shape.
+// The configuration of a release that was saved without args, so tensors alone must tell it: GPT-2's shape.
 ModelConfig config_of_shapes(const HeldByName& held, int layers, const Grid& grid,
                              const SourceOptions& options) {
   const auto extents = [&](const std::string& name) -> const std::vector<int64_t>& {
@@ -396,7 +418,7 @@ const std::vector<Held>& embedding_of(const HeldByName& held, const std::string&
   return found->second[0];
 }
 
-// A tied head on the last stage is a second copy of the embedding.
+// The head of a tied model stands on the last stage as a second copy of the embedding, and must equal it.
 void tie_head(HeldByName& held) {
   auto head = held.extract(kHeadName);
   if (head.empty()) return;

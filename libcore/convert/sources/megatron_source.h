@@ -20,7 +20,8 @@ struct SourceOptions {
   CrcCheck crc = CrcCheck::kYes;
   PendingFiles* writing = nullptr;  // see ReadableFile; of a folder of ranks or a Hugging Face folder
   bool optimizer = false;  // also open Adam's state, as "optim.m.NAME", "optim.v.NAME", "optim.master.NAME"
-  bool padded = false;  // take padding for vocabulary where nobody says what it is: to list, not to convert
+  /// Takes padding for vocabulary where nobody says what it is: to list, since a conversion would keep it.
+  bool padded = false;
 };
 
 /// What a checkpoint says of the training that it came from.

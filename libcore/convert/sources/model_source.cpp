@@ -99,7 +99,7 @@ void check_tokenizer_files(const CheckpointReader& reader, const std::string& fo
     if (file.name.starts_with(concat(kTokenizerFolder, "/"))) reader.text(file.name);
 }
 
-// Its ids and one more, the end of a document, are the vocabulary.
+// Its vocabulary is its ids and one more, the end of a document.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
   files.type = "NullTokenizer";

@@ -43,7 +43,7 @@ class ModelSource {
   /// tensors.
   const SourceTraining& training() const { return training_; }
 
-  /// All tensors under our names and shapes, whatever the files call them.
+  /// All tensors under our names and shapes.
   const TensorFile& tensors() const { return *tensors_; }
 
  private:

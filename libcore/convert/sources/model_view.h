@@ -34,8 +34,8 @@ struct LayerView {
 struct ModelView {
   const TensorFile* file;
   ModelConfig config;
-  bool neighbours = false;  // rotary angles turn neighbours of a head (llama.cpp), not its halves
-  std::string words, positions = {};
+  bool neighbours = false;            // rotary angles turn neighbours of a head (llama.cpp), not its halves
+  std::string words, positions = {};  // tables of the embeddings; positions empty: none
   std::vector<LayerView> layers = {};
   std::array<std::string, 2> final_norm = {};
   std::string head = {};  // the words' table when it is tied

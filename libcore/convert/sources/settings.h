@@ -23,7 +23,7 @@ class Settings {
   double number(const char* key, double otherwise) const;
   bool flag(const char* key, bool otherwise) const;
   std::string text(const char* key, const std::string& otherwise) const;
-  /// Checks a setting of which only one value is supported.
+  /// Rejects a setting that has an unsupported value.
   void only(const char* key, bool supported, bool otherwise) const;
   const std::string& where() const { return where_; }
 

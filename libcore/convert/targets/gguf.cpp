@@ -39,7 +39,8 @@ constexpr GgufName kNames[] = {
     {"output_layer", {"output"}, {"output"}},
 };
 
-// What llama.cpp calls the families; only its "llama" turns neighbours by the rotary angle.
+// llama.cpp's families. Only its "llama" turns neighbours by the rotary angle, so their rows must be
+// interleaved.
 struct Family {
   const NameMap* names;
   std::string arch;

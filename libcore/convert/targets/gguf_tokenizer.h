@@ -10,8 +10,9 @@
 namespace megalith {
 
 /// Adds "tokenizer.ggml.…": kind, tokens, their types, merges or scores, the ids of special tokens and the
-/// name that llama.cpp has for the splitting of texts. Ids of the model that the tokenizer lacks are unused
-/// tokens. kData for a tokenizer that llama.cpp does not know, by name.
+/// name that llama.cpp has for the splitting of texts. Ids that the tokenizer lacks are written as unused
+/// tokens, because the list must be as long as the embedding. kData for a tokenizer that llama.cpp does not
+/// know, by name.
 void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenizer, const std::string& where,
                         int64_t vocabulary);
 

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOwnFiles[] = {"config.json", "generation_config.json", "README.md",
                                      "loss.svg",    "model.safetensors",      "model.safetensors.index.json"};
 
-// All tensors of the model in the order of depth.
+// In the order of depth.
 std::vector<OutputTensor> outputs_of(const Conversion& conversion) {
   const ModelConfig& config = conversion.source.config();
   std::vector<OutputTensor> out;
@@ -106,7 +106,7 @@ Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
   Json out = conversion.generation.is_null() ? generation_config(conversion.source) : conversion.generation;
   const Json made = hf_generation_config(ids);
   for (const auto& [name, value] : made.as_object())
-    if (!out.find(name)) out.set(name, value);
+    if (const Json* said = out.find(name); !said || said->is_null()) out.set(name, value);
   return out;
 }
 

@@ -199,7 +199,8 @@ MegatronRankFile plan_rank(const Conversion& conversion, const MegatronLayout& l
   const Layers layers = layers_of(config, layout, writer.pipeline);
   ParamTable table;
   const Stage stage(config, layers, {.rank = writer.tensor, .size = layout.tensor}, table);
-  MegatronRankFile rank{.file = {.name = concat(rank_folder(writer, layout), "/model_optim_rng.pt")}};
+  MegatronRankFile rank{.file = {.name = concat(rank_folder(writer, layout), "/model_optim_rng.pt")},
+                        .rank = writer.pipeline * layout.tensor + writer.tensor};
   std::vector<OutputTensor>& tensors = rank.file.tensors;
   for (const Param& param : table.all())
     if (param.tie.empty() || layout.pipeline > 1) {  // one stage holds a tied head's weight once

@@ -114,12 +114,14 @@ Json::Object model_args(const Conversion& conversion, const MegatronLayout& layo
           {"data_parallel_random_init", false}};
 }
 
-// The run's options first, then what Megatron wants to hear of the model, then where the run stands.
-void pickle_args(PickleWriter& pickle, const Conversion& conversion, const MegatronLayout& layout,
+// The run's options first, so that what Megatron wants to hear of the model, and where the run stands,
+// override them.
+void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, const MegatronLayout& layout,
                  const MegatronRun& run) {
   Json args(run.options);
   for (const auto& [name, value] : model_args(conversion, layout, run)) args.set(name, value);
   for (const auto& [name, value] : run.progress) args.set(name, value);
+  args.set("rank", rank);
   pickle.global("argparse", "Namespace");
   pickle.empty_tuple();
   pickle.construct();
@@ -270,7 +272,7 @@ std::string pickle_of(const MegatronRankFile& rank, const Conversion& conversion
   PickleWriter pickle;
   pickle.begin_dict();
   pickle.text("args");
-  pickle_args(pickle, conversion, layout, run);
+  pickle_args(pickle, rank.rank, conversion, layout, run);
   pickle.text("checkpoint_version");
   pickle.real(kCheckpointVersion);
   pickle.text("iteration");

@@ -8,7 +8,7 @@
 
 namespace megalith {
 
-/// To Megatron biases of the linear layers include the one of QKV.
+/// Megatron's biases of the linear layers include QKV's, so its args must say both.
 ModelConfig with_qkv_bias(ModelConfig config);
 
 /// A rank's file of a Megatron checkpoint: its parameters in the order of Megatron's named_parameters(); with
@@ -17,6 +17,7 @@ ModelConfig with_qkv_bias(ModelConfig config);
 struct MegatronRankFile {
   OutputFile file;
   size_t params = 0;  // of file.tensors
+  int rank = 0;       // in the world of one copy of the model
 };
 
 /// The pickle of such a file, whose storage i is tensor i; with a dynamic loss scale one more, [1] f32.

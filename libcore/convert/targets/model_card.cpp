@@ -48,7 +48,7 @@ std::string metrics_file(const Json& args, const fs::path& checkpoint) {
   return {};
 }
 
-// A line that was cut while it was written, or is no object, is passed over.
+// Passes over a line that is no object, because a run that was killed may have cut its last one.
 LossHistory losses_in(const std::string& path) {
   LossHistory losses;
   for (const std::string& text : split(read_file(path), '\n')) {
@@ -67,8 +67,8 @@ LossHistory losses_in(const std::string& path) {
   return losses;
 }
 
-// What the checkpoint keeps itself, and the evaluation at its end, which came after it was saved; of an older
-// one the run's own lines.
+// The losses of a checkpoint, with the evaluation at its end from the run's lines, because that came after it
+// was saved; of an older one, which keeps none, all from these lines.
 LossHistory losses_of(const ModelSource& source) {
   const std::string metrics = metrics_file(source.args(), source.path());
   LossHistory lines = metrics.empty() ? LossHistory{} : losses_in(metrics);

@@ -12,8 +12,8 @@ namespace megalith {
 
 struct Sidecar;
 
-/// PREFIX.bin and PREFIX.idx while they are written, by no other process. Destroyed without commit(): nothing
-/// is left.
+/// PREFIX.bin and PREFIX.idx while they are written. Locked, so that no other process writes them; destroyed
+/// without commit(), nothing is left.
 struct DatasetPair {
   /// Creates the folder of `prefix` when it is not there. kIo, also when another process writes the pair.
   explicit DatasetPair(std::string prefix);

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* kCut = "; it was probably cut: run preprocess again, or restore the file";
 constexpr const char* kDamaged = "; the file is damaged: run preprocess again, or restore the file";
-constexpr int64_t kStep = int64_t{1} << 20;  // sequences looked at before their end is compared with the .bin
+/// Sequences between two comparisons with the .bin's size.
+constexpr int64_t kStep = int64_t{1} << 20;
 
 /// The file's size against the declared counts; where it is short, the array that it ends in.
 void check_size(const IndexHeader& h, uint64_t size, const std::string& path) {
@@ -94,8 +95,8 @@ IndexHeader read_index_header(std::span<const std::byte> head, uint64_t file_siz
     fail(ErrorKind::kData, path, ": token type code ", static_cast<int>(code), ", wanted 1 to 8", kDamaged);
   const auto sequences = load_unaligned<uint64_t>(head.data() + 18, 0),
              entries = load_unaligned<uint64_t>(head.data() + 26, 0);
-  constexpr auto kMax =
-      static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 64);  // products stay in 64 bits
+  // The bound keeps products in 64 bits.
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max() / 64);
   if (sequences > kMax || entries > kMax)
     fail(ErrorKind::kData, path, ": ", sequences, " sequences and ", entries,
          " document entries declared in ", file_size, " bytes", kDamaged);

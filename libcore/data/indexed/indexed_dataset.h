@@ -41,9 +41,11 @@ class IndexedDatasetWriter {
   /// lengths do not add up or the dtype is a floating-point one.
   void add_document(std::span<const int32_t> ids, std::span<const int32_t> lengths);
 
-  /// The mark of a writer that can be interrupted, between documents: all so far is in its files.
+  /// The mark of a writer that can be interrupted, between documents; all so far is in its files, so that a
+  /// later writer goes on there.
   WriterMark save();
-  /// Removes what finish() left of those files; not before the mark is forgotten.
+  /// Removes what finish() left of those files; not before the mark is forgotten, because a mark needs its
+  /// files.
   void remove_partial_files();
 
   /// Many documents in pieces: first any number of add_ids(), which takes ids in the dataset's type (see
@@ -54,13 +56,13 @@ class IndexedDatasetWriter {
 
   /// Puts both files in place, see DatasetPair::commit().
   void finish();
-  /// finish() in steps: begins to bring the .bin to the disk, after which nothing may be added (and may be
-  /// left out); writes the .idx, begins to bring it to the disk, and gives the pair, for which only commit()
-  /// is left.
+  /// finish() in steps, so that the disk works while the .idx is made: begins to bring the .bin to the disk,
+  /// after which nothing may be added (and may be left out); writes the .idx, begins to bring it to the disk,
+  /// and gives the pair, for which only commit() is left.
   void begin_finish();
   DatasetPair& complete();
 
-  /// After complete(): fills in the counts, and the hashes of both files.
+  /// After complete(): fills in counts and hashes.
   void describe(Sidecar& sidecar) const;
 
   int64_t sequences() const;
@@ -95,8 +97,8 @@ class TokenSpan {
 };
 
 /// An opened PREFIX.bin/PREFIX.idx, both mapped; copies share the mapping. The constructor checks the whole
-/// .idx: magic, version, dtype, counts against the file's size, lengths >= 0, pointers = prefix sums,
-/// documents monotone from 0 to S, and the .bin's size. kNoInput, kData.
+/// .idx, so that readers need not: magic, version, dtype, counts against the file's size, lengths >= 0,
+/// pointers = prefix sums, documents monotone from 0 to S, and the .bin's size. kNoInput, kData.
 class IndexedDataset {
  public:
   explicit IndexedDataset(std::string prefix);

@@ -17,14 +17,14 @@ namespace megalith {
 /// docs/formats/indexed.md has the members.
 struct Sidecar {
   std::string tokenizer = {};  // its type, as --tokenizer-type names it
-  // The hash of its vocabulary and rules; equal hashes encode alike. Empty: not known.
+  // The hash of its vocabulary and rules, so equal hashes encode alike. Empty: not known.
   std::string tokenizer_hash = {};
   int64_t vocab_size = 0;  // unpadded
   int64_t documents = 0, sequences = 0, tokens = 0;
   int64_t max_token_id = -1;  // -1: no token at all
   // XXH64 of the .idx, 16 hexadecimal digits, and of the .bin in the runs in which it was written: one for a
-  // preprocessed dataset, those of its sources, in order, for a joined one. idx_hash empty: both are not
-  // known.
+  // preprocessed dataset; for a joined one those of its sources, in order, so that a merge need not hash
+  // their bytes again. idx_hash empty: both are not known.
   std::string idx_hash = {};
   std::vector<ContentPart> bin_parts = {};
   Json options = Json::object();  // how it was made; for people

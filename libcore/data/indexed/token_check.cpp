@@ -44,7 +44,8 @@ TokenRange joined(TokenRange a, TokenRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
-/// The sidecar's range, when its counts are those of the files beside it. Tokenizers give no negative ids.
+/// The sidecar's range, when its counts are those of the files beside it, so that the sidecar is theirs. The
+/// minimum is 0 unless there are no tokens, because tokenizers give no negative ids.
 std::optional<TokenRange> range_in_sidecar(const IndexedDataset& data) {
   const auto sidecar = read_sidecar(data.prefix());
   if (!sidecar) return std::nullopt;
@@ -91,7 +92,8 @@ int64_t first_outside(const IndexedDataset& data, int64_t vocab_size) {
       "); the dataset was made with another tokenizer: preprocess the text with this one, or name the other");
 }
 
-/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)": two of one name are told apart by the beginning of their hash.
+/// "GPT2BPETokenizer of 4,000 ids (1a2b3c4d)", with the beginning of the hash so that two of one name are
+/// told apart.
 std::string described(const std::string& name, int64_t ids, const std::string& hash) {
   constexpr size_t kDigits = 8;
   return concat(name, ids > 0 ? concat(" of ", format_count(ids), " ids") : "", " (", hash.substr(0, kDigits),

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// The min and the max of the token ids of a dataset. Without tokens: 0 and -1.
+/// The smallest and greatest token id; without tokens 0 and -1.
 struct TokenRange {
   int64_t min = 0, max = -1;
   bool operator==(const TokenRange&) const = default;

@@ -49,7 +49,7 @@ struct IdCounts {
   int64_t outside = 0;         // negative ones and those from 2^24 on
 
   int64_t different() const;
-  /// The n most frequent ids, of equals the smaller first.
+  /// The n most frequent ids; ties: the smaller first.
   std::vector<int64_t> most_frequent(size_t n) const;
 };
 

@@ -17,7 +17,7 @@
 namespace megalith {
 namespace {
 
-/// Entries of an array, or tokens, in memory at a time: 64 KiB of int64.
+/// Elements in memory at a time: 64 KiB of int64.
 constexpr int64_t kAtOnce = 8192;
 
 template <class T>

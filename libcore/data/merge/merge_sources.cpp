@@ -47,7 +47,8 @@ std::string_view take_number(std::string_view& text) {
   return number;
 }
 
-/// Whether `a` comes before `b` by the numbers in them; ties (p01, p1) by code point.
+/// Whether `a` comes before `b` by the numbers in them, so that part_2 is before part_10; ties (p01, p1) by
+/// code point.
 bool natural_less(const std::string& first, const std::string& second) {
   std::string_view a = first, b = second;
   while (!a.empty() && !b.empty()) {
@@ -66,7 +67,7 @@ bool natural_less(const std::string& first, const std::string& second) {
   return first < second;
 }
 
-/// The sources in order. One that is a folder stands for the datasets in it.
+/// In order; a folder stands for its datasets.
 std::vector<std::string> prefixes_of(const MergeConfig& config) {
   if (config.inputs.empty()) fail(ErrorKind::kUsage, "--input names no dataset");
   std::vector<std::string> prefixes;
@@ -154,7 +155,8 @@ void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
 }  // namespace
 
 std::vector<std::string> find_datasets(const std::string& folder, bool recursive, PrefixOrder order) {
-  std::set<std::string> prefixes;  // ordered by unsigned bytes, which for UTF-8 is the order of code points
+  /// Ordered by unsigned bytes, because for UTF-8 that is the order of code points.
+  std::set<std::string> prefixes;
   for (const fs::path& file : files_of(folder, recursive)) {
     const std::string ending = file.extension().string(), path = (folder / file).string();
     const std::string prefix = path.substr(0, path.size() - ending.size());

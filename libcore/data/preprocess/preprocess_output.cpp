@@ -218,6 +218,9 @@ void DocumentOutput::open_outputs(const TextTools& tools, const Json* state) {
                              saved_hash((*state)[hash])}
                  : KeptBytes{};
   };
+  if (const std::filesystem::path rejects = config_.rejects;
+      !rejects.empty() && (!exists(rejects) || is_regular_file(rejects)))
+    rejects_lock_.emplace(config_.rejects);
   if (!config_.rejects.empty() && config_.resume) {
     const KeptBytes rejects = kept("rejects_bytes", 1, "rejects_xxh64");
     rejects_.emplace(config_.rejects, rejects.bytes);
@@ -406,8 +409,8 @@ void DocumentOutput::take_bad_line(const DocumentBatch& batch, const BadLine& ba
   if (rejects_) reject(batch, bad);
 }
 
-/// The line's own bytes. An array's element becomes one line: its line ends become blanks, so that it stays
-/// one.
+/// The line's own bytes. An array's element becomes one line: its line ends, which are blanks in JSON, become
+/// blanks.
 void DocumentOutput::reject(const DocumentBatch& batch, const BadLine& bad) {
   char last = '\0';
   const auto write = [&](std::string_view part) {

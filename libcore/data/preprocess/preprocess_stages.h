@@ -153,8 +153,8 @@ class alignas(64) DocumentEncoder {
   DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BufferPool& memory);
 
   /// Lends a batch that will be read the memory of lines that were encoded, because it is in this core's
-  /// caches, and there is less of it than if every batch on its way kept its own (3 % less processor time
-  /// with two workers).
+  /// caches, and there is less of it than if every batch on its way kept its own (with two workers 2.7
+  /// MiB of 46, and 1 % of the processor time).
   void lend_memory(DocumentBatch& batch);
   /// Fills everything after `decoder_memory`. In strict mode the last bad line is the only one, and nothing
   /// after it is looked at. Takes the memory of the lines unless somebody still needs them.
@@ -248,6 +248,7 @@ class DocumentOutput {
   std::vector<int64_t> texts_;  // of each file: its documents, with those that were left out as wished
   std::optional<PreprocessJournal> journal_;
   std::vector<std::unique_ptr<Key>> keys_;
+  std::optional<LockFile> rejects_lock_;  // where they are a file, not a device or a FIFO
   std::optional<AtomicFile> rejects_;
   Xxh64 rejects_hash_;
   ContentSet contents_;

@@ -32,8 +32,8 @@ struct BlendIndex {
   SharedArray<int64_t> sample;
 };
 
-/// The next sample is taken from the first dataset that is furthest behind its share (helpers.cpp,
-/// build_blending_indices). `weights` add up to 1.
+/// The next sample is taken from the first dataset that is furthest behind its share, so that each prefix of
+/// the blend is mixed by weight (helpers.cpp, build_blending_indices). `weights` add up to 1.
 BlendIndex blend_by_weights(std::span<const double> weights, int64_t size);
 
 /// The same with each dataset's size as its weight, until every sample of each was taken once

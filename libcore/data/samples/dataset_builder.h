@@ -24,10 +24,12 @@ struct DatasetRequest {
   std::string index_folder = {};  // of the datasets' indexes, see GptDataset, and of the blend's
 };
 
-/// The pad id where it can be told from text: -1 when it is also the end of a document.
+/// The pad id where it can be told from text: -1 when it is also the end of a document, because real ends
+/// would then be left out of the loss.
 int64_t usable_pad(std::optional<int64_t> pad, int64_t eod);
 
-/// The datasets that --data-path names, opened and checked, in its order; one named twice is opened once.
+/// The datasets that --data-path names, opened and checked, in its order; copies of one that is named twice
+/// share the mapping, so that it is checked once.
 struct OpenBlend {
   Blend blend;
   std::vector<IndexedDataset> datasets;

@@ -44,7 +44,9 @@ int64_t tokens_of(const IndexedDataset& data, SequenceRange range) {
 struct Plan {
   int64_t tokens_per_epoch = 0, epochs = 1;
   int64_t extra = 1;
-  int64_t apart = -1;  // samples before the last epoch, which is shuffled by itself; -1: it is not
+  /// Samples before the last epoch, which is shuffled by itself when less than 80 % of it is needed, as
+  /// Megatron does it; -1: it is not.
+  int64_t apart = -1;
 
   int64_t cuttable() const { return std::max<int64_t>(0, epochs * tokens_per_epoch - extra); }
 };

@@ -41,8 +41,9 @@ struct GptIndex {
   std::pair<int64_t, int64_t> begin_of(int64_t piece) const;
 };
 
-/// kData when the range holds no token but samples are asked for (Megatron then never returns), when the kept
-/// partial sample would begin before an empty last sequence, or beyond 2^31-1 sequences or epochs.
+/// kData when the range holds no token but samples are asked for (Megatron then never returns), when a last
+/// sample that is not full, and is kept, would begin before an empty last sequence, or beyond 2^31-1
+/// sequences or epochs.
 GptIndex build_gpt_index(const IndexedDataset& data, const GptSpec& spec);
 
 /// Element types that Megatron chooses, because its index files must be equal byte for byte: 64 bits only
@@ -63,9 +64,9 @@ struct SampleView {
 /// Samples of one dataset in Megatron's order. Copies share the mapped file and the index.
 class GptDataset {
  public:
-  /// `pad`: the id that fills a partial sample, and that takes no part in the loss wherever it is a label;
-  /// -1: none, then only the filling is left out. With an `index_folder` (gpt_index_file.h) the index is
-  /// taken from there, or built and kept there.
+  /// `pad`: the id that fills a sample that is not full, and that takes no part in the loss wherever it is a
+  /// label; -1: none, then only the filling is left out. With an `index_folder` (gpt_index_file.h) the index
+  /// is taken from there, or built and kept there.
   GptDataset(IndexedDataset data, GptSpec spec, int64_t pad = -1, const std::string& index_folder = {});
 
   int64_t size() const { return index_.size(); }

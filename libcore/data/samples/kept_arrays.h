@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -16,21 +18,23 @@ namespace megalith {
 /// Where each array of a kept index begins: at a multiple of so many bytes, so that it can be used as mapped.
 constexpr size_t kArrayAlign = 64;
 
-/// Puts `values` after `out`, and zeros up to the next array's place.
+/// Appends `values`, padded with zeros to the next array's place.
 template <class T>
 void append_array(std::string& out, std::span<const T> values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   out.resize((out.size() + kArrayAlign - 1) / kArrayAlign * kArrayAlign);
 }
 
-/// Reads what append_array() wrote after a header; the arrays keep the file mapped. The
-/// contents' hash was right, so they are what was written; kInternal where they are not.
+/// Reads what append_array() wrote after a header; the arrays keep the file mapped. The contents' hash was
+/// right, so they are what was written; kInternal where they are not.
 class KeptArrays {
  public:
   /// Fills in the header that stands before them.
   template <class Header>
   KeptArrays(std::shared_ptr<const CachedFile::Contents> file, Header& header)
       : file_(std::move(file)), at_(sizeof header) {
+    static_assert(sizeof(Header) % kArrayAlign == 0, "the first array must have its place, too");
+    static_assert(std::is_trivially_copyable_v<Header>);
     if (file_->text().size() < sizeof header) fail(ErrorKind::kInternal, "a kept index without its header");
     std::memcpy(&header, file_->text().data(), sizeof header);
   }

@@ -23,8 +23,8 @@ std::string cache_folder();
 /// above it (but those with the sticky bit). Processes may read and write the same one at once.
 class CachedFile {
  public:
-  /// `form` counts from 1 how the contents of a `kind` are laid out; `source` is the SHA-256 of what they are
-  /// made from, in 64 digits.
+  /// `form` counts from 1 how the contents of a `kind` are laid out, and is in the name, so that no other
+  /// form is ever read; `source` is the SHA-256 of what they are made from, in 64 digits.
   CachedFile(std::string_view kind, int form, std::string source)
       : CachedFile(cache_folder(), false, kind, form, std::move(source)) {}
   /// The same in the folder that the option --data-cache-path named; empty: there is none. One in which

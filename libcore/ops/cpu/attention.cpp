@@ -74,7 +74,7 @@ Args args_of_head(const Op& op, const Heads& heads, const KeyValues& from, int64
   return args;
 }
 
-/// Where a position of a group of a sequence stands in the cache, in elements.
+/// Element of the cache at which a position begins.
 int64_t cache_place(const CachedAttention& op, int64_t sequence, int64_t group, int64_t position) {
   const Shape& cache = op.k_cache.shape;
   return ((sequence * cache[1] + group) * cache[2] + position) * cache[3];

@@ -12,7 +12,7 @@
 namespace megalith::cpu {
 namespace {
 
-/// fp32 copies of the operands of a 16-bit product that oneDNN does not have: of fp16, and of bf16 on some
+/// fp32 copies of the operands of a 16-bit product, because oneDNN lacks it: of fp16, and of bf16 on some
 /// processors.
 Gemm in_fp32(const Gemm& op, const Kernels& kernels, float* block) {
   Gemm wide = op;

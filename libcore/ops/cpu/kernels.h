@@ -65,7 +65,7 @@ struct RopeArgs {
   int64_t position_heads;  // heads of one position: batch * groups * (r + 2)
   int64_t group_heads;     // r + 2
   int64_t head, half;
-  const int32_t* starts;  // [s, batch] rows at which positions begin anew; may be null
+  const int32_t* starts;  // [s, batch], as Rope's; may be null
   int64_t batch;
 };
 
@@ -130,7 +130,7 @@ struct QuantizeArgs {
 /// sees those up to past + i.
 struct CachedAttentionArgs {
   float* out;
-  const float* q;     // heads of a group follow each other, in out too
+  const float* q;     // heads of a group are neighbours, as in out
   const void *k, *v;  // [capacity, head]
   int64_t out_stride, q_stride;
   int64_t queries, heads, past, head;

@@ -128,7 +128,8 @@ class OneDnnProducts final : public Products {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   bool has_bf16_ = true;
-  std::mutex mutex_;  // of the map; another thread may empty it while this one multiplies
+  /// Guards the map, because another thread may empty it while this one multiplies.
+  std::mutex mutex_;
   std::map<Signature, std::shared_ptr<const Primitive>> primitives_;
 };
 

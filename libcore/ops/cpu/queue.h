@@ -42,7 +42,8 @@ class Queue {
   void serve();
   /// Keeps the first error and drops all but what is running. With the mutex held.
   void fail_with(const std::exception_ptr&);
-  /// The oldest work, which stays at the front while it is done; null when the queue ends.
+  /// The oldest work, which stays at the front while it is done, so that finish() can tell it to give up;
+  /// null when the queue ends.
   const Work* next();
   void rethrow_error() const {
     if (error_) std::rethrow_exception(error_);

@@ -111,7 +111,7 @@ class Measuring {
         sample_(kFirstShare * seconds / (3.0 * static_cast<double>(points))),
         with_(with) {}
 
-  bool first_is_over() const { return with_.clock() >= kFirstShare * seconds_; }
+  bool first_is_over() const { return begun_ >= kLeastPoints && with_.clock() >= kFirstShare * seconds_; }
   bool over() const { return with_.clock() >= seconds_; }
 
   /// Warms up and takes the first sample; none where the point is too large for the time.
@@ -191,10 +191,12 @@ std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, do
   for (int pass = 0; pass < 2; ++pass)  // the second with rates that are no longer those of small points
     for (Probe& probe : probes)
       if (!probe.tried && !measuring.first_is_over()) measuring.begin(probe);
-  for (bool unsteady = true; unsteady && !measuring.over();) {
+  bool unsteady = true;
+  for (int64_t samples = 1; unsteady; ++samples) {  // that each point has
     unsteady = false;
     for (Probe& probe : probes) {
-      if (probe.samples.empty() || probe.steady() || measuring.over()) continue;
+      if (probe.samples.empty() || probe.steady()) continue;
+      if (samples >= kLeastSamples && measuring.over()) break;
       measuring.sample(probe);
       unsteady = true;
     }

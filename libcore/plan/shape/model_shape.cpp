@@ -149,10 +149,10 @@ void ModelShape::finish() {
 }
 
 void ModelShape::validate(Problems& problems) const {
-  ModelConfig trained = *this;  // the rules of a model that is trained, but for what is only planned
-  trained.experts.reset();
-  trained.qk_layernorm = false;
-  trained.validate(problems);
+  ModelConfig dense = trained();  // has the rules of a model that is trained, but for what is only planned
+  dense.experts.reset();
+  dense.qk_layernorm = false;
+  dense.validate(problems);
   has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
   check_attention(*this, problems);
 }

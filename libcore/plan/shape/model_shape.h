@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "libcore/config/model_config.h"
@@ -48,7 +47,9 @@ struct ModelShape : ModelConfig {
 
   ModelShape() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): what can be trained can be planned
-  ModelShape(ModelConfig trained) : ModelConfig(std::move(trained)) {}
+  ModelShape(const ModelConfig& trained) : ModelConfig(trained) {}
+  /// The part of it that is trained here.
+  const ModelConfig& trained() const { return *this; }
 
   template <class V>
   void fields(V&& v) {
@@ -95,7 +96,7 @@ struct ModelShape : ModelConfig {
 
   /// Of the fullest expert: 1 with forced balance, else up to 1.72 with an auxiliary loss and 1.04 with the
   /// router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
-  /// parameters), and no more than the capacity.
+  /// parameters, quoted from memory), and no more than the capacity.
   TokenImbalance expert_imbalance() const;
   /// Of the fullest of `ranks` ranks, which hold as many experts each: loads of experts that vary by
   /// themselves even out on a rank, by the standard deviation of a draw without replacement.

@@ -250,8 +250,9 @@ size_t BytePairEncoder::merge_short(std::string_view bytes, int32_t* ids, size_t
   int32_t* const symbols = around.data() + 1;
   std::memcpy(symbols, ids, n * sizeof *ids);
   symbols[-1] = symbols[n] = kNobody;
-  alignas(64) std::array<int32_t, kShort>
-      steps;  // by place: rank of this and the next symbol, then the place
+  // By place: the rank of this and the next symbol above the place, so that the smallest is also the
+  // leftmost.
+  alignas(64) std::array<int32_t, kShort> steps;
   const auto step = [](uint32_t rank, size_t place) {
     return static_cast<int32_t>(rank << kPlaceBits | static_cast<uint32_t>(place));
   };

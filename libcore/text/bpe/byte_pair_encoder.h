@@ -27,7 +27,7 @@ enum class MergeRanks : uint8_t { kOrder, kToken };
 class BytePairEncoder {
  public:
   using Merge = TokenMerge;
-  static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged at once
+  static constexpr size_t kWindow = 4096;  // ids of a long piece that are merged together
   /// `merges` in the order of their rank; where a pair stands twice the later one counts (as in Hugging Face
   /// tokenizers). Throws kData when an id or the number of merges is beyond what fits (2^21, 2^22).
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
@@ -44,7 +44,7 @@ class BytePairEncoder {
   const Arrays& arrays() const { return arrays_; }
   /// Reuses another instance's arrays, such as those of a mapped cache file; it must have the same byte_ids.
   BytePairEncoder(const std::array<int32_t, 256>& byte_ids, Arrays arrays);
-  /// Whether they may be given: all of their ids are less than `ids`.
+  /// Whether they may be given: all of their ids are less than `ids`, so that none leads beyond a table.
   static bool fit(const Arrays& arrays, size_t ids);
 
   ~BytePairEncoder();
@@ -56,8 +56,8 @@ class BytePairEncoder {
   /// Replaces `ids` by those of `bytes`.
   void encode(std::string_view bytes, std::vector<int32_t>& ids) const;
 
-  /// Hands over the ids of `bytes`, in order, some at a time. Memory is that of some windows whatever the
-  /// length (see LongMerge; more only where a token is made of more than 4096 ids).
+  /// Hands over the ids of `bytes`, in order, some at a time, so that memory is that of some windows whatever
+  /// the length (see LongMerge; more only where a token is made of more than 4096 ids).
   using TakeIds = LongMerge::TakeIds;
   void encode_long(std::string_view bytes, const TakeIds& take, size_t window = kWindow) const;
 

@@ -31,12 +31,12 @@ class CharacterIds {
   /// Appends what is left to be written at the end.
   void finish(State& state, std::vector<int32_t>& ids) const;
 
-  /// Replaces `ids` by those of the characters of `utf8` (valid), which are all.
+  /// Replaces `ids` by those of `utf8` (valid) as a whole.
   void start(std::string_view utf8, std::vector<int32_t>& ids) const;
 
  private:
   int32_t id_of(uint32_t code_point) const;
-  /// Appends the ids of the bytes and is true, when each byte has one.
+  /// Appends the bytes' ids; false unless all have one.
   bool take_bytes(std::string_view character, std::vector<int32_t>& ids) const;
 
   std::vector<int32_t> of_character_;  // by code point; -1: none

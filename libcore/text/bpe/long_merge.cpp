@@ -11,7 +11,8 @@ namespace megalith {
 namespace {
 
 constexpr uint32_t kLongestToken = 1 << 12;
-constexpr size_t kWidening = 16;  // a window may become so many times as large where looking ahead is dear
+/// How many times as large a window may become where looking ahead is expensive.
+constexpr size_t kWidening = 16;
 
 /// The smallest of a fixed number of steps, in four chains of four lanes, because GCC makes no vector
 /// instructions of a plain loop.

@@ -15,8 +15,8 @@ struct TokenMerge {
   int32_t left, right, merged;
 };
 
-/// Joins the neighbours of lowest rank, the leftmost first, until no pair has one. With its working memory,
-/// 17 bytes an id; one thread at a time.
+/// Joins the neighbours of lowest rank, the leftmost first, until no pair has one. Needs 17 bytes of working
+/// memory an id; one thread at a time.
 class WindowMerge {
  public:
   struct Token {
@@ -36,7 +36,8 @@ class WindowMerge {
     int32_t id;
     uint32_t previous, next;
   };
-  /// Least steps of kFan each: a step is a rank above a place within the kFan.
+  /// The smallest of each kFan steps, so that the next merge is found in a few looks: a step is a rank above
+  /// a place within the kFan.
   struct Level {
     std::vector<int32_t> steps;
     std::vector<uint8_t> min_places;  // of each step the place in the level below that it comes from
@@ -52,7 +53,7 @@ class WindowMerge {
   void renew_above(size_t place);
 
   const MergeTables tables_;
-  std::vector<Symbol> symbols_;  // a ring with nobody between the last and the first
+  std::vector<Symbol> symbols_;  // a ring with nobody between its ends
   std::vector<Level> levels_;    // first that of the symbols' pairs, last one of kFan steps
   size_t height_ = 0;            // levels in use
 };
@@ -63,7 +64,8 @@ class TokenReach {
   /// `merges`: all there are; fast where they come in the order of their ranks.
   explicit TokenReach(std::span<const TokenMerge> merges);
 
-  /// Whether of() says anything: not where a token has more than 2^12 ids, or is part of itself.
+  /// Whether of() says anything: not where a token has more than 2^12 ids, or is part of itself, because no
+  /// window would be long enough.
   bool bounded() const { return bounded_; }
   /// No token that begins with `id` is made of more.
   uint32_t of(int32_t id) const {
@@ -98,12 +100,13 @@ class LongMerge {
   struct Rules {
     MergeTables tables;
     const TokenReach& reach;
-    size_t window;  // ids to be merged at once, or more where that settles nothing
+    size_t window;  // ids merged together, or more if nothing settles
   };
   /// `take` is given the tokens in order, some at a time.
   LongMerge(const Rules& rules, TakeIds take);
 
-  /// Ids with which the piece goes on are appended to this. Those that are settled vanish from its front.
+  /// Append the ids with which the piece goes on. Settled ones vanish from the front, so that memory stays
+  /// bounded.
   std::vector<int32_t>& ids() { return ids_; }
   /// Merges when there are enough ids.
   void advance();

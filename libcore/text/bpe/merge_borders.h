@@ -30,7 +30,7 @@ class MergeBorders {
   static bool fit(const Arrays& arrays);
 
   /// Whether byte `at` of `piece` (not the first) begins a character outside ASCII that no merge can join to
-  /// what is before it. May be false where none can.
+  /// what is before it. May be false where none can, because merges are known by a hash of a few bytes.
   bool parts(std::string_view piece, size_t at) const {
     return static_cast<uint8_t>(piece[at]) >= 0xC0 && !joins(piece, at);
   }

@@ -9,8 +9,8 @@
 
 namespace megalith {
 
-/// A short piece (1 to kLongest bytes) as two numbers: its bytes, and in the top byte their number. A longer
-/// one has size kLongest + 1 and is no entry of any table.
+/// A short piece (1 to kLongest bytes) as two numbers, so that two are compared without a loop: its bytes,
+/// and in the top byte their number. A longer one has size kLongest + 1 and is no entry of any table.
 struct PieceKey {
   static constexpr size_t kLongest = 15;
   uint64_t low, high;

@@ -12,7 +12,8 @@ namespace megalith {
 
 /// What a BytePairEncoder knows, for the kernels that merge many short pieces at a time.
 struct MergeTables {
-  // A pair's rank, greater than all others when it is not joined. Ranks have 22 bits, ids 21.
+  // A pair's rank; greater than all others when it is not joined, so that it is never the smallest. Ranks
+  // have 22 bits, ids 21.
   static constexpr int kIdBits = 21, kRankBits = 22;
   static constexpr uint32_t kNoRank = uint32_t{1} << kRankBits;
   // A slot holds a pair above its rank. No id is kNobody, so no pair has a free slot's bits.

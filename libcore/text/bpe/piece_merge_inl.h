@@ -21,12 +21,14 @@ static_assert(PieceKey::kLongest < kPlaces);
 /// the one that ends the piece: the pairs of words seen for the first time follow no pattern that a processor
 /// could foresee.
 struct Lane {
-  alignas(64) int32_t steps[kPlaces];  // by place: rank of this symbol and the next, then the place
-  int32_t around[kPlaces + 2];         // symbols, and kNobody on both sides
+  /// By place: the rank of this and the next symbol above the place, so that the smallest is also the
+  /// leftmost.
+  alignas(64) int32_t steps[kPlaces];
+  int32_t around[kPlaces + 2];  // symbols, and kNobody on both sides
   uint32_t alive;
   size_t piece;
   // What was joined last: its place, and that of its left neighbour (-1: none); its pairs with both
-  // neighbours, whose ranks are still wanted.
+  // neighbours, whose ranks are looked up later, so that their tables have time to come.
   uint32_t at;
   int previous;
   uint64_t left, right;

@@ -11,7 +11,8 @@
 
 namespace megalith {
 
-/// The text of each id, end to end in one piece of memory. Empty: no token has the id.
+/// The text of each id, end to end in one piece of memory, so that it can be used as mapped. Empty: no token
+/// has the id.
 class TokenTexts {
  public:
   TokenTexts() = default;
@@ -19,7 +20,7 @@ class TokenTexts {
   /// `ends`: where each ends in `bytes`; see fit().
   TokenTexts(SharedArray<char> bytes, SharedArray<uint32_t> ends)
       : bytes_(std::move(bytes)), ends_(std::move(ends)) {}
-  /// Whether they may be given: ascending, the last at the end of the bytes.
+  /// Whether they may be given: ascending, the last at the end of the bytes, so that every text lies in them.
   static bool fit(const SharedArray<char>& bytes, const SharedArray<uint32_t>& ends);
 
   size_t size() const { return ends_.size(); }

@@ -467,7 +467,7 @@ class Parser {
     return chain({"*", "//", "/", "%"}, [&] { return unary(); });
   }
 
-  /// A sign binds more than filters and tests after it.
+  /// Filters come after the sign, because it binds more.
   Expr unary() { return filters(with_sign()); }
   Expr with_sign() {
     const bool negative = is_sign("-");

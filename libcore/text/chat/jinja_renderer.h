@@ -33,7 +33,7 @@ class Renderer {
   void count_step(int line, size_t bytes = 0);
   /// Variables and open blocks hold so much more.
   void count_kept(size_t bytes, int line);
-  /// Sets a variable, which then holds the value's bytes and no more what it had.
+  /// Sets a variable, so that the value's bytes count from now on, and no more those of what it had.
   void keep(Value& place, Value value, int line);
   void close_scope(int line);
 
@@ -61,7 +61,8 @@ class Renderer {
   enum class Access { kAttribute, kMember };
   Value member(const Value& value, const std::string& key, Access access, int line) const;
   Value item(const Value& value, const Value& index, int line);
-  /// A list, or a text by its characters. It refers to the value that it is of.
+  /// A list, or a text by its characters, of which the beginnings are found once so that each item costs the
+  /// same. It refers to the value that it is of.
   struct Sequence {
     std::string_view character(int64_t at) const {
       const auto i = static_cast<size_t>(at);

@@ -5,7 +5,7 @@
 
 #include "libcore/text/chat/jinja.h"
 
-/// What there is of Jinja's filters, tests, methods and functions, and the arguments that they take.
+/// Jinja's filters, tests, methods and functions, and their arguments.
 namespace megalith::jinja {
 
 struct Signature {
@@ -21,7 +21,8 @@ const Signature* find_method(std::string_view name);
 const Signature* find_function(std::string_view name);
 bool is_test(std::string_view name);
 
-/// Whether Python's value has an attribute of that name, which a template gets where there is no such member.
+/// Whether Python's value has an attribute of that name, because a template gets that where there is no such
+/// member.
 bool is_python_attribute(const Json& value, std::string_view name);
 
 /// Puts the arguments of a call, which stand in call.children from `first` on and in call.named, in the order

@@ -27,7 +27,8 @@ std::string dump_json(const Json& value, const JsonStyle& style);
 std::string python_float(double value);
 
 enum class Side { kLeft, kRight, kBoth };
-/// The byte at which each character of `text` begins, and at last where it ends. Shorter than 4 GiB.
+/// The byte at which each character of `text` begins, and at last where it ends; 32 bits each, so `text` must
+/// be shorter than 4 GiB.
 std::vector<uint32_t> character_begins(std::string_view text);
 /// str.strip() and its kind; without `characters`: of white space.
 std::string strip(std::string_view text, const std::optional<std::string>& characters, Side side);
@@ -37,7 +38,8 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
                                int64_t max);
 /// Where `part` begins in `text`, or npos. Never slower than the two are long together.
 size_t find_text(std::string_view text, std::string_view part);
-/// str.replace(); at most `max` times, below 0: all. Cut somewhere after kMaxText bytes.
+/// str.replace(); at most `max` times, below 0: all. Cut somewhere after kMaxText bytes, because the renderer
+/// refuses such a text anyway.
 std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t max);
 
 bool is_ascii(std::string_view text);

@@ -155,11 +155,10 @@ std::vector<PieceSeed> ByteLevelTokenizer::find_seeds() const {
   return seeds;
 }
 
-/// Threads that begin at the same time share the work, so that none waits for another.
+// Threads that begin at the same time share the work, so that none waits for another. Without seeds 4 MB of
+// English take 9 % more processor time, 150 MB 2.6 %.
 void ByteLevelTokenizer::help_to_seed() const {
   constexpr size_t kAhead = 24;  // lines on their way, because adding to a line ends with waiting for it
-  const HugePages& pages = memory_->table.memory();
-  for (size_t page; (page = touched_.fetch_add(1)) < pages.large_pages();) pages.touch(page);
   for (size_t first; (first = seeded_.fetch_add(kSeedsAtOnce)) < seeds_.size();) {
     const auto seeds = seeds_.span().subspan(first, std::min(kSeedsAtOnce, seeds_.size() - first));
     for (size_t i = 0; i < seeds.size(); ++i) {
@@ -197,10 +196,6 @@ void ByteLevelTokenizer::encode_in_parts(std::string_view utf8, const TakeIds& t
   Lease scratch(*this);
   encode_with(*scratch, utf8, {scratch->ids, &take});
   scratch->ids.each_part<int32_t>(take);
-}
-
-void ByteLevelTokenizer::prepare() const {
-  const Lease made(*this);
 }
 
 void ByteLevelTokenizer::Sink::append(std::span<const int32_t> more) const {

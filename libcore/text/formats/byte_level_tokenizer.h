@@ -64,7 +64,6 @@ class ByteLevelTokenizer : public Tokenizer {
   void encode_to(std::string_view utf8, IdBuffer& out) const override;
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
   void expect(uint64_t bytes) override;
-  void prepare() const override;
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return name_; }
   std::string hash() const override;
@@ -114,8 +113,7 @@ class ByteLevelTokenizer : public Tokenizer {
     std::atomic<Scratch*> scratch;
   };
   mutable std::array<Idle, kIdle> idle_{};
-  // What memory_ has, or will have soon: pages of its table, seeds.
-  mutable std::atomic<size_t> touched_{0}, seeded_{0};
+  mutable std::atomic<size_t> seeded_{0};  // seeds that memory_ has, or will have soon
 };
 
 }  // namespace megalith

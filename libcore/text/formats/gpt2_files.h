@@ -9,7 +9,7 @@
 namespace megalith {
 
 struct Gpt2Settings {
-  /// More special tokens, found as text, with the next free ids when they have none yet.
+  /// More special tokens, found as text; those that have no ids yet get the next free ones.
   std::vector<std::string> special = {};
   std::string eod = {};  // the token that ends a document; empty: "<|endoftext|>"
 };

@@ -131,7 +131,7 @@ FindPretokens choose_pretokens(const HfPretokenizer& pretokenizer, bool cuts_at_
   return megalith::pretokenizer(std::move(patterns));
 }
 
-/// The same for a model of characters, where a mark is all that there is.
+/// The same for a model of characters, where only marks can cut.
 std::optional<MarkCuts> mark_cuts(const HfPretokenizer& pretokenizer, bool cuts_at_marks) {
   if (!pretokenizer.patterns.empty()) return std::nullopt;
   if (pretokenizer.metaspace && pretokenizer.metaspace->split)
@@ -222,8 +222,8 @@ Made make(HfParts parts) {
   return {std::move(tokenizer), core};
 }
 
-// What is kept of a byte-level tokenizer.json: all of it but the model as JSON, the texts of the tokens, and
-// the model.
+// What is kept of a byte-level tokenizer.json, so that later runs need not parse it: all of it but the model
+// as JSON, the texts of the tokens, and the model.
 
 std::string pack_parts(const Json& root, const HfParts& parts) {
   Json stages = Json::object();

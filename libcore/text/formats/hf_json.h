@@ -10,9 +10,10 @@ namespace megalith {
 
 struct HfSettings {
   bool around = true;  // with what the post-processor puts around a text
-  /// Special tokens beside those of the file: found as text, with the next free ids when they have none yet.
+  /// Special tokens beside those of the file, found as text; those that have no ids yet get the next free
+  /// ones.
   std::vector<std::string> special = {};
-  std::string eod = {};  // the token that ends a document; empty: as the files say
+  std::string eod = {};  // the token that ends documents; empty: the files'
 };
 
 /// Reads a Hugging Face tokenizer.json (`path` is the file, or the folder that holds it) with a BPE model, of

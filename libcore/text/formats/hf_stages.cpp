@@ -31,7 +31,7 @@ std::vector<JsonCursor> stages(const JsonCursor& root, const char* member, const
   return out;
 }
 
-/// The "pattern" of a Replace, when it is a text and not a regular expression.
+/// A Replace's "pattern"; a regular expression is rejected.
 std::string literal_pattern(const JsonCursor& stage) {
   const JsonCursor pattern = stage.at("pattern");
   const auto text = pattern.find("String");
@@ -54,7 +54,7 @@ SplitPattern read_split(const JsonCursor& stage) {
     regex->refuse(
         "one of the known patterns (GPT-2, LLaMA-3, Qwen2, DeepSeek, …; see docs/formats/tokenizer.md)");
   const std::string behavior = stage.at("behavior").text();
-  // Where the matches cover every text there is nothing between them to be removed.
+  // "Removed" may stand where the matches cover every text, because nothing is between them to be removed.
   const bool keeps_matches = behavior == "Removed" && stage.flag("invert", false) && known->find;
   if (behavior != "Isolated" && !keeps_matches)
     stage.refuse(

@@ -130,13 +130,13 @@ class HfTokenizer::Stream {
   }
   void take_off(size_t bytes) {
     const std::string_view gone = std::string_view(held_).substr(0, bytes);
-    behind_mark_ = !cuts_.mark.empty() && gone.ends_with(cuts_.mark);
+    after_mark_ = !cuts_.mark.empty() && gone.ends_with(cuts_.mark);
     held_.erase(0, bytes);
   }
   /// Whether the mark at `at` begins a pretoken.
   bool begins(size_t at) const {
     if (cuts_.each) return true;
-    return at == 0 ? !behind_mark_ : !std::string_view(held_).substr(0, at).ends_with(cuts_.mark);
+    return at == 0 ? !after_mark_ : !std::string_view(held_).substr(0, at).ends_with(cuts_.mark);
   }
   /// Where in what is held, which goes on with a giant, a pretoken begins; all when nowhere.
   size_t first_cut() const {
@@ -157,8 +157,9 @@ class HfTokenizer::Stream {
   const MarkCuts& cuts_;
   std::function<void(std::string_view)> text_;
   Tokenizer::TakeIds ids_;
-  std::string held_;  // not encoded yet: part of one giant, or from where a pretoken begins
-  bool behind_mark_ = false;
+  /// Not encoded yet, because its end is not known: part of one giant, or from where a pretoken begins.
+  std::string held_;
+  bool after_mark_ = false;
   std::optional<LongPiece> giant_;
 };
 

@@ -46,7 +46,6 @@ class HfTokenizer : public Tokenizer {
   Around around() const override { return {around_.before, around_.after}; }
   void encode_in_parts(std::string_view utf8, const TakeIds& take) const override;
   void expect(uint64_t bytes) override { core_.expect(bytes); }
-  void prepare() const override { core_.prepare(); }
   std::string decode(std::span<const int32_t> ids) const override;
   std::string name() const override { return core_.name(); }
   std::string hash() const override;

@@ -20,7 +20,7 @@ class JsonCursor {
   const Json& json() const { return *value_; }
   const std::string& file() const { return *file_; }
 
-  /// Throws kData: what is here is not supported, or not what it should be.
+  /// kData: what is here is unsupported or wrong.
   [[noreturn]] void refuse(const std::string& wanted) const;
 
   /// A member that must be there; and one that may be absent or null.

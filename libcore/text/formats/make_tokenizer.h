@@ -20,7 +20,8 @@ struct TokenizerFiles {
   std::string tiktoken_pattern = "v2";
   int tiktoken_special_tokens = 1000;
   std::vector<std::string> special_tokens = {};  // --tokenizer-special-tokens
-  std::string eod = {};  // --eod-token: ends a document, in place of what the files say (GPT-2, Hugging Face)
+  /// --eod-token: ends a document instead of what the files say (GPT-2, Hugging Face).
+  std::string eod = {};
 };
 
 /// Reads the files and makes the tokenizer. Throws kUsage for an unknown type (with the nearest known one) or

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "libcore/base/error.h"
-#include "libcore/base/huge_pages.h"
 #include "libcore/hash/sha256.h"
 #include "libcore/io/file.h"
 
@@ -93,24 +92,12 @@ void pack(const ByteLevelTables& tables, Packer& out) {
   out.add(tables.hash);
 }
 
-/// Pages of a mapped file are small, so a table that fills large ones is copied into some: it is read in no
-/// order, and would miss the TLB.
-template <class T>
-SharedArray<T> in_large_pages(SharedArray<T> table) {
-  const size_t bytes = table.span().size_bytes();
-  if (bytes < HugePages::kLargePage) return table;
-  auto memory = std::make_shared<HugePages>(bytes);
-  const std::span<T> copy = memory->as<T>();
-  std::memcpy(copy.data(), table.data(), bytes);
-  return {copy, std::move(memory)};
-}
-
 std::optional<ByteLevelTables> unpack_tables(Unpacker& in) {
   ByteLevelTables tables;
   std::optional<TokenTexts> tokens = unpack_texts(in);
   if (!tokens) return std::nullopt;
   tables.tokens = std::move(*tokens);
-  tables.merges.buckets = in_large_pages(in.shared<BytePairEncoder::Bucket>());
+  tables.merges.buckets = in.shared<BytePairEncoder::Bucket>();
   tables.merges.merged = in.shared<int32_t>();
   tables.merges.byte_ranks = in.shared<uint32_t>();
   tables.borders.ways = in.shared<uint16_t>();

@@ -68,7 +68,7 @@ class Unpacker {
   /// As long as what is unpacked.
   std::string_view text() { return take(1); }
 
-  /// Whether all that was asked for was there, and nothing is left.
+  /// Whether all was there, and nothing is left.
   bool whole() const { return whole_ && rest_.empty(); }
 
  private:

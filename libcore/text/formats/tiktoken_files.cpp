@@ -111,7 +111,8 @@ void fill_tokens(ByteLevelModel& model, const Tokens& special, const Tokens& tok
   model.literal.resize(model.tokens.size(), false);
 }
 
-/// Two tokens may be joined whenever the file has the result; its rank counts.
+/// Adds every way to make a token of two others. The token's rank decides, because tiktoken joins whatever
+/// gives the lowest one.
 void fill_merges(ByteLevelModel& model, const Tokens& tokens, int special, const std::string& path) {
   std::unordered_map<std::string_view, int32_t> ids;
   ids.reserve(tokens.size());

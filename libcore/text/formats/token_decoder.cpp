@@ -35,7 +35,7 @@ std::optional<char> byte_of(const std::string& token) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
   };
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
-  // As Rust reads two hexadecimal digits: the first may be a plus.
+  // The first may be a plus, because Rust's from_str_radix takes one.
   const int high = token[3] == '+' ? 0 : digit(token[3]);
   const int low = digit(token[4]);
   if (high < 0 || low < 0) return std::nullopt;

@@ -20,8 +20,8 @@ inline TokenizerFiles tokenizer_files(const TokenizerConfig& config, int64_t voc
           .eod = config.eod};
 }
 
-/// Names a model's own tokenizer in the options, as if its files had been given; what the options say beside
-/// the files stays. Returns that tokenizer.
+/// Names a model's own tokenizer in the options as if its files had been given, so that everything after
+/// reads options alone; what these say beside the files stays. Returns that tokenizer.
 inline TokenizerFiles take_tokenizer(const TokenizerFiles& own, TokenizerConfig& config) {
   config.type = own.type;
   config.vocab = own.vocab;

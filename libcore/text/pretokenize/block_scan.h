@@ -10,8 +10,8 @@
 /// What the kernels that find pretokens by 64-byte blocks (gpt2_scan.h, word_scan.h) have in common.
 namespace megalith {
 
-/// What the kernels know of a byte. The class is that of the character which it begins (or is); a byte
-/// with which characters of more than one class begin is kMixedLead, and has none.
+/// What the kernels know of a byte. The class is that of the character which it begins (or is);
+/// kScanMixedLead has none, because characters of more than one class begin with the byte.
 enum BlockFlag : uint8_t {
   kScanLetter = 1,
   kScanNumber = 2,

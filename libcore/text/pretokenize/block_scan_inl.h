@@ -33,13 +33,13 @@ struct AsciiCase {
   uint64_t ascii, upper, slash;
 };
 
-/// Bits of `bits` and, at 0, `carry` (0 or 1) of the block before: what stands before each byte.
+/// What stands before each byte: `bits` moved up, with the block before as `carry`.
 inline uint64_t after(uint64_t bits, uint64_t carry) {
   return bits << 1 | carry;
 }
 
-/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. Bytes that are no UTF-8 give
-/// some code point.
+/// A character outside ASCII that begins at `at`, of which 4 bytes can be read. Bytes that are no UTF-8
+/// give some code point and no error, because the caller checks texts.
 inline uint32_t code_point(const char* at) {
   // Bits of the first 2, 3 or 4 bytes that make the code point, the first byte on top.
   static constexpr uint32_t kBits[16] = {0, 0, 0, 0, 0,          0,          0,          0,
@@ -58,7 +58,8 @@ class BlockReader {
 
   std::string_view text() const { return text_; }
 
-  /// The block at `at`, which is less than the text's size. To be called for one block after the other.
+  /// The block at `at`, in the text. Blocks must be read in order, because each takes over the last character
+  /// of the one before.
   Block read(size_t at) {
     const size_t left = text_.size() - at;
     if (left >= kBlock + 3) [[likely]]
@@ -68,7 +69,7 @@ class BlockReader {
     return finish(padded, left >= kBlock ? ~uint64_t{0} : (uint64_t{1} << left) - 1);
   }
 
-  /// The class of the character at `at` by BlockFlags; `at` goes past it.
+  /// BlockFlags of the character at `at`, which then is the place after it.
   uint8_t next_class(const char*& at, const char* end) const {
     const auto lead = static_cast<uint8_t>(*at);
     size_t size = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -170,7 +171,7 @@ template <class Simd, bool kCased, class Scan>
 size_t find_starts(BlockReader<Simd, kCased>& reader, Scan& scan, std::span<uint32_t> ends,
                    size_t (*endless)(std::string_view utf8, std::span<uint32_t> ends)) {
   const std::string_view utf8 = reader.text();
-  // Two blocks' starts have room after the greatest count at which the loop goes on.
+  // The loop ends here, so that two more blocks' starts always have room.
   const size_t enough = ends.size() - 2 * kBlock;
   size_t count = 0;
   Block block = reader.read(0);

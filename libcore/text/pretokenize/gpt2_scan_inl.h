@@ -13,19 +13,19 @@ struct TwoBlocks {
   void set(int i) { (i < 64 ? here : next) |= uint64_t{1} << (i % 64); }
 };
 
-/// Finds where pretokens begin in one block after the other.
+/// Finds where pretokens begin, block by block.
 class Gpt2Starts {
  public:
   explicit Gpt2Starts(std::string_view utf8) : text_(utf8.data()), end_(text_ + utf8.size()) {}
 
-  /// In `block`, which lies at `at` in the text; `next` is the block after it.
+  /// In `block`, at `at` in the text, before `next`.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t other = block.sign();
     const uint64_t same = (block.letter & (block.letter << 1 | letter_)) |
                           (block.number & (block.number << 1 | number_)) | (other & (other << 1 | other_));
     // A word, or a U+0020 and a word.
     uint64_t starts = block.valid & ~block.space & ~same & ~(block.blank << 1 | blank_);
-    // A run of spaces; the last one apart from the others where something follows.
+    // A run of spaces. Its last one stands apart where something follows, because \s+(?!\S) leaves it.
     const uint64_t ends_run = before_no_space(block, next);
     starts |= block.space & ~block.continuation & (~(block.space << 1 | space_) | ends_run);
     starts = with_contractions(starts, block.apostrophe, at) & block.valid;
@@ -64,7 +64,7 @@ class Gpt2Starts {
   }
 
   const char *text_, *end_;
-  // About the last byte of the block before: 0 or 1.
+  // 0 or 1: what the block before ended with.
   uint64_t letter_ = 0, number_ = 0, other_ = 0, space_ = 0, blank_ = 0;
   uint64_t inside_ = 0, after_ = 0;  // bits of contractions that began in the block before
 };

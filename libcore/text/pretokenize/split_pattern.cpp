@@ -41,8 +41,8 @@ const char* run_end(const char* at, const Window& text, KindSet kinds, size_t ma
       at, text, [&](const Char& c) { return kinds.has(c.kind()); }, max_count);
 }
 
-/// The same for any number of them, the most of which are ASCII. After ASCII, a window stops at no ASCII of
-/// such a kind.
+/// The same for any number of them, with a short way for ASCII, because most are. It may skip asking for
+/// stops, since after ASCII a window stops at no ASCII of such a kind.
 const char* run_end(const char* at, const Window& text, KindSet kinds) {
   if (!text.has(at)) return at;
   for (const char* const end = text.end(); at < end; ++at) {
@@ -65,7 +65,7 @@ constexpr KindSet kBothSides = KindSet::of(CharKind::kLetter, CharKind::kMark);
 
 /// How a word may be written: its letters, and whether upper case may follow lower case in it.
 enum class Words { kPlain, kWithMarks, kCased };
-enum class Contractions { kNone, kFirst, kBehindWords };
+enum class Contractions { kNone, kFirst, kAfterWords };
 
 /// The family of patterns that began with GPT-4's:
 ///   contraction | [^\r\n lead]?word | number{1,digits} | ?[signs]+[\r\n tail]* | \s*[\r\n]+ | \s+(?!\S) |
@@ -93,7 +93,7 @@ const char* contraction_end(const char* at, const Window& text) {
 
 /// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+
 const char* lower_word_end(const char* at, const Window& text) {
-  const char* last_both = nullptr;  // the end of the last character that both sets have
+  const char* last_both = nullptr;  // after the last character that both sets have
   const char* const upper = run_end(at, text, [&](const Char& c) {
     if (!kUpperSide.has(c.kind())) return false;
     at += c.bytes;
@@ -102,7 +102,8 @@ const char* lower_word_end(const char* at, const Window& text) {
   });
   const char* const lower = run_end(upper, text, kLowerSide);
   if (lower > upper) return lower;
-  return last_both ? last_both : nullptr;  // the first set gives back until the second finds one
+  // As a regex engine backtracks: the first set gives back until the second finds one.
+  return last_both ? last_both : nullptr;
 }
 
 /// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*
@@ -179,7 +180,7 @@ const char* match(const Rules& rules, const char* at, const Window& text) {
   if (rules.contractions == Contractions::kFirst)
     if (const char* const end = contraction_end(at, text); end > at) return end;
   if (const char* const end = word_end(rules, at, text))
-    return rules.contractions == Contractions::kBehindWords ? contraction_end(end, text) : end;
+    return rules.contractions == Contractions::kAfterWords ? contraction_end(end, text) : end;
   if (rules.digits > 0)
     if (const char* const end = run_end(at, text, kNumbers, rules.digits); end > at) return end;
   if (const char* const end = signs_end(rules, at, text); end > at) return end;
@@ -192,14 +193,15 @@ constexpr Rules kQwen2 = {Contractions::kFirst, Words::kPlain, kLetters | kNumbe
 constexpr Rules kQwen35 = {Contractions::kFirst, Words::kWithMarks, kLetters | kNumbers, 1,
                            ~(kLetters | kMarks | kNumbers | kSpaces)};
 constexpr Rules kO200k = {
-    Contractions::kBehindWords, Words::kCased, kLetters | kNumbers, 3, kNoWordNoSpace, true};
+    Contractions::kAfterWords, Words::kCased, kLetters | kNumbers, 3, kNoWordNoSpace, true};
 constexpr Rules kTekken = {Contractions::kNone, Words::kCased, kLetters | kNumbers, 1, kNoWordNoSpace, true};
 constexpr Rules kNemotron = {Contractions::kNone, Words::kPlain, kLetters | kNumbers, 1, kNoWordNoSpace};
 constexpr Rules kDeepSeek3 = {
     Contractions::kNone, Words::kWithMarks, kLetters | kSigns, 0, kSigns, false, true};
 
-// The two patterns before DeepSeek-V3's, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, leave it
-// numbers, in which it finds nothing, runs of Han and Kana, and the rest.
+// DeepSeek-V3's third pattern gets only numbers, in which it finds nothing, runs of Han and Kana, and the
+// rest, because the two before it, \p{N}{1,3} and [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+, cut these
+// apart.
 bool is_han_or_kana(uint32_t c) {
   return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
 }
@@ -382,7 +384,7 @@ auto skip_to(Begins begins) {
   };
 }
 
-/// \s+$: spaces before the end of the text or of a line.
+/// \s+$: spaces before the end of a line or text.
 const char* spaces_at_end(const char* at, const Window& text) {
   const char* line = at;  // the last end of a line in the spaces
   const char* const begin = at;

@@ -10,8 +10,8 @@
 
 namespace megalith {
 
-/// A text, or the first part of one: then what is after its end is not known, and `looked` tells whether
-/// anybody asked.
+/// A text, or the first part of one: then what is after its end is not known, and unsure() tells whether
+/// anybody asked for it, because a larger part must be tried then.
 class Window {
  public:
   /// Whether a text is taken to end before a character.

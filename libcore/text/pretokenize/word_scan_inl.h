@@ -33,7 +33,7 @@ class WordStarts {
         end_(text_ + reader.text().size()),
         first_pretoken_(first_pretoken) {}
 
-  /// In `block`, which lies at `at` in the text; `next` is the block after it.
+  /// In `block`, at `at` in the text, before `next`.
   uint64_t find(const Block& block, const Block& next, size_t at) {
     const uint64_t tail = find_tail(block), sign = block.sign() & ~tail, gap = block.gap();
     const uint64_t sign_starts = sign & ~after(sign, sign_) & ~after(block.blank, blank_);
@@ -59,7 +59,7 @@ class WordStarts {
   }
 
  private:
-  /// What stands after a character that begins at a bit of `starts`.
+  /// What stands after the characters that begin at `starts`.
   uint64_t leads(uint64_t starts, uint64_t continuation) {
     uint64_t bytes = starts | (lead_ & continuation);
     if (continuation != 0)
@@ -95,10 +95,11 @@ class WordStarts {
   uint64_t find_tail(const Block& block) const {
     const uint64_t joins = block.line_end | (kRules.cased ? block.slash : 0);
     uint64_t first = (block.line_end & after(block.sign(), sign_)) | (joins & tail_);
-    // Adding the first bit of a run clears the run.
+    // Adding the first bit of a run clears the run, because the carry goes through it.
     if constexpr (!kRules.cased) return joins & ~(joins + first);
     uint64_t tail = 0;
-    while (first != 0) {  // a slash in a tail is none that begins one
+    /// One at a time, because a slash in a tail is none that begins one.
+    while (first != 0) {
       tail |= joins & ~(joins + (first & (~first + 1)));
       first &= ~tail;
     }
@@ -144,8 +145,8 @@ class WordStarts {
     return (kind & kScanLineEnd) != 0;
   }
 
-  /// The starts in the block at `at`, with what the definition says of the doubtful ones, and with
-  /// contractions joined to the words that end before `apostrophes`.
+  /// The starts in the block at `at`. Asks the definition of the doubtful ones, because what stands before
+  /// them tells too little, and joins contractions to the words that end before `apostrophes`.
   uint64_t settle(uint64_t starts, uint64_t doubtful, uint64_t apostrophes, size_t at) {
     if (settled_ >= at && at > 0) starts = pass(starts, 0, at, at);
     for (uint64_t left = doubtful | apostrophes; left != 0; left &= left - 1) {
@@ -171,9 +172,9 @@ class WordStarts {
     return starts;
   }
 
-  /// A pretoken ends at settled_: of the starts in the block at `at`, those before it that are not in `kept`
-  /// are none. Where an end of a line or a slash stands before it, or `place` lies after it, what follows is
-  /// asked for, too.
+  /// A pretoken ends at settled_, so of the starts in the block at `at` those before it that are not in
+  /// `kept` are none. Where an end of a line or a slash stands before it, or `place` lies after it, what
+  /// follows is asked for, too.
   uint64_t pass(uint64_t starts, uint64_t kept, size_t at, size_t place) {
     while (settled_ - at < kBlock) {
       const uint64_t bit = uint64_t{1} << (settled_ - at);
@@ -219,7 +220,7 @@ class WordStarts {
   const Reader& reader_;
   const char *text_, *end_;
   FirstPretoken first_pretoken_;
-  // About the last byte of the block before: 0 or 1.
+  // 0 or 1: what the block before ended with.
   uint64_t sign_ = 0, blank_ = 0, letter_or_gap_ = 0, lead_ = 0, number_ = 0;
   uint64_t tail_ = 0, space_ = 0, gap_ = 0, line_end_ = 0;
   uint64_t letter_ = 0, lower_ = 0, both_ = 0;

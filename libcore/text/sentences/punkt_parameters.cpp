@@ -55,8 +55,8 @@ void read_words(ModelFile file, PunktParameters::Words& words) {
   file.each_line([&](std::string_view line) { words.emplace(line); });
 }
 
-/// Where NLTK looks, in its order. It takes the third group from the Python that it runs in: here the
-/// environment that is active, then the usual places.
+/// Where NLTK looks, in its order. Its third group is of the Python that it runs in, instead of which the
+/// active environment is taken here, then the usual places.
 std::vector<std::string> data_folders() {
   std::vector<std::string> folders;
   const std::string home = environment("HOME");

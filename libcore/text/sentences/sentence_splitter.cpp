@@ -67,7 +67,7 @@ struct Reader {
     if (is_ascii(text[at])) return ascii_has(text[at], kBlank);
     return char_traits(character(at)).kind() == CharKind::kSpace ? bytes(at) : 0;
   }
-  /// ‘ ’ “ ” « », which are as their ASCII forms.
+  /// ‘ ’ “ ” « », treated as their ASCII forms.
   size_t quote(size_t at) const {
     if (text[at] == '\xC2') return text[at + 1] == '\xAB' || text[at + 1] == '\xBB' ? 2 : 0;
     if (text[at] != '\xE2' || text[at + 1] != '\x80') return 0;
@@ -166,7 +166,7 @@ struct Word {
     const std::string_view whole = type();
     return whole.size() > 1 && whole.ends_with('.') ? whole.substr(0, whole.size() - 1) : whole;
   }
-  /// As what a word is looked up that may begin a sentence.
+  /// Its type where it may begin a sentence.
   std::string_view type_as_next() const { return ends_sentence ? type_without_period() : type(); }
   PunktChar first() const { return punkt_char(code_point_at(text).value); }
   bool is_initial() const {
@@ -175,7 +175,8 @@ struct Word {
   }
 };
 
-/// \.\.+ or --+ or three or more periods with single blanks between them: how long; 0: none of them is here.
+/// Bytes of \.\.+ or --+ or three or more periods with single blanks between them, which NLTK takes for one
+/// word; 0: none.
 size_t ellipsis_or_dash(const Reader& in, size_t at) {
   const char c = in.text[at];
   if ((c != '-' && c != '.') || at + 1 == in.text.size()) return 0;
@@ -245,7 +246,7 @@ bool is_number(std::string_view word) {
 
 enum class Starts { kYes, kNo, kUnknown };
 
-/// Decides whether a sentence ends within a context. Keeps its memory from one to the next.
+/// Decides whether a sentence ends within a context. Kept for many, so that its memory is allocated once.
 class BoundaryClassifier {
  public:
   explicit BoundaryClassifier(const PunktParameters& parameters) : parameters_(parameters) {}
@@ -326,7 +327,7 @@ class BoundaryClassifier {
     return found == parameters_.contexts.end() ? 0 : found->second;
   }
 
-  /// By its case, and that of the same word elsewhere.
+  /// By its case, here and elsewhere.
   Starts starts_sentence(const Word& word) const {
     if (word.text.size() == 1 && std::string_view(";:,.!?").find(word.text[0]) != std::string_view::npos)
       return Starts::kNo;
@@ -342,7 +343,8 @@ class BoundaryClassifier {
 };
 
 /// The candidates with the text that decides about each: from the word before it to what follows it. Where
-/// these texts overlap ("!!!"), only the last candidate counts.
+/// these texts overlap ("!!!"), only the last candidate counts, because NLTK takes a single one of
+/// overlapping matches.
 class Contexts {
  public:
   Contexts(std::string_view text, SentenceSplitter::Blanks blanks) : in_{text}, blanks_(blanks) {}
@@ -370,7 +372,7 @@ class Contexts {
   std::string_view context(size_t begin, const Candidate& candidate) const {
     return in_.text.substr(begin, candidate.context_end - begin);
   }
-  /// After the last ASCII blank of [from, to), but for one at `from`, which NLTK takes for none.
+  /// After the last ASCII blank of [from, to), but for one at `from`, because NLTK takes that for none.
   std::optional<size_t> after_last_blank(size_t from, size_t to) const {
     for (size_t at = to; at > from + 1; --at)
       if (ascii_has(in_.text[at - 1], kBlank)) return at;

@@ -21,7 +21,8 @@ class SentenceSplitter {
   /// Hands over the sentences of `utf8` (valid) in order; none is empty. They lie in it. Needs time and
   /// memory linear in the text, and no memory for the sentences.
   void split(std::string_view utf8, const TakeSentence& take) const;
-  /// The same as Megatron's preprocess_data.py does it: in parts of a million characters, each cut alone.
+  /// The same in parts of a million characters, each cut alone, because Megatron's preprocess_data.py does
+  /// so.
   void split_in_parts(std::string_view utf8, const TakeSentence& take) const;
 
   const PunktParameters& parameters() const { return parameters_; }

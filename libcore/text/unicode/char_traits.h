@@ -61,7 +61,7 @@ class CharTraits {
 extern const uint16_t kTraitBlockOf[0x110000 / 64];
 extern const uint8_t kTraits[];
 
-/// Traits of an ASCII character: the first blocks are their own.
+/// ASCII needs no look at kTraitBlockOf, because the first blocks are its own.
 inline CharTraits ascii_traits(unsigned char c) {
   return CharTraits(kTraits[c]);
 }

@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-// The first byte of U+0300: before it no character changes or joins what stands before it.
+// The first byte of U+0300, so that a lower byte need not be looked up: no character before changes or joins
+// what stands before it.
 constexpr unsigned char kFirstThatMayChange = 0xCC;
 
 /// The first character at `from` or after it that may change, or the end.

@@ -23,8 +23,8 @@ struct SampleSource {
   /// Labels of a sample that count in the loss. Given, the loss of a step is the mean over all of its labels
   /// that count; else the mean over its micro-batches of each one's mean.
   std::function<int64_t(int64_t index)> counted = {};
-  /// Which example a sample is, for who knows something of each example; -1: it is empty, and fills up a
-  /// step.
+  /// Which example a sample is, for who knows something of each example; -1: it is empty, because a step had
+  /// to be filled up.
   std::function<int64_t(int64_t index)> example = {};
 
   SampleSource() = default;
@@ -36,9 +36,10 @@ struct SampleSource {
 /// One split. Empty (size 0): there is none.
 struct DataSet {
   SampleSource read = {};
-  int64_t size = 0;                 // samples
-  int64_t epoch = 0;                // samples of one time through the data; 0: not known
-  bool from_the_beginning = false;  // each evaluation reads its first samples, not the next ones
+  int64_t size = 0;   // samples
+  int64_t epoch = 0;  // samples of an epoch; 0: not known
+  /// Each evaluation reads its first samples instead of the next ones.
+  bool from_the_beginning = false;
 };
 struct DataSets {
   DataSet train, valid, test;

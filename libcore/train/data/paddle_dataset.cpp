@@ -105,7 +105,7 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
   return lengths;
 }
 
-/// Whether what was made of the files is still theirs.
+/// Whether what was made is newer than the file, so that it is still that file's.
 bool is_newer(const std::string& made, const std::string& from) {
   std::error_code error;
   const auto theirs = fs::last_write_time(from, error), ours = fs::last_write_time(made, error);
@@ -129,7 +129,7 @@ void make_pair(const std::string& stem, const std::string& prefix) {
       " documents, ", format_count(writer.tokens()), " tokens");
 }
 
-/// False: another rank of the run is making it; then a little later it is made, or can be.
+/// False: another rank of the run is making it, so it is there, or can be made, a little later.
 bool make_or_wait(const std::string& stem, const std::string& prefix) {
   constexpr std::chrono::milliseconds kLook(50);
   try {
@@ -180,7 +180,9 @@ std::string dataset_of_folder(const std::string& folder, const std::string& cach
     return is_newer(made, concat(stem, kIds)) && is_newer(made, concat(stem, kLengths));
   };
   while (!is_made())
-    if (make_or_wait(stem, prefix)) break;  // a source of tomorrow's date stays newer than what is made
+    // What was made counts whatever its time says, because a source of tomorrow's date stays newer than what
+    // is made of it.
+    if (make_or_wait(stem, prefix)) break;
   return prefix;
 }
 

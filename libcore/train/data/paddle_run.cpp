@@ -34,7 +34,8 @@ void take_model(const std::string& path, PretrainConfig& config, Options& option
   if (!has_tokenizer(options)) take_tokenizer(source.tokenizer(), config.tokenizer);
 }
 
-/// Where the run's state or its first weights come from: a checkpoint of its own comes before the model.
+/// Where the run's state or its first weights come from: a checkpoint of its own comes before the model,
+/// because a run that is started again goes on.
 void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
   CheckpointConfig& checkpoint = config.checkpoint;
   if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
@@ -60,7 +61,8 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
   checkpoint.finetune = true;
 }
 
-/// --eval-iters counts batches of --per-device-eval-batch-size samples a rank there, and global batches here.
+/// Converts --eval-iters, because it counts batches of --per-device-eval-batch-size samples a rank there, and
+/// global batches here.
 void count_evaluations(int eval_batch, PretrainConfig& config, Options& options) {
   options.derive([eval_batch, batches = config.train.eval_iters, &config] {
     const int64_t global = config.train.global_batch;

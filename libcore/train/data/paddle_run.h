@@ -7,11 +7,10 @@ namespace megalith {
 
 /// Puts what PaddleNLP's names say into a run's configuration, between Options::read() and check(): the shape
 /// and the tokenizer of --model-name-or-path, and its weights with --continue-training; --input-dir's
-/// dataset;
-/// --output-dir as --save, and as --load where it has checkpoints and is not to be overwritten; whether there
-/// are evaluations; TensorBoard's folder. `options` has both among its groups, and says what was given by
-/// other names, which come first. kUsage for contradictions, kNoInput for what is not there: nothing is
-/// downloaded.
+/// dataset; --output-dir as --save, and as --load where it has checkpoints and is not to be overwritten;
+/// whether there are evaluations; TensorBoard's folder. `options` has both among its groups, and says what
+/// was given by other names, which come first. kUsage for contradictions, kNoInput for what is not there,
+/// since nothing is downloaded.
 void settle_paddle(PaddleConfig, PretrainConfig&, Options& options);
 
 }  // namespace megalith

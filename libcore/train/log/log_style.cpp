@@ -49,7 +49,8 @@ void StyledLog::step(const StepFigures& step, double own_loss) {
   if (run_.style == LogStyle::kPaddle) paddle_step(step);
 }
 
-// The ranks of the last stage know it: tensor ranks the same, context ranks each its part of the sequence.
+// The ranks of the last stage know it. Tensor ranks know the same, so one of them counts; context ranks each
+// know their part of the sequence.
 double StyledLog::loss_of_my_samples(double own_loss) const {
   const std::string head = concat(at_.data, ' ');
   const bool counts = own_loss != 0 && at_.tensor == 0;
@@ -96,8 +97,10 @@ void StyledLog::paddle_step(const StepFigures& step) {
 void StyledLog::evaluation(const StyledEvaluation& e) {
   if (run_.style == LogStyle::kDdpTutorial) {
     const int64_t number = std::max<int64_t>(e.iteration - 1, 0);
-    log("Epoch ", epoch_of(number) + 1, " (Step ", six_digits(number), "): Train loss ",
-        format_fixed(e.train_loss, kLossDigits), ", Val loss ", format_fixed(e.valid_loss, kLossDigits));
+    const std::string train =
+        e.train_loss ? concat("Train loss ", format_fixed(*e.train_loss, kLossDigits), ", ") : std::string();
+    log("Epoch ", epoch_of(number) + 1, " (Step ", six_digits(number), "): ", train, "Val loss ",
+        format_fixed(e.valid_loss, kLossDigits));
   }
   if (run_.style == LogStyle::kPaddle) {
     const auto batches = static_cast<double>(e.batches);

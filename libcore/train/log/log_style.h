@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "libcore/config/train_config.h"
@@ -19,7 +20,8 @@ struct StyledRun {
 
 struct StyledEvaluation {
   int64_t iteration = 0;
-  double train_loss = 0, valid_loss = 0;
+  std::optional<double> train_loss;  // nothing: there are no data to train on, or it is not wanted
+  double valid_loss = 0;
   int64_t batches = 0;
   double seconds = 0;
 };

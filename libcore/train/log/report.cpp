@@ -131,7 +131,7 @@ std::string samples(const LoggedRun& run) {
 
 constexpr const char *kBlue = "#3b82f6", *kPurple = "#a855f7", *kGrey = "#64748b";
 
-/// Raw values stand back where there is a smoothed line before them.
+/// Raw values are drawn faintly where a smoothed line is before them, which they would hide.
 ChartMark raw_mark(const ChartPoints& smooth) {
   return smooth.empty() ? ChartMark::kLine : ChartMark::kFaintLine;
 }

@@ -28,8 +28,8 @@ constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
 
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  return std::rotr(crc, 15) +
-         0xA282EAD8U;  // so that a CRC of data that holds CRCs stays useful (TensorFlow's crc32c.h)
+  // TensorFlow masks it, so that a CRC of data that holds CRCs stays useful (crc32c.h).
+  return std::rotr(crc, 15) + 0xA282EAD8U;
 }
 
 // Protocol buffers, as far as Event needs them: https://protobuf.dev/programming-guides/encoding

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-/// log(1 + e^x) where e^x is too large for a double, too.
+/// log(1 + e^x), written so that e^x cannot overflow.
 double softplus(double x) {
   return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
 }

@@ -17,7 +17,7 @@ class LossScale {
   double value() const { return value_; }
   /// After each training step; `overflow`: loss or gradients were not finite.
   void update(bool overflow);
-  /// Whether a further overflow may be cured by a lower scale: false where it is fixed or at its least.
+  /// False where the scale is fixed or at its least, so that a further overflow cannot be cured.
   bool can_fall() const { return dynamic_ && value_ > least_; }
   bool dynamic() const { return dynamic_; }
 

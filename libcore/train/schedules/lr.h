@@ -14,7 +14,7 @@ struct LrSchedule {
   double max = 0, min = 0;
   LrDecay decay = LrDecay::kConstant;
   double first = 0;  // rate of the first step of the warm-up
-  // Samples of linear warm-up from `first`; a fraction of decay_end may be no whole number.
+  // Samples of linear warm-up from `first`; no integer, because it may be a fraction of decay_end.
   double warmup = 0;
   int64_t decay_end = 1;  // samples at which `min` is reached
 

@@ -45,7 +45,8 @@ std::vector<Step> plan_pipeline(int rank, int ranks, int chunks, int microbatche
   const auto backward = [&](size_t i) {  // the same order with the chunks mirrored
     return Step{Step::kBackward, chunks - 1 - forward[i].chunk, forward[i].microbatch};
   };
-  // Forwards before the first backward: until the first microbatch has come back from the last stage.
+  // Forwards before the first backward, because that must wait until the first microbatch has come back from
+  // the last stage.
   const int after = ranks - rank - 1;
   const size_t total = forward.size();
   const size_t warmup =

@@ -35,9 +35,19 @@ class FinetuneApp : public testing::Test {
     return run_command("cd " + dir_.path().string() + " && OMP_WAIT_POLICY=passive " + app("finetune") + " " +
                        options);
   }
-  CommandResult tune(const std::string& options) const {
-    return run("--model_name_or_path model --dataset_name_or_path data --output_dir out --threads 1 " +
-               options);
+  CommandResult tune(const std::string& options, const std::string& output = "out") const {
+    return run("--model_name_or_path model --dataset_name_or_path data --threads 1 --output_dir " + output +
+               " " + options);
+  }
+  /// In place of the records, as many questions of two answers each.
+  void write_pairs() const {
+    std::string train, dev;
+    for (int i = 0; i < 26; ++i)
+      (i < 20 ? train : dev) +=
+          concat("{\"prompt\": \"", std::string(static_cast<size_t>(1 + i % 4), letter(i)),
+                 " is\", \"chosen\": \" ", 1 + i % 3, "\", \"rejected\": \" ", 1 + (i + 1) % 3, "\"}\n");
+    write_file(dir_ / "data/train.json", train);
+    write_file(dir_ / "data/dev.json", dev);
   }
   std::vector<double> losses(const std::string& file) const { return train_losses(dir_ / file); }
   void expect_losses(const std::string& file, const std::vector<double>& wanted) const {

@@ -1,4 +1,5 @@
 // What a run of megalith-finetune begins with, how its answers end, and what it is not told twice.
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,9 +22,6 @@ const std::string kLora = kSmall + "--lora True --r 4 --learning_rate 2e-2 ";
 
 class FinetuneBegin : public FinetuneApp {
  protected:
-  CommandResult from(const std::string& options, const std::string& output) const {
-    return run("--model model --data data --threads 1 --output-dir " + output + " " + options);
-  }
   void expect_refused(const CommandResult& result, const std::string& why) const {
     EXPECT_EQ(result.code, 64) << result.all();
     EXPECT_NE(result.err.find(why), std::string::npos) << result.err;
@@ -46,7 +44,7 @@ TEST_F(FinetuneBegin, GoesOnWithAPrefixAsAPrefix) {
   ASSERT_EQ(tune(prefix + "--log-json first.jsonl").code, 0);
   const double first = losses("first.jsonl").front();
   for (const std::string said : {"", "--finetuning-type prefix ", "--prefix-tuning "}) {
-    const CommandResult more = from(kSmall + said + "--adapter out --log-json more.jsonl", "more");
+    const CommandResult more = tune(kSmall + said + "--adapter out --log-json more.jsonl", "more");
     expect_said(more, "training a prefix of 5 positions");
     EXPECT_LT(losses("more.jsonl").front(), first);
     const Json config = Json::load(dir_ / "more/adapter_config.json");
@@ -55,10 +53,10 @@ TEST_F(FinetuneBegin, GoesOnWithAPrefixAsAPrefix) {
     fs::remove_all(dir_ / "more");
     fs::remove(dir_ / "more.jsonl");
   }
-  expect_refused(from("--lora --adapter out", "x"), "--adapter out is a prefix, and LoRA is to be trained");
-  expect_refused(from("--adapter out --num-prefix-tokens 6", "x"),
+  expect_refused(tune("--lora --adapter out", "x"), "--adapter out is a prefix, and LoRA is to be trained");
+  expect_refused(tune("--adapter out --num-prefix-tokens 6", "x"),
                  "--num-prefix-tokens 6: --adapter out has 5; leave it out");
-  expect_refused(from("--finetuning-type full --adapter out", "x"),
+  expect_refused(tune("--finetuning-type full --adapter out", "x"),
                  "--finetuning-type full and --adapter out contradict each other");
 }
 
@@ -77,23 +75,43 @@ TEST_F(FinetuneBegin, WhatContradictsTheMethodIsRefusedByName) {
 TEST_F(FinetuneBegin, TakesTheSettingsOfAnAdapter) {
   ASSERT_EQ(tune(kLora + "--lora-alpha 12").code, 0);
   const CommandResult more =
-      from(kSmall + "--adapter out --lora-rank 4 --lora-alpha 12 --lora-dropout 0.25", "more");
+      tune(kSmall + "--adapter out --lora-rank 4 --lora-alpha 12 --lora-dropout 0.25", "more");
   expect_said(more, "training an adapter of rank 4");
   const Json config = Json::load(dir_ / "more/adapter_config.json");
   EXPECT_DOUBLE_EQ(config["lora_alpha"].as_double(), 12);
   EXPECT_DOUBLE_EQ(config["lora_dropout"].as_double(), 0.25);
-  expect_refused(from("--adapter out --lora-rank 8", "x"),
+  expect_refused(tune("--adapter out --lora-rank 8", "x"),
                  "--lora-rank 8: the adapter out has 4; leave it out");
-  expect_refused(from("--adapter out --lora-alpha 8", "x"), "--lora-alpha 8: the adapter out has 12");
-  expect_refused(from("--adapter out --use-rslora", "x"), "--use-rslora: the adapter out has alpha / rank");
-  expect_refused(from("--adapter out --target-modules c_fc", "x"),
+  expect_refused(tune("--adapter out --lora-alpha 8", "x"), "--lora-alpha 8: the adapter out has 12");
+  expect_refused(tune("--adapter out --use-rslora", "x"), "--use-rslora: the adapter out has alpha / rank");
+  expect_refused(tune("--adapter out --target-modules c_fc", "x"),
                  "--target-modules c_fc: the adapter out has");
-  expect_refused(from("--adapter out --prefix-tuning", "x"), "--adapter out is one of LoRA");
+  expect_refused(tune("--adapter out --prefix-tuning", "x"), "--adapter out is one of LoRA");
+  // 1 / 49 * 49 is not 1.
+  ASSERT_EQ(tune(kLora + "--r 49 --lora-alpha 1", "odd").code, 0);
+  const CommandResult same = tune(kSmall + "--adapter odd --lora-rank 49 --lora-alpha 1", "odd-more");
+  EXPECT_EQ(same.code, 0) << same.all();
+  EXPECT_EQ(Json::load(dir_ / "odd-more/adapter_config.json")["lora_alpha"].as_double(), 1);
+}
+
+// Nothing may blur what an answer's probability is: not the dropout that an adapter was made with either.
+TEST_F(FinetuneBegin, LearnsPreferencesWithoutTheDropoutOfAnAdapter) {
+  ASSERT_EQ(tune(kLora + "--lora-dropout 0.5").code, 0);
+  write_pairs();
+  const std::string pairs = kSmall + "--dpo --adapter out ";
+  ASSERT_EQ(tune(pairs + "--log-json as-made.jsonl", "as-made").code, 0);
+  EXPECT_EQ(Json::load(dir_ / "as-made/adapter_config.json")["lora_dropout"].as_double(), 0);
+  Json config = Json::load(dir_ / "out/adapter_config.json");
+  ASSERT_EQ(config["lora_dropout"].as_double(), 0.5);
+  config.set("lora_dropout", 0.0);
+  write_file(dir_ / "out/adapter_config.json", config.dump());
+  ASSERT_EQ(tune(pairs + "--log-json without.jsonl", "without").code, 0);
+  EXPECT_EQ(losses("as-made.jsonl"), losses("without.jsonl"));
 }
 
 // The same model as a Hugging Face folder, a checkpoint of ours and one of Megatron-LM.
 TEST_F(FinetuneBegin, TakesEachKindOfModel) {
-  ASSERT_EQ(from(kLora + "--log-json hf.jsonl", "hf-out").code, 0);
+  ASSERT_EQ(tune(kLora + "--log-json hf.jsonl", "hf-out").code, 0);
   const std::vector<double> wanted = losses("hf.jsonl");
   ASSERT_EQ(wanted.size(), 10U);
   for (const std::string kind : {"megalith", "megatron"}) {
@@ -116,7 +134,7 @@ TEST_F(FinetuneBegin, PrintsPaddlesLinesWhenAskedTo) {
 TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
   ASSERT_EQ(tune(kLora + "--log-json tuned.jsonl").code, 0);
   const double tuned = last_evaluation("tuned.jsonl");
-  ASSERT_EQ(from("--no-do-train --log-json base.jsonl", "fresh").code, 0);
+  ASSERT_EQ(tune("--no-do-train --log-json base.jsonl", "fresh").code, 0);
   const double base = last_evaluation("base.jsonl");
   ASSERT_LT(tuned, 0.9 * base);
   const std::string adapter = read_file(dir_ / "out/adapter_model.safetensors"),
@@ -142,9 +160,60 @@ TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
   EXPECT_EQ(read_file(dir_ / "out/adapter_model.safetensors"), adapter);
   EXPECT_EQ(read_file(dir_ / "out/latest_checkpointed_iteration.txt"), tracker);
 
-  expect_refused(tune("--no-do-train --no-do-eval"), "--no-do-train leaves nothing to do");
+  expect_refused(tune("--no-do-train --no-do-eval"),
+                 "--no-do-train and --no-do-eval leave nothing to do; leave out one of them, or give "
+                 "--do-generation");
   expect_refused(tune("--eval-only"), "--eval-only is not supported; give --no-do-train");
   EXPECT_EQ(tune("--no-do-train --resume_from_checkpoint nowhere").code, 66);
+  fs::remove(dir_ / "data/dev.json");
+  expect_refused(tune("--no-do-train"),
+                 "--no-do-train leaves nothing to do: there are no records to evaluate on; give --eval-data");
+}
+
+TEST_F(FinetuneBegin, WithoutTrainingNeedsNoRecordsToTrainOn) {
+  const std::string alone = "--no-do-train --per_device_train_batch_size 4 ";
+  ASSERT_EQ(tune(alone + "--log-json all.jsonl", "fresh").code, 0);
+  const double wanted = last_evaluation("all.jsonl");
+  const std::string records = read_file(dir_ / "data/train.json");
+  write_file(dir_ / "data/train.json", "no record");
+  const CommandResult unread = tune(alone + "--log-json unread.jsonl", "fresh");
+  ASSERT_EQ(unread.code, 0) << unread.all();
+  EXPECT_EQ(unread.all().find("train.json"), std::string::npos) << unread.all();
+  EXPECT_EQ(last_evaluation("unread.jsonl"), wanted);
+  fs::remove(dir_ / "data/train.json");
+  for (const char* layout : {"", "--packing ", "--nproc 2 --per_device_train_batch_size 2 "}) {
+    const CommandResult none = tune(alone + layout + "--log-json none.jsonl", "fresh");
+    ASSERT_EQ(none.code, 0) << layout << none.all();
+    EXPECT_NEAR(last_evaluation("none.jsonl"), wanted, 1e-6) << layout;
+    fs::remove(dir_ / "none.jsonl");
+  }
+  ASSERT_EQ(tune(alone + "--data nowhere --eval-data data/dev.json --log-json named.jsonl", "fresh").code, 0);
+  EXPECT_EQ(last_evaluation("named.jsonl"), wanted);
+  const CommandResult nowhere = tune(alone + "--data nowhere", "fresh");
+  EXPECT_EQ(nowhere.code, 66);
+  EXPECT_NE(nowhere.err.find("nowhere: no such file or folder; give --data DIR with dev.json"),
+            std::string::npos)
+      << nowhere.err;
+  expect_said(tune(alone + "--log-style ddp-tutorial", "fresh"), "Epoch 1 (Step 000000): Val loss ");
+  expect_said(tune(alone + "--no-do-eval --do_generation --max-new-tokens 2", "fresh"), "answers: 4 records");
+  // Records that are held out are some of them.
+  fs::remove(dir_ / "data/dev.json");
+  EXPECT_EQ(tune(alone + "--val-size 4", "fresh").code, 66);
+  write_file(dir_ / "data/train.json", records);
+  expect_said(tune(alone + "--val-size 4", "fresh"), "data/train.json, held out: 4 records");
+}
+
+TEST_F(FinetuneBegin, WithoutTrainingJudgesPairsAlone) {
+  write_pairs();
+  const std::string pairs = "--dpo --lora --r 4 --per_device_train_batch_size 2 ";
+  ASSERT_EQ(tune(pairs + "--num_train_epochs 2 --learning_rate 2e-2 --log-json tuned.jsonl").code, 0);
+  const double tuned = last_evaluation("tuned.jsonl");
+  ASSERT_LT(tuned, 0.65);
+  fs::remove(dir_ / "data/train.json");
+  const CommandResult alone =
+      tune(pairs + "--no-do-train --resume_from_checkpoint out --log-json alone.jsonl", "fresh");
+  expect_said(alone, "reference: log probabilities of 12 answers");
+  EXPECT_NEAR(last_evaluation("alone.jsonl"), tuned, 1e-6);
 }
 
 // As save_pretrained() keeps it: a model that ends its texts with another token than its tokenizer's goes on
@@ -181,7 +250,7 @@ TEST_F(FinetuneBegin, TheOptionsOfATokenizerGoWithTheModelsOwn) {
   const CommandResult result = tune(kSmall + "--eod-token b");
   ASSERT_EQ(result.code, 0) << result.all();
   EXPECT_EQ(Json::load(dir_ / "out/hf/generation_config.json")["eos_token_id"], vocabulary["b"]);
-  const CommandResult unknown = from(kSmall + "--eod-token '<nothing>'", "x");
+  const CommandResult unknown = tune(kSmall + "--eod-token '<nothing>'", "x");
   EXPECT_EQ(unknown.code, 65) << unknown.all();
   EXPECT_NE(unknown.err.find("<nothing>"), std::string::npos) << unknown.err;
 }
@@ -220,12 +289,19 @@ TEST_F(FinetuneBegin, AnswersHaveTheRoomThatWasAskedFor) {
 }
 
 TEST_F(FinetuneBegin, ListsNoOptionThatItAlwaysRefuses) {
-  const CommandResult help = run("--help");
+  const std::string help = run("--help").out;
+  // Neither as an option nor in another one's words.
+  const auto names = [&](const std::string& name) {
+    for (const std::string& spelled : {"--" + name, "--[no-]" + name})
+      for (size_t at = help.find(spelled); at != std::string::npos; at = help.find(spelled, at + 1))
+        if (const char next = help[at + spelled.size()]; next != '-' && !std::isalnum(next)) return true;
+    return false;
+  };
+  for (const char* known : {"model", "do-train", "max-length"}) ASSERT_TRUE(names(known)) << known;
   for (const char* name : {"load", "finetune", "use-checkpoint-args", "exit-on-missing-checkpoint",
                            "checkpoint", "train-samples", "lr-decay-samples", "lr-warmup-samples",
                            "rampup-batch-size", "eval-only", "sample-prompt", "sample-tokens"}) {
-    EXPECT_EQ(help.out.find(concat("--", name, " ")), std::string::npos) << name;
-    EXPECT_EQ(help.out.find(concat("--", name, "\n")), std::string::npos) << name;
+    EXPECT_FALSE(names(name)) << name;
     expect_refused(tune(concat("--", name, " 1")), concat("--", name, " is not supported; "));
   }
   expect_refused(tune("--rampup-batch-size 1 1 8"),

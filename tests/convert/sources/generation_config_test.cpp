@@ -18,11 +18,14 @@ namespace fs = std::filesystem;
 
 class GenerationConfig : public testing::Test {
  protected:
-  GenerationConfig() { fs::copy(test::test_data("parity/goldens/generate-gpt2"), dir_ / "model"); }
+  GenerationConfig() {
+    fs::copy(test::test_data("parity/goldens/generate-gpt2"), dir_ / "model");
+    fs::copy(test::test_data("text/goldens/trained/tokenizer.json"), dir_ / "model");
+  }
   Json found() const { return generation_config(ModelSource(dir_ / "model")); }
   Json exported() const {
     const ModelSource source(dir_ / "model");
-    export_hf({.source = source}, dir_ / "out");
+    export_hf({.source = source, .tokenizer_folder = dir_ / "model"}, dir_ / "out");
     return Json::load(dir_ / "out/generation_config.json");
   }
   test::TempDir dir_;
@@ -40,6 +43,28 @@ TEST_F(GenerationConfig, IsTheFilesAndGoesIntoAnExport) {
   const Json out = exported(), own = Json::parse(text, "text");
   for (const auto& [name, value] : own.as_object()) EXPECT_EQ(out[name], value);
   EXPECT_NE(out.find("bos_token_id"), nullptr);
+}
+
+// What the export of a file without these members says stands in for null, too.
+TEST_F(GenerationConfig, SaysNothingWhereItIsNull) {
+  write_file(dir_ / "model/generation_config.json", R"({"top_k": 5})");
+  const Json wanted = exported();
+  ASSERT_FALSE(wanted["bos_token_id"].is_null());
+  fs::remove_all(dir_ / "out");
+  write_file(dir_ / "model/generation_config.json",
+             R"({"top_k": 5, "bos_token_id": null, "eos_token_id": null})");
+  const Json out = exported();
+  for (const auto& [name, value] : wanted.as_object()) EXPECT_EQ(out[name], value) << name;
+}
+
+TEST_F(GenerationConfig, NamesWhatSaysTheEnd) {
+  const ModelSource source(dir_ / "model");
+  std::string from;
+  generation_config(source, &from);
+  EXPECT_EQ(from, dir_ / "model/config.json");
+  write_file(dir_ / "model/generation_config.json", R"({"eos_token_id": 3})");
+  generation_config(source, &from);
+  EXPECT_EQ(from, dir_ / "model/generation_config.json");
 }
 
 TEST_F(GenerationConfig, OfAFileWithoutAnEndHasConfigJsons) {

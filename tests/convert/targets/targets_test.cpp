@@ -84,6 +84,47 @@ TEST(MegatronTarget, PadsTheVocabularyWithItsLastRowOnOneRankToo) {
   }
 }
 
+// Files of one stage's ranks have the same names and shapes: only what wrote them tells them apart.
+TEST(MegatronTarget, SaysWhichRankWroteAFileSoThatExchangedOnesAreRefused) {
+  const TempDir dir;
+  export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
+                  {.tensor = 2, .pipeline = 3});
+  const fs::path folder = dir / "megatron/release";
+  fs::rename(folder / "mp_rank_00_001", folder / "kept");
+  fs::rename(folder / "mp_rank_01_001", folder / "mp_rank_00_001");
+  fs::rename(folder / "kept", folder / "mp_rank_01_001");
+  try {
+    const ModelSource exchanged(dir / "megatron");
+    FAIL() << "was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    EXPECT_NE(std::string(error.what()).find("mp_rank_01_001/model_optim_rng.pt: its args say that rank 2"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+// A tool that makes two ranks' files of one keeps its args, or all files are of one process.
+TEST(MegatronTarget, IsReadWhereOneProcessWroteSeveralFiles) {
+  for (const int files_each : {2, 6}) {
+    const TempDir dir;
+    export_megatron({.source = ModelSource(convert_golden("llama"))}, dir / "megatron",
+                    {.tensor = 2, .pipeline = 3});
+    const std::string key("X\x04\0\0\0rankJ", 10);  // a text of 4 bytes, then 32 bits
+    for (int rank = 0; rank < 6; ++rank) {
+      const std::string path =
+          dir / concat("megatron/release/mp_rank_0", rank % 2, "_00", rank / 2, "/model_optim_rng.pt");
+      std::string bytes = read_file(path);
+      const size_t at = bytes.find(key);
+      ASSERT_NE(at, std::string::npos);
+      ASSERT_EQ(bytes[at + key.size()], rank);
+      bytes[at + key.size()] = static_cast<char>(rank / files_each);
+      write_file(path, bytes);
+    }
+    EXPECT_NO_THROW(ModelSource(dir / "megatron", {.crc = CrcCheck::kNo})) << files_each;
+  }
+}
+
 TEST(MegatronTarget, RefusesACutThatDoesNotDivideTheModel) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));

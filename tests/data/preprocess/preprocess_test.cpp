@@ -16,6 +16,7 @@
 #include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
 #include "libcore/io/file.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -260,11 +261,8 @@ TEST_F(PreprocessTest, RejectsEachOfTwoEqualTextsThatAreRefused) {
 /// With the model of tools/golden/make_sentences.py.
 class PreprocessSentences : public PreprocessTest {
  protected:
-  PreprocessSentences() {
-    ::setenv("NLTK_DATA", test::test_data("text/goldens/punkt").c_str(), 1);
-    config_.split_sentences = true;
-  }
-  ~PreprocessSentences() override { ::unsetenv("NLTK_DATA"); }
+  PreprocessSentences() { config_.split_sentences = true; }
+  const test::Variable models_{"NLTK_DATA", test::test_data("text/goldens/punkt")};
 };
 
 TEST_F(PreprocessSentences, BecomeTheSequencesOfADocument) {
@@ -624,6 +622,20 @@ TEST_F(PreprocessTest, ComplainsOfEveryWrongOptionAtOnce) {
   Problems problems;
   config_.validate(problems);
   EXPECT_EQ(problems.list().size(), 5U);
+}
+
+TEST_F(PreprocessTest, WantsAnotherNameForTheRejectsThanTheDatasets) {
+  config_.on_error = OnError::kSkip;
+  const std::string prefix = config_.prefix_of("text");
+  const std::string other = (dir_.path() / ".." / dir_.path().filename() / "out_text_document").string();
+  ASSERT_EQ(prefix, dir_ / "out_text_document");
+  for (const std::string& name : {prefix, other}) {
+    config_.rejects = name;
+    Problems problems;
+    config_.validate(problems);
+    ASSERT_EQ(problems.list().size(), 1U) << name;
+    EXPECT_EQ(problems.list()[0].find("--rejects "), 0U) << problems.list()[0];
+  }
 }
 
 }  // namespace

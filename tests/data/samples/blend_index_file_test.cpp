@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "libcore/base/log.h"
 #include "libcore/data/samples/dataset_builder.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
@@ -79,12 +79,12 @@ TEST_F(KeptBlend, IsMadeAgainWhereItIsDamagedAndBuiltWhereItCannotBeKept) {
   std::string damaged = read_file(file());
   damaged.back() = static_cast<char>(damaged.back() ^ 1);
   std::ofstream(file(), std::ios::binary) << damaged;
-  std::vector<std::string> log;
-  const LogSink before = set_log_sink([&](const std::string& line) { log.push_back(line); });
-  EXPECT_EQ(order(kept_blend_exhaustively(sizes, folder_)), by_hand_);
-  set_log_sink(before);
-  ASSERT_EQ(log.size(), 1u);
-  EXPECT_NE(log[0].find("is damaged"), std::string::npos) << log[0];
+  {
+    test::LogLines log;
+    EXPECT_EQ(order(kept_blend_exhaustively(sizes, folder_)), by_hand_);
+    ASSERT_EQ(log.lines.size(), 1u);
+    EXPECT_NE(log.lines[0].find("is damaged"), std::string::npos) << log.lines[0];
+  }
   EXPECT_EQ(order(kept_blend_exhaustively(sizes, {})), by_hand_);
   write_file(dir_ / "a file", "");
   EXPECT_EQ(order(kept_blend_exhaustively(sizes, dir_ / "a file")), by_hand_);

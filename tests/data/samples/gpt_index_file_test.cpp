@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
-#include "libcore/base/log.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
@@ -84,8 +84,7 @@ TEST_F(KeptIndex, IsMadeAgainWhereItIsDamaged) {
   const GptIndex whole = build_gpt_index(data_, spec(20));
   kept_gpt_index(data_, spec(20), folder_);
   const std::string path = kept().front(), bytes = read_file(path);
-  std::vector<std::string> log;
-  const LogSink before = set_log_sink([&](const std::string& line) { log.push_back(line); });
+  test::LogLines log;
   for (size_t at = 0; at < bytes.size(); at += 97) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
@@ -95,9 +94,8 @@ TEST_F(KeptIndex, IsMadeAgainWhereItIsDamaged) {
   }
   std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   expect_same(kept_gpt_index(data_, spec(20), folder_), whole);
-  set_log_sink(before);
-  EXPECT_GT(log.size(), 1U);
-  EXPECT_NE(log.front().find("is damaged"), std::string::npos) << log.front();
+  EXPECT_GT(log.lines.size(), 1U);
+  EXPECT_NE(log.lines.front().find("is damaged"), std::string::npos) << log.lines.front();
 }
 
 TEST_F(KeptIndex, IsBuiltWhereItCannotBeKept) {

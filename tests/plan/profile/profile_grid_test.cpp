@@ -102,6 +102,19 @@ TEST(MeasureGrid, CutsOffWithACoarserGridOfWholePoints) {
   }
 }
 
+// Every call takes 50 ms, as where something else has the processor: two seconds would be over after 13.
+TEST(MeasureGrid, OfABusyMachineIsCoarseAndNotEmpty) {
+  Device device;
+  const Probing usual = device.probing();
+  Probing probing = usual;
+  probing.seconds_of = [&](const ProfilePoint& point, int64_t times) {
+    device.now += 0.05;
+    return usual.seconds_of(point, times);
+  };
+  EXPECT_EQ(measure_grid(products(100, 1e3), 2, probing).size(), kLeastPoints);
+  EXPECT_LT(device.now, 5);
+}
+
 TEST(MeasureGrid, LeavesOutWhatIsTooLargeForTheTime) {
   Device device;
   std::vector<ProfilePoint> grid = products(3, 1e6);

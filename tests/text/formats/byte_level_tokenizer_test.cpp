@@ -38,7 +38,7 @@ TEST(ByteLevelTokenizer, TakesATokenThatNoMergeReachesOnlyWhereMergesAreIgnored)
   }
 }
 
-TEST(ByteLevelTokenizer, MayPrepareBesideThreadsThatEncode) {
+TEST(ByteLevelTokenizer, GivesThreadsThatBeginTogetherTheSameIds) {
   ByteLevelModel model = small_model();
   std::mt19937 random(3);
   std::string text;
@@ -50,12 +50,10 @@ TEST(ByteLevelTokenizer, MayPrepareBesideThreadsThatEncode) {
     std::array<std::vector<int32_t>, 2> ids;
     {
       std::vector<std::jthread> threads;
-      threads.emplace_back([&] { tokenizer.prepare(); });
       for (auto& own : ids) threads.emplace_back([&] { tokenizer.encode(text, own); });
     }
     EXPECT_EQ(ids[0], right);
     EXPECT_EQ(ids[1], right);
-    tokenizer.prepare();  // which changes nothing any more
     EXPECT_EQ(test::encode(tokenizer, text), right);
   }
 }

@@ -35,7 +35,8 @@ struct PieceRules {
   void encode(std::string_view piece, std::vector<int32_t>& ids) const;
 };
 
-/// Pretokens to ids, through the token cache of all threads' encoders. One thread at a time.
+/// Pretokens to ids, through the token cache that all threads share. One thread at a time, because its reader
+/// holds one guard at a time.
 class CachedEncoder {
  public:
   /// Keeps references to `rules` and to `memory`, which must be made for their ids.
@@ -54,7 +55,7 @@ class CachedEncoder {
   // of which the table's lines are prefetched at once, because each else waits for memory
   static constexpr size_t kGroup = 128;
   static constexpr size_t kBatch = 2048;     // of which the unknown ones are merged at once
-  static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is looked for
+  static constexpr size_t kSideBySide = 16;  // unknown ones among which a new one is sought
 
   /// A text and how far it is encoded.
   struct Rest {

@@ -22,7 +22,7 @@ class Epochs {
   class alignas(64) Reader {
    private:
     friend class Epochs;
-    std::atomic<uint64_t> steps_{0};  // into a guard and out of it: odd while one lives
+    std::atomic<uint64_t> steps_{0};  // counts guards' begins and ends, so odd while one lives
     std::unique_ptr<Reader> next_;    // which joined before
     bool free_ = false;
   };

@@ -79,7 +79,7 @@ LongPieceCache::Ref LongPieceCache::add_record(std::string_view piece, std::span
 }
 
 /// Opens the part after the full one, which was forgotten when that one was opened. False while a guard lives
-/// that may see it.
+/// that may see it, because its bytes may not change yet.
 bool LongPieceCache::open_part() {
   if (!forgotten_.over()) return false;
   ++generation_;

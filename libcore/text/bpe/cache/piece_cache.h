@@ -36,7 +36,8 @@ class LongPieceCache {
   struct alignas(8) Ref {
     uint32_t at, generation;  // all zero: nowhere
   };
-  /// `ids`: at most kLongest. Nowhere when there is no room, or another thread adds something, just now.
+  /// `ids`: at most kLongest. Nowhere when there is no room, or another thread adds something just now,
+  /// because an encoder must not wait.
   Ref append(std::span<const int32_t> ids);
   /// What was appended, or an empty span when it was forgotten before the guard. Lasts as that of find().
   std::span<const int32_t> get(Ref ref) const;
@@ -136,7 +137,7 @@ class PieceTable {
   struct alignas(64) Line {
     std::array<Entry, 2> entries;
   };
-  /// The ids of a piece as an entry holds them.
+  /// A piece's ids as an entry holds them.
   using Packed = std::array<std::byte, sizeof(Entry::packed)>;
 
   /// 2^bits lines, for ids of 4 bytes or of 2 (unsigned).
@@ -150,7 +151,6 @@ class PieceTable {
     int shift;
   };
   Hash hash() const { return {shift_}; }
-  const HugePages& memory() const { return memory_; }  // of the lines, so that it can be touched
   std::span<const Line> lines() const { return lines_; }
   const Line& line(const PieceKey& key) const { return lines_[place(key)]; }
 
@@ -171,7 +171,7 @@ class PieceTable {
 
   /// `key` is that of a short piece, or far() of it; true when it has an entry now.
   bool add(const PieceKey& key, const Packed& ids);
-  /// An entry that was taken out, and of which piece.
+  /// An entry that was taken out, and whose.
   struct TakenEntry {
     Entry* entry;  // may be null
     uint64_t high;

@@ -37,7 +37,7 @@ class Cutter {
   }
 
  private:
-  /// How many pretokens there are before the first that may have to be cut, or before others in its group.
+  /// How many pretokens from the first on need no cut, in whole groups.
   size_t uncut(size_t count) const {
     uint32_t begin = 0;
     for (size_t next = 0; next < count; next += kAtOnce) {
@@ -52,7 +52,7 @@ class Cutter {
     return count;
   }
 
-  /// Which of kAtOnce pretokens are longer than a short piece; a bit for each.
+  /// A bit for each of kAtOnce pretokens: longer than a short piece, so it may have to be cut.
   static uint32_t are_longer(const uint32_t* ends, uint32_t begin) {
     const __m512i end16 = _mm512_loadu_si512(ends);
     const __m512i begin16 = _mm512_alignr_epi32(end16, _mm512_set1_epi32(static_cast<int>(begin)), 15);
@@ -61,7 +61,8 @@ class Cutter {
     return ~static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(over, _mm_setzero_si128()))) & 0xFFFF;
   }
 
-  /// Whether a character outside ASCII begins in a pretoken of more than a short piece's bytes.
+  /// Whether a pretoken longer than a short piece has a character outside ASCII, since only there may it be
+  /// cut.
   bool has_leads(uint32_t begin, uint32_t end) const {
     if (end - begin <= PieceKey::kLongest) return false;
     __m512i max_bytes = _mm512_setzero_si512();
@@ -84,7 +85,7 @@ class Cutter {
       begin_ = i > 0 ? ends[i - 1] : begin_;
       cut(ends[i]);
       done = i + 1;
-      // The others stay in the order in which they are.
+      // Stores the others again in their order.
       const __m512i rest = _mm512_add_epi32(iota32(), _mm512_set1_epi32(static_cast<int>(done)));
       _mm512_storeu_si512(out_, _mm512_permutexvar_epi32(rest, end16));
     }

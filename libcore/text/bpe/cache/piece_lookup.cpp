@@ -17,7 +17,8 @@ size_t find_entries_generic(const PieceQueries& queries, const PieceAnswers& ans
 }
 
 PieceLookup piece_lookup(Isa isa) {
-#ifdef __SANITIZE_THREAD__  // which does not know that a vector load is one (see PieceTable)
+/// Without vectors, because the thread sanitizer does not know that a vector load is one (see PieceTable).
+#ifdef __SANITIZE_THREAD__
   const FindEntries find_entries = find_entries_generic;
 #else
   const auto find_entries = select<FindEntries>(

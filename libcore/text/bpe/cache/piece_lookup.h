@@ -28,10 +28,10 @@ struct PiecePlaces {
   const PieceTable::Line** lines;
 };
 
-/// Finds the keys of the first pieces of `run` and their lines of `table`, and asks for the lines to be
-/// brought to the caches. Ends before a piece of more than PieceKey::kLongest bytes, and where fewer than
-/// kTogether pieces, or than 16 bytes from the last of them on, are left; returns how many were taken. What
-/// is after them in `out`, up to run.ends.size(), is undefined.
+/// Finds the keys of the first pieces of `run` and their lines of `table`, and asks for the lines early, so
+/// that they are in the caches when they are read. Ends before a piece of more than PieceKey::kLongest bytes,
+/// and where fewer than kTogether pieces, or than 16 bytes from the last of them on, are left; returns how
+/// many were taken. What is after them in `out`, up to run.ends.size(), is undefined.
 using TakeKeys = size_t (*)(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 size_t take_keys_avx512(const PieceTable& table, const PieceRun& run, const PiecePlaces& out);
 

@@ -19,7 +19,8 @@ struct TokenCache {
     int table_bits;     // lines of a PieceTable
     size_t long_bytes;  // of a LongPieceCache
     /// For `bytes` bytes of text, and room for `seeds` short pieces that are known from the beginning: 22 MiB
-    /// up to 100 MB, 46 MiB from 200 MB on.
+    /// up to 100 MB, 46 MiB from 200 MB on; smaller for small texts, because memory that is touched for the
+    /// first time costs more than what it saves.
     static Size for_text(uint64_t bytes, size_t seeds);
   };
   /// `wide`: there are ids beyond 16 bits.

@@ -12,7 +12,8 @@
 namespace megalith {
 namespace {
 
-/// One kind of pretoken: its ids, shrinking as pairs are merged, are symbols[begin, begin + size).
+/// One kind of pretoken. Its ids, symbols[begin, begin + size), shrink where they are, because a merge only
+/// shortens them.
 struct Word {
   size_t begin;
   size_t size;

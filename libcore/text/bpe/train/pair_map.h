@@ -49,7 +49,7 @@ class PairMap {
 
   size_t size() const { return size_; }
 
-  /// Calls `take(pair, value)` for each entry, in no particular order.
+  /// Calls `take(pair, value)` for each entry, in any order.
   template <class Take>
   void for_each(Take&& take) {
     for (Slot& slot : slots_)

@@ -8,7 +8,8 @@
 
 namespace megalith {
 
-/// How often each pretoken occurs. Keeps its own copies of the texts, one after the other in large blocks.
+/// How often each pretoken occurs. Keeps its own copies of the texts in large blocks, because they outlive
+/// the lines they came from.
 class PieceCounts {
  public:
   PieceCounts() : slots_(1024) {}

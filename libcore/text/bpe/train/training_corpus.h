@@ -9,7 +9,7 @@ namespace megalith {
 
 /// The texts that a tokenizer is trained on.
 struct TrainingCorpus {
-  std::vector<std::string> files;      // "-": stdin; gzip and zstd are seen by their first bytes
+  std::vector<std::string> files;      // "-": stdin; compressed ones too, see InputStream
   std::vector<std::string> json_keys;  // loose JSON: the strings of these keys; empty: each file is one text
   size_t workers = 1;                  // threads that parse and count
 };
