@@ -74,6 +74,36 @@ TEST(Trainer, ClosedFormsAreNearItsCount) {
     }
 }
 
+// Not every stage is asked: those with as many layers hold at most what the first of them does.
+TEST(Trainer, FindsTheFullestOfAllStages) {
+  const PlanProblem p = test::gpt_22b(64);
+  const Candidate all[] = {
+      {.tensor = 8, .pipeline = 8},
+      {.tensor = 8, .pipeline = 8, .chunks = 3},
+      {.tensor = 4, .pipeline = 8, .context = 2, .sequence = true},
+      {.tensor = 8, .pipeline = 8, .first_layers = 3, .last_layers = 9},
+      {.tensor = 2, .pipeline = 16, .data = 2, .first_layers = 1, .last_layers = 5, .recompute_layers = 2,
+       .sharding = Sharding::kOptimizer, .recompute = Recomputed::kFull}};
+  for (Candidate c : all) {
+    c.micro_batch = 1;
+    c.global_batch = 16;
+    c.microbatches = c.global_batch / c.data;
+    SCOPED_TRACE(concat(c.pipeline, " stages in ", c.chunks, " chunks, first ", c.first_layers));
+    const TrainerAnswer answer = ask_trainer(p, c);
+    ASSERT_TRUE(answer.rank) << answer.refusal;
+    const RunShape run = run_shape(trainer_configuration(p, c));
+    int fullest = -1;
+    size_t most = 0;
+    for (int stage = 0; stage < c.pipeline; ++stage)
+      if (const size_t total = run_memory(run, {.pipeline = stage}).total(); total > most) {
+        most = total;
+        fullest = stage;
+      }
+    EXPECT_EQ(answer.rank->stage, fullest);
+    EXPECT_EQ(answer.rank->estimate.allocated(), static_cast<double>(most));
+  }
+}
+
 TEST(Trainer, NamesWhatOnlyMegatronRuns) {
   PlanProblem p = on_this_processor(512, 8);
   Candidate c{.micro_batch = 8, .sharding = Sharding::kParameters};
