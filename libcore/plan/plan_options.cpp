@@ -291,8 +291,7 @@ DeviceRates own_rates(const PlanCommand& command, PlanProblem problem) {
     else
       fail(ErrorKind::kData, path,
            ": neither a profile (megalith-autoplan profile), an output of nccl-tests (no column \"busbw\") "
-           "nor "
-           "a training log of Megatron-LM (no \"elapsed time per iteration (ms):\")");
+           "nor a training log of Megatron-LM (no \"elapsed time per iteration (ms):\")");
   }
   if (runs.size() > 1)
     fail(ErrorKind::kUsage, "--calibrate, --anchor: ", join(runs, ", "),

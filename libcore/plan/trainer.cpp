@@ -88,8 +88,8 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   try {
     RunShape run = run_shape(config);
     run.save_copy = p.save_copy;
-    // One stage of each kind: all eight stages of each plan took a fifth of the program's time for a model of 22
-    // billion parameters.
+    // One stage of each kind: all eight stages of each plan took a fifth of the program's time for a model of
+    // 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
       const MemoryEstimate estimate = estimate_of(run_memory(run, {.pipeline = kind.stage}));
       if (!answer.rank || estimate.needed() > answer.rank->estimate.needed())

@@ -103,8 +103,10 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   EXPECT_NE(plan.err.find("product: error of the points"), std::string::npos) << plan.err;
   EXPECT_FALSE(Json::parse(plan.out, "plan")["plans"].as_array().empty());
 
-  const std::pair<const char*, const char*> kOthers[] = {{" --bf16", "of fp32, the plan of bf16"},
-                                                         {" --threads 4000", "of 4000"}};
+  const std::pair<std::string, const char*> kOthers[] = {
+      {" --bf16", "of fp32, the plan of bf16"},
+      {" --threads 4000", "of 4000"},
+      {" --calibrate " + file, "are both profiles; give one"}};
   for (const auto& [option, says] : kOthers) {
     const CommandResult refused = run_command(app("autoplan") + kHere + option + " --calibrate " + file);
     EXPECT_EQ(refused.code, 64) << option;

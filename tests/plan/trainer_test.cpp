@@ -77,13 +77,18 @@ TEST(Trainer, ClosedFormsAreNearItsCount) {
 // Not every stage is asked: those with as many layers hold at most what the first of them does.
 TEST(Trainer, FindsTheFullestOfAllStages) {
   const PlanProblem p = test::gpt_22b(64);
-  const Candidate all[] = {
-      {.tensor = 8, .pipeline = 8},
-      {.tensor = 8, .pipeline = 8, .chunks = 3},
-      {.tensor = 4, .pipeline = 8, .context = 2, .sequence = true},
-      {.tensor = 8, .pipeline = 8, .first_layers = 3, .last_layers = 9},
-      {.tensor = 2, .pipeline = 16, .data = 2, .first_layers = 1, .last_layers = 5, .recompute_layers = 2,
-       .sharding = Sharding::kOptimizer, .recompute = Recomputed::kFull}};
+  const Candidate all[] = {{.tensor = 8, .pipeline = 8},
+                           {.tensor = 8, .pipeline = 8, .chunks = 3},
+                           {.tensor = 4, .pipeline = 8, .context = 2, .sequence = true},
+                           {.tensor = 8, .pipeline = 8, .first_layers = 3, .last_layers = 9},
+                           {.tensor = 2,
+                            .pipeline = 16,
+                            .data = 2,
+                            .first_layers = 1,
+                            .last_layers = 5,
+                            .recompute_layers = 2,
+                            .sharding = Sharding::kOptimizer,
+                            .recompute = Recomputed::kFull}};
   for (Candidate c : all) {
     c.micro_batch = 1;
     c.global_batch = 16;

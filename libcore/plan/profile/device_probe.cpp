@@ -64,6 +64,11 @@ ConstView DeviceProbe::input(Shape shape) {
   return part_of(inputs_, input_at_, dtype_, shape);
 }
 
+ConstView DeviceProbe::made(Shape shape) {
+  size_t at = 0;
+  return part_of(inputs_, at, dtype_, shape);
+}
+
 View DeviceProbe::output(DType dtype, Shape shape) {
   return part_of(outputs_, output_at_, dtype, shape);
 }
@@ -85,15 +90,15 @@ Cost DeviceProbe::done(const Op& op) {
 Cost DeviceProbe::call_product(const ProfilePoint& p) {
   if (p.op == "forward")
     return done(Gemm{.c = output(dtype_, {p.rows, p.columns}),
-                     .a = input({p.rows, p.depth}),
+                     .a = made({p.rows, p.depth}),
                      .b = input({p.columns, p.depth}),
                      .trans_b = true});
   if (p.op == "input-gradient")
     return done(Gemm{.c = output(dtype_, {p.rows, p.columns}),
-                     .a = input({p.rows, p.depth}),
+                     .a = made({p.rows, p.depth}),
                      .b = input({p.depth, p.columns})});
   return done(Gemm{.c = output(DType::kF32, {p.rows, p.columns}),  // gradients are summed in fp32
-                   .a = input({p.depth, p.rows}),
+                   .a = made({p.depth, p.rows}),
                    .b = input({p.depth, p.columns}),
                    .trans_a = true,
                    .accumulate = true});
@@ -103,7 +108,7 @@ Cost DeviceProbe::call_memory(const ProfilePoint& p) {
   const Shape shape{p.rows, p.columns}, row{p.columns}, column{p.rows};
   if (p.op == "layer_norm")
     return done(LayerNorm{.y = output(dtype_, shape),
-                          .x = input(shape),
+                          .x = made(shape),
                           .w = input(row),
                           .b = input(row),
                           .mean = output(DType::kF32, column),
@@ -114,19 +119,19 @@ Cost DeviceProbe::call_memory(const ProfilePoint& p) {
     return done(LayerNormGrad{.dx = output(dtype_, shape),
                               .dw = output(DType::kF32, row),
                               .db = output(DType::kF32, row),
-                              .dy = input(shape),
+                              .dy = made(shape),
                               .x = input(shape),
                               .w = input(row),
                               .mean = {floats_.data.get(), DType::kF32, column},
                               .rstd = {floats_.data.get(), DType::kF32, column},
                               .add = input(shape)});
   if (p.op == "gelu_grad")
-    return done(GeluGrad{.dx = output(dtype_, shape), .dy = input(shape), .x = input(shape)});
-  return done(Gelu{.y = output(dtype_, shape), .x = input(shape)});
+    return done(GeluGrad{.dx = output(dtype_, shape), .dy = made(shape), .x = input(shape)});
+  return done(Gelu{.y = output(dtype_, shape), .x = made(shape)});
 }
 
 DeviceProbe::Attended DeviceProbe::attend(const ProfilePoint& p) {
-  const Attended all{.qkv = input({p.sequence, 1, p.heads, 3, p.head}),
+  const Attended all{.qkv = made({p.sequence, 1, p.heads, 3, p.head}),
                      .out = output(dtype_, {p.sequence, 1, p.heads, p.head}),
                      .lse = output(DType::kF32, {1, p.heads, p.sequence})};
   run(stream_, Attention{.out = all.out, .qkv = all.qkv, .scale = scale_of(p), .lse = all.lse});

@@ -5,8 +5,9 @@
 
 namespace megalith {
 
-/// Runs the ops of a profile's points on a device. Operands lie in memory larger than the caches, through
-/// which calls go on, as a training step finds its weights.
+/// Runs the ops of a profile's points on a device, with operands where a training step finds them: what the
+/// op before has made, at one place; weights, kept activations and results, in memory larger than the caches,
+/// through which calls go on.
 class DeviceProbe {
  public:
   /// Takes twice `bytes` of the device. kDevice when there is not as much.
@@ -21,6 +22,7 @@ class DeviceProbe {
 
  private:
   ConstView input(Shape);          // random values of the dtype
+  ConstView made(Shape);           // such values at one place: what the op before has made
   View output(DType, Shape);       // what was there before
   Cost call(const ProfilePoint&);  // runs it once
   Cost call_product(const ProfilePoint&);

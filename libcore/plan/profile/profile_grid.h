@@ -26,10 +26,10 @@ struct Probing {
 
 /// Measures the points in their order: first a warm-up and a sample of each, for two fifths of the time, then
 /// round after round a sample of those whose median is not steady, so that what disturbs the machine for a
-/// while disturbs one sample of many points, until all are steady or `seconds` have passed. Each point that was
-/// begun gets its least samples and the least points are begun, however late it is: a busy machine's profile
-/// is coarse, not empty. Points for which the time is too short, or a call of which would take more than a
-/// two-hundredth of it and than 50 ms, are left out. In the grid's order.
+/// while disturbs one sample of many points, until all are steady or `seconds` have passed. Each point that
+/// was begun gets its least samples and the least points are begun, however late it is: a busy machine's
+/// profile is coarse, not empty. Points for which the time is too short, or a call of which would take more
+/// than a two-hundredth of it and than 50 ms, are left out. In the grid's order.
 std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, double seconds, const Probing&);
 constexpr int64_t kLeastSamples = 3;  // of each point
 constexpr size_t kLeastPoints = 16;
