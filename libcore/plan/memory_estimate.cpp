@@ -8,11 +8,11 @@ namespace {
 
 /// Chunks of a microbatch that stage `stage` holds at its fullest.
 double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
-  const double behind = c.pipeline - stage - 1;
+  const double later_stages = c.pipeline - stage - 1;
   const double total = static_cast<double>(c.microbatches) * c.chunks;
   switch (p.software.schedule) {
     case Schedule::kOneForwardOneBackward: {
-      const double warmup = c.chunks == 1 ? behind : 2 * behind + (c.chunks - 1.0) * c.pipeline;
+      const double warmup = c.chunks == 1 ? later_stages : 2 * later_stages + (c.chunks - 1.0) * c.pipeline;
       return std::min(total, warmup + 1);
     }
     case Schedule::kZeroBubble:

@@ -135,8 +135,8 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config
     files[model.filename().string()] = read_file(config.model);
     return files;
   }
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model"})
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "tokenizer.model", "chat_template.jinja"})
     if (file_exists((model / name).string())) files[name] = read_file((model / name).string());
   return files;
 }

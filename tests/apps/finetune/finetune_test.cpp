@@ -92,6 +92,15 @@ TEST_F(FinetuneApp, TrainsAllParametersToAHuggingFaceFolder) {
   EXPECT_EQ(text.code, 0) << text.err;
 }
 
+TEST_F(FinetuneApp, CheckpointsKeepTheChatTemplate) {
+  const std::string chat = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  write_file(dir_ / "model/chat_template.jinja", chat);
+  ASSERT_EQ(tune("--max_steps 1").code, 0);
+  const CommandResult made = run_command(app("convert") + " " + dir_ / "out" + " --output " + dir_ / "later");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(read_file(dir_ / "later/chat_template.jinja"), chat);
+}
+
 TEST_F(FinetuneApp, KeepsTheBestModelAndStopsEarly) {
   const CommandResult result =
       tune(kLora +
