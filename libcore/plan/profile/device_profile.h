@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "libcore/config/fields.h"
@@ -29,14 +31,23 @@ inline std::vector<EnumName<ProfiledKind>> enum_names(ProfiledKind) {
 /// One op on one size, measured several times.
 struct ProfilePoint {
   ProfiledKind kind = ProfiledKind::kStart;
-  std::string op;  // "forward", "input-gradient" and "weight-gradient" of products; else the op's name
+  std::string op;                             // one of ops_of(kind)
   int64_t rows = 0, columns = 0, depth = 0;   // a product is of [rows, depth] by [depth, columns]
   int64_t sequence = 0, heads = 0, head = 0;  // of attention, one sample; head: channels
   double flops = 0, bytes = 0;                // the op's price (ops/op.h)
   double seconds = 0;                         // median
   double spread = 0;                          // half the distance between the quartiles, of the median
-  int64_t samples = 0;
+  int64_t samples = 0;                        // at least kLeastSamples
 };
+constexpr int64_t kLeastSamples = 3;
+
+/// The ops that a point of the kind can be of; the form of a product.
+std::span<const std::string_view> ops_of(ProfiledKind);
+
+/// What a point's time depends on by the planner's model: its kind and sizes, whatever the form of a product
+/// or the op that memory bounds; of a start the op. Points of equal keys tell a fit the same.
+using PointKey = std::tuple<ProfiledKind, std::string, std::vector<int64_t>>;
+PointKey key_of(const ProfilePoint&);
 
 /// What was measured of one device by `megalith-autoplan profile`.
 struct DeviceProfile {
@@ -56,10 +67,13 @@ Json to_json(const DeviceProfile&);
 
 /// Whether the text is a profile, of this or another version.
 bool is_device_profile(std::string_view text);
-/// kData with the file and the member when the text is no profile of this version, a number is not above 0
-/// where it must be, or there are fewer than kLeastProducts products.
+/// kData with the file, the member and what was wanted when the text is no profile of this version, a word is
+/// none that this version writes, a number is not whole or not in the range that a measurement can have, two
+/// points are of one op and one size, or there are fewer than kLeastProducts products or more than
+/// kMostPoints points.
 DeviceProfile parse_device_profile(std::string_view text, const std::string& path);
 constexpr int kLeastProducts = 4;
+constexpr size_t kMostPoints = 2000;  // six times the whole grid
 
 /// What /proc/cpuinfo calls the processor; "unknown" where it does not say.
 std::string processor_name();

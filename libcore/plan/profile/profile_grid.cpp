@@ -61,8 +61,8 @@ std::vector<ProfilePoint> attentions(int64_t heads, bool forward) {
 }
 
 void add_element_ops(ProfiledKind kind, int64_t rows, int64_t columns, std::vector<ProfilePoint>& list) {
-  for (const char* op : {"gelu", "layer_norm", "gelu_grad", "layer_norm_grad"})
-    list.push_back({.kind = kind, .op = op, .rows = rows, .columns = columns});
+  for (const std::string_view op : ops_of(kind))
+    list.push_back({.kind = kind, .op = std::string(op), .rows = rows, .columns = columns});
 }
 
 std::vector<ProfilePoint> memory_ops() {

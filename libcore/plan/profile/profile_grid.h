@@ -31,7 +31,6 @@ struct Probing {
 /// profile is coarse, not empty. Points for which the time is too short, or a call of which would take more
 /// than a two-hundredth of it and than 50 ms, are left out. In the grid's order.
 std::vector<ProfilePoint> measure_grid(const std::vector<ProfilePoint>& grid, double seconds, const Probing&);
-constexpr int64_t kLeastSamples = 3;  // of each point
 constexpr size_t kLeastPoints = 16;
 
 }  // namespace megalith
