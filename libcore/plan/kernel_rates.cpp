@@ -131,12 +131,11 @@ double smooth_max(double a, double b) {
 double sustained_flops(const PlanProblem& p) {
   const Accelerator& d = p.machine.device;
   const double peak = p.half() ? d.half_flops : d.float_flops;
-  if (d.multiprocessors == 0 || d.watts <= 0 || d.half_flops <= 0) return peak;
   // A device that has less power for each operation than an A100 cannot hold its clock.
-  constexpr double kReference = 400 / 312e12;  // W s / FLOP
-  const double power = d.watts / d.half_flops / kReference;
-  return peak * std::min(0.98, p.coefficients->sustained_clock *
-                                   std::pow(power, p.coefficients->clock_power_exponent));
+  const double power = power_share(d);
+  if (d.multiprocessors == 0 || power <= 0) return peak;
+  return peak * std::min(kMostSustained, p.coefficients->sustained_clock *
+                                             std::pow(power, p.coefficients->clock_power_exponent));
 }
 
 }  // namespace megalith

@@ -89,6 +89,12 @@ double available_memory() {
 
 }  // namespace
 
+double power_share(const Accelerator& device) {
+  if (device.watts <= 0 || device.half_flops <= 0) return 0;
+  constexpr double kReference = 400 / 312e12;  // W s / FLOP
+  return device.watts / device.half_flops / kReference;
+}
+
 AcceleratorList AcceleratorList::installed() {
   AcceleratorList list;
   list.add_file(installed_file("gpus.yaml"));

@@ -6,12 +6,24 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
+#include "libcore/plan/profile/profile_quality.h"
 
 namespace megalith {
 namespace {
 
 /// A clock's and a counter's error, by which a rate may pass a data sheet's.
 constexpr double kTolerance = 1.02;
+/// A GPU's cache may hold a part of what an op that memory bounds reads and writes, which makes it so many
+/// times as fast. A processor's caches may do more: of it the fit's bandwidth is judged.
+constexpr double kCached = 4;
+/// Of points that a fit has not seen, as much as makes plans doubtful.
+constexpr double kPoor = 0.5;
+/// Characters of a word of the file that are shown.
+constexpr size_t kShown = 60;
+
+std::string shown(const std::string& word) {
+  return quote(shortened(word, kShown));
+}
 
 std::string percent(double part) {
   return format_fixed(100 * part, 1) + " %";
@@ -23,37 +35,52 @@ void check_same(const DeviceProfile& profile, const CalibrationTarget& plan, con
          remedy);
   };
   if (profile.device != plan.before.device.name)
-    refuse(profile.device, plan.before.device.name, "give the --gpu that was measured, or its own profile");
+    refuse(shown(profile.device), plan.before.device.name,
+           "give the --gpu that was measured, or its own profile");
   if (profile.dtype != plan.dtype)
     refuse(profile.dtype, plan.dtype, "measure with the plan's --bf16 or --fp16, or without");
+  if (const char* const backend = plan.local ? "cpu" : "cuda"; profile.backend != backend)
+    refuse("backend " + profile.backend, backend, "measure the device again");
   if (!plan.local) return;
   if (const std::string here = processor_name(); profile.processor != here)
-    refuse(profile.processor, here + ", this machine's processor", "measure on this machine");
+    refuse(shown(profile.processor), here + ", this machine's processor", "measure on this machine");
   if (profile.threads != plan.threads)
     refuse(concat(profile.threads, " threads"), concat(plan.threads), "give the same --threads to both");
 }
 
-/// A product faster than the device's data sheet says, or than ten times what was measured now.
+/// Something faster than the device's data sheet says, or than ten times what was measured now.
 void check_possible(const DeviceProfile& profile, const CalibrationTarget& plan, const std::string& path) {
   const Accelerator& device = plan.before.device;
   const double peak = profile.dtype == "fp32" ? device.float_flops : device.half_flops;
   const double most = plan.local ? 10 * peak : kTolerance * peak;
-  for (const ProfilePoint& point : profile.points)
-    if (point.kind == ProfiledKind::kProduct && point.flops / point.seconds > most)
-      fail(ErrorKind::kUsage, "--calibrate ", path, ": a product of ", point.rows, " x ", point.columns,
-           " x ", point.depth, " with ", format_fixed(point.flops / point.seconds / 1e9, 1),
-           " GFLOP/s, more than the ", format_fixed(most / 1e9, 1), " that ", device.name,
-           " can have; measure it again, or give the --gpu that was measured");
+  const double most_bytes = kCached * device.memory_bandwidth;
+  const auto refuse = [&](const std::string& what, double rate, double possible, const char* unit) {
+    fail(ErrorKind::kUsage, "--calibrate ", path, ": ", what, " with ", format_fixed(rate / 1e9, 1), unit,
+         ", more than the ", format_fixed(possible / 1e9, 1), " that ", device.name,
+         " can have; measure it again, or give the --gpu that was measured");
+  };
+  for (const ProfilePoint& point : profile.points) {
+    const double flops = point.flops / point.seconds, bytes = point.bytes / point.seconds;
+    if (point.kind == ProfiledKind::kProduct && flops > most)
+      refuse(concat("a product of ", point.rows, " x ", point.columns, " x ", point.depth), flops, most,
+             " GFLOP/s");
+    if (!plan.local && point.kind == ProfiledKind::kMemory && bytes > most_bytes)
+      refuse(concat(point.op, " of ", point.rows, " x ", point.columns), bytes, most_bytes, " GB/s");
+  }
 }
 
-void check_bounds(const std::vector<FittedRate>& rates, const DeviceRates& fitted, const std::string& device,
-                  const std::string& path) {
+void check_bounds(const std::vector<FittedRate>& rates, const CalibrationTarget& plan,
+                  const DeviceRates& fitted, const std::string& path) {
+  const auto refuse = [&](const FittedRate& rate, const char* beyond, const char* wanted) {
+    fail(ErrorKind::kUsage, "--calibrate ", path, ": ", rate.name, " would be ", rate.of(fitted), ' ',
+         rate.unit, beyond, ", wanted ", wanted, " for ", plan.before.device.name,
+         "; measure it again while nothing else runs, or give the --gpu that was measured");
+  };
   for (const FittedRate& rate : rates) {
     const double value = rate.of(fitted);
-    if (rate.firm && value >= rate.high)
-      fail(ErrorKind::kUsage, "--calibrate ", path, ": ", rate.name, " would be ", value, ' ', rate.unit,
-           " or more, wanted less than ", rate.high, " for ", device,
-           "; measure it again, or give the --gpu that was measured");
+    if (value == rate.of(plan.before)) continue;  // of which the points say nothing
+    if (rate.firm_high && value >= rate.high) refuse(rate, " or more", "less");
+    if (rate.firm_low && value <= rate.low) refuse(rate, " or less", "more");
   }
 }
 
@@ -62,7 +89,7 @@ void tell_errors(const PointErrors& before, const PointErrors& after) {
     log("  ", enum_name(kind), ": error of the points ", percent(error), " before, ",
         percent(after.kinds.at(kind)), " after");
   log("  all kinds: ", percent(before.mean), " before, ", percent(after.mean),
-      " after, each point by a fit to the others");
+      " after, each point by a fit to those of other sizes");
 }
 
 void tell_rates(const std::vector<FittedRate>& rates, const DeviceRates& before, const DeviceRates& after) {
@@ -70,6 +97,16 @@ void tell_rates(const std::vector<FittedRate>& rates, const DeviceRates& before,
     if (rate.of(before) != rate.of(after))
       log("  ", rate.name, ": ", format_scientific(rate.of(before), 2), " to ",
           format_scientific(rate.of(after), 2), ' ', rate.unit);
+}
+
+void warn_of_poor(const DeviceProfile& profile, const PointErrors& after, const std::string& path) {
+  if (const std::string why = unsteadiness(profile); !why.empty()) warn("--calibrate ", path, ": ", why);
+  if (after.mean > kPoor)
+    warn("--calibrate ", path, ": points that the fit has not seen are missed by ", percent(after.mean),
+         ", more than ", percent(kPoor),
+         ", and plans may be too; measure while nothing else runs, or for "
+         "longer than ",
+         format_duration(profile.seconds), " (--seconds)");
 }
 
 /// Without the points that say nothing of this plan: attention, where it keeps the scores.
@@ -91,18 +128,20 @@ DeviceRates calibrated(const DeviceProfile& profile, const CalibrationTarget& pl
   const std::vector<ProfilePoint> points = points_for(profile, plan);
   const std::vector<FittedRate> rates = fitted_rates(plan.before, profile.dtype != "fp32", plan.attention);
   const DeviceRates fitted = fit_rates(points, plan.before, rates, price);
-  check_bounds(rates, fitted, plan.before.device.name, path);
+  check_bounds(rates, plan, fitted, path);
   std::vector<double> seconds(points.size());
   price(points, plan.before, seconds);
   const PointErrors before = errors_of(points, seconds);
   const PointErrors after = errors_of(points, left_out(points, plan.before, rates, price));
   log("calibrated by ", path, ": ", points.size(), " points of ", profile.device, ", ", profile.dtype,
-      ", of ", profile.date);
+      "; measured ", shown(profile.date), " by version ", shown(profile.version), ", ", profile.points.size(),
+      " of a grid of ", profile.grid, " in ", format_duration(profile.seconds));
   tell_errors(before, after);
   if (after.mean >= before.mean)
     fail(ErrorKind::kUsage, "--calibrate ", path, ": points that the fit has not seen would be missed by ",
          percent(after.mean), ", by ", percent(before.mean),
          " without it; leave the option out, or measure for longer (--seconds)");
+  warn_of_poor(profile, after, path);
   tell_rates(rates, plan.before, fitted);
   return fitted;
 }

@@ -19,7 +19,7 @@ double huber(double error) {
   return size <= kHuber ? 0.5 * size * size : kHuber * (size - 0.5 * kHuber);
 }
 
-FittedRate coefficient_rate(double Coefficients::*member, bool firm = false) {
+FittedRate coefficient_rate(double Coefficients::*member, bool firm_low = false) {
   for (const CoefficientInfo& info : coefficient_table())
     if (info.member == member)
       return {.name = info.name,
@@ -27,7 +27,7 @@ FittedRate coefficient_rate(double Coefficients::*member, bool firm = false) {
               .coefficient = member,
               .low = info.low,
               .high = info.high,
-              .firm = firm};
+              .firm_low = firm_low};
   fail(ErrorKind::kInternal, "a coefficient without a row");
 }
 
@@ -40,7 +40,8 @@ std::vector<FittedRate> processor_rates(const DeviceRates& before, bool half) {
                       .device = member,
                       .low = now / kSlower,
                       .high = now * kFaster,
-                      .firm = true};
+                      .firm_low = true,
+                      .firm_high = true};
   };
   return {
       around("matrix rate", "FLOP/s", half ? &Accelerator::half_flops : &Accelerator::float_flops),
@@ -55,16 +56,40 @@ std::vector<FittedRate> processor_rates(const DeviceRates& before, bool half) {
       coefficient_rate(&Coefficients::flash_backward)};
 }
 
+FittedRate clock_rate(const DeviceRates& before) {
+  FittedRate rate = coefficient_rate(&Coefficients::sustained_clock, true);
+  const double held = std::pow(power_share(before.device), before.coefficients.clock_power_exponent);
+  if (held > 0) rate.high = std::max(rate.high, kMostSustained / held);
+  return rate;
+}
+
+/// For each point the number of its fold, which fits leave out as one.
+std::vector<size_t> folds_of(std::span<const ProfilePoint> points) {
+  std::map<PointKey, size_t> numbers;
+  std::vector<size_t> folds;
+  for (const ProfilePoint& point : points)
+    folds.push_back(numbers.emplace(key_of(point), numbers.size()).first->second % kMostFits);
+  return folds;
+}
+
 /// Minimises the loss over the rates' logarithms by trying steps along each, which halve when none helps.
 class Search {
  public:
   Search(std::span<const ProfilePoint> points, const DeviceRates& before, std::span<const FittedRate> rates,
          const PointPricer& price)
-      : points_(points), before_(before), rates_(rates), price_(price), seconds_(points.size()) {
+      : points_(points),
+        before_(before),
+        rates_(rates),
+        price_(price),
+        folds_(folds_of(points)),
+        seconds_(points.size()) {
     for (const ProfilePoint& point : points) ++count_[point.kind];
   }
 
-  /// `without`: a point that does not count; points.size(): none.
+  static constexpr size_t kAll = kMostFits;
+  const std::vector<size_t>& folds() const { return folds_; }
+
+  /// `without`: the fold whose points do not count; kAll: none.
   DeviceRates from(const DeviceRates& start, double step, size_t without) {
     DeviceRates best = start;
     double least = loss(best, without);
@@ -100,7 +125,8 @@ class Search {
     price_(points_, at, seconds_);
     double sum = 0;
     for (size_t i = 0; i < points_.size(); ++i)
-      if (i != without) sum += huber(std::log(seconds_[i] / points_[i].seconds)) / count_.at(points_[i].kind);
+      if (folds_[i] != without)
+        sum += huber(std::log(seconds_[i] / points_[i].seconds)) / count_.at(points_[i].kind);
     for (const FittedRate& rate : rates_) {
       const double moved = place(rate, at) - place(rate, before_);
       sum += kPull * moved * moved;
@@ -112,6 +138,7 @@ class Search {
   const DeviceRates& before_;
   std::span<const FittedRate> rates_;
   const PointPricer& price_;
+  std::vector<size_t> folds_;
   std::vector<double> seconds_;
   std::map<ProfiledKind, double> count_;
 };
@@ -120,10 +147,10 @@ class Search {
 
 std::vector<FittedRate> fitted_rates(const DeviceRates& before, bool half, double Coefficients::*attention) {
   if (before.device.multiprocessors == 0) return processor_rates(before, half);
-  std::vector<FittedRate> rates = {
-      coefficient_rate(&Coefficients::sustained_clock, true),
-      coefficient_rate(&Coefficients::memory_rate, true), coefficient_rate(&Coefficients::gemm_half_depth),
-      coefficient_rate(&Coefficients::wave_weight), coefficient_rate(&Coefficients::kernel_gap)};
+  std::vector<FittedRate> rates = {clock_rate(before), coefficient_rate(&Coefficients::memory_rate, true),
+                                   coefficient_rate(&Coefficients::gemm_half_depth),
+                                   coefficient_rate(&Coefficients::wave_weight),
+                                   coefficient_rate(&Coefficients::kernel_gap)};
   if (attention)
     for (double Coefficients::*member :
          {attention, &Coefficients::head_half_depth, &Coefficients::flash_backward})
@@ -149,17 +176,20 @@ PointErrors errors_of(std::span<const ProfilePoint> points, std::span<const doub
 
 DeviceRates fit_rates(std::span<const ProfilePoint> points, const DeviceRates& before,
                       std::span<const FittedRate> rates, const PointPricer& price) {
-  return Search(points, before, rates, price).from(before, kCoarsest, points.size());
+  return Search(points, before, rates, price).from(before, kCoarsest, Search::kAll);
 }
 
 std::vector<double> left_out(std::span<const ProfilePoint> points, const DeviceRates& before,
                              std::span<const FittedRate> rates, const PointPricer& price) {
-  const DeviceRates all = fit_rates(points, before, rates, price);
   Search search(points, before, rates, price);
+  const DeviceRates all = search.from(before, kCoarsest, Search::kAll);
+  const std::vector<size_t>& folds = search.folds();
   std::vector<double> seconds(points.size()), out(points.size());
-  for (size_t i = 0; i < points.size(); ++i) {
-    price(points, search.from(all, kNeighbour, i), seconds);
-    out[i] = seconds[i];
+  for (size_t fold = 0; fold < kMostFits; ++fold) {
+    if (std::find(folds.begin(), folds.end(), fold) == folds.end()) break;  // they are numbered from 0
+    price(points, search.from(all, kNeighbour, fold), seconds);
+    for (size_t i = 0; i < points.size(); ++i)
+      if (folds[i] == fold) out[i] = seconds[i];
   }
   return out;
 }

@@ -28,7 +28,7 @@ struct FittedRate {
   double Coefficients::*coefficient = nullptr;
   double Accelerator::*device = nullptr;  // when there is no coefficient
   double low = 0, high = 0;
-  bool firm = false;  // a fit that ends at the upper bound is of another device
+  bool firm_low = false, firm_high = false;  // a fit that ends there is of another device
 
   double& of(DeviceRates& rates) const {
     return coefficient ? rates.coefficients.*coefficient : rates.device.*device;
@@ -40,8 +40,9 @@ struct FittedRate {
 
 /// The rates of which a profile says something. Of a processor the device's own numbers, the matrix rate and
 /// the bandwidth up to ten times those of `before`; of another device the planner's coefficients within
-/// their bounds (coefficient_table). `attention`: that of the plan's attention kernel, nullptr for one that
-/// keeps the scores, of which a profile says nothing.
+/// their bounds (coefficient_table), but that `sustained_clock`, which is an A100's, may be what the device
+/// needs to sustain the most that a plan believes (kMostSustained). `attention`: that of the plan's attention
+/// kernel, nullptr for one that keeps the scores, of which a profile says nothing.
 std::vector<FittedRate> fitted_rates(const DeviceRates& before, bool half, double Coefficients::*attention);
 
 /// Error of the points of each kind: by how much the greater of predicted and measured exceeds the other, 0.2
@@ -59,8 +60,10 @@ PointErrors errors_of(std::span<const ProfilePoint>, std::span<const double> pre
 DeviceRates fit_rates(std::span<const ProfilePoint>, const DeviceRates& before, std::span<const FittedRate>,
                       const PointPricer&);
 
-/// Seconds of each point as predicted by a fit to all others.
+/// Seconds of each point as predicted by a fit to all points of other kinds and sizes (PointKey): the two
+/// forms of one product would tell of each other. Of more than kMostFits keys several are left out together.
 std::vector<double> left_out(std::span<const ProfilePoint>, const DeviceRates& before,
                              std::span<const FittedRate>, const PointPricer&);
+constexpr size_t kMostFits = 256;  // more than the keys of a profile of the whole grid
 
 }  // namespace megalith

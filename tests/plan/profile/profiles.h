@@ -32,7 +32,7 @@ struct MadeDevice {
 };
 
 /// The grid's first points as that device would measure them, each a few per cent off.
-inline DeviceProfile made_profile(const MadeDevice& made = {}, size_t count = 120) {
+inline DeviceProfile made_profile(const MadeDevice& made = {}, size_t count = 120, double element = 4) {
   DeviceProfile profile{.device = "this machine's processor",
                         .processor = processor_name(),
                         .backend = "cpu",
@@ -48,12 +48,27 @@ inline DeviceProfile made_profile(const MadeDevice& made = {}, size_t count = 12
     ProfilePoint& p = profile.points[i];
     const auto size = [](int64_t n) { return static_cast<double>(n); };
     p.bytes = p.kind == ProfiledKind::kProduct
-                  ? 4 * (size(p.rows) * size(p.depth + p.columns) + size(p.depth) * size(p.columns))
-                  : 8 * size(p.rows * p.columns + p.sequence * p.heads * p.head);
+                  ? element * (size(p.rows) * size(p.depth + p.columns) + size(p.depth) * size(p.columns))
+                  : 2 * element * size(p.rows * p.columns + p.sequence * p.heads * p.head);
     p.seconds = made.seconds(p) * (1 + 0.03 * (static_cast<double>(i % 3) - 1));
     p.spread = 0.01;
     p.samples = 5;
   }
+  return profile;
+}
+
+/// A GPU of the planner's list, whose large products run at `flops` and memory-bound ops at `bandwidth`.
+inline DeviceProfile made_gpu_profile(const std::string& device, double flops, double bandwidth) {
+  DeviceProfile profile = made_profile({.matrix_rate = flops,
+                                        .bandwidth = bandwidth,
+                                        .half_depth = 100,
+                                        .attention = 0.55,
+                                        .backward = 0.8,
+                                        .start = 2.5e-6},
+                                       200, 2);
+  profile.device = device;
+  profile.backend = "cuda";
+  profile.dtype = "bf16";
   return profile;
 }
 

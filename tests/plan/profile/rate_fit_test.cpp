@@ -1,5 +1,6 @@
 #include "libcore/plan/profile/rate_fit.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -85,6 +86,59 @@ TEST(LeftOut, HasNotSeenThePointThatItPredicts) {
       {.kind = ProfiledKind::kStart, .op = "gelu", .rows = 1, .columns = 64, .seconds = 1e-4, .samples = 3}};
   EXPECT_NEAR(fitting.fit(points).device.op_start, 1e-4, 2e-6);
   EXPECT_NEAR(left_out(points, fitting.before, fitting.rates, fitting.price).front(), 1e-6, 2e-7);
+}
+
+ProfilePoint product(const char* form, int64_t rows, double seconds) {
+  ProfilePoint point{.kind = ProfiledKind::kProduct, .op = form, .rows = rows, .columns = 512};
+  point.depth = 512;
+  point.flops = 2.0 * 512 * 512 * static_cast<double>(rows);
+  point.seconds = seconds;
+  return point;
+}
+
+// Two forms of one product, which a fit to one of them would know: it is left with what was believed before.
+TEST(LeftOut, HasNotSeenAnotherFormOfTheSameProduct) {
+  const Fitting fitting;
+  const std::vector<ProfilePoint> points = {product("forward", 512, 1e-2),
+                                            product("input-gradient", 512, 1e-2)};
+  std::vector<double> before(points.size());
+  fitting.price(points, fitting.before, before);
+  ASSERT_LT(before[0], 5e-3);
+  for (const double seconds : left_out(points, fitting.before, fitting.rates, fitting.price))
+    EXPECT_NEAR(seconds / before[0], 1, 0.05);
+}
+
+// As many products of as many sizes as a file may have: a fit for each would take minutes.
+TEST(LeftOut, OfManySizesMakesNoMoreThanAFewHundredFits) {
+  const Fitting fitting;
+  std::vector<ProfilePoint> points;
+  for (size_t i = 1; i <= kMostPoints; ++i)
+    points.push_back(product("forward", static_cast<int64_t>(i), 1e-3));
+  size_t prices = 0;
+  const PointPricer constant = [&](std::span<const ProfilePoint>, const DeviceRates&, std::span<double> out) {
+    std::fill(out.begin(), out.end(), 1e-3);
+    ++prices;
+  };
+  const std::vector<double> all = left_out(points, fitting.before, fitting.rates, constant);
+  EXPECT_EQ(std::count(all.begin(), all.end(), 1e-3), static_cast<std::ptrdiff_t>(kMostPoints));
+  // No step helps: each fit tries both ways of each rate with every step, 9 of the first and 6 of the others.
+  const size_t a_fit = 2 * fitting.rates.size() * 9 + 2;
+  EXPECT_LT(prices, (kMostFits + 1) * a_fit);
+}
+
+// B200 has less power for each FLOP/s than an A100, relative to which the clock is: at the top of the
+// coefficient's bounds it would sustain 67.5 % of its peak.
+TEST(FittedRates, OfAGpuAllowItsDataSheetsPeak) {
+  for (const char* const name : {"B200", "H100", "A100-SXM-80GB"}) {
+    DeviceRates rates{fitted_coefficients(), find_accelerator(name)};
+    const std::vector<FittedRate> fitted = fitted_rates(rates, true, nullptr);
+    ASSERT_EQ(fitted.front().name, "sustained_clock");
+    fitted.front().of(rates) = fitted.front().high;
+    PlanProblem problem;
+    problem.machine.device = rates.device;
+    problem.coefficients = &rates.coefficients;
+    EXPECT_NEAR(sustained_flops(problem), 0.98 * rates.device.half_flops, 1e9) << name;
+  }
 }
 
 TEST(FittedRates, OfAGpuAreThePlannersCoefficientsWithinTheirBounds) {
