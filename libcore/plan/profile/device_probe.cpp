@@ -81,100 +81,103 @@ bool DeviceProbe::holds(const ProfilePoint& p) const {
   return kOperands * (static_cast<size_t>(largest) * sizeof(float) + Arena::kAlignment) <= bytes_;
 }
 
-template <class Op>
-Cost DeviceProbe::done(const Op& op) {
-  run(stream_, op);
-  return op.cost();
-}
-
-Cost DeviceProbe::call_product(const ProfilePoint& p) {
+DeviceProbe::Op DeviceProbe::product(const ProfilePoint& p) {
   if (p.op == "forward")
-    return done(Gemm{.c = output(dtype_, {p.rows, p.columns}),
-                     .a = made({p.rows, p.depth}),
-                     .b = input({p.columns, p.depth}),
-                     .trans_b = true});
+    return Gemm{.c = output(dtype_, {p.rows, p.columns}),
+                .a = made({p.rows, p.depth}),
+                .b = input({p.columns, p.depth}),
+                .trans_b = true};
   if (p.op == "input-gradient")
-    return done(Gemm{.c = output(dtype_, {p.rows, p.columns}),
-                     .a = made({p.rows, p.depth}),
-                     .b = input({p.depth, p.columns})});
-  return done(Gemm{.c = output(DType::kF32, {p.rows, p.columns}),  // gradients are summed in fp32
-                   .a = made({p.depth, p.rows}),
-                   .b = input({p.depth, p.columns}),
-                   .trans_a = true,
-                   .accumulate = true});
+    return Gemm{.c = output(dtype_, {p.rows, p.columns}),
+                .a = made({p.rows, p.depth}),
+                .b = input({p.depth, p.columns})};
+  return Gemm{.c = output(DType::kF32, {p.rows, p.columns}),  // gradients are summed in fp32
+              .a = made({p.depth, p.rows}),
+              .b = input({p.depth, p.columns}),
+              .trans_a = true,
+              .accumulate = true};
 }
 
-Cost DeviceProbe::call_memory(const ProfilePoint& p) {
+DeviceProbe::Op DeviceProbe::memory_op(const ProfilePoint& p) {
   const Shape shape{p.rows, p.columns}, row{p.columns}, column{p.rows};
   if (p.op == "layer_norm")
-    return done(LayerNorm{.y = output(dtype_, shape),
-                          .x = made(shape),
-                          .w = input(row),
-                          .b = input(row),
-                          .mean = output(DType::kF32, column),
-                          .rstd = output(DType::kF32, column),
-                          .residual = input(shape),
-                          .sum = output(dtype_, shape)});
+    return LayerNorm{.y = output(dtype_, shape),
+                     .x = made(shape),
+                     .w = input(row),
+                     .b = input(row),
+                     .mean = output(DType::kF32, column),
+                     .rstd = output(DType::kF32, column),
+                     .residual = input(shape),
+                     .sum = output(dtype_, shape)};
   if (p.op == "layer_norm_grad")
-    return done(LayerNormGrad{.dx = output(dtype_, shape),
-                              .dw = output(DType::kF32, row),
-                              .db = output(DType::kF32, row),
-                              .dy = made(shape),
-                              .x = input(shape),
-                              .w = input(row),
-                              .mean = {floats_.data.get(), DType::kF32, column},
-                              .rstd = {floats_.data.get(), DType::kF32, column},
-                              .add = input(shape)});
-  if (p.op == "gelu_grad")
-    return done(GeluGrad{.dx = output(dtype_, shape), .dy = made(shape), .x = input(shape)});
-  return done(Gelu{.y = output(dtype_, shape), .x = made(shape)});
+    return LayerNormGrad{.dx = output(dtype_, shape),
+                         .dw = output(DType::kF32, row),
+                         .db = output(DType::kF32, row),
+                         .dy = made(shape),
+                         .x = input(shape),
+                         .w = input(row),
+                         .mean = {floats_.data.get(), DType::kF32, column},
+                         .rstd = {floats_.data.get(), DType::kF32, column},
+                         .add = input(shape)};
+  if (p.op == "gelu_grad") return GeluGrad{.dx = output(dtype_, shape), .dy = made(shape), .x = input(shape)};
+  return Gelu{.y = output(dtype_, shape), .x = made(shape)};
 }
 
-DeviceProbe::Attended DeviceProbe::attend(const ProfilePoint& p) {
-  const Attended all{.qkv = made({p.sequence, 1, p.heads, 3, p.head}),
-                     .out = output(dtype_, {p.sequence, 1, p.heads, p.head}),
-                     .lse = output(DType::kF32, {1, p.heads, p.sequence})};
-  run(stream_, Attention{.out = all.out, .qkv = all.qkv, .scale = scale_of(p), .lse = all.lse});
-  return all;
+Attention DeviceProbe::attention(const ProfilePoint& p) {
+  return {.out = output(dtype_, {p.sequence, 1, p.heads, p.head}),
+          .qkv = made({p.sequence, 1, p.heads, 3, p.head}),
+          .scale = scale_of(p),
+          .lse = output(DType::kF32, {1, p.heads, p.sequence})};
 }
 
-Cost DeviceProbe::call_gradient(const ProfilePoint& p, const Attended& all) {
-  return done(AttentionGrad{.dqkv = output(dtype_, all.qkv.shape),
-                            .dout = input(all.out.shape),
-                            .out = all.out,
-                            .qkv = all.qkv,
-                            .lse = all.lse,
-                            .scale = scale_of(p)});
+AttentionGrad DeviceProbe::gradient(const Attention& of) {
+  return {.dqkv = output(dtype_, of.qkv.shape),
+          .dout = input(of.out.shape),
+          .out = of.out,
+          .qkv = of.qkv,
+          .lse = of.lse,
+          .scale = of.scale};
 }
 
-Cost DeviceProbe::call(const ProfilePoint& p) {
-  if (p.kind == ProfiledKind::kProduct) return call_product(p);
-  if (p.kind != ProfiledKind::kAttention) return call_memory(p);
-  const Attended all = attend(p);
-  return Attention{.out = all.out, .qkv = all.qkv, .scale = scale_of(p), .lse = all.lse}.cost();
+DeviceProbe::Op DeviceProbe::op_of(const ProfilePoint& p) {
+  switch (p.kind) {
+    case ProfiledKind::kProduct:
+      return product(p);
+    case ProfiledKind::kAttention:
+      return attention(p);
+    case ProfiledKind::kAttentionGradient:
+      return gradient(attention(p));
+    default:
+      return memory_op(p);
+  }
+}
+
+void DeviceProbe::call(const Op& op) {
+  std::visit([this](const auto& one) { run(stream_, one); }, op);
 }
 
 ProfilePoint DeviceProbe::priced(const ProfilePoint& p) {
   ProfilePoint out = p;
-  const Cost cost = p.kind == ProfiledKind::kAttentionGradient ? call_gradient(p, attend(p)) : call(p);
+  const Cost cost = std::visit([](const auto& op) { return op.cost(); }, op_of(p));
   out.flops = cost.flops;
   out.bytes = cost.bytes;
   return out;
 }
 
 double DeviceProbe::seconds_of(const ProfilePoint& p, int64_t times) {
-  const bool gradient = p.kind == ProfiledKind::kAttentionGradient;
-  if (gradient) output_at_ = 0;  // so that what it writes comes after what it reads
-  const Attended all = gradient ? attend(p) : Attended{};
+  const bool is_gradient = p.kind == ProfiledKind::kAttentionGradient;
+  if (is_gradient) output_at_ = 0;  // so that what it writes comes after what it reads
+  const Attention forward = is_gradient ? attention(p) : Attention{};
+  if (is_gradient) run(stream_, forward);
   const size_t kept = output_at_;
   stream_.synchronize();
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < times; ++i) {
-    if (gradient) {
+    if (is_gradient) {
       output_at_ = kept;
-      call_gradient(p, all);
+      call(gradient(forward));
     } else {
-      call(p);
+      call(op_of(p));
     }
   }
   stream_.synchronize();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <variant>
+
 #include "libcore/ops/backend.h"
 #include "libcore/plan/profile/device_profile.h"
 
@@ -7,35 +9,32 @@ namespace megalith {
 
 /// Runs the ops of a profile's points on a device, with operands where a training step finds them: what the
 /// op before has made, at one place; weights, kept activations and results, in memory larger than the caches,
-/// through which calls go on.
+/// through which calls go on. Attention's gradient is the exception: what one forward pass left (qkv, the
+/// result and lse) and what it writes (dqkv) stay at one place each for all calls of a sample, and only the
+/// gradient that it is given goes on.
 class DeviceProbe {
  public:
   /// Takes twice `bytes` of the device. kDevice when there is not as much.
   DeviceProbe(Backend&, DType, size_t bytes);
 
-  /// Whether the operands of the point have a place.
+  /// Whether the operands of the point have a place: four times its largest matrix, in fp32, fits `bytes`.
   bool holds(const ProfilePoint&) const;
-  /// The point with the price that its op states.
+  /// The point with the price that its op states, which is not run for it.
   ProfilePoint priced(const ProfilePoint&);
   /// Seconds of `times` calls, one after the other, until the device has done all of them.
   double seconds_of(const ProfilePoint&, int64_t times);
 
  private:
-  ConstView input(Shape);          // random values of the dtype
-  ConstView made(Shape);           // such values at one place: what the op before has made
-  View output(DType, Shape);       // what was there before
-  Cost call(const ProfilePoint&);  // runs it once
-  Cost call_product(const ProfilePoint&);
-  Cost call_memory(const ProfilePoint&);
-  /// Attention, whose gradient reads what one forward pass left.
-  struct Attended {
-    ConstView qkv;
-    View out, lse;
-  };
-  Attended attend(const ProfilePoint&);
-  Cost call_gradient(const ProfilePoint&, const Attended&);
-  template <class Op>
-  Cost done(const Op& op);
+  ConstView input(Shape);     // random values of the dtype
+  ConstView made(Shape);      // such values at one place: what the op before has made
+  View output(DType, Shape);  // what was there before
+  using Op = std::variant<Gemm, LayerNorm, LayerNormGrad, Gelu, GeluGrad, Attention, AttentionGrad>;
+  Op op_of(const ProfilePoint&);  // on the next operands
+  Op product(const ProfilePoint&);
+  Op memory_op(const ProfilePoint&);
+  Attention attention(const ProfilePoint&);
+  AttentionGrad gradient(const Attention& of);  // which has run
+  void call(const Op&);
 
   Backend& backend_;
   Stream stream_;
@@ -48,7 +47,7 @@ class DeviceProbe {
 /// What profile_device() is asked for.
 struct ProfileRequest {
   std::string device;   // the planner's name of it
-  std::string backend;  // "cpu", "cuda", "gpu"
+  std::string backend;  // "cpu", "cuda"
   DType dtype = DType::kF32;
   int threads = 0;  // of the CPU's ops; 0: as many as the process may use
   double seconds = 60;

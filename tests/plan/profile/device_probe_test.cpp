@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/process.h"
 #include "libcore/plan/profile/profile_grid.h"
 
 namespace megalith {
@@ -51,6 +52,22 @@ TEST(DeviceProbe, TellsWhatItsOpsCost) {
   EXPECT_EQ(probe.priced(attention).flops, 4.0 * (16 * 17 / 2) * 2 * 32);  // pairs that the mask leaves
   attention.kind = ProfiledKind::kAttentionGradient;
   EXPECT_EQ(probe.priced(attention).flops, 10.0 * (16 * 17 / 2) * 2 * 32);
+}
+
+// A hundred runs would take a hundred times as long as one.
+TEST(DeviceProbe, PricesOpsWithoutRunningThem) {
+  const auto cpu = make_cpu_backend();
+  DeviceProbe probe(*cpu, DType::kF32, size_t{1} << 25);
+  for (ProfilePoint point : one_of_each()) {
+    if (point.kind == ProfiledKind::kProduct) point.rows = point.columns = point.depth = 1024;
+    if (point.kind == ProfiledKind::kMemory) point.rows = 4096;
+    if (point.sequence > 0) point.sequence = 512;
+    ASSERT_TRUE(probe.holds(point)) << point.op;
+    const double once = probe.seconds_of(point, 1);
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 100; ++i) probe.priced(point);
+    EXPECT_LT(seconds_since(start), 10 * once) << point.op;
+  }
 }
 
 TEST(DeviceProbe, HoldsNoMoreThanItsMemory) {
