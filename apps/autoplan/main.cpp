@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
         .files({{"share/megalith/gpus.yaml",
                  "The devices that --gpu knows, beside the folder of the program."}});
     if (!read_options(options, argc, argv)) return 0;
-    if (!profile.command.empty()) {
+    if (profile.command == "profile") {
       options.check({"Measuring a device"});
       run_profile(profile, command, options);
       return 0;

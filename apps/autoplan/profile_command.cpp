@@ -1,7 +1,6 @@
 #include "apps/autoplan/profile_command.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 
 #include "libcore/base/error.h"
@@ -11,6 +10,7 @@
 #include "libcore/io/file.h"
 #include "libcore/io/run_files.h"
 #include "libcore/plan/profile/device_probe.h"
+#include "libcore/plan/profile/profile_quality.h"
 
 namespace megalith {
 namespace {
@@ -27,31 +27,59 @@ void refuse_of_planning(const Options& options) {
   }
 }
 
-/// The planner's name of what is measured.
-std::string measured_device(const PlanCommand& plan, const Options& options) {
-  const bool named = options.given("gpu") && plan.plan.gpu != "local";
-  if (plan.train.device == "cpu") {
-    if (named)
-      fail(ErrorKind::kUsage, "--gpu ", plan.plan.gpu, ": a processor is measured; give --device cuda");
-    return kLocalDevice;
-  }
-  if (!named)
+void check_processor(const PlanCommand& plan, const Options& options) {
+  if (options.given("gpu") && plan.plan.gpu != "local")
+    fail(ErrorKind::kUsage, "--gpu ", plan.plan.gpu, ": a processor is measured; give --device cuda");
+  if (!plan.plan.gpu_files.empty())
+    fail(ErrorKind::kUsage, "--gpu-file ", plan.plan.gpu_files.front(),
+         " is for --device cuda and --gpu NAME; a processor is measured, leave it out");
+}
+
+/// A plan for a GPU computes in 16 bits: a profile in fp32 would be refused after a minute of measuring.
+void check_gpu(const PlanCommand& plan, const Options& options) {
+  if (plan.train.device != "cuda")
     fail(ErrorKind::kUsage, "--device ", plan.train.device,
-         " needs --gpu NAME, the kind of device that it is, for plans to know it by");
+         ": a profile is of one device; give cpu, or cuda with --gpu NAME");
+  if (!options.given("gpu") || plan.plan.gpu == "local")
+    fail(ErrorKind::kUsage,
+         "--device cuda needs --gpu NAME, the kind of device that it is, for plans to know "
+         "it by");
+  if (!plan.train.bf16 && !plan.train.fp16)
+    fail(ErrorKind::kUsage,
+         "--device cuda needs --bf16 or --fp16, what the plans that the profile is for "
+         "compute in; none for a GPU is in fp32");
+}
+
+ProfileRequest request_of(const ProfileCommand& command, const PlanCommand& plan, const Options& options) {
+  if (plan.train.bf16 && plan.train.fp16)
+    fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
+  ProfileRequest request{.device = kLocalDevice,
+                         .backend = plan.train.device,
+                         .dtype = plan.train.bf16   ? DType::kBf16
+                                  : plan.train.fp16 ? DType::kF16
+                                                    : DType::kF32,
+                         .threads = plan.train.threads,
+                         .seconds = command.seconds.value_or(60)};
+  if (request.backend == "cpu") {
+    check_processor(plan, options);
+    return request;
+  }
+  check_gpu(plan, options);
   AcceleratorList list = AcceleratorList::installed();
   for (const std::string& file : plan.plan.gpu_files) list.add_file(file);
-  return list.find(plan.plan.gpu).name;
+  request.device = list.find(plan.plan.gpu).name;
+  return request;
 }
 
 /// Found before a minute of measuring.
-void check_output(const std::string& output) {
+void prepare_output(const std::string& output, const PlanCommand& plan, const Options& options) {
   if (output.empty()) return;
   RunFiles files;
+  files.reads("--config", options.config_file());
+  files.reads("--gpu-file", plan.plan.gpu_files);
   files.writes("--output", output, OutputKind::kStream);
   files.check();
-  const std::filesystem::path folder = parent_or_here(output);
-  if (!std::filesystem::is_directory(folder))
-    fail(ErrorKind::kNoInput, "--output ", output, ": ", folder.string(), " is no folder");
+  make_directories(parent_or_here(output));
 }
 
 }  // namespace
@@ -65,19 +93,13 @@ void ProfileCommand::refuse_alone() const {
 
 void run_profile(const ProfileCommand& command, const PlanCommand& plan, const Options& options) {
   refuse_of_planning(options);
-  if (plan.train.bf16 && plan.train.fp16)
-    fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
   Problems problems;
   require_possible_threads(plan.train.threads, "threads", problems);
   problems.throw_if_any();
-  check_output(command.output);
-  const DeviceProfile profile = profile_device({.device = measured_device(plan, options),
-                                                .backend = plan.train.device == "cpu" ? "cpu" : "cuda",
-                                                .dtype = plan.train.bf16   ? DType::kBf16
-                                                         : plan.train.fp16 ? DType::kF16
-                                                                           : DType::kF32,
-                                                .threads = plan.train.threads,
-                                                .seconds = command.seconds.value_or(60)});
+  const ProfileRequest request = request_of(command, plan, options);
+  prepare_output(command.output, plan, options);
+  const DeviceProfile profile = profile_device(request);
+  if (const std::string why = unsteadiness(profile); !why.empty()) warn(why);
   const std::string text = to_json(profile).dump(1) + '\n';
   if (command.output.empty()) {
     std::cout << text;

@@ -9,26 +9,28 @@
 namespace megalith {
 
 /// What `megalith-autoplan profile` reads beside the options that planning has too: --device, --threads,
-/// --bf16,
-/// --fp16, --gpu and --gpu-file.
+/// --bf16, --fp16, --gpu and --gpu-file.
 struct ProfileCommand {
-  std::string command, output;
+  std::string command = "plan", output;
   std::optional<double> seconds;
 
   template <class V>
   void fields(V&& v) {
     v("command", command,
-      "profile: measure this machine's processor or, with --device cuda and --gpu NAME, its GPU in the dtype "
-      "of --bf16, --fp16 or else fp32, for --calibrate.",
-      positional(), one_of({"profile"}), default_text("plan"));
+      "plan: rank plans. profile: measure this machine's processor in fp32 or the dtype of --bf16 or --fp16, "
+      "or its GPU with --device cuda, --gpu NAME and one of these, for --calibrate.",
+      positional(), one_of({"plan", "profile"}));
     v("seconds", seconds, "Time that profile measures for; less when its figures are steady before.",
       between(1, 86400), default_text("60"));
-    v("output", output, "Write what profile measured there.", metavar("FILE"), default_text("stdout"));
+    v("output", output, "Write what profile measured there; its folder is made.", metavar("FILE"),
+      default_text("stdout"));
   }
   void refuse_alone() const;  // kUsage when they are given without the word
 };
 
-/// Measures, and writes the profile. kUsage for an option of planning, which would change nothing.
+/// Measures, and writes the profile, with a warning when most points were not steady. kUsage for an option
+/// that would change nothing, for a GPU without its name or dtype, and when the output is an input; before
+/// anything is measured.
 void run_profile(const ProfileCommand&, const PlanCommand&, const Options&);
 
 }  // namespace megalith

@@ -336,6 +336,10 @@ bool Options::on_command_line(const std::string& option) const {
   return source(option) == kCommandLine;
 }
 
+const std::string& Options::config_file() const {
+  return state_->general.config;
+}
+
 Json Options::to_json() const {
   return megalith::to_json(state_->fields());
 }

@@ -108,6 +108,8 @@ class Options {
   const std::string& source(const std::string& option) const;
   bool given(const std::string& option) const;  // its source is neither default nor derived
   bool on_command_line(const std::string& option) const;
+  /// The file of --config, which has been read; empty: none.
+  const std::string& config_file() const;
   /// All options as JSON, for a checkpoint's args.
   Json to_json() const;
   /// One line an option with its value and source, for the log at start.

@@ -251,9 +251,12 @@ int64_t accumulated_batch(const PlanCommand& command, const Fixed& fixed) {
 }
 
 /// What the plan computes in, as a profile calls it.
-std::string dtype_of(const PlanProblem& p) {
+std::string dtype_of(const PlanProblem& p, const std::string& path) {
   if (p.precision == Precision::kFloat32) return "fp32";
-  return p.precision != Precision::kHalf ? "8 bits or less" : p.fp16 ? "fp16" : "bf16";
+  if (p.precision != Precision::kHalf)
+    fail(ErrorKind::kUsage, "--calibrate ", path,
+         ": plans in 8 or 4 bits take no profile; leave it out, or --fp8-format and --fp4-format");
+  return p.fp16 ? "fp16" : "bf16";
 }
 
 DeviceRates profiled_rates(const PlanCommand& command, const PlanProblem& p, const std::string& text,
@@ -261,7 +264,7 @@ DeviceRates profiled_rates(const PlanCommand& command, const PlanProblem& p, con
   const int threads = command.train.threads;
   const CalibrationTarget target{.before = {*p.coefficients, p.machine.device},
                                  .local = command.plan.gpu == "local",
-                                 .dtype = dtype_of(p),
+                                 .dtype = dtype_of(p, path),
                                  .threads = threads > 0 ? threads : usable_cpus(),
                                  .attention = flash_coefficient(p.software.attention)};
   return calibrated(parse_device_profile(text, path), target, point_pricer(p), path);
