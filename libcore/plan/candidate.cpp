@@ -49,7 +49,7 @@ bool ffn_by_tensor(const PlanProblem& p, const Candidate& c, std::string* reason
 }
 bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (!p.stage_layers.empty()) {
-    const int sum = std::accumulate(p.stage_layers.begin(), p.stage_layers.end(), 0);
+    const int64_t sum = std::accumulate(p.stage_layers.begin(), p.stage_layers.end(), int64_t{0});
     return broken_if(
         static_cast<int>(p.stage_layers.size()) != c.pipeline || sum != p.model.layers, reason, [&] {
           return concat("the table of ", p.stage_layers.size(), " stages with ", sum,
@@ -183,6 +183,10 @@ const char* first_broken(const PlanProblem& p, Candidate& c, std::string* reason
 }
 
 }  // namespace
+
+int holders(const PlanProblem& p, const Candidate& c) {
+  return std::max(c.data * c.context, p.model.has_experts() ? c.expert_data() : 1);
+}
 
 int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   if (!p.stage_layers.empty()) return p.stage_layers[static_cast<size_t>(stage)];

@@ -215,8 +215,9 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
   if (c.sequence) out << " --sequence-parallel";
   if (c.sequence && p.software.overlap_tensor) out << " --tp-comm-overlap";
-  if (c.data > 1 && p.software.overlap_gradients) out << " --overlap-grad-reduce";
-  if (c.data > 1 && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
+  const bool exchanged = holders(p, c) > 1;
+  if (exchanged && p.software.overlap_gradients) out << " --overlap-grad-reduce";
+  if (exchanged && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
     out << " --overlap-param-gather";
   if (p.model.has_experts() && p.software.overlap_exchange) out << " --overlap-moe-expert-parallel-comm";
   if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";

@@ -222,10 +222,10 @@ class Search {
     return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
                                               Sharding::kParameters});
   }
-  /// One rank has nothing to share.
+  /// What one rank alone holds is not cut.
   std::span<const Sharding> shardings_of(const Candidate& c) const {
     const std::span<const Sharding> all(shardings_);
-    return c.data * c.context == 1 ? all.first(1) : all;
+    return holders(p_, c) == 1 ? all.first(1) : all;
   }
 
   void bound(Family& family) {

@@ -160,5 +160,34 @@ TEST(StepTime, OfAMixtureNamesWhatTheTokensWayTakes) {
   EXPECT_EQ(step_time(p, c).expert_comm, 0);
 }
 
+// Eight tensor ranks with all experts each (ep 1, etp 1) hold them eightfold although there is one data rank:
+// 32 layers of 8 experts of three matrices, whose fp32 gradients go twice around a ring over NVLink's 450 GB/s.
+TEST(StepTime, OfOneDataRankExchangesWhatItsTensorRanksHoldAlike) {
+  Coefficients plain = fitted_coefficients();
+  plain.link_rate = 0.5;
+  plain.link_latency = 0;
+  PlanProblem p = mixtral(8);
+  p.coefficients = &plain;
+  p.software.overlap_gradients = p.software.overlap_parameters = false;
+  const double experts = 32.0 * 8 * 3 * 4096 * 14336, link = 0.5 * 450e9;
+  Candidate c{.tensor = 8, .sequence = true};
+  const auto exchanged = [&](Candidate one) {
+    EXPECT_FALSE(complete(p, one));
+    return step_time(p, one).data_comm;
+  };
+  EXPECT_NEAR(exchanged(c), 2 * 7 / 8.0 * 4 * experts / link, 1e-9);
+  c.expert = 2;  // half of them on four ranks
+  EXPECT_NEAR(exchanged(c), 2 * 3 / 4.0 * 4 * experts / 2 / link, 1e-9);
+  c.sharding = Sharding::kOptimizer;  // a scatter of gradients, and a gather of parameters in 16 bits
+  EXPECT_NEAR(exchanged(c), 3 / 4.0 * (4 + 2) * experts / 2 / link, 1e-9);
+  c = {.tensor = 8, .expert = 8, .sequence = true};
+  EXPECT_EQ(exchanged(c), 0);
+  c = {.tensor = 8, .expert = 2, .expert_tensor = 4, .sequence = true};
+  EXPECT_EQ(exchanged(c), 0);
+  p.model.experts.reset();
+  c = {.tensor = 8, .sequence = true};
+  EXPECT_EQ(exchanged(c), 0);
+}
+
 }  // namespace
 }  // namespace megalith

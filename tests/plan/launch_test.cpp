@@ -113,6 +113,16 @@ TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {
   EXPECT_FALSE(has(launch_options(p, c), "--overlap-param-gather"));
 }
 
+// As the time model has it: what one data rank's tensor ranks hold alike is exchanged beside other work.
+TEST(Launch, OverlapsTheExchangeOfExpertsOfOneDataRank) {
+  const PlanProblem p = mixtral(8);
+  Candidate c{.tensor = 8, .expert = 2, .sequence = true, .sharding = Sharding::kOptimizer};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_TRUE(has(launch_options(p, c), "--overlap-grad-reduce --overlap-param-gather"));
+  c.expert = 8;
+  EXPECT_FALSE(has(launch_options(p, c), "--overlap-grad-reduce"));
+}
+
 // O2: FSDP takes the place of the distributed optimizer.
 TEST(Rules, O2FsdpExcludesTheDistributedOptimizer) {
   const PlanProblem p = gpt_22b(64);

@@ -99,6 +99,28 @@ TEST(Search, KeepsTheExpertRanksThatAreGiven) {
   }
 }
 
+// One data rank has nothing to share of a dense model, but its tensor ranks hold the same experts.
+TEST(Search, CutsExpertsOfOneDataRankToo) {
+  PlanProblem p = mixtral(8);
+  p.model.layers = 16;
+  p.global_batch = 64;
+  const Fixed fixed{.tensor = 8, .pipeline = 1, .context = 1};
+  const SearchResult all = search_plans(p, fixed, 20, SearchMode::kExhaustive),
+                     bounded = search_plans(p, fixed, 20);
+  expect_same(all, bounded);
+  EXPECT_LT(bounded.priced, all.priced);
+  const auto least_memory = [&](std::optional<Sharding> sharding) {
+    Fixed one{.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 2, .expert_tensor = 1};
+    one.sharding = sharding;
+    p.machine.device.memory = 1e9;  // nothing fits: the closest plan is the least
+    return search_plans(p, one, 1).closest->memory.estimate.needed();
+  };
+  EXPECT_LT(least_memory({}), 0.6 * least_memory(Sharding::kNone));
+  EXPECT_EQ(search_plans(p, {.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 8}, 1)
+                .closest->candidate.sharding,
+            Sharding::kNone);  // each is on one rank
+}
+
 // Meta trained it with tp 8, pp 16 and one layer fewer at both ends, at 38 to 43 % of the peak (arXiv
 // 2407.21783).
 TEST(Search, PlansLlama405BAsItWasTrained) {
