@@ -137,16 +137,26 @@ void check_pipeline_options(const PlanCommand& command) {
          "--pipeline-layers names every stage; leave out the options for the first and the last");
 }
 
+/// The layers that were named for a stage, of which a model has as many at least.
+std::optional<int> layers_of_stage(const char* option, std::optional<int> named, int layers) {
+  if (named && *named > layers)
+    fail(ErrorKind::kUsage, "--", option, ' ', *named, " is more than the ", layers, " layers of the model");
+  return named;
+}
+
 void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
   const PlanOptions& plan = command.plan;
   Fixed& fixed = request.fixed;
-  fixed.first_layers = command.parallel.first_layers;
-  fixed.last_layers = command.parallel.last_layers;
+  fixed.first_layers = layers_of_stage("decoder-first-pipeline-num-layers", command.parallel.first_layers,
+                                       command.model.layers);
+  fixed.last_layers = layers_of_stage("decoder-last-pipeline-num-layers", command.parallel.last_layers,
+                                      command.model.layers);
   const std::vector<std::string>& given = command.parallel.pipeline_layers;
   for (const std::string& word : given.empty() ? given : split(join(given, ","), ',')) {
     const auto layers = parse_int(word);
-    if (!layers || *layers < 1)
-      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers");
+    if (!layers || *layers < 1 || *layers > command.model.layers)
+      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers from 1 to ",
+           command.model.layers, " (--num-layers)");
     request.problem.stage_layers.push_back(static_cast<int>(*layers));
   }
   if (const auto stages = static_cast<int>(request.problem.stage_layers.size()); stages > 0) {
@@ -172,10 +182,11 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
   if (const auto& per_chunk = command.parallel.layers_per_chunk) {
     if (!fixed.pipeline)
       fail(ErrorKind::kUsage, "--num-layers-per-virtual-pipeline-stage needs --pipeline-model-parallel-size");
-    if (layers % (*per_chunk * *fixed.pipeline) != 0)
+    const int64_t together = int64_t{*per_chunk} * *fixed.pipeline;
+    if (layers % together != 0)
       fail(ErrorKind::kUsage, "V1: ", layers, " layers are not a multiple of pipeline ", *fixed.pipeline,
            " * ", *per_chunk, " of --num-layers-per-virtual-pipeline-stage");
-    fixed.chunks = layers / (*per_chunk * *fixed.pipeline);
+    fixed.chunks = static_cast<int>(layers / together);
   }
 }
 

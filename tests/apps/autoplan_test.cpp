@@ -306,6 +306,23 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
   EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
 }
 
+// Numbers whose products or sums no int holds are refused as other wrong ones are.
+TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
+  const auto refused = [&](const std::string& options, const std::string& words) {
+    const CommandResult result = run_command(app("autoplan") + k22b + ' ' + options);
+    EXPECT_EQ(result.code, 64) << options;
+    EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+  };
+  refused("--num-layers-per-virtual-pipeline-stage 4194304 --pipeline-model-parallel-size 1024",
+          "V1: 48 layers are not a multiple of pipeline 1024 * 4194304 of");
+  refused("--pipeline-layers 2147483648",
+          "--pipeline-layers: \"2147483648\" is no number of layers from 1 to 48 (--num-layers)");
+  refused("--pipeline-layers 24,49", "--pipeline-layers: \"49\" is no number of layers from 1 to 48");
+  refused("--decoder-first-pipeline-num-layers 2147483647 --decoder-last-pipeline-num-layers 2147483647",
+          "--decoder-first-pipeline-num-layers 2147483647 is more than the 48 layers of the model");
+  refused("--num-layers 2000000000", "--num-layers 2000000000 is more than 65536");
+}
+
 const char* const kMixtral =
     " --world-size 64 --local-world-size 8 --gpu h100 --global-batch-size 256 --num-layers 32 --hidden-size "
     "4096 "

@@ -12,7 +12,7 @@ namespace megalith {
 namespace {
 
 constexpr double kWithLoss = 1.72, kWithBias = 1.04;
-constexpr size_t kMostLayers = 1 << 16;  // of a pattern
+constexpr size_t kMostLayers = ModelShape::kMostLayers;  // of a pattern
 
 /// sum := product ("+" product)*; product := (list | "(" sum ")") ("*" number)?; list := "[" 0|1 ("," 0|1)*
 /// "]".
@@ -153,6 +153,7 @@ void ModelShape::validate(Problems& problems) const {
   dense.experts.reset();
   dense.qk_layernorm = false;
   dense.validate(problems);
+  if (layers > kMostLayers) problems.add("--num-layers ", layers, " is more than ", kMostLayers);
   has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
   check_attention(*this, problems);
 }

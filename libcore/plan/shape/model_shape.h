@@ -31,6 +31,7 @@ struct TokenImbalance {
 /// mixtures of experts, multi-head latent attention (DeepSeek), norms on queries and keys, and the prediction
 /// of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
 struct ModelShape : ModelConfig {
+  static constexpr int kMostLayers = 1 << 16, kWidest = 1 << 24;
   int router_topk = 2;               // experts of a token
   int expert_ffn = 0;                // width inside an expert; derived: ffn_hidden
   int shared_ffn = 0;                // width of all shared experts together; 0: none
@@ -58,10 +59,10 @@ struct ModelShape : ModelConfig {
     v("num-experts", experts, "Experts of a layer, in place of its feed-forward block.", between(1, 1 << 16),
       default_text("the block is dense"));
     v("moe-router-topk", router_topk, "Experts that a token is sent to.", at_least(1));
-    v("moe-ffn-hidden-size", expert_ffn, "Width inside an expert.", between(0, 1 << 24),
+    v("moe-ffn-hidden-size", expert_ffn, "Width inside an expert.", between(0, kWidest),
       default_text("ffn-hidden-size"));
     v("moe-shared-expert-intermediate-size", shared_ffn,
-      "Width of the experts that every token passes, all together; 0: there are none.", between(0, 1 << 24));
+      "Width of the experts that every token passes, all together; 0: there are none.", between(0, kWidest));
     v("moe-shared-expert-gate", shared_gate, "Gate the shared experts.");
     v("moe-layer-freq", layer_freq,
       "Which layers have experts: every N-th from the first, or a list of 0 and 1 such as "
