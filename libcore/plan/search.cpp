@@ -176,6 +176,7 @@ class Search {
 
   void family(Candidate c, int chunks, bool& priced) {
     c.chunks = chunks;
+    c.recompute = fixed_.recompute.value_or(Recomputed::kNone);
     c.first_layers = fixed_.first_layers.value_or(0);
     c.last_layers = fixed_.last_layers.value_or(0);
     const bool given = cut_is_given(c);
@@ -215,7 +216,8 @@ class Search {
     if (fixed_.recompute)
       layers(*fixed_.recompute);
     else
-      for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull}) layers(what);
+      for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull})
+        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);  // E2
     return out;
   }
   std::vector<Sharding> shardings() const {
