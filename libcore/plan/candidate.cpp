@@ -49,7 +49,7 @@ bool ffn_by_tensor(const PlanProblem& p, const Candidate& c, std::string* reason
 }
 bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (!p.stage_layers.empty()) {
-    const int sum = std::accumulate(p.stage_layers.begin(), p.stage_layers.end(), 0);
+    const int64_t sum = std::accumulate(p.stage_layers.begin(), p.stage_layers.end(), int64_t{0});
     return broken_if(
         static_cast<int>(p.stage_layers.size()) != c.pipeline || sum != p.model.layers, reason, [&] {
           return concat("the table of ", p.stage_layers.size(), " stages with ", sum,
@@ -96,7 +96,7 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
-/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`.
+/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`; empty where there are none.
 std::string nearest_divisors(int value, int wanted) {
   int below = 0, above = 0;
   for (int d = 1; d <= value; ++d) {
@@ -104,8 +104,15 @@ std::string nearest_divisors(int value, int wanted) {
     if (d < wanted) below = d;
     if (d > wanted && above == 0) above = d;
   }
-  return concat("; nearest that work: ", below, below > 0 && above > 0 ? ", " : "",
-                above > 0 ? std::to_string(above) : "");
+  if (below == 0 && above == 0) return "";
+  return concat("; nearest that work: ", below > 0 ? std::to_string(below) : "",
+                below > 0 && above > 0 ? ", " : "", above > 0 ? std::to_string(above) : "");
+}
+/// What to change of a number of expert ranks that does not divide the ranks of a stage.
+std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
+  if (ranks % c.expert_tensor != 0)
+    return concat("; expert-tensor must divide the ", ranks, " ranks of a pipeline stage");
+  return nearest_divisors(std::gcd(experts, ranks / c.expert_tensor), c.expert) + " as expert";
 }
 bool experts_by_ranks(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (!p.model.has_experts())
@@ -122,9 +129,7 @@ bool experts_by_ranks(const PlanProblem& p, const Candidate& c, std::string* rea
   return broken_if(ranks % (c.expert * c.expert_tensor) != 0, reason, [&] {
     return concat(p.machine.world, " devices are no multiple of expert-tensor ", c.expert_tensor,
                   " * expert ", c.expert, " * pipeline ", c.pipeline, " = ",
-                  c.expert_tensor * c.expert * c.pipeline,
-                  nearest_divisors(std::gcd(experts, ranks / std::gcd(ranks, c.expert_tensor)), c.expert),
-                  " as expert");
+                  c.expert_tensor * c.expert * c.pipeline, nearest_expert_ranks(experts, ranks, c));
   });
 }
 bool expert_ffn_by_tensor(const PlanProblem& p, const Candidate& c, std::string* reason) {
@@ -146,11 +151,62 @@ bool experts_by_sequence(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
+bool deepep_has_ranks(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  const bool flex = p.model.has_experts() && p.model.dispatcher == Dispatcher::kFlex;
+  return broken_if(flex && c.expert * c.expert_tensor == 1, reason, [] {
+    return "--moe-token-dispatcher-type flex needs expert * expert-tensor above 1; give alltoall for 1";
+  });
+}
+bool exchange_beside_work(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  if (!p.software.overlap_exchange || !p.model.has_experts()) return false;
+  const auto lacks = [&](bool broken, const char* what) {
+    return broken_if(broken, reason,
+                     [&] { return concat("--overlap-moe-expert-parallel-comm needs ", what); });
+  };
+  return lacks(p.model.dispatcher == Dispatcher::kAllGather,
+               "--moe-token-dispatcher-type alltoall or flex") ||
+         lacks(!p.half(), "--bf16 or --fp16") || lacks(p.model.predicted > 1, "--mtp-num-layers 1 at most") ||
+         lacks(p.model.shared_overlap, "that --moe-shared-expert-overlap is left out") ||
+         lacks(c.recompute == Recomputed::kFull, "that no layers are recomputed whole") ||
+         lacks(c.expert == 1, "expert above 1") ||
+         lacks(c.pipeline > 1 && c.chunks == 1, "pipeline 1 or an interleaved one");
+}
+bool bias_by_scores(const PlanProblem& p, const Candidate&, std::string* reason) {
+  const ModelShape& m = p.model;
+  return broken_if(m.expert_bias && m.score_function == "softmax", reason, [] {
+    return "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid or sqrtsoftplus";
+  });
+}
+bool biases_by_expert_tensor(const PlanProblem& p, const Candidate& c, std::string* reason) {
+  return broken_if(p.model.has_experts() && p.model.linear_bias && c.expert_tensor > 1, reason, [&] {
+    return concat("experts with biases need expert-tensor 1, not ", c.expert_tensor,
+                  "; give --disable-bias-linear, or 1");
+  });
+}
+bool capacity_by_router(const PlanProblem& p, const Candidate&, std::string* reason) {
+  const ModelShape& m = p.model;
+  if (!m.capacity) return false;
+  const auto needs = [&](bool broken, const char* what) {
+    return broken_if(broken, reason, [&] { return concat("--moe-expert-capacity-factor needs ", what); });
+  };
+  const auto other = [](const std::string& type) { return type != "none" && !type.ends_with("aux_loss"); };
+  return needs(m.dispatcher != Dispatcher::kAllToAll, "--moe-token-dispatcher-type alltoall") ||
+         needs(std::any_of(m.balance.begin(), m.balance.end(), other),
+               "--moe-router-load-balancing-type aux_loss, seq_aux_loss, global_aux_loss or none");
+}
+bool shared_by_dispatcher(const PlanProblem& p, const Candidate&, std::string* reason) {
+  return broken_if(p.model.shared_overlap && p.model.dispatcher == Dispatcher::kAllGather, reason, [] {
+    return "--moe-shared-expert-overlap needs --moe-token-dispatcher-type alltoall or flex";
+  });
+}
+
 constexpr Rule kRules[] = {
-    {"H1", hidden_by_heads},        {"H2", heads_by_tensor},      {"H3", groups_by_tensor},
-    {"H4", ffn_by_tensor},          {"L1", layers_by_pipeline},   {"V1", layers_by_chunks},
-    {"V2", microbatches_by_groups}, {"S1", sequence_by_tensor},   {"C1", sequence_by_context},
-    {"W2", experts_by_ranks},       {"H4", expert_ffn_by_tensor}, {"S2", experts_by_sequence}};
+    {"H1", hidden_by_heads},         {"H2", heads_by_tensor},      {"H3", groups_by_tensor},
+    {"H4", ffn_by_tensor},           {"L1", layers_by_pipeline},   {"V1", layers_by_chunks},
+    {"V2", microbatches_by_groups},  {"S1", sequence_by_tensor},   {"C1", sequence_by_context},
+    {"W2", experts_by_ranks},        {"H4", expert_ffn_by_tensor}, {"S2", experts_by_sequence},
+    {"E1", deepep_has_ranks},        {"E2", exchange_beside_work}, {"E3", bias_by_scores},
+    {"E4", biases_by_expert_tensor}, {"E5", capacity_by_router},   {"E6", shared_by_dispatcher}};
 
 /// W1: the devices are a multiple of what one copy of the model takes.
 bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
@@ -183,6 +239,10 @@ const char* first_broken(const PlanProblem& p, Candidate& c, std::string* reason
 }
 
 }  // namespace
+
+int holders(const PlanProblem& p, const Candidate& c) {
+  return std::max(c.data * c.context, p.model.has_experts() ? c.expert_data() : 1);
+}
 
 int stage_layers(const PlanProblem& p, const Candidate& c, int stage) {
   if (!p.stage_layers.empty()) return p.stage_layers[static_cast<size_t>(stage)];

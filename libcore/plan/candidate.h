@@ -77,6 +77,10 @@ std::optional<Rejection> complete(const PlanProblem&, Candidate&);
 /// The same without words: the rule's id, or nullptr when the candidate is legal.
 const char* broken_rule(const PlanProblem&, Candidate&);
 
+/// Ranks that hold the same parameters, of those of which most do: the data and context ranks share all but
+/// the experts, and experts may have several holders where there is one rank of data (expert_data()).
+int holders(const PlanProblem&, const Candidate&);
+
 /// Layers of a pipeline stage: what the user gave, else first_layers and last_layers, else the same in each,
 /// and where they do not divide, one more in stages before the last.
 int stage_layers(const PlanProblem&, const Candidate&, int stage);

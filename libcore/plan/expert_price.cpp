@@ -63,9 +63,11 @@ struct ExpertPricer {
     return r.k.routing_launches + r.k.expert_launches * casts * local;
   }
 
-  /// There and back.
+  /// There and back. A gather brings all tokens to all ranks, whichever experts they go to.
   double exchange() const {
-    const double shared = ring_seconds(e * h * rows, s.expert_tensor, group_link(r.p, s.expert_tensor, 1));
+    const double uneven = m.dispatcher == Dispatcher::kAllGather ? 1 : fullest;
+    const double shared =
+        ring_seconds(e * h * mean_rows * uneven, s.expert_tensor, group_link(r.p, s.expert_tensor, 1));
     if (s.expert == 1) return 2 * shared;
     const TokenTraffic traffic = token_traffic(r.p, s);
     const double lost = 1 + r.k.congestion * std::max(0.0, std::log2(traffic.machines / 2));
@@ -74,15 +76,14 @@ struct ExpertPricer {
     const double network = (flex ? r.k.flex_rate : r.k.exchange_rate) * r.d.network_bandwidth / lost;
     const double latency = traffic.machines > 1 ? r.k.network_latency : r.k.link_latency;
     const double one =
-        fullest * (traffic.inside / link + traffic.outside / network) + (1 + std::log2(s.expert)) * latency;
+        uneven * (traffic.inside / link + traffic.outside / network) + (1 + std::log2(s.expert)) * latency;
     return 2 * (one + shared);
   }
 
   ExpertPrice price() const {
     const double most = mean_rows * load.high, act = most * ffn * e;
     ExpertPrice out{.forward = forward(), .backward = backward()};
-    out.forward_launches = launches();
-    out.backward_launches = 1.7 * launches();
+    out.launches = launches();
     out.exchange = exchange();
     out.activation = activation(true);
     // Products of 8 bits keep their inputs in 8 bits.
@@ -95,6 +96,16 @@ struct ExpertPricer {
     return out;
   }
 };
+
+/// Machines that the groups of experts that a token may choose from lie on, of `machines`, in the mean: each
+/// group is as likely as the others.
+double machines_of_groups(const ModelShape& m, double machines) {
+  if (!m.router_groups || !m.group_topk) return machines;
+  const double groups = *m.router_groups, each = std::max(1.0, groups / machines);
+  double none = 1;  // that none of a machine's is among the chosen
+  for (int i = 0; i < *m.group_topk; ++i) none *= std::max(0.0, 1 - each / (groups - i));
+  return std::max(1.0, machines * (1 - none));
+}
 
 }  // namespace
 
@@ -109,8 +120,9 @@ TokenTraffic token_traffic(const PlanProblem& p, const LayerShape& s) {
   out.inside = bytes * tokens * copies * (here - 1) / s.expert;
   out.outside = bytes * tokens * copies * elsewhere;
   if (m.dispatcher == Dispatcher::kFlex && out.machines > 1) {
-    // Machines that some of a token's experts are on, when the router chooses among all alike.
-    const double visited = out.machines * (1 - std::pow(1 - 1 / out.machines, m.router_topk));
+    // Machines that some of a token's experts are on, when the router chooses alike among all that it may.
+    const double among = machines_of_groups(m, out.machines);
+    const double visited = among * (1 - std::pow(1 - 1 / among, m.router_topk));
     out.outside = bytes * tokens * visited * elsewhere;
     out.inside = bytes * tokens * copies * (here - 1) / here;
   }

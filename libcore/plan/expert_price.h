@@ -8,14 +8,14 @@ namespace megalith {
 /// The experts of one layer for one microbatch on the device whose ranks share them, and what brings tokens
 /// there and back. Seconds at the problem's point of the token imbalance, bytes at its upper end.
 struct ExpertPrice {
-  double forward = 0, backward = 0;                    // router, permutations, grouped products
-  double forward_launches = 0, backward_launches = 0;  // kernels
-  double exchange = 0;     // tokens to their experts and back, in one pass; nothing hidden
-  double activation = 0;   // of `forward`, the activation function
-  double kept = 0;         // for the backward pass
-  double kept_act = 0;     // of it, what the activation function leaves
-  double kept_tokens = 0;  // of it, the tokens as they came
-  double transient = 0;    // tokens on their way
+  double forward = 0, backward = 0;  // router, permutations, grouped products
+  double launches = 0;               // kernels of the forward pass
+  double exchange = 0;               // tokens to their experts and back, in one pass; nothing hidden
+  double activation = 0;             // of `forward`, the activation function
+  double kept = 0;                   // for the backward pass
+  double kept_act = 0;               // of it, what the activation function leaves
+  double kept_tokens = 0;            // of it, the tokens as they came
+  double transient = 0;              // tokens on their way
 };
 ExpertPrice price_experts(const KernelRates&, const LayerShape&);
 

@@ -46,7 +46,7 @@ std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
       x.recompute_layers = n == layers ? 0 : n;
     });
   for (Sharding next : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters})
-    if (next > c.sharding && c.data * c.context > 1)
+    if (next > c.sharding && holders(p, c) > 1)
       add(concat("ZeRO-", static_cast<int>(next)), [&](Candidate& x) { x.sharding = next; });
   if (p.model.has_experts()) add(concat("expert ", c.expert * 2), [](Candidate& x) { x.expert *= 2; });
   if (!c.sequence && c.tensor > 1) add("sequence parallelism", [](Candidate& x) { x.sequence = true; });

@@ -74,6 +74,20 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
   }
 }
 
+void router_options(std::ostream& out, const ModelShape& m) {
+  const std::string scores = m.score_function.value_or(m.expert_bias ? "sigmoid" : "softmax");
+  if (m.expert_bias) out << " --moe-router-enable-expert-bias";
+  if (scores != "softmax")
+    out << " --moe-router-score-function " << scores;
+  else if (m.router_topk == 1)
+    out << " --moe-router-pre-softmax";  // the softmax over one score has no gradient
+  if (!m.balance.empty()) out << " --moe-router-load-balancing-type " << join(m.balance, " ");
+  if (!m.loss_coeffs.empty()) out << " --moe-aux-loss-coeff " << join(m.loss_coeffs, " ");
+  if (m.router_groups) out << " --moe-router-num-groups " << *m.router_groups;
+  if (m.group_topk) out << " --moe-router-group-topk " << *m.group_topk;
+  if (m.forced_balance) out << " --moe-router-force-load-balancing";
+}
+
 void expert_options(std::ostream& out, const ModelShape& m) {
   out << " --num-experts " << m.expert_count() << " --moe-router-topk " << m.router_topk
       << " --moe-ffn-hidden-size " << m.expert_ffn << " --moe-token-dispatcher-type "
@@ -82,8 +96,9 @@ void expert_options(std::ostream& out, const ModelShape& m) {
   if (m.shared_gate) out << " --moe-shared-expert-gate";
   if (m.layer_freq != "1") out << " --moe-layer-freq \"" << m.layer_freq << '"';
   if (m.capacity) out << " --moe-expert-capacity-factor " << *m.capacity;
-  if (m.expert_bias) out << " --moe-router-enable-expert-bias";
-  if (m.forced_balance) out << " --moe-router-force-load-balancing";
+  if (m.dispatcher == Dispatcher::kFlex) out << " --moe-enable-deepep";
+  if (m.shared_overlap) out << " --moe-shared-expert-overlap";
+  router_options(out, m);
 }
 
 void latent_options(std::ostream& out, const ModelShape& m) {
@@ -215,8 +230,9 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   out << " --micro-batch-size " << c.micro_batch << " --global-batch-size " << c.global_batch;
   if (c.sequence) out << " --sequence-parallel";
   if (c.sequence && p.software.overlap_tensor) out << " --tp-comm-overlap";
-  if (c.data > 1 && p.software.overlap_gradients) out << " --overlap-grad-reduce";
-  if (c.data > 1 && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
+  const bool exchanged = holders(p, c) > 1;
+  if (exchanged && p.software.overlap_gradients) out << " --overlap-grad-reduce";
+  if (exchanged && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
     out << " --overlap-param-gather";
   if (p.model.has_experts() && p.software.overlap_exchange) out << " --overlap-moe-expert-parallel-comm";
   if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";

@@ -54,15 +54,20 @@ struct Pricer : KernelRates {
   }
   double linears_forward() const {
     const auto one = [&](double out, double in) { return layer_product(out, in); };
-    return sum_inputs(one) + layer_product(m.hidden, attended()) + layer_product(gates() * ffn(), m.hidden) +
-           layer_product(m.hidden, ffn()) + narrowing(1);
+    return sum_inputs(one) + layer_product(m.hidden, attended()) + block(true) + narrowing(1);
+  }
+  /// A product's gradients.
+  double both(double out, double in) const {
+    return layer_product(in, out) + product(out, in, n, product_flops());
   }
   double linears_backward() const {
-    const auto both = [&](double out, double in) {
-      return layer_product(in, out) + product(out, in, n, product_flops());
-    };
-    return sum_inputs(both) + both(m.hidden, attended()) + both(gates() * ffn(), m.hidden) +
-           both(m.hidden, ffn()) + narrowing(2);
+    const auto one = [&](double out, double in) { return both(out, in); };
+    return sum_inputs(one) + both(m.hidden, attended()) + block(false) + narrowing(2);
+  }
+  /// The products of the dense block, or of the shared experts.
+  double block(bool forward) const {
+    return forward ? layer_product(gates() * ffn(), m.hidden) + layer_product(m.hidden, ffn())
+                   : both(gates() * ffn(), m.hidden) + both(m.hidden, ffn());
   }
   double gates() const { return megalith::gates(m); }
   /// Casts of the products' inputs to 8 bits and less: read, and written in both orders.
@@ -140,7 +145,7 @@ struct Pricer : KernelRates {
     count += s.tensor > 1 ? 8 : 0;
     count += narrow() ? 12 : 0;
     count += m.latent_attention ? 10 : 0;  // four more products, two norms, heads put together
-    count += experts.forward_launches;
+    count += experts.launches;
     return count * (w.compiled ? k.compiled_share : 1) * (forward ? 1 : 1.7);
   }
   double tensor_comm(bool forward) const {
@@ -190,10 +195,13 @@ struct Pricer : KernelRates {
   double backward_work() const {
     return linears_backward() + attention(false) + elementwise(false) + experts.backward;
   }
-  /// What other microbatches' work does not hide of the tokens' way to the experts and back.
-  double exchange(double work) const {
-    return experts.exchange -
-           (w.overlap_exchange ? k.exchange_overlap * std::min(experts.exchange, work) : 0);
+  /// What other microbatches' work, or the shared experts', does not hide of the tokens' way to the experts
+  /// and back.
+  double exchange(bool forward) const {
+    const double beside = w.overlap_exchange ? forward ? forward_work() : backward_work()
+                          : m.shared_overlap ? block(forward)
+                                             : 0;
+    return experts.exchange - k.exchange_overlap * std::min(experts.exchange, beside);
   }
 
   /// A whole layer again, and what keeping and restoring the state around it costs the host, in both passes.
@@ -219,8 +227,8 @@ struct Pricer : KernelRates {
   LayerCost layer(double parameters) const {
     LayerCost out;
     // The host starts further kernels while tokens are on their way.
-    out.forward_exchange = exchange(forward_work());
-    out.backward_exchange = exchange(backward_work());
+    out.forward_exchange = exchange(true);
+    out.backward_exchange = exchange(false);
     out.forward = with_host(forward_work() + out.forward_exchange, launches(true)) - out.forward_exchange;
     out.backward =
         with_host(backward_work() + accumulation(parameters) + out.backward_exchange, launches(false)) -
@@ -240,10 +248,8 @@ struct Pricer : KernelRates {
 
   /// Layers that predict further tokens, each before the head once more.
   double predictions(const LayerCost& layer) const {
-    const auto both = [&](double out, double in) {
-      return layer_product(out, in) + layer_product(in, out) + product(out, in, n, product_flops());
-    };
-    return layer.seconds() + both(m.hidden, 2.0 * m.hidden / s.tensor) + head();
+    const double joined = 2.0 * m.hidden / s.tensor;
+    return layer.seconds() + layer_product(m.hidden, joined) + both(m.hidden, joined) + head();
   }
 
   LayerPrice price() const {

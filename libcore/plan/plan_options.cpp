@@ -137,16 +137,26 @@ void check_pipeline_options(const PlanCommand& command) {
          "--pipeline-layers names every stage; leave out the options for the first and the last");
 }
 
+/// The layers that were named for a stage, of which a model has as many at least.
+std::optional<int> layers_of_stage(const char* option, std::optional<int> named, int layers) {
+  if (named && *named > layers)
+    fail(ErrorKind::kUsage, "--", option, ' ', *named, " is more than the ", layers, " layers of the model");
+  return named;
+}
+
 void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
   const PlanOptions& plan = command.plan;
   Fixed& fixed = request.fixed;
-  fixed.first_layers = command.parallel.first_layers;
-  fixed.last_layers = command.parallel.last_layers;
+  fixed.first_layers = layers_of_stage("decoder-first-pipeline-num-layers", command.parallel.first_layers,
+                                       command.model.layers);
+  fixed.last_layers =
+      layers_of_stage("decoder-last-pipeline-num-layers", command.parallel.last_layers, command.model.layers);
   const std::vector<std::string>& given = command.parallel.pipeline_layers;
   for (const std::string& word : given.empty() ? given : split(join(given, ","), ',')) {
     const auto layers = parse_int(word);
-    if (!layers || *layers < 1)
-      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers");
+    if (!layers || *layers < 1 || *layers > command.model.layers)
+      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers from 1 to ",
+           command.model.layers, " (--num-layers)");
     request.problem.stage_layers.push_back(static_cast<int>(*layers));
   }
   if (const auto stages = static_cast<int>(request.problem.stage_layers.size()); stages > 0) {
@@ -172,10 +182,11 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
   if (const auto& per_chunk = command.parallel.layers_per_chunk) {
     if (!fixed.pipeline)
       fail(ErrorKind::kUsage, "--num-layers-per-virtual-pipeline-stage needs --pipeline-model-parallel-size");
-    if (layers % (*per_chunk * *fixed.pipeline) != 0)
+    const int64_t together = int64_t{*per_chunk} * *fixed.pipeline;
+    if (layers % together != 0)
       fail(ErrorKind::kUsage, "V1: ", layers, " layers are not a multiple of pipeline ", *fixed.pipeline,
            " * ", *per_chunk, " of --num-layers-per-virtual-pipeline-stage");
-    fixed.chunks = layers / (*per_chunk * *fixed.pipeline);
+    fixed.chunks = static_cast<int>(layers / together);
   }
 }
 
@@ -218,6 +229,12 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
                                                                  : "";
   if (!of_experts.empty() && !command.model.has_experts())
     fail(ErrorKind::kUsage, of_experts, " needs --num-experts");
+  const ModelShape& m = command.model;
+  const bool all_experts = m.has_experts() && m.plain_layers(m.layers) == 0;
+  if (!command.plan.hf.empty() && all_experts && given.on_command_line("ffn-hidden-size") &&
+      !given.on_command_line("moe-ffn-hidden-size"))
+    fail(ErrorKind::kUsage, "--ffn-hidden-size ", m.ffn_hidden, " changes nothing of ", command.plan.hf,
+         ", whose layers all have experts; give --moe-ffn-hidden-size");
   if (given.given("rampup-batch-size"))
     fail(ErrorKind::kUsage,
          "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
@@ -331,23 +348,16 @@ void PlanCommand::add_to(Options& options) {
   static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
   // How a router chooses and which kernels run: a plan is the same.
   static constexpr IgnoredOption kExperts[] = {{"moe-apply-probs-on-input"},
-                                               {"moe-aux-loss-coeff", IgnoredOption::kSeveral},
                                                {"moe-deepep-num-sms", IgnoredOption::kOne},
-                                               {"moe-enable-deepep"},
                                                {"moe-grouped-gemm", IgnoredOption::kMaybeOne},
                                                {"moe-per-layer-logging"},
                                                {"moe-permute-fusion", IgnoredOption::kMaybeOne},
                                                {"moe-router-bias-update-rate", IgnoredOption::kOne},
                                                {"moe-router-dtype", IgnoredOption::kOne},
                                                {"moe-router-fusion"},
-                                               {"moe-router-group-topk", IgnoredOption::kOne},
-                                               {"moe-router-load-balancing-type", IgnoredOption::kSeveral},
-                                               {"moe-router-num-groups", IgnoredOption::kOne},
                                                {"moe-router-padding-for-fp8"},
                                                {"moe-router-pre-softmax"},
-                                               {"moe-router-score-function", IgnoredOption::kOne},
                                                {"moe-router-topk-scaling-factor", IgnoredOption::kOne},
-                                               {"moe-shared-expert-overlap"},
                                                {"moe-token-drop-policy", IgnoredOption::kOne},
                                                {"moe-z-loss-coeff", IgnoredOption::kOne},
                                                {"mscale", IgnoredOption::kOne},
@@ -365,7 +375,9 @@ void PlanCommand::add_to(Options& options) {
 
 void PlanCommand::check(Options& options) {
   if (!plan.hf.empty()) {  // the command line's own sizes stay
-    options.adopt(to_json(parse_hf_shape(load_small(plan.hf), plan.hf)), plan.hf, {"Model"});
+    ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);
+    if (shape.latent_attention) shape.kv_channels = 0;  // follow from --v-head-dim
+    options.adopt(to_json(shape), plan.hf, {"Model"});
   }
   if (!paddle.model.empty()) {
     const std::string file = paddle.model + "/config.json";

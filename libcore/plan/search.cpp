@@ -176,6 +176,7 @@ class Search {
 
   void family(Candidate c, int chunks, bool& priced) {
     c.chunks = chunks;
+    c.recompute = fixed_.recompute.value_or(Recomputed::kNone);
     c.first_layers = fixed_.first_layers.value_or(0);
     c.last_layers = fixed_.last_layers.value_or(0);
     const bool given = cut_is_given(c);
@@ -215,17 +216,18 @@ class Search {
     if (fixed_.recompute)
       layers(*fixed_.recompute);
     else
-      for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull}) layers(what);
+      for (Recomputed what : {Recomputed::kNone, Recomputed::kAttention, Recomputed::kFull})
+        if (what != Recomputed::kFull || !p_.software.overlap_exchange) layers(what);  // E2
     return out;
   }
   std::vector<Sharding> shardings() const {
     return either<Sharding>(fixed_.sharding, {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients,
                                               Sharding::kParameters});
   }
-  /// One rank has nothing to share.
+  /// What one rank alone holds is not cut.
   std::span<const Sharding> shardings_of(const Candidate& c) const {
     const std::span<const Sharding> all(shardings_);
-    return c.data * c.context == 1 ? all.first(1) : all;
+    return holders(p_, c) == 1 ? all.first(1) : all;
   }
 
   void bound(Family& family) {

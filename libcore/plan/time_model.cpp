@@ -93,7 +93,7 @@ struct Assembly {
   }
 
   double data_comm(const StageParameters& parameters, double last_backward, double first_forward) const {
-    if (c.data * c.context == 1) return 0;
+    if (holders(p, c) == 1) return 0;
     const auto exposed = [&](bool overlapped, double exchange, double window) {
       return exchange - (overlapped ? k.data_overlap * std::min(exchange, window) : 0);
     };
@@ -141,13 +141,13 @@ struct Assembly {
   StepTime time() const {
     const Slowest slow = slowest();
     StepTime t = pipeline(slow);
-    const int ranks = c.data * c.context, layers = slow.kind->layers;
+    const int layers = slow.kind->layers;
     const LayerCost& layer = slow.kind->layer(price);
     const StageParameters parameters = most_parameters();
     t.data_comm = layout.tied;
     if (c.sharding < Sharding::kParameters)
       t.data_comm += data_comm(parameters, layers * layer.backward, layers * layer.forward);
-    if (c.sharding >= Sharding::kGradients && ranks > 1) {
+    if (c.sharding >= Sharding::kGradients && holders(p, c) > 1) {
       // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
       const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
       t.data_comm += times * sharded_layers(*slow.kind);

@@ -173,6 +173,119 @@ TEST(Rules, W2ExpertsAndDevicesAreMultiplesOfTheExpertRanks) {
   EXPECT_EQ(rule(p, {.expert = 2}), "W2");  // of a dense model
 }
 
+// An advice names numbers that work, or what has to change first.
+TEST(Rules, W2AdvisesOnlyWhatWorks) {
+  PlanProblem p = mixtral(2);
+  EXPECT_EQ(
+      reason(p, {.expert = 1, .expert_tensor = 4}),
+      "2 devices are no multiple of expert-tensor 4 * expert 1 * pipeline 1 = 4; expert-tensor must divide "
+      "the 2 ranks of a pipeline stage");
+  p.machine.world = p.machine.local_world = 6;
+  p.global_batch = 6;
+  p.model.experts = 9;
+  EXPECT_EQ(
+      reason(p, {.expert = 1, .expert_tensor = 4}),
+      "6 devices are no multiple of expert-tensor 4 * expert 1 * pipeline 1 = 4; expert-tensor must divide "
+      "the 6 ranks of a pipeline stage");
+  EXPECT_EQ(
+      reason(p, {.expert = 9, .expert_tensor = 2}),
+      "6 devices are no multiple of expert-tensor 2 * expert 9 * pipeline 1 = 18; nearest that work: 3 as "
+      "expert");
+  EXPECT_EQ(rule(p, {.expert = 3, .expert_tensor = 2}), "");
+}
+
+// token_dispatcher.py: "DeepEP dispatcher requires TPxEP > 1", where TP is the experts'.
+TEST(Rules, E1DeepEpNeedsSeveralRanks) {
+  PlanProblem p = mixtral(64);
+  EXPECT_EQ(rule(p, {}), "");
+  p.model.dispatcher = Dispatcher::kFlex;
+  EXPECT_EQ(rule(p, {}), "E1");
+  EXPECT_EQ(rule(p, {.tensor = 2, .sequence = true}), "E1");
+  EXPECT_EQ(rule(p, {.expert = 2}), "");
+  EXPECT_EQ(rule(p, {.tensor = 2, .expert_tensor = 2, .sequence = true}), "");
+}
+
+// transformer_config.py, what it asserts of overlap_moe_expert_parallel_comm.
+TEST(Rules, E2OverlappedExchangesNeedExpertRanksChunksAndTheirActivations) {
+  PlanProblem p = mixtral(64);
+  const Candidate c{.expert = 8};
+  EXPECT_EQ(rule(p, {.expert = 8, .recompute = Recomputed::kFull}), "");
+  p.software.overlap_exchange = true;
+  EXPECT_EQ(rule(p, c), "");
+  EXPECT_EQ(rule(p, {}), "E2");
+  EXPECT_EQ(reason(p, {}), "--overlap-moe-expert-parallel-comm needs expert above 1");
+  EXPECT_EQ(rule(p, {.pipeline = 2, .expert = 8}), "E2");
+  EXPECT_EQ(rule(p, {.pipeline = 2, .expert = 8, .chunks = 2}), "");
+  EXPECT_EQ(rule(p, {.expert = 8, .recompute = Recomputed::kFull}), "E2");
+  EXPECT_EQ(rule(p, {.expert = 8, .recompute = Recomputed::kAttention}), "");
+  const auto with = [&](auto change) {
+    PlanProblem other = p;
+    change(other);
+    return rule(other, c);
+  };
+  EXPECT_EQ(with([](PlanProblem& x) { x.model.dispatcher = Dispatcher::kFlex; }), "");
+  EXPECT_EQ(with([](PlanProblem& x) { x.model.dispatcher = Dispatcher::kAllGather; }), "E2");
+  EXPECT_EQ(with([](PlanProblem& x) { x.model.predicted = 1; }), "");
+  EXPECT_EQ(with([](PlanProblem& x) { x.model.predicted = 2; }), "E2");
+  EXPECT_EQ(with([](PlanProblem& x) { x.precision = Precision::kFloat32; }), "E2");
+  EXPECT_EQ(with([](PlanProblem& x) { x.model.shared_overlap = true; }), "E2");
+}
+
+// "Expert bias for aux-loss-free routing only supports 'sigmoid' and 'sqrtsoftplus' score functions".
+TEST(Rules, E3ARoutersBiasNeedsASigmoid) {
+  PlanProblem p = mixtral(64);
+  p.model.score_function = "softmax";
+  EXPECT_EQ(rule(p, {}), "");
+  p.model.expert_bias = true;
+  EXPECT_EQ(rule(p, {}), "E3");
+  p.model.score_function = "sigmoid";
+  EXPECT_EQ(rule(p, {}), "");
+  p.model.score_function.reset();  // printed as a sigmoid
+  EXPECT_EQ(rule(p, {}), "");
+}
+
+// "Bias in Moe is only supported when ETP==1".
+TEST(Rules, E4ExpertsWithBiasesAreWholeOnTheirRank) {
+  PlanProblem p = mixtral(64);
+  const Candidate c{.tensor = 2, .expert_tensor = 2, .sequence = true};
+  EXPECT_EQ(rule(p, c), "");
+  p.model.linear_bias = true;
+  EXPECT_EQ(rule(p, c), "E4");
+  EXPECT_EQ(reason(p, c),
+            "experts with biases need expert-tensor 1, not 2; give --disable-bias-linear, or 1");
+  EXPECT_EQ(rule(p, {.tensor = 2, .sequence = true}), "");
+}
+
+// "moe_expert_capacity_factor only works with alltoall token dispatcher" (earlier Megatron Core), and
+// "with aux_loss, seq_aux_loss, global_aux_loss or none load balancing".
+TEST(Rules, E5CapacitiesNeedTheAllToAllAndALossOrNone) {
+  PlanProblem p = mixtral(64);
+  p.model.dispatcher = Dispatcher::kFlex;
+  EXPECT_EQ(rule(p, {.expert = 8}), "");
+  p.model.capacity = 1.25;
+  EXPECT_EQ(rule(p, {.expert = 8}), "E5");
+  p.model.dispatcher = Dispatcher::kAllGather;
+  EXPECT_EQ(rule(p, {.expert = 8}), "E5");
+  p.model.dispatcher = Dispatcher::kAllToAll;
+  EXPECT_EQ(rule(p, {.expert = 8}), "");
+  p.model.balance = {"seq_aux_loss", "none"};
+  EXPECT_EQ(rule(p, {.expert = 8}), "");
+  p.model.balance = {"sinkhorn"};
+  EXPECT_EQ(rule(p, {.expert = 8}), "E5");
+}
+
+// "moe_shared_expert_overlap only works with alltoall or flex token dispatcher".
+TEST(Rules, E6SharedExpertsBesideTheExchangeNeedOne) {
+  PlanProblem p = mixtral(64);
+  p.model.shared_ffn = 4096;
+  p.model.dispatcher = Dispatcher::kAllGather;
+  EXPECT_EQ(rule(p, {.expert = 8}), "");
+  p.model.shared_overlap = true;
+  EXPECT_EQ(rule(p, {.expert = 8}), "E6");
+  p.model.dispatcher = Dispatcher::kFlex;
+  EXPECT_EQ(rule(p, {.expert = 8}), "");
+}
+
 TEST(Rules, W2ExpertDataIsTheQuotient) {
   const PlanProblem p = mixtral(64);
   Candidate c{.tensor = 2, .pipeline = 2, .expert = 4, .expert_tensor = 2, .sequence = true};

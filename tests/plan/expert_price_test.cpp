@@ -51,6 +51,35 @@ TEST(TokenTraffic, OfDeepEpIsOneCopyForAMachine) {
   EXPECT_LT(traffic.outside, token_traffic(p, {.expert = 32}).outside);
 }
 
+// A token's three experts are in two of the groups, which lie on machines as they come: by counting.
+TEST(TokenTraffic, OfDeepEpStaysInTheGroupsThatATokenMayChoose) {
+  PlanProblem p = mixtral(64);
+  p.model.experts = 64;
+  p.model.router_topk = 3;
+  p.model.dispatcher = Dispatcher::kFlex;
+  p.model.group_topk = 2;
+  const auto machines_visited = [&](int groups) {
+    p.model.router_groups = groups;
+    return token_traffic(p, {.expert = 32}).outside / (4096.0 * 4096 * 2 * 3 / 4);
+  };
+  // Four groups, one a machine: of the 8 ways of three experts in two machines 2 visit one.
+  EXPECT_NEAR(machines_visited(4), (2 * 1 + 6 * 2) / 8.0, 1e-12);
+  // Two groups of two machines each, both chosen: as without groups.
+  const double both = machines_visited(2);
+  p.model.group_topk.reset();
+  EXPECT_DOUBLE_EQ(both, machines_visited(2));
+  // One of the two: as in four.
+  p.model.group_topk = 1;
+  EXPECT_NEAR(machines_visited(2), 14 / 8.0, 1e-12);
+  // Eight groups, two a machine: 4 of the 28 pairs lie on one. So many experts visit all that they may.
+  p.model.router_topk = 1000;
+  p.model.group_topk = 2;
+  EXPECT_NEAR(machines_visited(8), (4 * 1 + 24 * 2) / 28.0, 1e-9);
+  p.model.dispatcher = Dispatcher::kAllToAll;  // each copy goes on its own
+  p.model.router_topk = 3;
+  EXPECT_NEAR(machines_visited(8), 3, 1e-12);
+}
+
 // There and back over NVLink's 450 GB/s at the rate of an exchange, in each of the two passes.
 TEST(ExpertPrice, ExchangesOverTheLinkOrTheNetwork) {
   Coefficients plain = fitted_coefficients();
@@ -79,6 +108,21 @@ TEST(ExpertPrice, TheFullestRankIsWaitedFor) {
   EXPECT_NEAR(uneven.exchange / even.exchange, 1.72, 1e-9);
   EXPECT_GT(uneven.forward, 1.4 * even.forward);
   EXPECT_NEAR(uneven.kept_tokens / even.kept_tokens, 1.72, 1e-9);
+}
+
+// All tokens go to all ranks, whichever experts they are for: only the work is uneven.
+TEST(ExpertPrice, AGatherIsTheSameForAnyBalance) {
+  PlanProblem p = mixtral(64);
+  p.imbalance_point = 1;
+  p.model.dispatcher = Dispatcher::kAllGather;
+  PlanProblem even = p;
+  even.model.forced_balance = true;
+  for (int parts : {1, 2}) {
+    const LayerShape shape{.tensor = 2, .sequence = true, .expert = 4, .expert_tensor = parts};
+    EXPECT_GT(price(p, shape).exchange, 0);
+    EXPECT_DOUBLE_EQ(price(p, shape).exchange, price(even, shape).exchange) << parts;
+    EXPECT_GT(price(p, shape).forward, price(even, shape).forward) << parts;
+  }
 }
 
 // Of a token's two copies a rank keeps the input (h), both halves before the activation (2f), what comes out
@@ -158,6 +202,56 @@ TEST(StepTime, OfAMixtureNamesWhatTheTokensWayTakes) {
   EXPECT_LT(step_time(p, c).expert_comm, apart.expert_comm);
   c.expert = 1;
   EXPECT_EQ(step_time(p, c).expert_comm, 0);
+}
+
+// Wide shared experts hide the whole way of the tokens, narrow ones as much as they work.
+TEST(StepTime, OfSharedExpertsBesideTheExchangeHidesIt) {
+  Coefficients whole = fitted_coefficients();
+  whole.exchange_overlap = 1;
+  PlanProblem p = mixtral(64);
+  p.coefficients = &whole;
+  const auto left = [&](int width, bool beside) {
+    p.model.shared_ffn = width;
+    p.model.shared_overlap = beside;
+    Candidate c{.expert = 8};
+    EXPECT_FALSE(complete(p, c));
+    return step_time(p, c).expert_comm;
+  };
+  EXPECT_GT(left(1 << 15, false), 0);
+  EXPECT_EQ(left(1 << 15, true), 0);
+  EXPECT_LT(left(256, true), left(256, false));
+  EXPECT_GT(left(256, true), 0);
+  EXPECT_EQ(left(256, false), left(1 << 15, false));
+}
+
+// Eight tensor ranks with all experts each (ep 1, etp 1) hold them eightfold although there is one data rank:
+// 32 layers of 8 experts of three matrices, whose fp32 gradients go twice around a ring over NVLink's 450
+// GB/s.
+TEST(StepTime, OfOneDataRankExchangesWhatItsTensorRanksHoldAlike) {
+  Coefficients plain = fitted_coefficients();
+  plain.link_rate = 0.5;
+  plain.link_latency = 0;
+  PlanProblem p = mixtral(8);
+  p.coefficients = &plain;
+  p.software.overlap_gradients = p.software.overlap_parameters = false;
+  const double experts = 32.0 * 8 * 3 * 4096 * 14336, link = 0.5 * 450e9;
+  Candidate c{.tensor = 8, .sequence = true};
+  const auto exchanged = [&](Candidate one) {
+    EXPECT_FALSE(complete(p, one));
+    return step_time(p, one).data_comm;
+  };
+  EXPECT_NEAR(exchanged(c), 2 * 7 / 8.0 * 4 * experts / link, 1e-9);
+  c.expert = 2;  // half of them on four ranks
+  EXPECT_NEAR(exchanged(c), 2 * 3 / 4.0 * 4 * experts / 2 / link, 1e-9);
+  c.sharding = Sharding::kOptimizer;  // a scatter of gradients, and a gather of parameters in 16 bits
+  EXPECT_NEAR(exchanged(c), 3 / 4.0 * (4 + 2) * experts / 2 / link, 1e-9);
+  c = {.tensor = 8, .expert = 8, .sequence = true};
+  EXPECT_EQ(exchanged(c), 0);
+  c = {.tensor = 8, .expert = 2, .expert_tensor = 4, .sequence = true};
+  EXPECT_EQ(exchanged(c), 0);
+  p.model.experts.reset();
+  c = {.tensor = 8, .sequence = true};
+  EXPECT_EQ(exchanged(c), 0);
 }
 
 }  // namespace

@@ -54,6 +54,49 @@ TEST(Launch, NamesTheExpertsOfAMixtureAndTheirRanks) {
   EXPECT_FALSE(has(launch_options(p, c), "expert"));
 }
 
+// transformer_config.py refuses flex without DeepEP, a bias beside a softmax, and a softmax over one score.
+TEST(Launch, NamesWhatMegatronWantsBesideAnOptionOfExperts) {
+  ModelShape m = mixtral(64).model;
+  const std::string plain = model_options(m);
+  for (const char* option :
+       {"deepep", "score-function", "pre-softmax", "balancing", "router-num-groups", "shared"})
+    EXPECT_FALSE(has(plain, option)) << plain;
+  m.dispatcher = Dispatcher::kFlex;
+  EXPECT_TRUE(
+      has(model_options(m), "--moe-token-dispatcher-type flex --moe-grouped-gemm --moe-enable-deepep"));
+  m.expert_bias = true;
+  EXPECT_TRUE(has(model_options(m), "--moe-router-enable-expert-bias --moe-router-score-function sigmoid"));
+  m.score_function = "sqrtsoftplus";
+  EXPECT_TRUE(
+      has(model_options(m), "--moe-router-enable-expert-bias --moe-router-score-function sqrtsoftplus"));
+  m = mixtral(64).model;
+  m.router_topk = 1;
+  EXPECT_TRUE(has(model_options(m), "--moe-router-pre-softmax"));
+  m.balance = {"aux_loss", "seq_aux_loss"};
+  m.loss_coeffs = {"1e-2", "1e-3"};
+  m.router_groups = 4;
+  m.group_topk = 2;
+  m.shared_ffn = 64;
+  m.shared_overlap = true;
+  EXPECT_TRUE(
+      has(model_options(m),
+          "--moe-shared-expert-overlap --moe-router-pre-softmax --moe-router-load-balancing-type aux_loss "
+          "seq_aux_loss --moe-aux-loss-coeff 1e-2 1e-3 --moe-router-num-groups 4 --moe-router-group-topk 2"))
+      << model_options(m);
+}
+
+// Quotes that Megatron's scripts put inside the shell's own are not given back to the shell.
+TEST(Launch, QuotesALayerPatternOnce) {
+  PlanProblem p = mixtral(64);
+  p.model.layer_freq = "'([0] * 3 + [1]*29)'";
+  p.model.finish();
+  Candidate c{.expert = 8};
+  ASSERT_FALSE(complete(p, c));
+  for (Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+    EXPECT_TRUE(has(launch_line(p, c, launcher, false), "--moe-layer-freq \"([0]*3+[1]*29)\" "))
+        << launch_line(p, c, launcher, false);
+}
+
 TEST(Launch, NamesLatentAttention) {
   PlanProblem p = mixtral(64);
   p.model.latent_attention = true;
@@ -111,6 +154,16 @@ TEST(Rules, O1OverlappedGathersNeedADistributedOptimizer) {
   EXPECT_TRUE(has(launch_options(p, c), "--overlap-grad-reduce --overlap-param-gather"));
   c.sharding = Sharding::kNone;
   EXPECT_FALSE(has(launch_options(p, c), "--overlap-param-gather"));
+}
+
+// As the time model has it: what one data rank's tensor ranks hold alike is exchanged beside other work.
+TEST(Launch, OverlapsTheExchangeOfExpertsOfOneDataRank) {
+  const PlanProblem p = mixtral(8);
+  Candidate c{.tensor = 8, .expert = 2, .sequence = true, .sharding = Sharding::kOptimizer};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_TRUE(has(launch_options(p, c), "--overlap-grad-reduce --overlap-param-gather"));
+  c.expert = 8;
+  EXPECT_FALSE(has(launch_options(p, c), "--overlap-grad-reduce"));
 }
 
 // O2: FSDP takes the place of the distributed optimizer.

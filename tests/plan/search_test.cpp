@@ -67,6 +67,11 @@ TEST(Search, BoundsLoseNoPlanOfAMixture) {
   problems.back().model.dispatcher = Dispatcher::kFlex;
   problems.back().model.predicted = 1;
   problems.back().software.overlap_exchange = problems.back().software.overlap_tensor = true;
+  problems.push_back(mixtral(64));  // every rule of experts
+  problems.back().model.linear_bias = problems.back().model.expert_bias = true;
+  problems.back().model.shared_ffn = 4096;
+  problems.back().model.shared_overlap = true;
+  problems.back().model.dispatcher = Dispatcher::kFlex;
   for (const PlanProblem& p : problems) {
     const SearchResult all = search_plans(p, {}, 20, SearchMode::kExhaustive), bounded = search_plans(p, {});
     EXPECT_EQ(all.plans.size(), 20u);
@@ -89,6 +94,32 @@ TEST(Search, LooksAtEveryNumberOfExpertRanks) {
   EXPECT_EQ(all.candidates, 7 * (2 + 16) * 4);
 }
 
+// E1, E2 and E4: what Megatron would not start is not among the plans, and is counted.
+TEST(Search, LeavesOutWhatMegatronRefusesOfExperts) {
+  PlanProblem p = mixtral(64);
+  p.model.dispatcher = Dispatcher::kFlex;
+  p.model.linear_bias = true;
+  const SearchResult flex = search_plans(p, {}, 1000);
+  EXPECT_GT(flex.rejected.at("E1"), 0);
+  EXPECT_GT(flex.rejected.at("E4"), 0);
+  ASSERT_FALSE(flex.plans.empty());
+  for (const Plan& plan : flex.plans) {
+    EXPECT_GT(plan.candidate.expert, 1);
+    EXPECT_EQ(plan.candidate.expert_tensor, 1);
+  }
+  p.software.overlap_exchange = true;
+  const SearchResult overlapped = search_plans(p, {}, 1000);
+  EXPECT_GT(overlapped.rejected.at("E2"), 0);
+  ASSERT_FALSE(overlapped.plans.empty());
+  for (const Plan& plan : overlapped.plans) {
+    EXPECT_NE(plan.candidate.recompute, Recomputed::kFull);
+    EXPECT_TRUE(plan.candidate.pipeline == 1 || plan.candidate.chunks > 1);
+  }
+  const SearchResult none = search_plans(p, {.recompute = Recomputed::kFull}, 1);
+  EXPECT_EQ(none.candidates, 0);
+  EXPECT_NE(none.example.at("E2").find("needs that no layers are recomputed whole"), std::string::npos);
+}
+
 TEST(Search, KeepsTheExpertRanksThatAreGiven) {
   Fixed fixed;
   fixed.expert = 4;
@@ -97,6 +128,28 @@ TEST(Search, KeepsTheExpertRanksThatAreGiven) {
     EXPECT_EQ(plan.candidate.expert, 4);
     EXPECT_EQ(plan.candidate.expert_tensor, 1);
   }
+}
+
+// One data rank has nothing to share of a dense model, but its tensor ranks hold the same experts.
+TEST(Search, CutsExpertsOfOneDataRankToo) {
+  PlanProblem p = mixtral(8);
+  p.model.layers = 16;
+  p.global_batch = 64;
+  const Fixed fixed{.tensor = 8, .pipeline = 1, .context = 1};
+  const SearchResult all = search_plans(p, fixed, 20, SearchMode::kExhaustive),
+                     bounded = search_plans(p, fixed, 20);
+  expect_same(all, bounded);
+  EXPECT_LT(bounded.priced, all.priced);
+  const auto least_memory = [&](std::optional<Sharding> sharding) {
+    Fixed one{.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 2, .expert_tensor = 1};
+    one.sharding = sharding;
+    p.machine.device.memory = 1e9;  // nothing fits: the closest plan is the least
+    return search_plans(p, one, 1).closest->memory.estimate.needed();
+  };
+  EXPECT_LT(least_memory({}), 0.6 * least_memory(Sharding::kNone));
+  EXPECT_EQ(search_plans(p, {.tensor = 8, .pipeline = 1, .context = 1, .micro_batch = 1, .expert = 8}, 1)
+                .closest->candidate.sharding,
+            Sharding::kNone);  // each is on one rank
 }
 
 // Meta trained it with tp 8, pp 16 and one layer fewer at both ends, at 38 to 43 % of the peak (arXiv

@@ -20,7 +20,21 @@ ModelShape as_family(const Json& json, const std::string& where, const char* fam
       plain.set(key, value);
   plain.set("model_type", family);
   if (!plain.find("sliding_window")) plain.set("sliding_window", Json());
-  return parse_hf_config(plain, where).config;
+  ModelShape shape = parse_hf_config(plain, where).config;
+  if (shape.layers > ModelShape::kMostLayers)
+    Settings(json, where)
+        .refuse("\"num_hidden_layers\" is ", shape.layers, ", wanted ", ModelShape::kMostLayers,
+                " layers at most");
+  return shape;
+}
+
+/// An integer from 0 to `most`; `otherwise` where there is none.
+int number_from_zero(const Settings& s, const char* key, int most, int otherwise) {
+  const Json* found = s.find(key);
+  if (!found) return otherwise;
+  if (!found->is_int() || found->as_int() < 0 || found->as_int() > most)
+    s.refuse(quote(key), " is ", found->dump(), ", wanted an integer from 0 to ", most);
+  return static_cast<int>(found->as_int());
 }
 
 /// "([0]*3+[1]*58)" of layers that have no experts (0) or some (1); "1" when all have.
@@ -35,10 +49,13 @@ std::string layer_pattern(std::span<const int> has_experts) {
   return out.find("[0]") == std::string::npos ? "1" : '(' + out + ')';
 }
 
-void set_experts(ModelShape& m, const Settings& s, const char* count) {
+/// `each`: experts of a token where the file names none, as the family's configuration class in transformers
+/// has it; 0: it has no such number.
+void set_experts(ModelShape& m, const Settings& s, const char* count, int each) {
   m.experts = s.count(count);
-  m.router_topk =
-      s.count("num_experts_per_tok", s.find("experts_per_token") ? s.count("experts_per_token") : 2);
+  const bool older = s.find("experts_per_token") && !s.find("num_experts_per_tok");  // gpt-oss's first files
+  const char* const key = older ? "experts_per_token" : "num_experts_per_tok";
+  m.router_topk = each > 0 ? s.count(key, each) : s.count(key);
 }
 
 /// Qwen's: the layers that are no multiple of a step, and those that are named, are dense.
@@ -46,7 +63,10 @@ void set_sparse_layers(ModelShape& m, const Settings& s) {
   const int step = s.count("decoder_sparse_step", 1);
   std::vector<int> has(static_cast<size_t>(m.layers), 0);
   for (int layer = 0; layer < m.layers; ++layer) has[static_cast<size_t>(layer)] = (layer + 1) % step == 0;
-  if (const Json* dense = s.find("mlp_only_layers"); dense && dense->is_array())
+  const Json* const dense = s.find("mlp_only_layers");
+  if (dense && !dense->is_array())
+    s.refuse("\"mlp_only_layers\" is ", dense->dump(), ", wanted a list of layers");
+  if (dense)
     for (const Json& layer : dense->as_array()) {
       if (!layer.is_int() || layer.as_int() < 0 || layer.as_int() >= m.layers)
         s.refuse("\"mlp_only_layers\" holds ", layer.dump(), ", which is no layer of ", m.layers);
@@ -57,14 +77,14 @@ void set_sparse_layers(ModelShape& m, const Settings& s) {
 
 ModelShape mixtral_shape(const Json& json, const std::string& where, const Settings& s) {
   ModelShape m = as_family(json, where, "mistral");
-  set_experts(m, s, "num_local_experts");
+  set_experts(m, s, "num_local_experts", 2);
   m.expert_ffn = m.ffn_hidden;
   return m;
 }
 
 ModelShape qwen2_moe_shape(const Json& json, const std::string& where, const Settings& s) {
   ModelShape m = as_family(json, where, "qwen2");
-  set_experts(m, s, "num_experts");
+  set_experts(m, s, "num_experts", 4);
   m.expert_ffn = s.count("moe_intermediate_size");
   m.shared_ffn = s.count("shared_expert_intermediate_size");
   m.shared_gate = true;
@@ -80,7 +100,7 @@ ModelShape qwen3_shape(const Json& json, const std::string& where) {
 
 ModelShape qwen3_moe_shape(const Json& json, const std::string& where, const Settings& s) {
   ModelShape m = qwen3_shape(json, where);
-  set_experts(m, s, "num_experts");
+  set_experts(m, s, "num_experts", 8);
   m.expert_ffn = s.count("moe_intermediate_size");
   set_sparse_layers(m, s);
   return m;
@@ -91,12 +111,30 @@ ModelShape gpt_oss_shape(const Json& json, const std::string& where, const Setti
   with_biases.set("mlp_bias", true);  // of the router and the experts
   with_biases.set("attention_bias", true);
   ModelShape m = as_family(with_biases, where, "llama");
-  set_experts(m, s, s.find("num_local_experts") ? "num_local_experts" : "num_experts");
+  set_experts(m, s, s.find("num_local_experts") ? "num_local_experts" : "num_experts", 4);
   m.expert_ffn = m.ffn_hidden;
   if (s.find("sliding_window"))
     log(where, ": every second layer sees ", s.count("sliding_window"),
         " tokens only; all are planned with full attention");
   return m;
+}
+
+/// Of DeepSeek's shared experts together.
+int shared_width(const Settings& s, int each, int otherwise) {
+  const int64_t experts = number_from_zero(s, "n_shared_experts", ModelShape::kWidest, otherwise);
+  if (experts * each > ModelShape::kWidest)
+    s.refuse("\"n_shared_experts\" ", experts, " times \"moe_intermediate_size\" ", each, " are more than ",
+             ModelShape::kWidest, " columns");
+  return static_cast<int>(experts * each);
+}
+
+/// Groups of experts of which a token chooses some; DeepseekV3Config has 8 and 4 where the file is silent.
+void set_groups(ModelShape& m, const Settings& s) {
+  const bool third = s.text("model_type", "") == "deepseek_v3";
+  const int groups = s.count("n_group", third ? 8 : 1), chosen = s.count("topk_group", third ? 4 : 1);
+  if (chosen >= groups) return;
+  m.router_groups = groups;
+  m.group_topk = chosen;
 }
 
 ModelShape deepseek_shape(const Json& json, const std::string& where, const Settings& s) {
@@ -105,23 +143,26 @@ ModelShape deepseek_shape(const Json& json, const std::string& where, const Sett
   plain.set("num_key_value_heads", s.count("num_attention_heads"));
   ModelShape m = as_family(plain, where, "llama");
   m.latent_attention = true;
-  m.query_rank = s.count("q_lora_rank", 0);
+  // What a file leaves out is as in transformers' classes; null says that there is none.
+  const auto unless_null = [&](const char* key, int value) { return json.find(key) ? 0 : value; };
+  m.query_rank = number_from_zero(s, "q_lora_rank", ModelShape::kWidest, unless_null("q_lora_rank", 1536));
   m.key_rank = s.count("kv_lora_rank");
   m.key_channels = s.count("qk_nope_head_dim");
   m.key_rotated = s.count("qk_rope_head_dim");
   m.value_channels = s.count("v_head_dim");
-  set_experts(m, s, "n_routed_experts");
+  const bool second = s.text("model_type", "") == "deepseek_v2";
+  set_experts(m, s, "n_routed_experts", second ? 0 : 8);
   m.expert_ffn = s.count("moe_intermediate_size");
-  m.shared_ffn = s.find("n_shared_experts") ? s.count("n_shared_experts") * m.expert_ffn : 0;
+  m.shared_ffn = shared_width(s, m.expert_ffn, unless_null("n_shared_experts", second ? 2 : 1));
   if (s.count("moe_layer_freq", 1) != 1) s.refuse("\"moe_layer_freq\" other than 1 is not planned");
-  const Json* first = s.find("first_k_dense_replace");
-  const int64_t dense = first && first->is_int() ? first->as_int() : 0;
-  if (dense < 0 || dense > m.layers)
-    s.refuse("\"first_k_dense_replace\" is ", dense, ", wanted a number of ", m.layers, " layers");
+  const int dense = number_from_zero(s, "first_k_dense_replace", m.layers, second ? 0 : 3);
   std::vector<int> has(static_cast<size_t>(m.layers), 1);
-  for (int64_t layer = 0; layer < dense; ++layer) has[static_cast<size_t>(layer)] = 0;
+  for (int layer = 0; layer < dense; ++layer) has[static_cast<size_t>(layer)] = 0;
   m.layer_freq = layer_pattern(has);
-  m.expert_bias = s.text("topk_method", "") == "noaux_tc";
+  const std::string method = s.text("topk_method", second ? "greedy" : "noaux_tc");
+  m.expert_bias = method == "noaux_tc";
+  if (s.find("scoring_func")) m.score_function = s.text("scoring_func", "");
+  if (method != "greedy") set_groups(m, s);
   return m;
 }
 

@@ -12,7 +12,7 @@ namespace megalith {
 namespace {
 
 constexpr double kWithLoss = 1.72, kWithBias = 1.04;
-constexpr size_t kMostLayers = 1 << 16;  // of a pattern
+constexpr size_t kMostLayers = ModelShape::kMostLayers;  // of a pattern
 
 /// sum := product ("+" product)*; product := (list | "(" sum ")") ("*" number)?; list := "[" 0|1 ("," 0|1)*
 /// "]".
@@ -79,10 +79,47 @@ class PatternReader {
   int depth_ = 0;
 };
 
+void check_groups(const ModelShape& m, Problems& problems) {
+  const int experts = m.expert_count(), groups = m.router_groups.value_or(1),
+            chosen = m.group_topk.value_or(1);
+  if (m.group_topk && !m.router_groups)
+    problems.add("--moe-router-group-topk ", chosen, " needs --moe-router-num-groups");
+  else if (experts % groups != 0)
+    problems.add("--num-experts ", experts, " is not a multiple of --moe-router-num-groups ", groups);
+  else if (chosen > groups)
+    problems.add("--moe-router-group-topk ", chosen, " is more than --moe-router-num-groups ", groups);
+  else if (m.group_topk && m.router_topk > chosen * (experts / groups))
+    problems.add("--moe-router-topk ", m.router_topk, " is more than the ", chosen * (experts / groups),
+                 " experts of --moe-router-group-topk ", chosen);
+}
+
+void check_balance(const ModelShape& m, Problems& problems) {
+  for (const std::string& word : m.loss_coeffs)
+    if (!parse_double(word)) problems.add("--moe-aux-loss-coeff ", quote(word), " is not a number");
+  const size_t types = std::max<size_t>(m.balance.size(), 1);
+  if (!m.loss_coeffs.empty() && m.loss_coeffs.size() != types)
+    problems.add("--moe-aux-loss-coeff has ", m.loss_coeffs.size(), " numbers for ", types,
+                 " of --moe-router-load-balancing-type");
+  if (m.has_balance_loss() || m.expert_bias || m.forced_balance || m.capacity) return;
+  const std::string held = m.balance.empty() ? "aux_loss" : join(m.balance, " ");
+  problems.add("--moe-router-load-balancing-type ", held,
+               m.loss_coeffs.empty() ? "" : concat(" with --moe-aux-loss-coeff ", join(m.loss_coeffs, " ")),
+               ": how unevenly tokens then spread is not known; give --moe-router-enable-expert-bias, "
+               "--moe-expert-capacity-factor or --moe-router-force-load-balancing");
+}
+
 void check_experts(const ModelShape& m, Problems& problems) {
   const int experts = m.expert_count();
   if (m.router_topk > experts)
     problems.add("--moe-router-topk ", m.router_topk, " is more than --num-experts ", experts);
+  if (m.shared_ffn == 0 && m.shared_gate)
+    problems.add("--moe-shared-expert-gate needs --moe-shared-expert-intermediate-size");
+  if (m.shared_ffn == 0 && m.shared_overlap)
+    problems.add("--moe-shared-expert-overlap needs --moe-shared-expert-intermediate-size");
+  if (m.deepep && m.dispatcher != Dispatcher::kFlex)
+    problems.add("--moe-enable-deepep needs --moe-token-dispatcher-type flex");
+  check_groups(m, problems);
+  check_balance(m, problems);
   if (parse_layer_pattern(m.layer_freq).empty())
     problems.add("--moe-layer-freq ", quote(m.layer_freq),
                  " is neither a number from 1 nor a list of 0 and 1 such as ([0]*3+[1]*58)");
@@ -108,6 +145,20 @@ void check_dense(const ModelShape& m, Problems& problems) {
   if (m.layer_freq != plain.layer_freq)
     problems.add("--moe-layer-freq ", quote(m.layer_freq), " needs --num-experts");
   if (m.capacity) problems.add("--moe-expert-capacity-factor ", *m.capacity, " needs --num-experts");
+  if (m.dispatcher != plain.dispatcher)
+    problems.add("--moe-token-dispatcher-type ", enum_name(m.dispatcher), " needs --num-experts");
+  const std::pair<const char*, bool> given[] = {{"moe-shared-expert-gate", m.shared_gate},
+                                                {"moe-shared-expert-overlap", m.shared_overlap},
+                                                {"moe-router-force-load-balancing", m.forced_balance},
+                                                {"moe-router-enable-expert-bias", m.expert_bias},
+                                                {"moe-router-load-balancing-type", !m.balance.empty()},
+                                                {"moe-aux-loss-coeff", !m.loss_coeffs.empty()},
+                                                {"moe-router-score-function", m.score_function.has_value()},
+                                                {"moe-router-num-groups", m.router_groups.has_value()},
+                                                {"moe-router-group-topk", m.group_topk.has_value()},
+                                                {"moe-enable-deepep", m.deepep}};
+  for (const auto& [option, is_given] : given)
+    if (is_given) problems.add("--", option, " needs --num-experts");
 }
 
 void check_attention(const ModelShape& m, Problems& problems) {
@@ -125,10 +176,25 @@ void check_attention(const ModelShape& m, Problems& problems) {
 
 }  // namespace
 
+std::string plain_layer_pattern(const std::string& text) {
+  std::string_view inside = trim(text);
+  if (inside.size() >= 2 && inside.front() == inside.back() &&
+      (inside.front() == '\'' || inside.front() == '"'))
+    inside = trim(inside.substr(1, inside.size() - 2));
+  const auto is_sign = [](char c) { return std::string_view("[],+*()").find(c) != std::string_view::npos; };
+  std::string out;
+  for (size_t i = 0; i < inside.size(); ++i) {
+    if (inside[i] == ' ') {
+      const size_t next = inside.find_first_not_of(' ', i);  // there is one: nothing ends in a space
+      if (is_sign(out.back()) || is_sign(inside[next])) continue;
+    }
+    out += inside[i];
+  }
+  return out;
+}
+
 std::vector<int> parse_layer_pattern(const std::string& text) {
-  std::string plain;
-  for (const char c : text)
-    if (c != ' ' && c != '\'' && c != '"') plain += c;
+  const std::string plain = plain_layer_pattern(text);
   if (plain.find('[') != std::string::npos) return PatternReader(plain).read();
   const auto every = parse_int(plain);
   if (!every || *every < 1 || static_cast<size_t>(*every) > kMostLayers) return {};
@@ -138,8 +204,13 @@ std::vector<int> parse_layer_pattern(const std::string& text) {
 }
 
 void ModelShape::finish() {
+  const int asked = kv_channels;
   ModelConfig::finish();
-  if (latent_attention) kv_channels = value_channels;
+  if (latent_attention) {
+    if (asked != 0 && asked != value_channels) unused_channels_ = asked;
+    kv_channels = value_channels;
+  }
+  layer_freq = plain_layer_pattern(layer_freq);
   if (has_experts() && expert_ffn == 0) expert_ffn = ffn_hidden;
   every_ = layer_freq.find('[') == std::string::npos;
   const std::vector<int> pattern = parse_layer_pattern(layer_freq);
@@ -153,8 +224,12 @@ void ModelShape::validate(Problems& problems) const {
   dense.experts.reset();
   dense.qk_layernorm = false;
   dense.validate(problems);
+  if (layers > kMostLayers) problems.add("--num-layers ", layers, " is more than ", kMostLayers);
   has_experts() ? check_experts(*this, problems) : check_dense(*this, problems);
   check_attention(*this, problems);
+  if (unused_channels_ > 0)
+    problems.add("--kv-channels ", unused_channels_,
+                 " changes nothing beside --multi-latent-attention; leave it out, or give --v-head-dim");
 }
 
 int ModelShape::plain_layers(int count) const {
@@ -166,9 +241,18 @@ int ModelShape::plain_layers(int count) const {
   return listed - among(listed) + (count - listed) * (1 - among(length) + among(length - 1));
 }
 
+bool ModelShape::has_balance_loss() const {
+  const auto is_loss = [](const std::string& type) { return type.ends_with("aux_loss"); };
+  const auto is_zero = [](const std::string& coeff) { return parse_double(coeff).value_or(0) == 0; };
+  const bool named = balance.empty() || std::any_of(balance.begin(), balance.end(), is_loss);
+  return named && (loss_coeffs.empty() || !std::all_of(loss_coeffs.begin(), loss_coeffs.end(), is_zero));
+}
+
 TokenImbalance ModelShape::expert_imbalance() const {
   if (!has_experts() || forced_balance) return {};
-  return {1, std::min(expert_bias ? kWithBias : kWithLoss, capacity.value_or(kWithLoss))};
+  double high = capacity.value_or(kWithLoss);
+  if (has_balance_loss()) high = std::min(high, kWithLoss);
+  return {1, expert_bias ? std::min(high, kWithBias) : high};
 }
 
 TokenImbalance ModelShape::rank_imbalance(int ranks) const {

@@ -31,6 +31,7 @@ struct TokenImbalance {
 /// mixtures of experts, multi-head latent attention (DeepSeek), norms on queries and keys, and the prediction
 /// of further tokens. Option names and meanings are Megatron's (megatron/training/arguments.py).
 struct ModelShape : ModelConfig {
+  static constexpr int kMostLayers = 1 << 16, kWidest = 1 << 24;
   int router_topk = 2;               // experts of a token
   int expert_ffn = 0;                // width inside an expert; derived: ffn_hidden
   int shared_ffn = 0;                // width of all shared experts together; 0: none
@@ -38,7 +39,15 @@ struct ModelShape : ModelConfig {
   std::string layer_freq = "1";      // which layers have experts, see LayerPattern
   std::optional<double> capacity{};  // tokens that an expert takes at most, over the mean; others are dropped
   bool forced_balance = false, expert_bias = false;
+  std::vector<std::string> balance = {};   // what the router is held to; empty: an auxiliary loss
+  std::vector<std::string> loss_coeffs{};  // of each of them
+  std::optional<std::string>
+      score_function{};  // of the router; unset: sigmoid with expert_bias, else softmax
+  std::optional<int> router_groups{},
+      group_topk{};  // groups of experts, and those that a token may choose from
   Dispatcher dispatcher = Dispatcher::kAllToAll;
+  bool deepep = false;          // as Megatron-LM asks for beside kFlex
+  bool shared_overlap = false;  // shared experts work while tokens are on their way to the others
   bool latent_attention = false;
   int query_rank = 0;  // width that queries are compressed to; 0: they are not
   int key_rank = 512;  // of keys and values
@@ -58,10 +67,10 @@ struct ModelShape : ModelConfig {
     v("num-experts", experts, "Experts of a layer, in place of its feed-forward block.", between(1, 1 << 16),
       default_text("the block is dense"));
     v("moe-router-topk", router_topk, "Experts that a token is sent to.", at_least(1));
-    v("moe-ffn-hidden-size", expert_ffn, "Width inside an expert.", between(0, 1 << 24),
+    v("moe-ffn-hidden-size", expert_ffn, "Width inside an expert.", between(0, kWidest),
       default_text("ffn-hidden-size"));
     v("moe-shared-expert-intermediate-size", shared_ffn,
-      "Width of the experts that every token passes, all together; 0: there are none.", between(0, 1 << 24));
+      "Width of the experts that every token passes, all together; 0: there are none.", between(0, kWidest));
     v("moe-shared-expert-gate", shared_gate, "Gate the shared experts.");
     v("moe-layer-freq", layer_freq,
       "Which layers have experts: every N-th from the first, or a list of 0 and 1 such as "
@@ -73,6 +82,21 @@ struct ModelShape : ModelConfig {
       at_least(1), default_text("all are taken"));
     v("moe-router-force-load-balancing", forced_balance, "Every expert gets as many tokens.");
     v("moe-router-enable-expert-bias", expert_bias, "A bias in the router keeps the experts balanced.");
+    v("moe-router-load-balancing-type", balance, "What keeps the experts balanced.",
+      one_of({"aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "quantile_balancing", "none"}),
+      default_text("aux_loss"));
+    v("moe-aux-loss-coeff", loss_coeffs, "Weight of each such loss; 0: there is none.", metavar("X"),
+      default_text("above 0"));
+    v("moe-router-score-function", score_function, "How the router scores experts; a plan is the same.",
+      one_of({"softmax", "sigmoid", "sqrtsoftplus"}),
+      default_text("sigmoid with the router's bias, else softmax"));
+    v("moe-router-num-groups", router_groups, "Groups of experts, of which a token chooses some.",
+      between(1, 1 << 16), default_text("one"));
+    v("moe-router-group-topk", group_topk, "Groups that a token chooses; needs moe-router-num-groups.",
+      between(1, 1 << 16), default_text("all"));
+    v("moe-enable-deepep", deepep, "What flex needs in Megatron-LM; printed with it in any case.");
+    v("moe-shared-expert-overlap", shared_overlap,
+      "Shared experts work while tokens are on their way to the others.");
     v("multi-latent-attention", latent_attention, "Attention with compressed keys and values (DeepSeek).");
     v("q-lora-rank", query_rank, "Width that its queries are compressed to; 0: they are not.",
       between(0, 1 << 20));
@@ -94,6 +118,8 @@ struct ModelShape : ModelConfig {
   /// Layers from `begin` up to `end` without experts, the same way.
   int plain_layers(int begin, int end) const { return plain_layers(end) - plain_layers(begin); }
 
+  /// Whether an auxiliary loss keeps the experts balanced.
+  bool has_balance_loss() const;
   /// Of the fullest expert: 1 with forced balance, else up to 1.72 with an auxiliary loss and 1.04 with the
   /// router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
   /// parameters, quoted from memory), and no more than the capacity.
@@ -111,10 +137,13 @@ struct ModelShape : ModelConfig {
  private:
   std::vector<int> with_experts_ = {0, 1};  // of --moe-layer-freq: among the first 0, 1, 2 … of its layers
   bool every_ = true;                       // and so on from its begin
+  int unused_channels_ = 0;                 // --kv-channels beside latent attention, which has its own
 };
 
+/// --moe-layer-freq without a pair of quotes around it and without spaces beside the signs of a list.
+std::string plain_layer_pattern(const std::string& text);
 /// The layers of --moe-layer-freq: "2" is every second from the first, a list says 1 for each layer with
-/// experts: "[0]*3+[1]*58", also in parentheses or quotes. Empty when it is neither.
+/// experts: "[0]*3+[1]*58", also in parentheses or one pair of quotes. Empty when it is neither.
 std::vector<int> parse_layer_pattern(const std::string& text);
 
 /// What only Megatron-LM trains of a model, by its option; empty: nothing.

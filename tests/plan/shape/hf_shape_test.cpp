@@ -81,6 +81,88 @@ TEST(HfShape, ReadsDeepSeeksAttentionAndDenseLayers) {
   EXPECT_EQ(shape("DeepSeek-V2-Lite").query_rank, 0);
 }
 
+// transformers 5.23, the defaults of num_experts_per_tok in MixtralConfig, Qwen2MoeConfig, Qwen3MoeConfig,
+// GptOssConfig and DeepseekV3Config; DeepseekV2Config has None.
+TEST(HfShape, TakesEachFamilysOwnNumberOfExpertsOfAToken) {
+  const std::pair<const char*, int> families[] = {{"Mixtral-8x7B", 2},  {"Qwen2-57B-A14B", 4},
+                                                  {"Qwen3-30B-A3B", 8}, {"GPT-OSS-120B", 4},
+                                                  {"DeepSeek-V3", 8},   {"Kimi-K2", 8}};
+  for (const auto& [name, each] : families) {
+    Json json = published(name);
+    json.set("num_experts_per_tok", Json());
+    EXPECT_EQ(parse_hf_shape(json, "config.json").router_topk, each) << name;
+    json.set("num_experts_per_tok", 3);
+    EXPECT_EQ(parse_hf_shape(json, "config.json").router_topk, 3) << name;
+  }
+  Json json = published("DeepSeek-V2");
+  json.set("num_experts_per_tok", Json());
+  EXPECT_NE(refusal(json).find("config.json: has no \"num_experts_per_tok\""), std::string::npos);
+  json = published("GPT-OSS-20B");
+  json.set("num_experts_per_tok", Json());
+  json.set("experts_per_token", 6);
+  EXPECT_EQ(parse_hf_shape(json, "config.json").router_topk, 6);
+}
+
+// The same classes' first_k_dense_replace, q_lora_rank and n_shared_experts.
+TEST(HfShape, TakesDeepSeeksDefaultsForWhatAFileLeavesOut) {
+  const auto without = [](const char* name) {
+    const Json whole = published(name);
+    Json json = Json::object();
+    for (const auto& [key, value] : whole.as_object())
+      if (key != "first_k_dense_replace" && key != "q_lora_rank" && key != "n_shared_experts")
+        json.set(key, value);
+    return parse_hf_shape(json, "config.json");
+  };
+  EXPECT_EQ(to_json(without("DeepSeek-V3")), to_json(shape("DeepSeek-V3")));
+  EXPECT_EQ(without("DeepSeek-V2-Lite").layer_freq, "1");
+  EXPECT_EQ(without("DeepSeek-V2-Lite").query_rank, 1536);
+  EXPECT_EQ(without("DeepSeek-V2-Lite").shared_ffn, 2 * 1408);
+}
+
+TEST(HfShape, RefusesWhatIsNoNumberOrTooLarge) {
+  const auto refused = [](const char* model, const char* key, Json value) {
+    Json json = published(model);
+    json.set(key, std::move(value));
+    return refusal(json);
+  };
+  EXPECT_EQ(refused("DeepSeek-V3", "first_k_dense_replace", "3"),
+            "config.json: \"first_k_dense_replace\" is \"3\", wanted an integer from 0 to 61");
+  EXPECT_EQ(refused("DeepSeek-V3", "first_k_dense_replace", 3.0),
+            "config.json: \"first_k_dense_replace\" is 3.0, wanted an integer from 0 to 61");
+  EXPECT_EQ(refused("Qwen3-30B-A3B", "mlp_only_layers", "1"),
+            "config.json: \"mlp_only_layers\" is \"1\", wanted a list of layers");
+  EXPECT_EQ(refused("DeepSeek-V3", "q_lora_rank", false),
+            "config.json: \"q_lora_rank\" is false, wanted an integer from 0 to 16777216");
+  EXPECT_EQ(refused("DeepSeek-V3", "n_shared_experts", 65536),
+            "config.json: \"n_shared_experts\" 65536 times \"moe_intermediate_size\" 2048 are more than "
+            "16777216 columns");
+  for (const char* model : {"DeepSeek-V3", "Qwen3-30B-A3B", "Mixtral-8x7B", "GPT-OSS-20B"})
+    EXPECT_EQ(refused(model, "num_hidden_layers", 1000000000),
+              "config.json: \"num_hidden_layers\" is 1000000000, wanted 65536 layers at most");
+}
+
+// DeepSeek-V3's config.json: 4 of 8 groups, scores by a sigmoid, a bias for balance; V2 without its choice of
+// devices, and Kimi K2, have one group.
+TEST(HfShape, ReadsDeepSeeksRouter) {
+  Json json = published("DeepSeek-V3");
+  EXPECT_EQ(shape("DeepSeek-V3").router_groups, 8) << "of DeepseekV3Config";
+  EXPECT_EQ(shape("DeepSeek-V3").group_topk, 4);
+  json.set("n_group", 16);
+  json.set("topk_group", 2);
+  json.set("scoring_func", "sigmoid");
+  const ModelShape m = parse_hf_shape(json, "config.json");
+  EXPECT_EQ(m.router_groups, 16);
+  EXPECT_EQ(m.group_topk, 2);
+  EXPECT_EQ(m.score_function, "sigmoid");
+  EXPECT_FALSE(shape("DeepSeek-V2").router_groups);
+  EXPECT_FALSE(shape("Kimi-K2").router_groups);
+  json = published("DeepSeek-V2");
+  json.set("topk_method", "group_limited_greedy");
+  json.set("n_group", 8);
+  json.set("topk_group", 3);
+  EXPECT_EQ(parse_hf_shape(json, "config.json").group_topk, 3);
+}
+
 // What is stored of the weights, and how long positions are reached, is nothing to a plan.
 TEST(HfShape, TakesQuantizedWeightsAndScaledPositions) {
   Json json = published("DeepSeek-V3");
@@ -103,7 +185,8 @@ TEST(HfShape, NamesWhatIsMissingOrUnknown) {
   EXPECT_NE(refusal(json).find("\"moe_layer_freq\" other than 1"), std::string::npos);
   json.set("moe_layer_freq", 1);
   json.set("first_k_dense_replace", 62);
-  EXPECT_NE(refusal(json).find("\"first_k_dense_replace\" is 62"), std::string::npos);
+  EXPECT_NE(refusal(json).find("\"first_k_dense_replace\" is 62, wanted an integer from 0 to 61"),
+            std::string::npos);
   json = published("Mixtral-8x7B");
   json.set("model_type", "jamba");
   EXPECT_NE(refusal(json).find("\"model_type\" is \"jamba\"; planned are gpt2, llama"), std::string::npos);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
+
 namespace megalith {
 namespace {
 
@@ -33,9 +35,21 @@ TEST(LayerPattern, IsANumberOrAListAsInMegatron) {
   EXPECT_EQ(parse_layer_pattern("3"), (std::vector<int>{1, 0, 0}));
   EXPECT_EQ(parse_layer_pattern("([0]*2+[1]*3)"), (std::vector<int>{0, 0, 1, 1, 1}));
   EXPECT_EQ(parse_layer_pattern("'([0, 1]*2+[1])*2'"), (std::vector<int>{0, 1, 0, 1, 1, 0, 1, 0, 1, 1}));
-  for (const char* wrong : {"", "0", "-1", "often", "[2]", "[1", "[1]*", "([1]", "[1]+", "[]", "1+[1]",
-                            "[1]*99999999999", "[1]]", "((((((((((([1])))))))))))"})
+  for (const char* wrong : {"",      "0",
+                            "-1",    "often",
+                            "[2]",   "[1",
+                            "[1]*",  "([1]",
+                            "[1]+",  "[]",
+                            "1+[1]", "[1]*99999999999",
+                            "[1]]",  "((((((((((([1])))))))))))",
+                            "1 2",   "'1'6",
+                            "[0 1]", "[1]*1 2",
+                            "''2''", "'2",
+                            "'",     "' '"})
     EXPECT_TRUE(parse_layer_pattern(wrong).empty()) << wrong;
+  EXPECT_EQ(parse_layer_pattern("\"2\""), (std::vector<int>{1, 0}));
+  EXPECT_EQ(plain_layer_pattern(" '( [0] * 3 + [1 ,0]*1 )' "), "([0]*3+[1,0]*1)");
+  EXPECT_EQ(plain_layer_pattern("1 2"), "1 2");
 }
 
 TEST(ModelShape, CountsTheLayersThatHaveNoExperts) {
@@ -65,6 +79,60 @@ TEST(ModelShape, KnowsHowFarExpertsAreFromBalance) {
   EXPECT_EQ(m.expert_imbalance().high, 1.04);
   m.forced_balance = true;
   EXPECT_EQ(m.expert_imbalance().high, 1);
+}
+
+// Without a loss, a bias or a capacity nothing is known of the balance, which then is not planned.
+TEST(ModelShape, KnowsWhatKeepsExpertsBalanced) {
+  ModelShape m = mixture(4, 16);
+  const std::string unknown =
+      ": how unevenly tokens then spread is not known; give "
+      "--moe-router-enable-expert-bias";
+  for (const char* type : {"none", "sinkhorn", "quantile_balancing"}) {
+    m.balance = {type};
+    EXPECT_NE(complaints(m).find(concat("--moe-router-load-balancing-type ", type, unknown)),
+              std::string::npos)
+        << complaints(m);
+  }
+  m.balance = {"none"};
+  m.capacity = 2.5;
+  EXPECT_EQ(complaints(m), "");
+  EXPECT_EQ(m.expert_imbalance().high, 2.5);
+  m.capacity.reset();
+  m.expert_bias = true;
+  EXPECT_EQ(complaints(m), "");
+  EXPECT_EQ(m.expert_imbalance().high, 1.04);
+  m.balance = {"seq_aux_loss"};
+  m.expert_bias = false;
+  m.loss_coeffs = {"1e-4"};
+  EXPECT_EQ(complaints(m), "");
+  EXPECT_EQ(m.expert_imbalance().high, 1.72);
+  m.loss_coeffs = {"0"};
+  EXPECT_NE(complaints(m).find("--moe-router-load-balancing-type seq_aux_loss with --moe-aux-loss-coeff 0" +
+                               unknown),
+            std::string::npos)
+      << complaints(m);
+  m.loss_coeffs = {"1e-2", "few"};
+  EXPECT_NE(complaints(m).find("--moe-aux-loss-coeff \"few\" is not a number"), std::string::npos);
+  EXPECT_NE(
+      complaints(m).find("--moe-aux-loss-coeff has 2 numbers for 1 of --moe-router-load-balancing-type"),
+      std::string::npos);
+}
+
+// transformer_config.py's checks of groups.
+TEST(ModelShape, ComplainsOfGroupsThatAreNone) {
+  const auto of_groups = [](std::optional<int> groups, std::optional<int> chosen) {
+    ModelShape m = mixture(4, 16);
+    m.router_topk = 4;
+    m.router_groups = groups;
+    m.group_topk = chosen;
+    return complaints(m);
+  };
+  EXPECT_EQ(of_groups(8, 2), "");
+  EXPECT_EQ(of_groups(8, {}), "");
+  EXPECT_EQ(of_groups({}, 2), "--moe-router-group-topk 2 needs --moe-router-num-groups\n");
+  EXPECT_EQ(of_groups(3, 2), "--num-experts 16 is not a multiple of --moe-router-num-groups 3\n");
+  EXPECT_EQ(of_groups(8, 9), "--moe-router-group-topk 9 is more than --moe-router-num-groups 8\n");
+  EXPECT_EQ(of_groups(8, 1), "--moe-router-topk 4 is more than the 2 experts of --moe-router-group-topk 1\n");
 }
 
 TEST(ModelShape, SeveralExpertsOnARankEvenOut) {
@@ -108,11 +176,50 @@ TEST(ModelShape, ComplainsOfSizesThatHaveNoMeaning) {
     EXPECT_NE(complaints(m).find(complaint), std::string::npos) << complaints(m);
   m = mixture(4, 8);
   m.latent_attention = true;
+  m.kv_channels = 0;  // not given
   EXPECT_EQ(complaints(m), "");
   m.group_query = true;
   m.query_groups = 2;
   EXPECT_NE(complaints(m).find("--multi-latent-attention and --group-query-attention exclude"),
             std::string::npos);
+}
+
+TEST(ModelShape, ComplainsOfChoicesThatHaveNoMeaning) {
+  ModelShape m = mixture(4, 8);
+  m.experts.reset();
+  m.expert_ffn = 0;
+  m.dispatcher = Dispatcher::kFlex;
+  m.forced_balance = m.expert_bias = m.shared_gate = m.shared_overlap = m.deepep = true;
+  m.balance = {"none"};
+  m.loss_coeffs = {"0"};
+  m.score_function = "sigmoid";
+  m.router_groups = m.group_topk = 1;
+  for (const char* option :
+       {"moe-token-dispatcher-type flex", "moe-router-force-load-balancing", "moe-router-enable-expert-bias",
+        "moe-shared-expert-gate", "moe-shared-expert-overlap", "moe-enable-deepep",
+        "moe-router-load-balancing-type", "moe-aux-loss-coeff", "moe-router-score-function",
+        "moe-router-num-groups", "moe-router-group-topk"})
+    EXPECT_NE(complaints(m).find(concat("--", option, " needs --num-experts")), std::string::npos)
+        << option << '\n'
+        << complaints(m);
+  m = mixture(4, 8);
+  m.shared_gate = m.shared_overlap = m.deepep = true;
+  for (const char* complaint : {"--moe-shared-expert-gate needs --moe-shared-expert-intermediate-size",
+                                "--moe-shared-expert-overlap needs --moe-shared-expert-intermediate-size",
+                                "--moe-enable-deepep needs --moe-token-dispatcher-type flex"})
+    EXPECT_NE(complaints(m).find(complaint), std::string::npos) << complaints(m);
+  m.shared_ffn = 64;
+  m.dispatcher = Dispatcher::kFlex;
+  EXPECT_EQ(complaints(m), "");
+  m.latent_attention = true;
+  m.kv_channels = 0;
+  EXPECT_EQ(complaints(m), "");
+  m.kv_channels = 128;  // as --v-head-dim
+  EXPECT_EQ(complaints(m), "");
+  m.kv_channels = 64;
+  EXPECT_EQ(complaints(m),
+            "--kv-channels 64 changes nothing beside --multi-latent-attention; leave it out, or give "
+            "--v-head-dim\n");
 }
 
 TEST(ModelShape, NamesWhatOnlyMegatronTrains) {
