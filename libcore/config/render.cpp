@@ -157,10 +157,12 @@ std::string render_markdown(const AppDoc& app) {
 
 namespace {
 /// Escapes text for troff, because "-" is a hyphen there, and a line that begins with "." or "'" a request.
+/// A list of choices may be broken after each comma, since it can be longer than a line.
 std::string troff(const std::string& text) {
   std::string out;
   bool line_start = true;
-  for (char c : text) {
+  for (const char c : text) {
+    if (!out.empty() && out.back() == ',' && c != ' ' && c != '\n') out += "\\:";
     if (line_start && (c == '.' || c == '\'')) out += "\\&";
     if (c == '\\')
       out += "\\e";

@@ -155,6 +155,19 @@ TEST(Render, HelpFitsTheWidth) {
       << options.help(80);
 }
 
+TEST(Render, ManPageBreaksListsOfChoices) {
+  if (test::run_command("command -v groff").code != 0) GTEST_SKIP() << "groff is not installed";
+  Long config;
+  Options options("wide", "Choose.");
+  options.add("Wide", config);
+  const test::TempDir folder;
+  write_file(folder / "wide.1", options.man());
+  const auto page = test::run_command("groff -man -Tascii -ww -P-cbou " + folder / "wide.1");
+  EXPECT_EQ(page.err, "");  // "cannot adjust line" of a list that is longer than one
+  EXPECT_NE(page.out.find("second-of-many-kinds,"), std::string::npos) << page.out;
+  for (const std::string& line : split(page.out, '\n')) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST(Render, ManPageHasTheSectionsOfOne) {
   RideOptions ride;
   ride.options.environment({{"RIDE_HOME", "Where a ride ends."}}).files({{"ride.log", "What happened."}});
