@@ -20,7 +20,8 @@ struct RankTableOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("merge", words, "merge FILE FILE ...: one table of several servers', in this order.", positional());
+    v("merge", words, "merge FILE FILE ...: one table of several servers', in this order.", positional(),
+      offers({"merge"}));
     v("device-num", devices, "Devices of this server: \"[0,8)\" are 0 to 7.", metavar("[A,B)"));
     v("visible-devices", visible, "The same as a list.", metavar("N,N"));
     v("server-ip", server, "Address of this server, which the others reach it by.", metavar("HOST"),

@@ -385,8 +385,10 @@ AppDoc Options::State::completion() const {
   AppDoc doc = document();
   for (GroupDoc& group : doc.groups)
     for (OptionDoc& option : group.options)
-      if (const auto& known = entries[table.find(option.name)->field].field.known; known)
+      if (const auto& known = entries[table.find(option.name)->field].field.known; known) {
         option.words = known();
+        option.others = true;
+      }
   return doc;
 }
 

@@ -69,12 +69,14 @@ std::optional<std::string> nearest_option(const std::string& name, std::vector<s
 }  // namespace
 
 std::string OptionTable::did_you_mean(const std::string& name, const std::string& prefix) const {
+  const std::string own = option_key(name);
   std::vector<std::string> names;
   for (const auto& [key, match] : spellings)
     if (!fields[match.field]->unlisted) names.push_back(key);
+  if (find(own)) return "; did you mean " + quote(prefix + own) + "?";  // with one dash, "-lr"
   // No suggestion for another tool's own name, because it is no slip of the pen.
   if (const std::string who = elsewhere ? elsewhere(name) : std::string(); !who.empty()) return who;
-  const auto near = nearest_option(option_key(name), names);
+  const auto near = nearest_option(own, names);
   return near ? "; did you mean " + quote(prefix + *near) + "?" : std::string();
 }
 

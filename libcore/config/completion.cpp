@@ -28,11 +28,15 @@ std::vector<const OptionDoc*> options_of(const AppDoc& app, bool positional) {
   return list;
 }
 
-/// The words of which the first argument is one, such as inspect and verify; empty: it is something else.
-std::vector<std::string> commands_of(const AppDoc& app) {
+/// What the first argument may be.
+struct Commands {
+  std::vector<std::string> words;  // such as inspect and verify; empty: it is a file
+  bool or_file = false;            // it may be a file as well
+};
+
+Commands commands_of(const AppDoc& app) {
   const std::vector<const OptionDoc*> arguments = options_of(app, true);
-  return arguments.empty() || arguments.front()->several ? std::vector<std::string>()
-                                                         : arguments.front()->words;
+  return arguments.empty() ? Commands() : Commands{arguments.front()->words, arguments.front()->others};
 }
 
 /// `text` with a backslash before each of `special`.
@@ -52,6 +56,9 @@ std::string summary(const OptionDoc& option) {
 
 // Bash.
 
+constexpr std::string_view kBashFiles =
+    "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
+
 std::string bash_offer(const OptionDoc& option) {
   switch (offer_of(option)) {
     case Offer::kWords:
@@ -59,7 +66,7 @@ std::string bash_offer(const OptionDoc& option) {
     case Offer::kFolders:
       return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\")); return";
     case Offer::kFiles:
-      return "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\")); return";
+      return concat(kBashFiles, "; return");
     case Offer::kNothing:
       break;
   }
@@ -75,13 +82,13 @@ std::string bash_arm(const OptionDoc& option) {
 }
 
 /// The commands, until one of them stands on the line.
-std::string bash_commands(const std::vector<std::string>& commands) {
-  if (commands.empty()) return {};
+std::string bash_commands(const Commands& commands) {
+  if (commands.words.empty()) return {};
   return concat(
       "  local word command=\n  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case $word in ",
-      join(commands, "|"), ") command=$word ;; esac\n  done\n",
-      "  if [[ $cur != -* && ! $command ]]; then COMPREPLY=($(compgen -W '", join(commands, " "),
-      "' -- \"$cur\")); return; fi\n");
+      join(commands.words, "|"), ") command=$word ;; esac\n  done\n",
+      "  if [[ $cur != -* && ! $command ]]; then\n", commands.or_file ? concat("    ", kBashFiles, '\n') : "",
+      "    COMPREPLY+=($(compgen -W '", join(commands.words, " "), "' -- \"$cur\")); return\n  fi\n");
 }
 
 // zsh.
@@ -154,6 +161,8 @@ std::string render_bash_completion(const AppDoc& app) {
                 "() {\n"
                 "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
                 "  COMPREPLY=()\n"
+                "  [[ $cur == = ]] && cur=\n"  // "--gpu=h" is three words to bash
+                "  [[ $prev == = && COMP_CWORD -gt 1 ]] && prev=${COMP_WORDS[COMP_CWORD-2]}\n"
                 "  case ${prev//_/-} in\n",
                 arms, "  esac\n", bash_commands(commands_of(app)),
                 "  if [[ $cur == -* ]]; then\n"
@@ -161,8 +170,9 @@ std::string render_bash_completion(const AppDoc& app) {
                 flags,
                 "' -- \"${cur//_/-}\"))\n"
                 "  else\n"
-                "    compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))\n"
-                "  fi\n"
+                "    ",
+                kBashFiles,
+                "\n  fi\n"
                 "}\n"
                 "complete -F ",
                 function, ' ', app.name, "\n");
@@ -171,8 +181,10 @@ std::string render_bash_completion(const AppDoc& app) {
 std::string render_zsh_completion(const AppDoc& app) {
   std::string specs;
   for (const OptionDoc* option : options_of(app, false)) specs += zsh_option(*option);
-  if (const auto commands = commands_of(app); !commands.empty())
-    specs += " \\\n    " + zsh_quoted("1:command:(" + join(commands, " ") + ")");
+  if (const auto [words, or_file] = commands_of(app); !words.empty())
+    specs +=
+        " \\\n    " + zsh_quoted("1:command:" + (or_file ? "{compadd -- " + join(words, " ") + "; _files}"
+                                                         : "(" + join(words, " ") + ")"));
   specs += " \\\n    '*:file:_files'";
   const std::string function = "_" + app.name;
   return concat("#compdef ", app.name, "\n# Source it after compinit, or install it in a folder of $fpath.\n",
@@ -187,10 +199,10 @@ std::string render_fish_completion(const AppDoc& app) {
     for (const std::string& flag : option->flags)
       out += concat("complete -c ", app.name, " -l ", option_key(flag).substr(2), fish_value(*option), " -d ",
                     fish_quoted(summary(*option)), '\n');
-  if (const auto commands = commands_of(app); !commands.empty()) {
-    const std::string words = join(commands, " ");
-    out += concat("complete -c ", app.name, " -f -n 'not __fish_seen_subcommand_from ", words, "' -a '",
-                  words, "'\n");
+  if (const Commands commands = commands_of(app); !commands.words.empty()) {
+    const std::string words = join(commands.words, " ");
+    out += concat("complete -c ", app.name, commands.or_file ? "" : " -f",
+                  " -n 'not __fish_seen_subcommand_from ", words, "' -a '", words, "'\n");
   }
   return out;
 }

@@ -62,6 +62,9 @@ Trait default_text(std::string text) {
 Trait offers(std::function<std::vector<std::string>()> known) {
   return [known = std::move(known)](Field& f) { f.known = known; };
 }
+Trait offers(std::vector<std::string> known) {
+  return offers([known = std::move(known)] { return known; });
+}
 Trait required() {
   return [](Field& f) { f.required = true; };
 }

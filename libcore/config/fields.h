@@ -95,6 +95,7 @@ Trait opposite(std::vector<std::string> names);     // other spellings of --no-N
 Trait metavar(std::string name);                    // FILE and DIR also choose what the shell completes
 Trait default_text(std::string text);
 Trait offers(std::function<std::vector<std::string>()> known);  // asked only for a completion script
+Trait offers(std::vector<std::string> known);
 Trait required();    // complained about when it is not given anywhere
 Trait positional();  // taken from the words that are no options; in the order of declaration
 Trait unlisted();    // works, but is not listed

@@ -21,7 +21,7 @@ struct PaddleNames {
       "Go on from this checkpoint, or from the newest one of this folder.", metavar("DIR"));
     v("report-to", report_to,
       "tensorboard, visualdl, all: write TensorBoard's files to --logging-dir; none: nothing.",
-      metavar("NAME"));
+      metavar("NAME"), offers({"tensorboard", "visualdl", "all", "none"}));
     v("logging-dir", logging_dir, "Folder of --report-to.", metavar("DIR"),
       default_text("runs below --output-dir"));
     v("sharding-parallel-degree", sharding_degree,

@@ -18,6 +18,7 @@ struct OptionDoc {
   std::string help, note;          // a sentence; "default 12; at least 1; also --x"
   std::string metavar;             // what its value is called; empty for a flag
   std::vector<std::string> words;  // values to offer; empty: any
+  bool others = false;             // values that are none of `words` are taken, too
 };
 struct GroupDoc {
   std::string name;

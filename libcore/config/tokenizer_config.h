@@ -23,7 +23,9 @@ struct TokenizerConfig {
   void fields(V&& v) {
     v("tokenizer-type", type,
       "Kind of tokenizer: GPT2BPETokenizer, HuggingFaceTokenizer, TikTokenizer, Llama2Tokenizer, ...",
-      default_text("by the files given"));
+      default_text("by the files given"),
+      offers({"GPT2BPETokenizer", "GPTSentencePieceTokenizer", "HuggingFaceTokenizer", "Llama2Tokenizer",
+              "NullTokenizer", "TikTokenizer"}));
     v("vocab-file", vocab, "vocab.json of a GPT-2 tokenizer.", metavar("FILE"), alias({"vocab"}));
     v("merge-file", merges, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
     v("tokenizer-model", model,

@@ -31,7 +31,7 @@ struct ConvertConfig {
       "Checkpoint of Megalith or Megatron-LM (the folder that training saved into, one iteration's, one "
       "rank's, or a .pt file), or Hugging Face folder. `inspect PATH` lists what is there and converts "
       "nothing.",
-      positional(), required(), metavar("[inspect] PATH"));
+      positional(), required(), metavar("[inspect] PATH"), offers({"inspect"}));
     v("output", output, "Folder to write; for gguf also a file that ends in .gguf.", metavar("DIR"),
       default_text("of a .pt file as hf: beside it; else the input's path with -hf, -megatron, … after it"));
     v("to", to,

@@ -88,6 +88,20 @@ TEST_P(EveryApp, HasAValidCompletion) {
   }
 }
 
+TEST(Completion, OffersTheKnownTokenizers) {
+  // The error lists those that there are; the script is made without them.
+  const std::string error =
+      test::run_command(test::app("tokenizer") + " encode --tokenizer-type none </dev/null").err;
+  const size_t list = error.find("; there are ");
+  ASSERT_NE(list, std::string::npos) << error;
+  std::string names = error.substr(list + 12, error.find_first_of(";\n", list + 12) - list - 12);
+  names = std::regex_replace(names, std::regex(", "), " ");
+  const std::string script = test::run_command(test::app("tokenizer") + " --help-bash-completion").out;
+  EXPECT_NE(script.find("--tokenizer-type) COMPREPLY=($(compgen -W '" + names + "'"), std::string::npos)
+      << names << '\n'
+      << script;
+}
+
 TEST_P(EveryApp, HasAManPageWithoutWarnings) {
   if (test::run_command("command -v groff").code != 0) GTEST_SKIP() << "groff is not installed";
   const auto page = test::run_command(test::app(GetParam()) + " --help-man | groff -man -Tutf8 -Kutf8 -ww");
@@ -108,6 +122,10 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
             std::string::npos)
       << wrong;
   EXPECT_NE(error(test::app("merge") + " --micro-batch-size 4").find("have it"), std::string::npos);
+  // An option of its own with one dash is not other programs'.
+  EXPECT_NE(error(test::app("pretrain") + " -lr 3").find("\"-lr\"; did you mean \"--lr\"?"),
+            std::string::npos);
+  EXPECT_NE(error(test::app("merge") + " -input m").find("did you mean \"--input\"?"), std::string::npos);
   EXPECT_NE(error(test::app("merge") + " --merge-adapter x").find("; megalith-convert has it"),
             std::string::npos);
 }

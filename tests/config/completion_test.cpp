@@ -30,12 +30,23 @@ struct Ride {
   }
 };
 
+template <class Config>
 std::string script(const std::string& shell) {
-  Ride ride;
+  Config config;
   Options options("ride", "Ride a bike.");
-  options.add("Riding", ride);
+  options.add("Riding", config);
   return options.read({"--help-" + shell + "-completion"}).value();
 }
+
+/// Whose first argument is a command or a file.
+struct Walk {
+  std::vector<std::string> input;
+
+  template <class V>
+  void fields(V&& v) {
+    v("input", input, "`inspect PATH`, or a path.", positional(), required(), offers({"inspect", "map"}));
+  }
+};
 
 /// A folder with the script, and what may be completed.
 class Completion : public testing::TestWithParam<const char*> {
@@ -45,21 +56,25 @@ class Completion : public testing::TestWithParam<const char*> {
     write_file(folder_ / "here/subfile", "");
   }
   /// Runs a shell there on a program of its own; words sorted.
+  template <class Config = Ride>
   std::string offered(const std::string& shell, const std::string& program) {
-    write_file(folder_ / "ride", script(shell));
+    write_file(folder_ / "ride", script<Config>(shell));
     write_file(folder_ / "program", program);
     const auto result = test::run_command("cd " + folder_ / "here" + " && HOME=" + folder_.path().string() +
                                           " " + shell + " ../program | LC_ALL=C sort | tr '\\n' ' '");
     EXPECT_EQ(result.err, "");
     return std::string(trim(result.out));
   }
+  template <class Config = Ride>
   std::string bash(const std::string& words) {
-    return offered("bash", "source ../ride; COMP_WORDS=(megalith-ride " + words +
+    return offered<Config>("bash",
+                           "source ../ride; COMP_WORDS=(megalith-ride " + words +
                                "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _megalith_ride\nprintf \"%s\\n\" "
                                "\"${COMPREPLY[@]}\"\n");
   }
+  template <class Config = Ride>
   std::string fish(const std::string& line) {
-    return offered(
+    return offered<Config>(
         "fish", "source ../ride; complete -C 'megalith-ride " + line + "' | string replace -r '\\t.*' ''\n");
   }
   static bool has(const char* shell) {
@@ -87,6 +102,23 @@ TEST_F(Completion, OfBashOffersTheCommandsOnce) {
   EXPECT_EQ(bash("--helmet \"\""), "begin end");
 }
 
+TEST_F(Completion, OfBashReadsAnEqualsSign) {
+  // bash cuts "--speed=f" into three words
+  EXPECT_EQ(bash("--speed = f"), "fast");
+  EXPECT_EQ(bash("--speed ="), "fast slow");
+  EXPECT_EQ(bash("--name = subfi"), "subfile");
+}
+
+TEST_F(Completion, OffersCommandsBesideFiles) {
+  EXPECT_EQ(bash<Walk>("\"\""), "inspect map subfile subfolder");
+  EXPECT_EQ(bash<Walk>("ins"), "inspect");
+  EXPECT_EQ(bash<Walk>("inspect sub"), "subfile subfolder");
+  if (has("fish")) {
+    EXPECT_EQ(fish<Walk>("ins"), "inspect");
+    EXPECT_EQ(fish<Walk>("sub"), "subfile subfolder/");
+  }
+}
+
 TEST_F(Completion, OfFishOffersTheSame) {
   if (!has("fish")) GTEST_SKIP() << "fish is not installed";
   EXPECT_EQ(fish(""), "begin end");
@@ -105,6 +137,9 @@ TEST_F(Completion, OfZshGivesItsSpecsToArguments) {
         "--helmet[Wear a helmet.]", "--no-helmet[", "--log-folder=[Where the log goes\\: \\[a folder\\].]",
         ":DIR:_files -/", "1:command:(begin end)", "*:file:_files", "--bikes=[Bikes.]:N: "})
     EXPECT_NE(specs.find(std::string(trim(spec))), std::string::npos) << spec << '\n' << specs;
+  const std::string both = offered<Walk>(
+      "zsh", "compdef() { }; _arguments() { print -rl -- \"$@\" }; source ../ride; _megalith-ride\n");
+  EXPECT_NE(both.find("1:command:{compadd -- inspect map; _files}"), std::string::npos) << both;
 }
 
 }  // namespace
