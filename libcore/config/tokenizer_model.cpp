@@ -96,6 +96,31 @@ TokenizerModel gpt2(const std::string& vocab, const std::string& merges) {
   return {.type = kGpt2, .vocab = vocab, .merges = merges, .model = {}};
 }
 
+constexpr std::string_view kVocab = "vocab.json", kMerges = "merges.txt";
+
+/// The other one of GPT-2's two files: "gpt2-merges.txt" of "gpt2-vocab.json" where it is there, else the one
+/// of the usual name in the same folder.
+std::string other_file(const std::string& path, std::string_view own, std::string_view other) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::string name = fs::path(path).filename().string();
+  if (name.ends_with(own)) {
+    name.replace(name.size() - own.size(), own.size(), other);
+    if (file_exists((folder / name).string())) return (folder / name).string();
+  }
+  return (folder / other).string();
+}
+
+/// The one file of a folder whose name ends so; nothing where there is none, or a choice.
+std::optional<std::string> only_file(const std::string& folder, std::string_view ending) {
+  std::optional<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!entry.path().filename().string().ends_with(ending)) continue;
+    if (found) return std::nullopt;
+    found = entry.path().string();
+  }
+  return found;
+}
+
 /// Whether such a tokenizer is read from a model file, of SentencePiece or tiktoken.
 bool is_of_model_file(const std::string& type) {
   return is_sentencepiece_type(type) || type == kTikToken;
@@ -103,12 +128,11 @@ bool is_of_model_file(const std::string& type) {
 
 /// `type` says which of two tokenizers a SentencePiece file is for, because the file does not.
 TokenizerModel recognize_file(const std::string& path, const std::string& type) {
-  const fs::path folder = fs::path(path).parent_path();
   switch (form_of(beginning(path))) {
     case Form::kVocab:
-      return gpt2(path, (folder / "merges.txt").string());
+      return gpt2(path, other_file(path, kVocab, kMerges));
     case Form::kMerges:
-      return gpt2((folder / "vocab.json").string(), path);
+      return gpt2(other_file(path, kMerges, kVocab), path);
     case Form::kTokenizerJson:
       return {.type = kHuggingFace, .vocab = {}, .merges = {}, .model = path};
     case Form::kSentencePiece:
@@ -145,9 +169,15 @@ std::optional<TokenizerModel> recognize_tokenizer(const std::string& path, const
   const std::string vocab = (fs::path(path) / "vocab.json").string(),
                     merges = (fs::path(path) / "merges.txt").string();
   if (file_exists(vocab) || file_exists(merges)) return gpt2(vocab, merges);  // which says what lacks
-  fail(ErrorKind::kNoInput, path,
-       ": holds no tokenizer; looked for tokenizer.json, vocab.json with merges.txt, ",
-       "tokenizer.model, spiece.model, sentencepiece.bpe.model and tiktoken.model");
+  for (const std::string_view ending : {kVocab, std::string_view(".tiktoken")})
+    if (const auto file = only_file(path, ending)) return recognize_file(*file, type);
+  if (const std::string own = (fs::path(path) / "tokenizer").string(); fs::is_directory(own))
+    return recognize_tokenizer(own, type);  // of a checkpoint
+  fail(
+      ErrorKind::kNoInput, path,
+      ": holds no tokenizer; looked for tokenizer.json, vocab.json with merges.txt, one NAME-vocab.json with "
+      "NAME-merges.txt, tokenizer.model, spiece.model, sentencepiece.bpe.model, tiktoken.model, one "
+      "NAME.tiktoken, and a folder \"tokenizer\" of these");
 }
 
 Json with_own_tokenizer(Json args, const std::string& folder) {

@@ -63,6 +63,24 @@ TEST_F(TokenizerModelTest, OfGpt2HasTwoFilesAndEitherNamesBoth) {
 
 // --tokenizer-type, or the type that a checkpoint was trained with, against a folder that would serve
 // several.
+// As DLC's guide and tiktoken's downloads are called, and as a checkpoint keeps it.
+TEST_F(TokenizerModelTest, IsFoundInAFolderUnderOtherNames) {
+  for (const char* folder : {"old", "ranks", "iter_0000004/tokenizer"}) make_directories(dir_ / folder);
+  write_file(dir_ / "old/gpt2-vocab.json", kVocab);
+  write_file(dir_ / "old/gpt2-merges.txt", kMerges);
+  for (const char* path : {"old", "old/gpt2-vocab.json", "old/gpt2-merges.txt"}) {
+    const auto found = recognize_tokenizer(dir_ / path);
+    EXPECT_EQ(fs::path(found->vocab), fs::path(dir_ / "old/gpt2-vocab.json")) << path;
+    EXPECT_EQ(fs::path(found->merges), fs::path(dir_ / "old/gpt2-merges.txt")) << path;
+  }
+  write_file(dir_ / "old/other-vocab.json", kVocab);
+  EXPECT_NE(refusal(dir_ / "old").find("holds no tokenizer"), std::string::npos) << "which of two?";
+  write_file(dir_ / "ranks/cl100k_base.tiktoken", "IQ== 0\nIg== 1\n");
+  EXPECT_EQ(recognize_tokenizer(dir_ / "ranks")->type, "TikTokenizer");
+  write_file(dir_ / "iter_0000004/tokenizer/tokenizer.json", "{\"version\": \"1.0\"}");
+  EXPECT_EQ(recognize_tokenizer(dir_ / "iter_0000004")->type, "HuggingFaceTokenizer");
+}
+
 TEST_F(TokenizerModelTest, OfSeveralInAFolderIsTheOneOfTheType) {
   write_file(dir_ / "vocab.json", kVocab);
   EXPECT_EQ(find_tokenizer(dir_.path().string()), std::nullopt) << "half of GPT-2's is none";
