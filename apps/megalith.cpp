@@ -15,6 +15,7 @@
 #include "apps/siblings.h"
 #include "libcore/base/error.h"
 #include "libcore/base/standard_streams.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 
 /// `megalith APP …` runs megalith-APP, which lies beside this program, as git runs its commands.
@@ -34,13 +35,16 @@ std::string help(const fs::path& folder) {
   std::vector<Pipe> answers;  // all asked first, so that they start side by side
   for (const std::string& app : apps) answers.push_back(ask_app(app_path(folder, app), "--help-purpose"));
   std::string out = "usage: megalith APP [options]\n\n";
+  const size_t columns = columns_of(STDOUT_FILENO);
+  const std::string indent(14, ' ');
   for (size_t i = 0; i < apps.size(); ++i) {
     std::string line = "  " + apps[i];
-    line.resize(std::max<size_t>(line.size() + 1, 14), ' ');
-    out += line + read_line(answers[i].get()) + '\n';
+    line.resize(std::max(line.size() + 1, indent.size()), ' ');
+    out += wrapped(line + read_line(answers[i].get()), columns, indent) + '\n';
   }
-  out += "\nmegalith APP --help lists the options of an app; megalith-APP is the same program.\n";
-  return out;
+  out += wrapped("\nmegalith APP --help lists the options of an app; megalith-APP is the same program.",
+                 columns);
+  return out + '\n';
 }
 
 /// Completes the apps' names, and after one of them calls that app's own completion, which the app itself

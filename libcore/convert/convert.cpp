@@ -10,6 +10,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
+#include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/output/adapter.h"
@@ -49,8 +50,13 @@ std::string default_output(const ConvertConfig& config) {
   return path.string() + "-" + config.to;
 }
 
+// Columns for a table on the terminal that reads it; a pipe gets whole lines.
+size_t table_columns() {
+  return ::isatty(STDOUT_FILENO) == 1 ? columns_of(STDOUT_FILENO) : 0;
+}
+
 std::string text_of(const OutputPlan& plan, const ConvertConfig& config) {
-  return config.json ? json_of(plan).dump(2) + "\n" : table_of(plan);
+  return config.json ? json_of(plan).dump(2) + "\n" : table_of(plan, table_columns());
 }
 
 // What a target plans and writes.
@@ -229,7 +235,7 @@ std::string run_convert(const ConvertConfig& config) {
     SourceOptions options = config.source_options();
     options.tokenizer = named.path();
     const Json inspected = inspect(config.path(), options);
-    return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected);
+    return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected, table_columns());
   }
   return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);
 }

@@ -5,6 +5,7 @@
 
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
+#include "tests/support/terminal.h"
 
 namespace megalith {
 namespace {
@@ -40,11 +41,18 @@ class Dispatcher : public testing::Test {
 TEST_F(Dispatcher, ListsTheAppsBesideIt) {
   const std::string list =
       "usage: megalith APP [options]\n\n  walk        Walk the dog.\n  whistle     Whistle a tune.\n\n"
-      "megalith APP --help lists the options of an app; megalith-APP is the same program.\n";
+      "megalith APP --help lists the options of an app; megalith-APP is the same\nprogram.\n";
   EXPECT_EQ(run("").out, list);
   EXPECT_EQ(run("--help").out, list);
   EXPECT_EQ(run("help").out, list);
   EXPECT_EQ(run("").code, 0);
+}
+
+TEST_F(Dispatcher, FitsTheTerminal) {
+  make_app("sing", "Sing a song of sixpence, a pocket full of rye, to four and twenty blackbirds.");
+  const auto shown = test::run_on_terminal("\"" + (bin_ / "megalith").string() + "\" --help", 60);
+  EXPECT_LE(test::longest_line(shown.out), 60u) << shown.out;
+  EXPECT_NE(shown.out.find("blackbirds."), std::string::npos) << shown.out;
 }
 
 TEST_F(Dispatcher, RunsAnAppWithItsArgumentsAndExitCode) {

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/checkpoint/safetensors/safetensors.h"
 #include "libcore/checkpoint/torch/torch_file.h"
@@ -225,6 +228,11 @@ TEST(Plan, ListsWhatIsWrittenWithoutWriting) {
   EXPECT_NE(table.find("model.layers.2.self_attn.k_proj.weight"), std::string::npos) << table;
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 TEST(Inspect, ListsEveryKind) {
   const TempDir dir;
   const ModelSource source(convert_golden("gpt2"));
@@ -238,6 +246,10 @@ TEST(Inspect, ListsEveryKind) {
     EXPECT_EQ(found["tensors"].as_array().size(), source.tensors().tensors().size()) << path;
     const std::string text = inspect_text(found);
     EXPECT_NE(text.find(found["tensors"].as_array().back()["name"].as_string()), std::string::npos) << text;
+    const std::string narrow = inspect_text(found, 60);
+    for (const std::string& line : split(narrow.substr(narrow.find("\ntensor")), '\n'))
+      EXPECT_LE(line.size(), 60u) << line;
+    EXPECT_EQ(words_of(narrow), words_of(text));
   }
 }
 
