@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -62,6 +63,9 @@ TEST(GpuCheck, KnowsItsSections) {
   EXPECT_NE(result.err.find("--only \"speeds\": there are ops memcheck curves gpt2-124m gpt2-1.5b llama-7b"),
             std::string::npos)
       << result.err;
+  const CommandResult none = run_command(kRoot + "/tools/gpu_check --only");
+  EXPECT_EQ(none.code, 64);
+  EXPECT_NE(none.err.find("--only needs sections, of ops memcheck"), std::string::npos) << none.err;
 }
 
 TEST(Bundle, NeedsThePlugin) {
@@ -73,6 +77,33 @@ TEST(Bundle, NeedsThePlugin) {
   const CommandResult result = run_command(bundle + (dir / "build") + " " + (dir / "a.txz"));
   EXPECT_EQ(result.code, 69) << result.err;
   EXPECT_FALSE(file_exists(dir / "a.txz"));
+}
+
+// On a machine that has none of the libraries of the distribution, which lie beside ours as tools/bundle puts
+// them.
+TEST(Bundle, ProgramsAndPluginsFindLibrariesBesideThem) {
+  const TempDir dir;
+  for (const char* folder : {"bin", "lib"}) make_directories(dir / folder);
+  fs::copy_file(kBuild + "/bin/megalith-pretrain", dir / "bin/megalith-pretrain");
+  std::string files = dir / "bin/megalith-pretrain";
+  for (const auto& entry : fs::directory_iterator(kBuild + "/lib")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("cuda") != std::string::npos) continue;  // the toolkit is the other machine's
+    fs::create_symlink(entry.path(), dir / "lib/" + name);
+    if (name.ends_with(".so")) files += " " + (dir / "lib/" + name);
+  }
+  const std::string needed =
+      "ldd " + files +
+      R"( | awk '$2 == "=>" && $1 !~ /^(lib(c|m|dl|rt|pthread|resolv)\.so|ld-linux)/ {print $1, $3}')";
+  std::istringstream lines(run_command(needed).out);
+  for (std::string name, path; lines >> name >> path;)
+    if (path.starts_with("/") && !fs::exists(dir / "lib/" + name))
+      fs::create_symlink(path, dir / "lib/" + name);
+  std::istringstream found(run_command(needed).out);
+  int libraries = 0;
+  for (std::string name, path; found >> name >> path; ++libraries)
+    EXPECT_TRUE(path.starts_with(dir.path().string())) << name << " is " << path;
+  EXPECT_GT(libraries, 10);
 }
 
 // With stand-ins for what it builds and runs: where files go is what is looked at.
