@@ -52,7 +52,12 @@ bool TrainingApp::read(Options& options) {
       .environment(
           {{"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
             "What torchrun tells a rank. OMPI_COMM_WORLD_*, PMI_*, SLURM_*, PADDLE_* and RANK_TABLE_FILE "
-            "with RANK_ID are understood, too."}})
+            "with RANK_ID are understood, too."},
+           {"MEGALITH_JOB_TOKEN",
+            "A word that all ranks of a job share, so that those of another job at the same port are "
+            "refused; "
+            "else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID."},
+           {"GLOO_SOCKET_IFNAME", "The network interface of a rank; else the one that leads to rank 0."}})
       .environment(tokenizer_variables());
   return read_options(options, argc_, argv_);
 }

@@ -14,7 +14,9 @@ namespace megalith {
 namespace {
 
 std::string hub_folder() {
-  if (std::string hub = environment("HF_HUB_CACHE"); !hub.empty()) return hub;
+  for (const char* name :
+       {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})  // the latter is huggingface_hub's old name
+    if (std::string hub = environment(name); !hub.empty()) return hub;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
     return cache + "/huggingface/hub";

@@ -9,8 +9,9 @@ namespace megalith {
 bool is_hub_id(const std::string& name);
 
 /// The folder of a model that was downloaded before, by its hub id: the snapshot of its branch main in
-/// $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub, the first of
-/// these that is set, as huggingface_hub lays it out. Nothing where it is not there. Nothing is downloaded.
+/// $HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or
+/// ~/.cache/huggingface/hub, the first of these that is set, as huggingface_hub lays it out. Nothing where it
+/// is not there. Nothing is downloaded.
 std::optional<std::string> hub_snapshot(const std::string& id);
 
 /// The file or folder that a user's word names: itself where it is there, else the snapshot of that id, else

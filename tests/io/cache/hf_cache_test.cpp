@@ -32,8 +32,10 @@ TEST(HubSnapshot, IsThatOfTheBranchMain) {
     EXPECT_NE(hub_remedy("org/other").find("`hf download org/other`"), std::string::npos);
     EXPECT_EQ(hub_remedy("/org/other"), "");
   }
-  const test::Variable cache("HF_HUB_CACHE", dir / "hub"), home("HF_HOME", "/nowhere");
-  EXPECT_EQ(hub_snapshot("org/tiny"), model + "/snapshots/0123abc");
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    const test::Variable cache(name, dir / "hub"), home("HF_HOME", "/nowhere");
+    EXPECT_EQ(hub_snapshot("org/tiny"), model + "/snapshots/0123abc") << name;
+  }
 }
 
 }  // namespace
