@@ -6,6 +6,9 @@
 // --coefficients-by-class a row of class C is predicted with FOLDER/C.txt if there is one: what
 // tools/plan_fit fitted to all other classes.
 //
+// A row that cannot be priced, because of its device, a size that is missing or none, has an empty line in
+// the predictions, with a word on stderr where the device is not known.
+//
 // Rows of mixtures of experts are priced when their model is one of docs/mixtures.json, from whose published
 // shape comes what no column says.
 //
@@ -48,8 +51,22 @@ std::vector<std::string> cells(std::string_view line) {
   return out;
 }
 
+/// Lines, of which one goes on where a quoted cell holds its end.
+std::vector<std::string> lines_of(const std::string& csv) {
+  std::vector<std::string> lines;
+  bool quoted = false;
+  for (const std::string& line : split(csv, '\n')) {
+    if (quoted)
+      lines.back() += "\n" + line;
+    else
+      lines.push_back(line);
+    if (std::count(line.begin(), line.end(), '"') % 2 != 0) quoted = !quoted;
+  }
+  return lines;
+}
+
 std::vector<Record> load(const std::string& path) {
-  const std::vector<std::string> lines = split(read_file(path), '\n');
+  const std::vector<std::string> lines = lines_of(read_file(path));
   const std::vector<std::string> header = cells(lines.at(0));
   std::vector<Record> records;
   for (size_t i = 1; i < lines.size(); ++i) {
@@ -349,6 +366,10 @@ Prediction predict(const PlanProblem& p, const Candidate& c, const std::string& 
 
 bool expressible(const Record& r) {
   const std::string& arch = text(r, "arch");
+  for (const char* size : {"tp", "pp", "cp", "ep", "vpp"})
+    if (whole(r, size, 1) < 1) return false;
+  for (const char* size : {"gpus", "layers", "seq"})
+    if (whole(r, size) < 1) return false;
   if (has_experts(r)) {
     const auto shape = mixture(text(r, "model"));
     const int stages = std::max(1, whole(r, "pp", 1)), ranks = whole(r, "gpus") / stages;
@@ -356,7 +377,7 @@ bool expressible(const Record& r) {
            ranks % std::max(1, whole(r, "ep", 1)) == 0;
   }
   return (arch == "gpt" || arch == "llama") && number(r, "heads") > 0 && number(r, "ffn") > 0 &&
-         number(r, "gpus") > 0;
+         number(r, "hidden") > 0;
 }
 
 /// A row without a micro-batch: the best over {1, 2, 4, 8} and, where it is not named either, over the model
@@ -382,11 +403,21 @@ Prediction predict_best(const Record& r, const PlanProblem& p) {
 
 Prediction predict(const Record& r, const Coefficients& k) {
   if (!expressible(r)) return {};
-  PlanProblem p = problem(r);
+  PlanProblem p = problem(r);  // throws kUsage for a device that docs/gpus.yaml has not
   p.coefficients = &k;
   if (number(r, "micro_batch") > 0 && number(r, "global_batch") > 0)
     return predict(p, candidate(r, p), text(r, "mem_kind"));
   return number(r, "global_batch") > 0 ? predict_best(r, p) : Prediction{};
+}
+
+/// A row that cannot be priced is left empty, and the others are not.
+Prediction predict_or_say(size_t row, const Record& r, const Coefficients& k) {
+  try {
+    return predict(r, k);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "row %zu is left empty: %s\n", row, error.what());
+    return {};
+  }
 }
 
 class CoefficientSets {
@@ -434,7 +465,7 @@ int main_of(const std::string& table, const std::string& output, CoefficientSets
   for (size_t i = 0; i < records.size(); ++i) {
     const Record& r = records[i];
     const Coefficients& k = sets.of(text(r, "eval_class"));
-    const Prediction x = predict(r, k);
+    const Prediction x = predict_or_say(i, r, k);
     csv += csv_line(i, x, k.spread);
     if (x.seconds <= 0) continue;
     Errors& errors = classes[text(r, "eval_class")];
