@@ -145,7 +145,7 @@ int run_training(int argc, char** argv) {
   if (!app.read(options)) return 0;
   if (config.checkpoint.use_checkpoint_args)
     if (const auto saved = saved_args(config.checkpoint))
-      options.adopt(with_own_tokenizer(saved->args, saved->folder), saved->folder, {"Model", "Tokenizer"});
+      options.adopt(with_own_tokenizer(saved->args, saved->tokenizer), saved->folder, {"Model", "Tokenizer"});
   const LaunchPlan& plan = app.plan(config.parallel);
   if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
   if (!planner.wanted()) config.train.device_memory = planner.target().memory_gb.value_or(0) * 1e9;

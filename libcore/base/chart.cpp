@@ -22,14 +22,30 @@ struct Scale {
   }
 };
 
+void stretch(Scale& scale, double value) {
+  scale.low = std::min(scale.low, value);
+  scale.high = std::max(scale.high, value);
+}
+
+/// Dots lie around a line; the few far off, such as a first step, would press the line flat.
+void stretch_by_dots(Scale& scale, const std::vector<ChartSeries>& series) {
+  constexpr double kFar = 0.5;  // of the greatest value of the lines
+  const double reach = kFar * std::max(-scale.low, scale.high);
+  const bool no_line = scale.low > scale.high;
+  const Scale near{no_line ? -INFINITY : scale.low - reach, no_line ? INFINITY : scale.high + reach};
+  for (const ChartSeries& s : series)
+    for (const auto& [iteration, value] : *s.points)
+      if (s.mark == ChartMark::kFaintDots && value >= near.low && value <= near.high) stretch(scale, value);
+}
+
 Scale scale_of(const std::vector<ChartSeries>& series, bool iterations) {
   Scale scale{INFINITY, -INFINITY};
   for (const ChartSeries& s : series)
     for (const auto& [iteration, value] : *s.points) {
-      const double v = iterations ? static_cast<double>(iteration) : value;
-      scale.low = std::min(scale.low, v);
-      scale.high = std::max(scale.high, v);
+      if (iterations) stretch(scale, static_cast<double>(iteration));
+      if (!iterations && s.mark != ChartMark::kFaintDots) stretch(scale, value);
     }
+  if (!iterations) stretch_by_dots(scale, series);
   if (scale.low > scale.high) return {0, 1};
   // Widens the scale where the values differ by so little that a step between two lines would add nothing to
   // them.
@@ -116,7 +132,8 @@ class Picture {
     for (const auto& [iteration, value] : *s.points) {
       const bool last = ++number == s.points->size();
       if (number % every != 0 && !last) continue;
-      const std::string x = at(px(static_cast<double>(iteration))), y = at(py(value));
+      const std::string x = at(px(static_cast<double>(iteration))),
+                        y = at(py(std::clamp(value, y_.low, y_.high)));
       path += (path.empty() ? "M" : "L") + x + ' ' + y;
       if (marks)
         dots += concat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"", faint ? 1.5 : 3, "\" fill=\"", s.color,
@@ -147,9 +164,12 @@ constexpr const char* kStyle =
     ".grid { stroke: #64748b; opacity: .2; } .faint { opacity: .3; } .y { text-anchor: end; } "
     ".x, .axis { text-anchor: middle; } .legend { text-anchor: end; font-weight: 600; }</style>\n";
 
+/// What a window does where there are not enough points on one side.
+enum class AtEnds { kShrinkBothSides, kCutOneSide };
+
 /// `centre` of the values around each point; its share of all points on either side, fewer at the ends.
 template <class Centre>
-ChartPoints around_each(const ChartPoints& points, const Centre& centre) {
+ChartPoints around_each(const ChartPoints& points, AtEnds ends, const Centre& centre) {
   constexpr size_t kMinSide = 2, kShare = 40;
   std::vector<double> values;
   for (const auto& [iteration, value] : points) values.push_back(value);
@@ -157,9 +177,11 @@ ChartPoints around_each(const ChartPoints& points, const Centre& centre) {
   ChartPoints out;
   size_t i = 0;
   for (const auto& [iteration, value] : points) {
-    const size_t side = std::min({max_side, i, values.size() - 1 - i});
-    const auto from = values.begin() + static_cast<std::ptrdiff_t>(i - side);
-    out[iteration] = centre(std::vector<double>(from, from + static_cast<std::ptrdiff_t>(2 * side + 1)));
+    size_t before = std::min(max_side, i), after = std::min(max_side, values.size() - 1 - i);
+    if (ends == AtEnds::kShrinkBothSides) before = after = std::min(before, after);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(i);
+    out[iteration] = centre(std::vector<double>(at - static_cast<std::ptrdiff_t>(before),
+                                                at + static_cast<std::ptrdiff_t>(after + 1)));
     ++i;
   }
   return out;
@@ -189,18 +211,19 @@ std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& 
 
 ChartPoints smoothed(const ChartPoints& points) {
   constexpr size_t kFew = 10;
-  return points.size() < kFew ? ChartPoints() : around_each(points, mean);
+  return points.size() < kFew ? ChartPoints() : around_each(points, AtEnds::kShrinkBothSides, mean);
 }
 
 ChartPoints running_medians(const ChartPoints& points) {
-  return around_each(points, median);
+  return around_each(points, AtEnds::kCutOneSide, median);
 }
 
-double last_logged_mean(const ChartPoints& points, int64_t interval, int64_t start) {
-  const int64_t end = points.rbegin()->first / interval * interval, begin = std::max(end - interval, start);
-  auto first = points.upper_bound(begin), last = points.upper_bound(end);
-  // A run that went on after the last line's place has printed none; the mean of all must do instead.
-  if (end <= begin || first == last) first = points.begin(), last = points.end();
+std::optional<double> last_logged_mean(const ChartPoints& points, int64_t interval, LoggedStretch stretch) {
+  if (points.empty()) return std::nullopt;
+  const int64_t end = std::min(points.rbegin()->first, stretch.end) / interval * interval;
+  const auto first = points.upper_bound(std::max(end - interval, stretch.start)),
+             last = points.upper_bound(end);
+  if (end <= stretch.start || first == last) return std::nullopt;
   double sum = 0;
   for (auto point = first; point != last; ++point) sum += point->second;
   return sum / static_cast<double>(std::distance(first, last));

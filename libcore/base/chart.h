@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +15,7 @@ enum class ChartMark {
   kLine,
   kDottedLine,  // few measurements: each is marked
   kFaintLine,   // the raw values behind a smoothed line
-  kFaintDots,
+  kFaintDots,   // those far from every line do not stretch the scale and lie at its edge
 };
 
 /// One curve. `points` and the texts belong to the caller and must outlive the call; values are finite. A
@@ -40,12 +42,18 @@ std::string chart_file(const ChartNames& names, const std::vector<ChartSeries>& 
 /// The mean of the points around each one, a twentieth of all and at least five; as many on either side, so
 /// that a line stays where it is. Empty for fewer than ten points: the raw ones say all.
 ChartPoints smoothed(const ChartPoints& points);
-/// Smooths with medians instead, so that a few points far off do not move the line. Of few points it takes
-/// the median of all.
+/// Smooths with medians instead, so that a few points far off do not move the line, nor do the first and the
+/// last one: their windows reach to one side.
 ChartPoints running_medians(const ChartPoints& points);
 
-/// The mean that the last line of a log with one line in `interval` iterations showed, of a run that began
-/// after iteration `start`; before the first such line the mean of all. `points` is not empty.
-double last_logged_mean(const ChartPoints& points, int64_t interval, int64_t start = 0);
+/// Iterations that one run made: those after `start`, up to `end`.
+struct LoggedStretch {
+  int64_t start = 0, end = std::numeric_limits<int64_t>::max();
+};
+
+/// The mean that the last line of a run's log showed, which has one line in `interval` iterations; nothing
+/// when it has none.
+std::optional<double> last_logged_mean(const ChartPoints& points, int64_t interval,
+                                       LoggedStretch stretch = {});
 
 }  // namespace megalith

@@ -112,4 +112,45 @@ void convert_elements(void* to, DType to_type, const void* from, DType from_type
   }
 }
 
+namespace {
+
+/// `kExponent`: the bits that are all set in NaN and in infinite numbers alone.
+template <class Bits, Bits kExponent>
+NotFinite find_exponent(const void* elements, int64_t n) {
+  constexpr int64_t kAtOnce = 4096;  // a block is looked at again only when it holds one
+  const auto bits_at = [elements](int64_t i) {
+    Bits bits;
+    std::memcpy(&bits, static_cast<const std::byte*>(elements) + i * static_cast<int64_t>(sizeof bits),
+                sizeof bits);
+    return bits;
+  };
+  NotFinite found;
+  for (int64_t at = 0; at < n; at += kAtOnce) {
+    const int64_t end = std::min(n, at + kAtOnce);
+    Bits any = 0;  // without a branch, so that compilers take vectors
+    for (int64_t i = at; i < end; ++i)
+      any = static_cast<Bits>(any | ((bits_at(i) & kExponent) == kExponent ? ~Bits{0} : Bits{0}));
+    for (int64_t i = at; any != 0 && i < end; ++i)
+      if ((bits_at(i) & kExponent) == kExponent && found.count++ == 0) found.first = i;
+  }
+  return found;
+}
+
+}  // namespace
+
+NotFinite find_not_finite(const void* elements, DType type, int64_t n) {
+  switch (type) {
+    case DType::kF64:
+      return find_exponent<uint64_t, 0x7FF0'0000'0000'0000>(elements, n);
+    case DType::kF32:
+      return find_exponent<uint32_t, 0x7F80'0000>(elements, n);
+    case DType::kBf16:
+      return find_exponent<uint16_t, 0x7F80>(elements, n);
+    case DType::kF16:
+      return find_exponent<uint16_t, 0x7C00>(elements, n);
+    default:
+      return {};
+  }
+}
+
 }  // namespace megalith

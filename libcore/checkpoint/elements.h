@@ -13,4 +13,12 @@ bool convertible(DType from, DType to);
 /// too large becomes infinite. kInternal unless convertible().
 void convert_elements(void* to, DType to_type, const void* from, DType from_type, int64_t n);
 
+/// How many of some elements are NaN or infinite, and the number of the first one.
+struct NotFinite {
+  int64_t count = 0, first = 0;
+};
+
+/// Of n elements of host memory; none of a type without such numbers.
+NotFinite find_not_finite(const void* elements, DType type, int64_t n);
+
 }  // namespace megalith

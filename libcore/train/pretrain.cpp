@@ -132,13 +132,16 @@ struct OpenRules {
   bool scans = true;              // looks at every token id; one rank a machine
 };
 
+TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const DataConfig& data) {
+  return {tokenizer ? RunTokenizer{tokenizer->name(), tokenizer->hash()} : RunTokenizer{},
+          data.any_tokenizer};
+}
+
 /// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
 OpenBlend open_checked(const std::vector<std::string>& data_path, const PretrainConfig& config,
-                       const Tokenizer* tokenizer, const OpenRules& rules) {
+                       TokenizerCheck& tokenizers, const OpenRules& rules) {
   OpenBlend blend = open_blend(data_path);
-  check_tokenizers(blend.datasets,
-                   tokenizer ? RunTokenizer{tokenizer->name(), tokenizer->hash()} : RunTokenizer{},
-                   config.data.any_tokenizer);
+  tokenizers.check(blend.datasets);
   for (const IndexedDataset& data : blend.datasets) {
     if (rules.scans) check_token_ids(data, config.model.vocab_size, config.data.cache, rules.check);
     rules.check();
@@ -159,11 +162,12 @@ TrainingDatasets open_data(PretrainConfig& config, const Tokenizer* tokenizer, c
     return with_samples;
   };
   TrainingDatasets data;
+  TokenizerCheck tokenizers = tokenizer_check(tokenizer, config.data);  // of all parts together
   if (config.data.has_own_paths()) {
     const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
     std::array<std::optional<OpenBlend>, 3> blends;
     for (size_t part = 0; part < paths.size(); ++part)
-      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, tokenizer, rules);
+      if (!paths[part]->empty()) blends[part] = open_checked(*paths[part], config, tokenizers, rules);
     if (config.train.epochs && blends[0])
       config.train.set_epoch_steps(samples_of_an_epoch(*blends[0], config, "1,0,0") /
                                    config.train.global_batch);
@@ -171,7 +175,7 @@ TrainingDatasets open_data(PretrainConfig& config, const Tokenizer* tokenizer, c
     for (size_t part = 0; part < paths.size(); ++part)
       if (blends[part]) data[part] = build_whole(*blends[part], whole, part);
   } else {
-    const OpenBlend blend = open_checked(config.data.data_path, config, tokenizer, rules);
+    const OpenBlend blend = open_checked(config.data.data_path, config, tokenizers, rules);
     if (config.train.epochs)
       config.train.set_epoch_steps(samples_of_an_epoch(blend, config, config.data.split) /
                                    config.train.global_batch);

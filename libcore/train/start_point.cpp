@@ -1,7 +1,10 @@
 #include "libcore/train/start_point.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -9,6 +12,7 @@
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/sources/megatron_source.h"
 #include "libcore/convert/sources/model_source.h"
+#include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/file.h"
 #include "libcore/train/pth_checkpoint.h"
 
@@ -16,6 +20,8 @@ namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kIteration = "iter_";  // what the names of an iteration's folder begin with
 
 /// Who wrote a checkpoint.
 enum class Writer { kNobody, kUs, kMegatron, kHuggingFace };
@@ -25,8 +31,35 @@ Writer writer_of(const std::string& path) {
   const std::string folder = latest.value_or(path);
   if (file_exists(folder + "/" + kIndexFile)) return Writer::kUs;
   if (file_exists(folder) && is_megatron(folder)) return Writer::kMegatron;
-  if (latest) return Writer::kUs;  // whose reader says what is wrong with it
+  if (latest) return Writer::kNobody;
   return file_exists(path + "/config.json") ? Writer::kHuggingFace : Writer::kNobody;
+}
+
+/// The checkpoints of ours below `root`: what to give in place of one that is damaged.
+std::string others_in(const std::string& root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error))
+    if (entry.path().filename().string().starts_with(kIteration) &&
+        file_exists((entry.path() / kIndexFile).string()))
+      names.push_back(entry.path().string());
+  std::sort(names.begin(), names.end());
+  return names.empty() ? "" : concat(", give --load one of ", join(names, ", "));
+}
+
+/// A checkpoint that the tracker names, or the user by its own folder, is meant: beginning anew would write
+/// over the run that it belongs to. `path` may be the folder of the tracker, or the one that the first rank
+/// found there.
+void refuse_missing_checkpoint(const std::string& path) {
+  const fs::path folder = fs::path(latest_checkpoint(path).value_or(path)).lexically_normal();
+  const std::string root = parent_or_here(folder.string()).string(), tracker = root + "/" + kTrackerFile;
+  const bool named =
+      file_exists(tracker) && fs::path(latest_checkpoint(root).value_or("")).filename() == folder.filename();
+  if (!named && !folder.filename().string().starts_with(kIteration)) return;
+  fail(ErrorKind::kNoInput, named ? concat(tracker, ": names ") : "", folder.string(),
+       named ? ", which " : ": ",
+       file_exists(folder.string()) ? concat("holds no checkpoint (no ", kIndexFile, ")") : "is not there",
+       "; restore the folder", others_in(root), ", or give another --load and --save to begin anew");
 }
 
 /// Megatron names a folder of checkpoints by its tracker alone; without one it would begin anew.
@@ -34,10 +67,33 @@ void refuse_missing_tracker(const std::string& root) {
   if (!fs::is_directory(root)) return;
   for (const auto& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("iter_"))
+    if (name.starts_with(kIteration))
       fail(ErrorKind::kData, root, ": holds ", name, ", but no ", kTrackerFile,
            " that says which is the newest; give --load ", root, "/", name, ", or another folder");
   }
+}
+
+/// Where a run keeps its own checkpoints there need not be one yet, whatever else the folder holds.
+bool is_own_folder(const CheckpointConfig& config) {
+  const auto normal = [](const std::string& path) {
+    std::error_code error;
+    return fs::weakly_canonical(path, error);
+  };
+  return !config.save.empty() && normal(config.save) == normal(config.load);
+}
+
+/// Returns when --load may begin afresh: an empty or missing folder, or --save itself. kNoInput, kData.
+void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path) {
+  refuse_missing_checkpoint(path);
+  refuse_missing_tracker(path);
+  if (is_own_folder(config)) return;
+  if (file_exists(path)) {
+    if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // which says what it is
+    return;
+  }
+  // "me/hf" in no folder "me" is rather a model's id than a new folder.
+  const bool id = is_hub_id(path) && !file_exists(parent_or_here(path).string());
+  if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
 }
 
 StartPoint from_ours(const std::string& path) {
@@ -95,8 +151,7 @@ TrainState megatron_progress(int64_t iteration, const SourceTraining& training) 
   return state;
 }
 
-StartPoint from_others(const CheckpointConfig& config, const ModelConfig& model) {
-  const std::string& path = config.load;
+StartPoint from_others(const CheckpointConfig& config, const std::string& path, const ModelConfig& model) {
   const auto source = std::make_shared<const ModelSource>(
       path, SourceOptions{.vocab_size = model.vocab_size, .optimizer = true});
   const SourceTraining& training = source->training();
@@ -117,19 +172,25 @@ StartPoint from_others(const CheckpointConfig& config, const ModelConfig& model)
 
 }  // namespace
 
+std::string load_path(const CheckpointConfig& config) {
+  return is_own_folder(config) ? config.load : path_or_snapshot(config.load);
+}
+
 std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model,
                                      const char* fresh) {
   if (config.number) return pth_start(config.save, *config.number);
   if (config.load.empty()) return std::nullopt;
-  const Writer writer = writer_of(config.load);
-  if (writer == Writer::kUs) return from_ours(config.load);
-  if (writer == Writer::kNobody)
-    if (const auto number = newest_pth(config.load)) return pth_start(config.load, *number);
-  if (writer != Writer::kNobody) return from_others(config, model);
-  refuse_missing_tracker(config.load);
+  const std::string path = load_path(config);
+  const Writer writer = writer_of(path);
+  if (writer == Writer::kUs) return from_ours(path);
+  if (writer != Writer::kNobody) return from_others(config, path, model);
+  if (const auto number = newest_pth(path)) return pth_start(path, *number);
+  refuse_what_is_no_checkpoint(config, path);
   if (config.exit_on_missing)
     fail(ErrorKind::kNoInput, config.load,
          ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  if (!is_own_folder(config) && !file_exists(path) && is_hub_id(path))
+    warn(path, ": there is no such folder", hub_remedy(path));
   log("no checkpoint in ", config.load, ": starting from ", fresh);
   return std::nullopt;
 }
@@ -157,24 +218,30 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
 }
 
 std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
-  const std::string& root = config.number ? config.save : config.load;
+  const std::string root = config.number ? config.save : load_path(config);
   if (root.empty()) return std::nullopt;
   const Writer writer = config.number ? Writer::kNobody : writer_of(root);
   if (writer == Writer::kNobody) {
     const auto number = config.number ? config.number : newest_pth(root);
-    if (!number) return std::nullopt;
+    if (!number) {
+      refuse_what_is_no_checkpoint(config, root);
+      return std::nullopt;
+    }
     Json args = pth_start(root, *number).args;
     if (!args.is_object()) return std::nullopt;  // a model file alone
-    return SavedArgs{.args = std::move(args), .folder = root};
+    return SavedArgs{.args = std::move(args), .folder = root, .tokenizer = root};
   }
   if (writer == Writer::kUs) {
     const CheckpointReader reader(root);
-    return SavedArgs{.args = reader.json(kArgsFile), .folder = reader.path()};
+    return SavedArgs{.args = reader.json(kArgsFile), .folder = reader.path(), .tokenizer = reader.path()};
   }
   const ModelSource source(root, {.padded = true});
   ModelConfig model = source.config();
   model.vocab_size = 0;  // the tokenizer's
-  return SavedArgs{.args = to_json(model), .folder = source.path()};
+  const std::string& tokenizer = source.tokenizer_folder();
+  return SavedArgs{.args = to_json(model),
+                   .folder = source.path(),
+                   .tokenizer = tokenizer.empty() ? source.path() : tokenizer};
 }
 
 }  // namespace megalith

@@ -32,10 +32,15 @@ struct StartPoint {
   LossHistory losses = {};
 };
 
-/// Nothing when --load is empty or names a folder without a checkpoint: a fresh start, which the log says.
-/// `model` tells the vocabulary where Megatron's checkpoint does not; `fresh` what a fresh start begins with.
-/// kNoInput with --exit-on-missing-checkpoint; kData for damage, and for a folder of checkpoints whose
-/// tracker is missing.
+/// What --load names: itself, or the local copy of a model with this id on the Hugging Face hub; not for the
+/// folder of --save, which may be new.
+std::string load_path(const CheckpointConfig&);
+
+/// Nothing when --load is empty or names a folder that is empty or missing, or the one of --save before its
+/// first checkpoint: a fresh start, which the log says. `model` tells the vocabulary where Megatron's
+/// checkpoint does not; `fresh` what a fresh start begins with. kNoInput with --exit-on-missing-checkpoint,
+/// and where a checkpoint that is named is not there; kData for damage, for a folder of checkpoints whose
+/// tracker is missing, and for what is no checkpoint.
 std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model,
                                      const char* fresh = "random values");
 
@@ -47,6 +52,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const Chec
 struct SavedArgs {
   Json args;
   std::string folder;
+  std::string tokenizer;  // folder that the checkpoint's copy of the tokenizer stands in, or below, if any
 };
 std::optional<SavedArgs> saved_args(const CheckpointConfig&);
 

@@ -22,9 +22,10 @@ CheckpointConfig with_agreed_checkpoint(CheckpointConfig config, Communicator& w
   if (config.load.empty() || config.number) return config;
   std::string name;
   if (world.rank() == 0)
-    if (const auto folder = latest_checkpoint(config.load)) name = std::filesystem::path(*folder).filename();
+    if (const auto folder = latest_checkpoint(load_path(config)))
+      name = std::filesystem::path(*folder).filename();
   name = world.exchange(name).front();
-  if (!name.empty()) config.load += "/" + name;
+  if (!name.empty()) config.load = load_path(config) + "/" + name;
   return config;
 }
 

@@ -94,14 +94,37 @@ TEST(RunningMedians, AreNotMovedByOneFarOff) {
   for (const auto& [i, value] : running_medians(points)) EXPECT_EQ(value, 100) << i;
 }
 
+TEST(RunningMedians, AreNotMovedByTheFirstOrTheLast) {
+  ChartPoints points;
+  for (int64_t i = 1; i <= 20; ++i) points[i] = 100;
+  points[1] = 700;
+  points[20] = 1;
+  for (const auto& [i, value] : running_medians(points)) EXPECT_EQ(value, 100) << i;
+}
+
+TEST(Chart, IsNotPressedFlatByDotsFarFromItsLine) {
+  ChartPoints dots, line;
+  for (int64_t i = 1; i <= 20; ++i) dots[i] = 20'000 + 100.0 * static_cast<double>(i), line[i] = 21'000;
+  dots[1] = 130'000;
+  const std::string svg =
+      chart_svg({"t", "v"}, {{"steps", "#111111", &dots, ChartMark::kFaintDots}, {"m", "#222222", &line}});
+  EXPECT_EQ(texts(svg, "y").back(), "22,000");
+  EXPECT_NE(svg.find("<circle cx=\"84.0\" cy=\"34.0\""), std::string::npos) << "at the upper edge";
+  EXPECT_NE(svg.find("iteration 1: 130000"), std::string::npos);
+  const std::string alone = chart_svg({"t", "v"}, {{"steps", "#111111", &dots, ChartMark::kFaintDots}});
+  EXPECT_EQ(texts(alone, "y").back(), "120,000") << "of all dots, where there is no line";
+}
+
 TEST(LastLoggedMean, IsThatOfTheLogsLastLine) {
   ChartPoints points;
   for (int64_t i = 1; i <= 12; ++i) points[i] = static_cast<double>(i);
   EXPECT_EQ(last_logged_mean(points, 1), 12);
-  EXPECT_EQ(last_logged_mean(points, 5), 8);         // of 6 to 10
-  EXPECT_EQ(last_logged_mean(points, 5, 8), 9.5);    // the run began after 8
-  EXPECT_EQ(last_logged_mean(points, 100), 6.5);     // no line yet
-  EXPECT_EQ(last_logged_mean(points, 100, 4), 6.5);  // nor since the run went on
+  EXPECT_EQ(last_logged_mean(points, 5), 8);                            // of 6 to 10
+  EXPECT_EQ(last_logged_mean(points, 5, {.start = 8}), 9.5);            // the run began after 8
+  EXPECT_EQ(last_logged_mean(points, 5, {.end = 8}), 3);                // of 1 to 5
+  EXPECT_EQ(last_logged_mean(points, 100), std::nullopt);               // no line yet
+  EXPECT_EQ(last_logged_mean(points, 5, {.start = 10}), std::nullopt);  // nor since the run went on
+  EXPECT_EQ(last_logged_mean(ChartPoints(), 5), std::nullopt);
 }
 
 }  // namespace

@@ -229,6 +229,31 @@ TEST(MatrixBlock, HasInCommonWhatBothHold) {
   expect({2, 5}, {0, 3}, {2, 1});                    // vectors
 }
 
+TEST(FindNotFinite, FindsTheFirstAndCountsAll) {
+  for (const DType type : {DType::kF32, DType::kF64, DType::kBf16, DType::kF16})
+    for (const size_t n : {size_t{1}, size_t{17}, size_t{4097}, size_t{9000}}) {
+      std::vector<float> values(n, -6e4F);  // near the greatest of fp16
+      values[n / 2] = 0x1p-149F;
+      const auto find = [&] {
+        std::vector<std::byte> stored(n * size_of(type));
+        convert_elements(stored.data(), type, values.data(), DType::kF32, static_cast<int64_t>(n));
+        return find_not_finite(stored.data(), type, static_cast<int64_t>(n));
+      };
+      EXPECT_EQ(find().count, 0) << name_of(type) << ' ' << n;
+      for (const float sick : {NAN, -NAN, INFINITY, -INFINITY})
+        for (const size_t first : {size_t{0}, n / 2, n - 1}) {
+          const std::vector<float> sound = values;
+          values[first] = values[n - 1] = sick;
+          const NotFinite found = find();
+          EXPECT_EQ(found.first, static_cast<int64_t>(first)) << name_of(type) << ' ' << n;
+          EXPECT_EQ(found.count, first == n - 1 ? 1 : 2) << name_of(type) << ' ' << n;
+          values = sound;
+        }
+    }
+  const int64_t whole = -1;
+  EXPECT_EQ(find_not_finite(&whole, DType::kI64, 1).count, 0);
+}
+
 TEST(ConvertElements, KnowsWhatItCannotDo) {
   EXPECT_TRUE(convertible(DType::kI64, DType::kI64));
   EXPECT_FALSE(convertible(DType::kI64, DType::kF32));

@@ -373,7 +373,11 @@ TEST(ModelSource, RefusesOtherKindsByName) {
   EXPECT_NE(refusal(dir / "peft").find("an adapter of peft"), std::string::npos);
   EXPECT_NE(refusal(dir / "gguf").find("GGUF"), std::string::npos);
   EXPECT_NE(refusal(dir / "gguf/model.gguf").find("GGUF"), std::string::npos);
-  EXPECT_NE(refusal(dir / "bin/pytorch_model.bin").find("the folder that holds config.json"),
+  EXPECT_NE(
+      refusal(dir / "bin/pytorch_model.bin").find("one file of a model; give its folder, " + (dir / "bin")),
+      std::string::npos);
+  put("alone/pytorch_model.bin");
+  EXPECT_NE(refusal(dir / "alone/pytorch_model.bin").find("the folder that holds config.json"),
             std::string::npos);
   EXPECT_NE(refusal(dir / "empty", ErrorKind::kNoInput).find("holds no model"), std::string::npos);
   EXPECT_NE(refusal(dir / "noweights", ErrorKind::kNoInput).find("neither model.safetensors"),

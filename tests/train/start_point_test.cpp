@@ -13,6 +13,7 @@
 #include "libcore/convert/targets/hf.h"
 #include "libcore/io/file.h"
 #include "libcore/train/loop.h"
+#include "tests/support/environment.h"
 #include "tests/support/files.h"
 #include "tests/support/json_log.h"
 #include "tests/train/tiny_run.h"
@@ -123,6 +124,90 @@ TEST_F(Start, IsFreshInAFolderThatIsEmptyOrMissing) {
   EXPECT_NE(log_.find("starting from random values"), std::string::npos);
   config.exit_on_missing = true;
   EXPECT_THROW(find_start(config, tiny_config().model), Error);
+}
+
+// The run would go on from random values under the name of the run whose checkpoint is damaged.
+TEST_F(Start, RefusesATrackerWhoseCheckpointIsMissingOrDamaged) {
+  PretrainConfig config = tiny_config();
+  config.checkpoint.load = config.checkpoint.save = dir_ / "s";
+  fs::copy(dir_.path() / "s/iter_0000010", dir_.path() / "s/iter_0000005", fs::copy_options::recursive);
+  const auto complaint_of_run = [&]() -> std::string {
+    try {
+      train(config, tiny_data(), nullptr);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
+      return error.what();
+    }
+    return "accepted";
+  };
+  fs::remove(dir_.path() / "s/iter_0000010/index.json");
+  const std::string damaged = complaint_of_run();
+  EXPECT_NE(damaged.find("latest_checkpointed_iteration.txt: names"), std::string::npos) << damaged;
+  EXPECT_NE(damaged.find("s/iter_0000010, which holds no checkpoint"), std::string::npos) << damaged;
+  fs::remove_all(dir_.path() / "s/iter_0000010");
+  const std::string missing = complaint_of_run();
+  EXPECT_NE(missing.find("s/iter_0000010, which is not there"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("s/iter_0000005"), std::string::npos) << missing;
+  EXPECT_EQ(read_file(dir_ / "s/latest_checkpointed_iteration.txt"), "10");
+  EXPECT_NE(complaint(dir_ / "s", ErrorKind::kNoInput).find("iter_0000010"), std::string::npos);
+  EXPECT_NE(complaint(dir_ / "s/iter_0000007", ErrorKind::kNoInput).find("is not there"), std::string::npos);
+  CheckpointConfig args;
+  args.load = dir_ / "s";
+  EXPECT_THROW(saved_args(args), Error);
+}
+
+TEST_F(Start, SaysWhatIsNoCheckpoint) {
+  const ModelSource ours(dir_ / "s");
+  export_hf({.source = ours}, dir_ / "trainer/checkpoint-500");
+  const std::string hf = dir_ / "trainer/checkpoint-500";
+  for (const char* file : {"/model.safetensors", "/config.json"})
+    EXPECT_NE(complaint(hf + file, ErrorKind::kData).find("give its folder, " + hf), std::string::npos);
+  EXPECT_NE(complaint(dir_ / "trainer", ErrorKind::kNoInput).find("give one of " + hf), std::string::npos);
+  fs::create_directory(dir_.path() / "gguf");
+  write_file(dir_ / "gguf/model.gguf", "GGUF");
+  EXPECT_NE(complaint(dir_ / "gguf", ErrorKind::kData).find("GGUF"), std::string::npos);
+  fs::create_directory(dir_.path() / "peft");
+  write_file(dir_ / "peft/adapter_config.json", "{}");
+  EXPECT_NE(complaint(dir_ / "peft", ErrorKind::kData).find("--merge-adapter"), std::string::npos);
+  fs::create_directory(dir_.path() / "other");
+  write_file(dir_ / "other/notes.txt", "none");
+  EXPECT_NE(complaint(dir_ / "other", ErrorKind::kNoInput).find("holds no model"), std::string::npos);
+  EXPECT_NE(complaint("megalith-test-nobody/model", ErrorKind::kNoInput).find("hf download"),
+            std::string::npos);
+}
+
+TEST_F(Start, WarnsOfANameThatMayBeAModelsId) {
+  CheckpointConfig config;
+  config.load = "megalith-test-nothing";
+  EXPECT_FALSE(find_start(config, tiny_config().model));
+  EXPECT_NE(log_.find("hf download megalith-test-nothing"), std::string::npos) << log_;
+  log_.clear();
+  config.save = config.load;
+  EXPECT_FALSE(find_start(config, tiny_config().model));
+  EXPECT_EQ(log_.find("hf download"), std::string::npos) << log_;
+}
+
+// What a first run wrote there before its first checkpoint, such as TensorBoard's files, is no model.
+TEST_F(Start, IsFreshInTheFolderOfSaveWhateverItHolds) {
+  fs::create_directory(dir_.path() / "new");
+  write_file(dir_ / "new/events.txt", "none");
+  CheckpointConfig config;
+  config.load = config.save = dir_ / "new";
+  EXPECT_FALSE(find_start(config, tiny_config().model));
+}
+
+TEST_F(Start, FindsAModelByItsIdOnTheHub) {
+  const ModelSource ours(dir_ / "s");
+  const std::string model = dir_ / "hub/models--megalith-test--tiny";
+  fs::create_directories(model + "/refs");
+  write_file(model + "/refs/main", "abc");
+  export_hf({.source = ours}, model + "/snapshots/abc");
+  const test::Variable hub("HF_HUB_CACHE", dir_ / "hub");
+  const std::vector<double> want = losses(model + "/snapshots/abc", true);
+  EXPECT_EQ(losses("megalith-test/tiny", true), want);
+  CheckpointConfig from;
+  from.load = "megalith-test/tiny";
+  ASSERT_TRUE(saved_args(from));
 }
 
 TEST_F(Start, TellsTheArgsOfEachKind) {

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/elements.h"
 #include "libcore/checkpoint/gguf/gguf.h"
 #include "libcore/io/file.h"
 #include "libcore/io/stop_signal.h"
@@ -149,9 +150,49 @@ size_t memory_for(const OutputPlan& plan) {
   return std::max(std::clamp(largest / 2, kMin, kMax), 3 * row) + kBlocks;
 }
 
+namespace {
+
+/// What a model that is damaged holds: the first number that is not finite, and how many there are.
+class SickNumbers {
+ public:
+  /// Rows of a tensor, which begin with its element `begin`, as they are written.
+  void look_at(const OutputTensor& tensor, int64_t begin, std::span<const std::byte> bytes) {
+    if (tensor.storage == Storage::kQ8) return;  // which cannot hold them, and was refused
+    const DType type = plain_type(tensor.storage);
+    const NotFinite found =
+        find_not_finite(bytes.data(), type, static_cast<int64_t>(bytes.size() / size_of(type)));
+    if (found.count == 0) return;
+    if (count_ == 0) {
+      float value = 0;
+      convert_elements(&value, DType::kF32, bytes.data() + found.first * static_cast<int64_t>(size_of(type)),
+                       type, 1);
+      first_ = concat("tensor ", quote(tensor.name), " holds ", value, " at element ", begin + found.first);
+    }
+    count_ += found.count;
+  }
+  /// Of all formats and whether the models are compared or not, because a few tokens may not meet them.
+  void warn_of(const std::string& source) const {
+    if (count_ == 0) return;
+    const std::string which = count_ == 1
+                                  ? "the only number that is"
+                                  : concat("the first of ", format_count(count_), " numbers that are");
+    warn(
+        source, ": ", first_, ", ", which,
+        " not finite: the model is damaged, its training diverged, or the type that is written is too narrow "
+        "for it");
+  }
+
+ private:
+  int64_t count_ = 0;
+  std::string first_;
+};
+
+}  // namespace
+
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
                    PlacedFiles& files, const SeeBytes& see) {
   Progress progress("writing", static_cast<int64_t>(bytes_of(plan)), "B");
+  SickNumbers sick;
   int64_t done = 0;
   for (const auto& [file, number] : by_depth(plan)) {
     const OutputTensor& tensor = plan[file].tensors[number];
@@ -165,12 +206,14 @@ void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::
       std::byte* const memory = files.begin(
           placed[file].number, placed[file].offsets[number] + static_cast<uint64_t>(row * row_bytes), bytes);
       read_stored(source, tensor, row, end, memory);
+      sick.look_at(tensor, row * tensor.recipe.result_columns(), {memory, bytes});
       if (see) see(file, number, {memory, bytes});
       files.end();
       progress.advance_to(done += static_cast<int64_t>(bytes));
     }
   }
   files.finish();
+  sick.warn_of(source.path());
 }
 
 void refuse_used(const std::string& output) {

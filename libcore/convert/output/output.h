@@ -55,7 +55,8 @@ struct PlacedFile {
 using SeeBytes = std::function<void(size_t file, size_t tensor, std::span<const std::byte>)>;
 /// The one way in which tensors are written, whatever the format, so that all formats stop, show progress and
 /// are checked alike: reads all tensors of a plan, those of the smallest depth first, converts them, and
-/// hands them over to be written where `placed` (beside the plan) says. Returns when all are in the files.
+/// hands them over to be written where `placed` (beside the plan) says. Returns when all are in the files,
+/// after a warning when some of their numbers are not finite.
 void write_tensors(const TensorFile& source, const OutputPlan& plan, const std::vector<PlacedFile>& placed,
                    PlacedFiles& files, const SeeBytes& see = {});
 

@@ -25,12 +25,11 @@ void OutputCheck::compare(const ModelView& written, bool rounded) {
 
 void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
   source_run_->wait();
-  if (!source_side_.finite) {
-    const std::string which = first_not_finite(*conversion_.view().file);
-    warn(conversion_.source.path(), ": the model computes numbers that are not finite; ",
-         which.empty() ? "its weights are too large for their type" : which,
-         ": it is damaged, or its training diverged");
-  }
+  // Of weights that are not finite themselves write_tensors() told.
+  if (!source_side_.finite && first_not_finite(*conversion_.view().file).empty())
+    warn(conversion_.source.path(),
+         ": the model computes numbers that are not finite; its weights are too large for their type: it is "
+         "damaged, or its training diverged");
   const Comparison found = compare_sides(source_side_, written);
   log(text_of(found));
   if (!rounded && found.max_difference > kSameModel * found.max_logit)

@@ -1,7 +1,9 @@
 #include "libcore/convert/sources/model_source.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -26,21 +28,42 @@ bool holds(const std::string& folder, const char* name) {
   return file_exists(folder + "/" + name);
 }
 
+// The folders in this one that are models, as Hugging Face's Trainer leaves "checkpoint-500".
+std::vector<std::string> models_below(const std::string& folder) {
+  std::vector<std::string> models;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    if (holds(path, "config.json") || holds(path, kIndexFile) || holds(path, kTrackerFile))
+      models.push_back(path);
+  }
+  std::sort(models.begin(), models.end());
+  return models;
+}
+
+constexpr const char* kGgufRemedy =
+    ", which is written and not read here; give the model that it was made from";
+
 // Other tools' checkpoints, so that the user is told what the folder is and not only that it is wrong.
 [[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(".gguf"))
-      refuse(folder, concat("holds a GGUF file (", name, "); a later version reads it"));
+    if (name.ends_with(".gguf")) refuse(folder, concat("holds a GGUF file (", name, ")", kGgufRemedy));
   }
   if (holds(folder, "adapter_config.json"))
-    refuse(folder, "is an adapter of peft, not a model; give the model that it belongs to");
+    refuse(folder,
+           concat("is an adapter of peft, not a model; give the model that it belongs to, or join both: "
+                  "megalith-convert MODEL --merge-adapter ",
+                  folder, " --to hf --output FOLDER"));
+  if (const auto models = models_below(folder); !models.empty())
+    fail(ErrorKind::kNoInput, folder, ": holds no model itself; give one of ", join(models, ", "));
   fail(ErrorKind::kNoInput, folder, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
        " or config.json)");
 }
 
 [[noreturn]] void refuse_file(const std::string& path) {
-  if (path.ends_with(".gguf")) refuse(path, "is a GGUF file; a later version reads it");
+  const std::string folder = parent_or_here(path).string();
+  if (path.ends_with(".gguf")) refuse(path, concat("is a GGUF file", kGgufRemedy));
+  if (holds(folder, "config.json")) refuse(path, concat("is one file of a model; give its folder, ", folder));
   if (path.ends_with(".bin") || path.ends_with(".pth") || path.ends_with(".safetensors"))
     refuse(path, "is a file of weights without their configuration; give the folder that holds config.json");
   refuse(path, "is a file; give the folder that holds config.json, or a checkpoint folder");

@@ -128,8 +128,9 @@ std::string loss_picture(const LossHistory& losses) {
 
 std::string loss_section(const LossHistory& losses, int64_t interval) {
   if (losses.train().empty()) return {};
+  const double last = last_logged_mean(losses.train(), interval).value_or(losses.train().rbegin()->second);
   std::string out = concat("## Loss\n\n![training and validation loss by iteration](", kPicture,
-                           ")\n\nTraining ", format_fixed(last_logged_mean(losses.train(), interval), 4));
+                           ")\n\nTraining ", format_fixed(last, 4));
   if (!losses.valid().empty())
     out += concat(", validation ", format_fixed(losses.valid().rbegin()->second, 4));
   return out + " (nats a token).\n\n";

@@ -102,21 +102,24 @@ std::string described(const std::string& name, int64_t ids, const std::string& h
 
 }  // namespace
 
-void check_tokenizers(std::span<const IndexedDataset> datasets, const RunTokenizer& run, bool allowed) {
-  std::string hash = run.hash;
-  std::string other = concat("this run's is ", described(run.name, 0, run.hash));
+TokenizerCheck::TokenizerCheck(const RunTokenizer& run, bool allowed)
+    : allowed_(allowed),
+      hash_(run.hash),
+      known_from_(concat("this run's is ", described(run.name, 0, run.hash))) {}
+
+void TokenizerCheck::check(std::span<const IndexedDataset> datasets) {
   for (const IndexedDataset& data : datasets) {
     const auto sidecar = read_sidecar(data.prefix());
     if (!sidecar || sidecar->tokenizer_hash.empty()) continue;
     const std::string made_with = described(sidecar->tokenizer, sidecar->vocab_size, sidecar->tokenizer_hash);
-    if (hash.empty()) {
-      hash = sidecar->tokenizer_hash;
-      other = concat(data.prefix(), " with ", made_with);
+    if (hash_.empty()) {
+      hash_ = sidecar->tokenizer_hash;
+      known_from_ = concat(data.prefix(), " with ", made_with);
     }
-    if (sidecar->tokenizer_hash == hash) continue;
-    const std::string found =
-        concat(data.prefix(), ": was made with ", made_with, ", ", other, ": the same ids mean other texts");
-    if (!allowed)
+    if (sidecar->tokenizer_hash == hash_) continue;
+    const std::string found = concat(data.prefix(), ": was made with ", made_with, ", ", known_from_,
+                                     ": the same ids mean other texts");
+    if (!allowed_)
       fail(ErrorKind::kUsage, found,
            "; give the tokenizer that it was made with, or preprocess the text again, or "
            "--allow-tokenizer-mismatch to train all the same");

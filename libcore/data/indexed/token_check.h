@@ -34,8 +34,17 @@ struct RunTokenizer {
 };
 
 /// Refuses datasets whose sidecars say that another tokenizer than the run's made them, or, in a run without
-/// one, not all the same: the same ids would mean other texts. kUsage, naming the dataset and both
-/// tokenizers; with `allowed` a warning. A dataset without a sidecar may be anything.
-void check_tokenizers(std::span<const IndexedDataset> datasets, const RunTokenizer& run, bool allowed);
+/// one, not all the same, whichever calls they came in: the same ids would mean other texts. A dataset
+/// without a sidecar may be anything.
+class TokenizerCheck {
+ public:
+  TokenizerCheck(const RunTokenizer& run, bool allowed);
+  /// kUsage, naming the dataset and both tokenizers; with `allowed` a warning.
+  void check(std::span<const IndexedDataset> datasets);
+
+ private:
+  const bool allowed_;
+  std::string hash_, known_from_;  // of the run, or of the first dataset; and for people who says so
+};
 
 }  // namespace megalith

@@ -144,9 +144,11 @@ IndexedDType wider(IndexedDType a, IndexedDType b) {
 
 void check_same_tokenizer(const MergeSource& a, const MergeSource& b) {
   const Sidecar &x = *a.sidecar, &y = *b.sidecar;
-  const bool hashes_differ =
-      !x.tokenizer_hash.empty() && !y.tokenizer_hash.empty() && x.tokenizer_hash != y.tokenizer_hash;
-  if (x.tokenizer == y.tokenizer && x.vocab_size == y.vocab_size && !hashes_differ) return;
+  // The hash says what the ids mean, whatever the options named the tokenizer.
+  const bool hashed = !x.tokenizer_hash.empty() && !y.tokenizer_hash.empty();
+  if (hashed ? x.tokenizer_hash == y.tokenizer_hash
+             : x.tokenizer == y.tokenizer && x.vocab_size == y.vocab_size)
+    return;
   fail(ErrorKind::kData, sidecar_path(b.prefix), ": made with ", y.tokenizer, " of ", y.vocab_size, " ids (",
        y.tokenizer_hash, "), ", sidecar_path(a.prefix), " with ", x.tokenizer, " of ", x.vocab_size, " ids (",
        x.tokenizer_hash, "); preprocess both with the same tokenizer");

@@ -23,7 +23,7 @@ struct Sample {
 };
 
 struct LoggedRun {
-  Json start;
+  std::vector<Json> starts;  // of the run and of those that it went on from, by iteration
   Points loss, valid_loss, rate, grad_norm, speed;
   std::vector<Sample> samples;
   std::string end_reason;
@@ -34,12 +34,25 @@ void keep(Points& points, const Json& line, int64_t iteration, const char* key) 
   if (value && value->is_number()) points[iteration] = value->as_double();
 }
 
+int64_t number_of(const Json& line, const char* name, int64_t otherwise) {
+  const Json* value = line.find(name);
+  return value && value->is_int() ? value->as_int() : otherwise;
+}
+
+/// What other runs wrote that this one did not go on from is none of its own.
+void begin_run(LoggedRun& run, const Json& line) {
+  const int64_t began = number_of(line, "iteration", 0);
+  for (Points* points : {&run.loss, &run.valid_loss, &run.rate, &run.grad_norm, &run.speed})
+    points->erase(points->upper_bound(began), points->end());
+  std::erase_if(run.samples, [&](const Sample& sample) { return sample.iteration > began; });
+  std::erase_if(run.starts, [&](const Json& start) { return number_of(start, "iteration", 0) >= began; });
+  run.end_reason.clear();
+  run.starts.push_back(line);
+}
+
 void take_line(LoggedRun& run, const Json& line) {
   const std::string& type = line["type"].as_string();
-  if (type == "start") {
-    run.start = line;
-    return;
-  }
+  if (type == "start") return begin_run(run, line);
   const int64_t iteration = line["iteration"].as_int();
   if (type == "train") {
     keep(run.loss, line, iteration, "loss");
@@ -60,6 +73,7 @@ LoggedRun read_run(const std::string& path) {
   const std::vector<std::string> lines = split(read_file(path), '\n');
   for (size_t i = 0; i < lines.size(); ++i)
     if (!trim(lines[i]).empty()) take_line(run, Json::parse(lines[i], path + ":" + std::to_string(i + 1)));
+  if (run.starts.empty()) run.starts.push_back(Json::object());
   return run;
 }
 
@@ -75,15 +89,22 @@ std::string scalar_text(const Json& value) {
   return value.is_string() ? value.as_string() : value.dump();
 }
 
-int64_t start_number(const LoggedRun& run, const char* name, int64_t otherwise) {
-  const Json* value = run.start.is_object() ? run.start.find(name) : nullptr;
-  return value && value->is_int() ? value->as_int() : otherwise;
+int64_t log_interval(const Json& start) {
+  const Json* args = start.find("args");
+  return args && args->is_object() ? std::max<int64_t>(number_of(*args, "log_interval", 1), 1) : 1;
 }
 
-int64_t log_interval(const LoggedRun& run) {
-  const Json* args = run.start.is_object() ? run.start.find("args") : nullptr;
-  const Json* value = args && args->is_object() ? args->find("log_interval") : nullptr;
-  return value && value->is_int() && value->as_int() > 0 ? value->as_int() : 1;
+/// As the log's last line showed it, whichever run printed that; before the first line that of the last step.
+std::string last_loss(const LoggedRun& run) {
+  LoggedStretch stretch;
+  for (auto start = run.starts.rbegin(); start != run.starts.rend(); ++start) {
+    const int64_t interval = log_interval(*start);
+    stretch.start = number_of(*start, "iteration", 0);
+    if (const auto mean = last_logged_mean(run.loss, interval, stretch))
+      return format_fixed(*mean, 4) + (interval > 1 ? ", the mean of the last line of the log" : "");
+    stretch.end = stretch.start;
+  }
+  return format_fixed(run.loss.rbegin()->second, 4);
 }
 
 std::string facts(const LoggedRun& run) {
@@ -91,24 +112,24 @@ std::string facts(const LoggedRun& run) {
   const auto row = [&](const std::string& name, const std::string& value) {
     out += "<tr><th>" + escape_markup(name) + "</th><td>" + escape_markup(value) + "</td></tr>\n";
   };
-  const int64_t all = start_number(run, "iterations", 0), began = start_number(run, "iteration", 0);
+  const Json& start = run.starts.back();
+  const int64_t all = number_of(start, "iterations", 0), began = number_of(start, "iteration", 0);
   if (!run.loss.empty()) {
     const int64_t done = run.loss.rbegin()->first;
     row("iterations", format_count(done) + (all > done ? " of " + format_count(all) : ""));
     if (began > 0) row("went on after iteration", format_count(began));
-    row("last training loss", format_fixed(last_logged_mean(run.loss, log_interval(run), began), 4) +
-                                  (log_interval(run) > 1 ? ", the mean of the last line of the log" : ""));
+    row("last training loss", last_loss(run));
   }
   if (!run.valid_loss.empty()) row("last validation loss", format_fixed(run.valid_loss.rbegin()->second, 4));
   if (!run.end_reason.empty()) row("ended", run.end_reason);
-  if (const int64_t n = start_number(run, "parameters", 0); n > 0) row("parameters", format_count(n));
-  if (const int64_t n = start_number(run, "memory_bytes", 0); n > 0)
+  if (const int64_t n = number_of(start, "parameters", 0); n > 0) row("parameters", format_count(n));
+  if (const int64_t n = number_of(start, "memory_bytes", 0); n > 0)
     row("memory", format_bytes(static_cast<double>(n)));
   return out + "</table>\n";
 }
 
 std::string options(const LoggedRun& run) {
-  const Json* args = run.start.find("args");
+  const Json* args = run.starts.back().find("args");
   if (!args || !args->is_object()) return {};
   std::string out = "<details><summary>Options</summary>\n<table>\n";
   for (const auto& [name, value] : args->as_object())

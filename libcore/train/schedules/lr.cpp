@@ -28,13 +28,28 @@ Json LrSchedule::to_json() const {
                            {"lr_decay_steps", decay_end}});
 }
 
+namespace {
+
+/// A checkpoint of Megatron that other programs made or changed may lack some.
+const Json& value_of(const Json& scheduler, const char* key, bool number, const std::string& where) {
+  const Json* value = scheduler.is_object() ? scheduler.find(key) : nullptr;
+  if (value && (number ? value->is_number() : value->is_string())) return *value;
+  fail(ErrorKind::kData, where, ": has ",
+       value ? concat("for ", quote(key), " ", value->dump()) : concat("no ", quote(key)), ", wanted a ",
+       number ? "number" : "text",
+       "; give --override-opt_param-scheduler to take the command line's schedule");
+}
+
+}  // namespace
+
 LrSchedule LrSchedule::from_json(const Json& json, const std::string& where) {
-  LrSchedule schedule{.max = json["max_lr"].as_double(),
-                      .min = json["min_lr"].as_double(),
-                      .warmup = json["lr_warmup_steps"].as_double(),
-                      .decay_end = static_cast<int64_t>(json["lr_decay_steps"].as_double())};
-  if (const Json* first = json.find("lr_warmup_init")) schedule.first = first->as_double();
-  const std::string& style = json["lr_decay_style"].as_string();
+  const auto number = [&](const char* key) { return value_of(json, key, true, where).as_double(); };
+  LrSchedule schedule{.max = number("max_lr"),
+                      .min = number("min_lr"),
+                      .warmup = number("lr_warmup_steps"),
+                      .decay_end = static_cast<int64_t>(number("lr_decay_steps"))};
+  if (json.find("lr_warmup_init")) schedule.first = number("lr_warmup_init");
+  const std::string& style = value_of(json, "lr_decay_style", false, where).as_string();
   for (const auto& [name, value] : enum_names(LrDecay{}))
     if (style == name) {
       schedule.decay = value;

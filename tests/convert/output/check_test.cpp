@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/checkpoint/views/weights_folder.h"
 #include "libcore/convert/output/output_check.h"
 #include "libcore/convert/targets/gguf.h"
@@ -128,6 +129,61 @@ TEST(Check, LetsWeightsThatAreNotFinitePass) {
   };
   EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(), tells), 1);
   EXPECT_TRUE(read_file(dir / "out/model.safetensors").ends_with(bytes.substr(bytes.size() - 64)));
+}
+
+// The check's few tokens do not meet every weight, and a conversion may leave it out.
+TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
+  const TempDir dir;
+  const ModelSource sound(convert_golden("gpt2"));
+  export_hf({.source = sound}, dir / "model");
+  const SafetensorsFile file(dir / "model/model.safetensors");
+  const StoredTensor& wpe = file.at("transformer.wpe.weight");  // whose last position is beyond the tokens
+  const int64_t elements = wpe.shape().elements();
+  std::vector<float> values(static_cast<size_t>(elements));
+  file.read(Box::whole(wpe.name, wpe.shape()), {values.data(), DType::kF32, wpe.shape()});
+  std::string bytes = read_file(dir / "model/model.safetensors");
+  const std::string_view whole(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const size_t at = bytes.find(whole);
+  ASSERT_NE(at, std::string::npos);
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinite = std::numeric_limits<float>::infinity();
+  std::memcpy(bytes.data() + at + whole.size() - 2 * sizeof nan, &nan, sizeof nan);
+  std::memcpy(bytes.data() + at + whole.size() - sizeof nan, &infinite, sizeof nan);
+  write_file(dir / "model/model.safetensors", bytes);
+  const ModelSource source(dir / "model");
+  const std::string want =
+      concat("tensor \"transformer.wpe.weight\" holds nan at element ", elements - 2, ", the first of 2 ");
+  for (const bool check : {true, false})
+    for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
+      const LogLines log;
+      export_hf({.source = source, .dtype = dtype, .check = check},
+                concat(dir / "out", check, name_of(dtype)));
+      const auto tells = [&](const std::string& line) {
+        return line.find("warning: " + (dir / "model") + ": " + want) != std::string::npos;
+      };
+      EXPECT_EQ(std::count_if(log.lines.begin(), log.lines.end(), tells), 1) << name_of(dtype) << '\n'
+                                                                             << join(log.lines, "\n");
+    }
+}
+
+// 70,000 is a number of fp32, and too large for fp16.
+TEST(Check, TellsOfATypeThatIsTooNarrow) {
+  const ModelSource source(convert_golden("gpt2"));
+  auto values = values_of(source.tensors());
+  values["decoder.final_layernorm.weight"].second[3] = 70'000;
+  const MemoryTensors tensors(values);
+  const TempDir dir;
+  const auto warnings = [&](DType dtype) {
+    const LogLines log;
+    export_hf({.source = source, .dtype = dtype, .tensors = &tensors}, dir / std::string(name_of(dtype)));
+    return std::count_if(log.lines.begin(), log.lines.end(), [](const std::string& line) {
+      return line.find("transformer.ln_f.weight\" holds inf at element 3, the only number") !=
+             std::string::npos;
+    });
+  };
+  EXPECT_EQ(warnings(DType::kF32), 0);
+  EXPECT_EQ(warnings(DType::kBf16), 0);
+  EXPECT_EQ(warnings(DType::kF16), 1);
 }
 
 // A wrong output never appears.

@@ -56,14 +56,14 @@ IndexedDataset made_with(const std::string& prefix, const std::string& hash) {
   return data;
 }
 
-TEST(CheckTokenizers, RefusesADatasetOfAnotherTokenizer) {
+TEST(TokenizerCheck, RefusesADatasetOfAnotherTokenizer) {
   const TempDir dir;
   const std::vector<IndexedDataset> data = {
       made_with(dir / "a", "aaaa1111bbbb"), made_with(dir / "b", "aaaa1111bbbb"),
       made_with(dir / "c", "cccc2222dddd"), with_last_id(dir / "none", IndexedDType::kU16, 3)};
   const auto refusal_of = [](std::span<const IndexedDataset> some, const RunTokenizer& run) -> std::string {
     try {
-      check_tokenizers(some, run, false);
+      TokenizerCheck(run, false).check(some);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);
       return error.what();
@@ -86,9 +86,30 @@ TEST(CheckTokenizers, RefusesADatasetOfAnotherTokenizer) {
             0u)
       << blend;
   const test::LogLines lines;
-  check_tokenizers(all, a, true);
+  TokenizerCheck(a, true).check(all);
   ASSERT_EQ(lines.lines.size(), 1u);
   EXPECT_EQ(lines.lines[0].find("warning: " + (dir / "c") + ": was made with"), 0u) << lines.lines[0];
+}
+
+// As of --train-data-path and --valid-data-path in a run without a tokenizer.
+TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
+  const TempDir dir;
+  const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
+                                            made_with(dir / "c", "cccc2222dddd")};
+  const std::span all(data);
+  TokenizerCheck parts({}, false);
+  parts.check(all.first(1));
+  parts.check(all.first(1));
+  try {
+    parts.check(all.last(1));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(std::string(error.what())
+                  .find((dir / "c") + ": was made with T of 10 ids (cccc2222), " + (dir / "a") + " with T"),
+              0u)
+        << error.what();
+  }
 }
 
 TEST(TokenCheck, RefusesNegativeIds) {

@@ -446,6 +446,11 @@ TEST(Merge, JoinsSidecarsOfOneTokenizer) {
   EXPECT_EQ(joined->max_token_id, 9);
   EXPECT_EQ(joined->tokens, 2);
   EXPECT_EQ(joined->tokenizer_hash, "h");
+  sidecar.tokenizer = "U";  // of vocab.json and merges.txt, say, and T of the tokenizer.json of the same
+  make_sidecar(dir / "in/b", sidecar)->commit();
+  merge_datasets(config);
+  EXPECT_EQ(read_sidecar(dir / "all")->tokenizer_hash, "h");
+  sidecar.tokenizer = "T";
   sidecar.tokenizer_hash = "other";
   make_sidecar(dir / "in/b", sidecar)->commit();
   EXPECT_NE(refusal(config).message.find("preprocess both with the same tokenizer"), std::string::npos);

@@ -66,6 +66,62 @@ TEST(Report, SaysEverythingOnce) {
   EXPECT_EQ(count(html, "<g class=\"faint\">"), 3u) << "raw loss, raw norm and single steps stand back";
 }
 
+/// The lines of a run that goes on after step `from` to step `to`; each step's loss is `loss` more than its
+/// number.
+std::string run_lines(int from, int to, int loss, int interval) {
+  std::string lines = concat(R"({"type": "start", "iteration": )", from, R"(, "iterations": )", to,
+                             R"(, "args": {"log_interval": )", interval, "}}\n");
+  for (int i = from + 1; i <= to; ++i)
+    lines += concat(R"({"type": "train", "iteration": )", i, R"(, "loss": )", loss + i,
+                    R"(, "lr": 0.001, "grad_norm": 1.0, "tokens_per_s": 10.0})", "\n");
+  return lines + concat(R"({"type": "sample", "iteration": )", to, R"(, "prompt": "run", "text": "run )",
+                        loss, R"("})", "\n", R"({"type": "end", "iteration": )", to,
+                        R"(, "reason": "end of )", loss, "\"}\n");
+}
+
+std::string report_of(const std::string& metrics) {
+  const test::TempDir dir;
+  write_file(dir / "m.jsonl", metrics);
+  write_report(dir / "m.jsonl", dir / "r.html");
+  return read_file(dir / "r.html");
+}
+
+TEST(Report, HoldsNothingOfARunThatItDidNotGoOnFrom) {
+  std::string fresh = run_lines(0, 60, 100, 5);
+  fresh += run_lines(0, 10, 200, 5);
+  const std::string html = report_of(fresh);
+  EXPECT_NE(html.find("<th>iterations</th><td>10</td>"), std::string::npos) << html;
+  EXPECT_NE(html.find("<th>last training loss</th><td>208.0000, the mean"), std::string::npos)
+      << "of 6 to 10";
+  EXPECT_EQ(html.find("run 100"), std::string::npos);
+  EXPECT_EQ(html.find(" 100</pre>"), std::string::npos);
+  EXPECT_EQ(count(html, "<h3>"), 1u) << "one sample";
+  EXPECT_NE(html.find("end of 200"), std::string::npos);
+  // Goes on from a checkpoint before the older run's end.
+  const std::string resumed = report_of(run_lines(0, 60, 100, 5) + run_lines(20, 30, 200, 5));
+  EXPECT_NE(resumed.find("<th>iterations</th><td>30</td>"), std::string::npos);
+  EXPECT_NE(resumed.find("<td>228.0000, the mean"), std::string::npos) << "of 26 to 30";
+  EXPECT_EQ(resumed.find("<h3>iteration 60"), std::string::npos);
+  // Killed before its end.
+  const std::string started = R"({"type": "start", "iteration": 0, "args": {}})";
+  EXPECT_EQ(report_of(run_lines(0, 60, 100, 5) + started + "\n").find("end of 100"), std::string::npos);
+}
+
+TEST(Report, KeepsTheLastLinesLossWhenNothingIsLeftToTrain) {
+  const std::string first = run_lines(0, 30, 0, 5);
+  const std::string want =
+      "<th>last training loss</th><td>28.0000, the mean of the last line of the log</td>";
+  EXPECT_NE(report_of(first).find(want), std::string::npos);
+  EXPECT_NE(report_of(first + run_lines(30, 30, 0, 5)).find(want), std::string::npos);
+  EXPECT_NE(report_of(first + run_lines(30, 30, 0, 7)).find(want), std::string::npos) << "as it was printed";
+  EXPECT_NE(report_of(first + run_lines(30, 33, 0, 5)).find(want), std::string::npos) << "no line since";
+}
+
+TEST(Report, SaysTheLastStepsLossWhereNoLineWasPrinted) {
+  EXPECT_NE(report_of(run_lines(0, 5, 0, 100)).find("<th>last training loss</th><td>5.0000</td>"),
+            std::string::npos);
+}
+
 TEST(Report, NamesTheLineThatIsNotJson) {
   const test::TempDir dir;
   write_file(dir / "m.jsonl", "{\"type\": \"start\"}\n{\"type\": \"train\", \"iter\n");

@@ -14,6 +14,16 @@
 namespace megalith {
 namespace {
 
+std::string complaint(const Json& scheduler) {
+  try {
+    LrSchedule::from_json(scheduler, "here");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kData);
+    return error.what();
+  }
+  return "accepted";
+}
+
 LrDecay decay_of(const std::string& style) {
   for (const auto& [name, value] : enum_names(LrDecay{}))
     if (style == name) return value;
@@ -84,6 +94,22 @@ TEST(LrSchedule, WarmsUpFromItsFirstRate) {
   EXPECT_DOUBLE_EQ(schedule.at(1), 3e-5 + 5.7e-5);
   EXPECT_DOUBLE_EQ(schedule.at(10), 6e-4);
   EXPECT_EQ(LrSchedule::from_json(schedule.to_json(), "x").first, 3e-5);
+}
+
+TEST(LrSchedule, NamesTheFileAndWhatItLacks) {
+  const Json whole = LrSchedule{.max = 6e-4, .decay_end = 100}.to_json();
+  for (const auto& [key, kept] : whole.as_object()) {
+    Json lacks = Json::object(), other = whole;
+    for (const auto& [name, value] : whole.as_object())
+      if (name != key) lacks.set(name, value);
+    other.set(key, Json::array());
+    if (key == "lr_warmup_init")  // not in Megatron's older checkpoints
+      EXPECT_NO_THROW(LrSchedule::from_json(lacks, "here"));
+    else
+      EXPECT_EQ(complaint(lacks).find("here: has no \"" + key + "\", wanted a "), 0U) << complaint(lacks);
+    EXPECT_EQ(complaint(other).find("here: has for \"" + key + "\" [], wanted a "), 0U) << complaint(other);
+    EXPECT_NE(complaint(other).find("--override-opt_param-scheduler"), std::string::npos);
+  }
 }
 
 }  // namespace
