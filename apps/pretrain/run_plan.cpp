@@ -67,7 +67,10 @@ struct Choice {
 Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result) {
   Choice choice;
   for (const Plan& plan : result.plans) {
-    const TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
+    TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
+    if (trainer.rank && trainer.rank->estimate.needed() > usable_memory(problem))  // of a device that is named
+      trainer.refusal = concat("it takes ", bytes(trainer.rank->estimate.needed()), " of ",
+                               bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {
       choice.plan = &plan;
       choice.rank = trainer.rank;

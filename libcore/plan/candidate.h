@@ -52,6 +52,7 @@ struct PlanProblem {
   /// What a save copies in the host's memory, where that is the device's, too: a plan of this processor.
   RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
   bool needs_save_copy = false;        // --async-save: no plan without that copy
+  bool trained_here = false;           // this version's trainer runs the plan: its own count says what fits
   bool fp16 = false;                   // kHalf is fp16 and not bf16; their costs are the same
   int64_t global_batch = 0;            // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound

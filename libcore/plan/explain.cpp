@@ -102,7 +102,7 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
       }
       double most = 0;
       for (size_t i = 0; i < plans.size(); ++i) {
-        const Plan plan = make_plan(changed, plans[i].candidate);
+        const Plan plan{plans[i].candidate, plans[i].memory, step_time(changed, plans[i].candidate)};
         if (i == 0) seconds = plan.time.total();
         if (plan.tokens_per_second(changed) > most) {
           most = plan.tokens_per_second(changed);

@@ -414,6 +414,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16;
   if (command.plan.gpu == "local") {
+    p.trained_here = true;
     p.software = trainer_software();
     p.save_copy = wanted_save_copy(command.checkpoint);
     p.needs_save_copy = command.checkpoint.async_save.value_or(false);
@@ -479,15 +480,11 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),
             some};
   }
-  SearchResult result =
+  const SearchResult result =
       search_beside_saves(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
-  for (Plan& one : result.plans) {
-    report.trainer.push_back(ask_trainer(problem, one.candidate));
-    // On this machine's processor the trainer's own count is what will be used.
-    if (plan.gpu == "local" && report.trainer.back().rank) one.memory = *report.trainer.back().rank;
-  }
+  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer(problem, one.candidate));
   report.sensitivities = sensitivity(problem, result.plans);
   if (const auto& lacking = found ? result.missed : result.closest)
     report.remedy = smallest_change(problem, *lacking);

@@ -6,12 +6,14 @@
 #include <tuple>
 
 #include "libcore/plan/split.h"
+#include "libcore/plan/trainer.h"
 
 namespace megalith {
 namespace {
 
 constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
 constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
+constexpr double kDoubt = 1.5;      // closed forms of memory are nearer to the trainer's count than this
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -238,6 +240,15 @@ class Search {
         static_cast<double>(family.candidate.global_batch);
   }
 
+  /// Bytes that a device must have. A plan of this machine's trainer costs a third of a millisecond to ask
+  /// for: those are asked that may be among the plans, or of which the closed forms are not sure.
+  double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
+    const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
+    const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
+    if (!p_.trained_here || sure) return closed;
+    return fullest_stage(p_, c, price, layout).estimate.needed();
+  }
+
   void price(const Family& family, SearchMode mode) {
     Candidate c = family.candidate;
     const LayerPrice& price = prices_[family.price];
@@ -251,7 +262,7 @@ class Search {
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         if (mode == SearchMode::kBounded && seconds > best_.limit()) continue;
-        const double bytes = worst_stage(p_, c, price, layout).estimate.needed();
+        const double bytes = needed(c, price, layout, seconds);
         const Rank rank{seconds, bytes, c};
         if (bytes <= memory) {
           ++result_.fitting;
@@ -305,7 +316,7 @@ SearchResult search_beside_saves(PlanProblem& problem, const Fixed& fixed, size_
 Plan make_plan(const PlanProblem& p, const Candidate& c) {
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);
-  return {c, worst_stage(p, c, price, layout), step_time(p, c, price, layout)};
+  return {c, fullest_stage(p, c, price, layout), step_time(p, c, price, layout)};
 }
 
 }  // namespace megalith

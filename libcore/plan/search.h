@@ -64,7 +64,7 @@ SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
 SearchResult search_beside_saves(PlanProblem& problem, const Fixed&, size_t top,
                                  SearchMode = SearchMode::kBounded);
 
-/// A candidate, priced.
+/// A candidate, priced: its memory is fullest_stage()'s.
 Plan make_plan(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

@@ -101,4 +101,11 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
   return answer;
 }
 
+WorstStage fullest_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                         const Layout& layout) {
+  if (p.trained_here)
+    if (const TrainerAnswer answer = ask_trainer(p, c); answer.rank) return *answer.rank;
+  return worst_stage(p, c, price, layout);
+}
+
 }  // namespace megalith

@@ -21,4 +21,8 @@ PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
 
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
 
+/// What a plan takes of a device on its fullest stage: the trainer's own count where the problem is its
+/// (trained_here) and it runs the plan, else the closed forms'.
+WorstStage fullest_stage(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
+
 }  // namespace megalith
