@@ -115,11 +115,9 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     told.push_back(std::to_string(size));
   }
   Reader reader(told);
-  const bool named = reader.options.given("gpu");
-  if (!named) reader.command.plan.gpu = "local";
+  if (!reader.options.given("gpu")) reader.command.plan.gpu = "local";
   PlanRequest request = plan_request(reader.command, reader.options);
   PlanProblem& problem = request.problem;
-  if (!named && !reader.command.plan.memory_gb) problem.machine.device.memory /= ranks.here;
   constexpr size_t kLookedAt = 50;
   const SearchResult result =
       search_beside_saves(problem, request.fixed, kLookedAt, reader.command.plan.search);

@@ -65,8 +65,8 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   Machine machine;
   const bool local = command.plan.gpu == "local";
   machine.device = local ? measure_this_machine() : list.find(command.plan.gpu);
-  if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
-    machine.device.memory = *gb * 1e9;
+  const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment();
+  if (gb) machine.device.memory = *gb * 1e9;
   if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
   ParallelConfig sizes = command.parallel;
   if (sizes.world == 0 && sizes.nproc != 0) sizes.finish();
@@ -80,6 +80,8 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
     fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ",
          machine.local_world);
+  machine.shares_memory = local && !gb;
+  if (machine.shares_memory) machine.device.memory /= machine.local_world;
   return machine;
 }
 

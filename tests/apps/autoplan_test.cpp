@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
@@ -282,6 +283,18 @@ TEST(Autoplan, PlansForThisMachine) {
                   "--num-attention-heads 4 --seq-length 64 --vocab-size 512");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
+}
+
+// As in a run: what is printed as a device is a rank, and all of them are on this machine.
+TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
+  const auto memory = [](const std::string& more) {
+    const CommandResult result = run_command(app("autoplan") + kHere + " --json" + more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["device_memory_bytes"].as_double();
+  };
+  const auto whole = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  EXPECT_LE(memory(" --world-size 16"), whole / 16);
+  EXPECT_EQ(memory(" --world-size 16 --device-memory-gb 2"), 2e9);
 }
 
 TEST(Autoplan, JsonCarriesTheClosestPlanAndFailsAsTextDoes) {

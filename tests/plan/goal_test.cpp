@@ -56,6 +56,16 @@ TEST(Scaling, ABudgetBuysTheSoonestEndThatItPays) {
   EXPECT_LE(found.fastest->cost, *bounded.budget);
 }
 
+TEST(WithDevices, FewerRanksOfAMachineShareItsMemory) {
+  PlanProblem p = test::on_this_processor(512, 8);
+  p.machine.world = p.machine.local_world = 4;
+  p.machine.device.memory = 1e9;
+  EXPECT_EQ(with_devices(p, 2).machine.device.memory, 1e9);  // each device has its own
+  p.machine.shares_memory = true;
+  EXPECT_EQ(with_devices(p, 2).machine.device.memory, 2e9);
+  EXPECT_EQ(with_devices(p, 8).machine.device.memory, 1e9);  // two machines
+}
+
 TEST(Scaling, SaysThatNothingMeetsTheGoal) {
   const Goal goal{.tokens = 300e9, .gpu_hour = 2, .days = 0.001, .budget = 1};
   const PlanProblem p = gpt_22b_in_large_batches();

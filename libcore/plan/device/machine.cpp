@@ -12,6 +12,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
+#include "libcore/config/parallel_config.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
 
@@ -168,6 +169,7 @@ Accelerator measure_this_machine() {
   device.memory = available_memory();
   device.memory_bandwidth = 2.0 * static_cast<double>(from.bytes()) / copy;
   device.link_bandwidth = device.network_bandwidth = device.memory_bandwidth / 2;
+  device.link_domain = ParallelConfig::kMaxRanks;
   return device;
 }
 

@@ -58,8 +58,8 @@ std::vector<std::string> accelerator_names();
 /// What the processor is called, as Accelerator::name.
 inline constexpr char kLocalDevice[] = "this machine's processor";
 
-/// This machine's processor: cores, memory that is available now, and rates measured for about a tenth of a
-/// second.
+/// This machine's processor, whose memory joins any number of ranks: what is available of it now, and rates
+/// measured for about a tenth of a second.
 Accelerator measure_this_machine();
 
 /// The devices that a plan is for.
@@ -67,6 +67,8 @@ struct Machine {
   Accelerator device;
   int world = 1;        // devices in all
   int local_world = 1;  // devices that the link joins
+  /// device.memory is a rank's share of what a machine of local_world ranks has.
+  bool shares_memory = false;
 };
 
 }  // namespace megalith
