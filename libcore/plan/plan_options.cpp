@@ -73,7 +73,8 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   const bool world = given.world, here = given.local;
   machine.world =
       world ? std::max(sizes.world, 1) : environment_number("WORLD_SIZE", std::max(sizes.world, 1));
-  const int domain = std::min(machine.device.link_domain, machine.world);
+  int domain = std::min(machine.device.link_domain, machine.world);
+  while (machine.world % domain != 0) --domain;  // machines of as many devices each
   machine.local_world = here    ? command.parallel.local_world
                         : world ? domain
                                 : environment_number("LOCAL_WORLD_SIZE", domain);

@@ -328,6 +328,23 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
   EXPECT_NE(wrong.err.find("WORLD_SIZE is \"many\""), std::string::npos) << wrong.err;
 }
 
+// The link of a GB200 joins 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
+TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
+  const std::string model =
+      " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
+      "--vocab-size 50257";
+  const CommandResult rack = run_command(app("autoplan") + " --gpu GB200-186GB --world-size 128" + model);
+  ASSERT_EQ(rack.code, 0) << rack.err;
+  EXPECT_NE(rack.out.find("each, 64 joined by links)"), std::string::npos) << rack.out;
+  const CommandResult dozen = run_command(app("autoplan") + " --gpu h100 --world-size 12" + model);
+  ASSERT_EQ(dozen.code, 0) << dozen.err;
+  EXPECT_NE(dozen.out.find("each, 6 joined by links)"), std::string::npos) << dozen.out;
+  const CommandResult given =
+      run_command(app("autoplan") + " --gpu h100 --world-size 12 --local-world-size 8" + model);
+  EXPECT_EQ(given.code, 64);
+  EXPECT_NE(given.err.find("--world-size 12 is not a multiple of --local-world-size 8"), std::string::npos);
+}
+
 TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
   const test::TempDir folder;
   write_file(folder / "cluster.yaml", "gpu: h100\nworld-size: 32\nlocal-world-size: 8\nnetwork-gbps: 200\n");
