@@ -63,14 +63,17 @@ bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* r
                   " on the last stage (0: as the others) leave ", between, " for ", others, " stages");
   });
 }
+/// Layers, and the ends that count as one each (L2).
+int counted_layers(const PlanProblem& p, const Candidate& c) {
+  return p.model.layers + c.counts_embedding + c.counts_head;
+}
 bool layers_by_chunks(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (c.chunks == 1) return false;
-  bool divides = c.pipeline > 1;
+  const bool counts = c.counts_embedding || c.counts_head;
+  bool divides = c.pipeline > 1 && (counts || (c.first_layers == 0 && c.last_layers == 0));
   for (int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})
     if (stage >= 0 && stage < c.pipeline) divides = divides && stage_layers(p, c, stage) >= c.chunks;
-  const int counted =
-      p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);  // L2: ends count a layer more
-  divides = divides && counted % (c.pipeline * c.chunks) == 0;
+  divides = divides && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
   return broken_if(!divides, reason, [&] {
     return concat(p.model.layers, " layers cannot be interleaved over pipeline ", c.pipeline, " in ",
                   c.chunks, " chunks");
@@ -266,9 +269,8 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
     return p.model.plain_layers(begin, begin + stage_layers(p, c, stage));
   }
   // L2: the first chunk of all may be a layer short, where the embedding counts as one.
-  const int counted = p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);
-  const int parts = c.pipeline * c.chunks, each = (counted + parts - 1) / parts;
-  const int embedding = c.first_layers > 0 ? 1 : 0;
+  const int parts = c.pipeline * c.chunks, each = (counted_layers(p, c) + parts - 1) / parts;
+  const int embedding = c.counts_embedding ? 1 : 0;
   int plain = 0;
   for (int chunk = 0; chunk < c.chunks; ++chunk) {
     const int begin = (chunk * c.pipeline + stage) * each - embedding;

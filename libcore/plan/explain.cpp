@@ -55,6 +55,7 @@ std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
   add(concat("pipeline ", c.pipeline * 2), [](Candidate& x) {
     x.pipeline *= 2;
     x.first_layers = x.last_layers = 0;
+    x.counts_embedding = x.counts_head = false;
   });
   add(concat("tensor ", c.tensor * 2), [](Candidate& x) { x.tensor *= 2; });
   return out;

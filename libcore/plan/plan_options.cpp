@@ -181,6 +181,8 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
            nearest_multiples(layers, *fixed.pipeline));
     fixed.first_layers = layers / *fixed.pipeline - plan.account_embedding;
     fixed.last_layers = layers / *fixed.pipeline - plan.account_loss;
+    fixed.counts_embedding = plan.account_embedding;
+    fixed.counts_head = plan.account_loss;
   }
   if (const auto& per_chunk = command.parallel.layers_per_chunk) {
     if (!fixed.pipeline)

@@ -181,9 +181,13 @@ class Search {
     c.recompute = fixed_.recompute.value_or(Recomputed::kNone);
     c.first_layers = fixed_.first_layers.value_or(0);
     c.last_layers = fixed_.last_layers.value_or(0);
+    c.counts_embedding = fixed_.counts_embedding;
+    c.counts_head = fixed_.counts_head;
     const bool given = cut_is_given(c);
-    if (!given && chunks > 1)  // embedding and head count as a layer each
+    if (!given && chunks > 1) {
+      c.counts_embedding = c.counts_head = true;
       c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
+    }
     ++result_.families;
     if (const char* const rule = broken_rule(p_, c)) {
       if (++result_.rejected[rule] == 1) result_.example[rule] = complete(p_, c)->reason;

@@ -15,6 +15,7 @@ struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
+  bool counts_embedding = false, counts_head = false;  // by first_layers and last_layers
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
   std::optional<Recomputed> recompute = {};

@@ -421,6 +421,22 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
 }
 
 // Numbers whose products or sums no int holds are refused as other wrong ones are.
+TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
+  const std::string model =
+      " --world-size 16 --global-batch-size 64 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
+      "--vocab-size 50257 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 4 --json";
+  for (const std::string end : {"embedding", "loss"}) {
+    const CommandResult result = run_command(app("autoplan") + model + " --num-layers 31 --account-for-" + end +
+                                             "-in-pipeline-split");
+    ASSERT_EQ(result.code, 0) << result.err;
+    const Json plan = Json::parse(result.out, "answer")["plans"].as_array().front();
+    EXPECT_EQ(plan["chunks"].as_int(), 4);  // (31 + 1) / (2 * 4)
+    const Json::Array& layers = plan["stage_layers"].as_array();
+    EXPECT_EQ(layers.front().as_int(), end == "embedding" ? 15 : 16);
+    EXPECT_EQ(layers.back().as_int(), end == "embedding" ? 16 : 15);
+  }
+}
+
 TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
   const auto refused = [&](const std::string& options, const std::string& words) {
     const CommandResult result = run_command(app("autoplan") + k22b + ' ' + options);

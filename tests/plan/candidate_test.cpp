@@ -83,9 +83,25 @@ TEST(Rules, L2WithEmbeddingAndHeadCountedTheSumDivides) {
   PlanProblem p = gpt_22b(128);
   p.model.layers = 46;
   Candidate c{.tensor = 8, .pipeline = 4, .chunks = 3, .first_layers = 11, .last_layers = 11};
+  c.counts_embedding = c.counts_head = true;
   EXPECT_EQ(rule(p, c), "");  // 48 / (4 * 3)
   c.chunks = 5;
   EXPECT_EQ(rule(p, c), "V1");
+  c.chunks = 3;
+  c.counts_embedding = c.counts_head = false;
+  EXPECT_EQ(rule(p, c), "V1");  // 46 / (4 * 3)
+}
+
+// transformer_config.py counts each end by its own flag: (31 + 1) % (2 * 4) == 0.
+TEST(Rules, L2CountsTheHeadAlone) {
+  PlanProblem p = gpt_22b(16);
+  p.model.layers = 31;
+  Candidate c{.tensor = 8, .pipeline = 2, .chunks = 4, .first_layers = 16, .last_layers = 15};
+  c.counts_head = true;
+  EXPECT_EQ(rule(p, c), "");
+  p.model.layers = 30;
+  c.first_layers = 15;
+  EXPECT_EQ(rule(p, c), "V1");  // 31 / (2 * 4)
 }
 
 TEST(Rules, V1ChunksDivideTheLayersOfAPipeline) {
