@@ -59,12 +59,34 @@ struct GivenWorld {
   bool world = false, local = false;
 };
 
+/// Throws kUsage where the device has no products in the format that was asked for.
+void check_format(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
+  const PlanOptions& plan = command.plan;
+  const auto needs = [&](const std::string& option, const char* what, const auto& has) {
+    if (has(device)) return;
+    std::vector<std::string> others;
+    for (const Accelerator& other : list.devices())
+      if (has(other)) others.push_back(other.name);
+    fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what, "; leave it out, or plan for one of ",
+         join(others, ", "));
+  };
+  const auto narrow = [](const Accelerator& d) { return d.fp8_flops > 0; };
+  const auto blocks = [](const Accelerator& d) { return d.fp4_flops > 0; };
+  if (!plan.fp4_format.empty()) needs("--fp4-format " + plan.fp4_format, "products in 4 bits", blocks);
+  if (!plan.fp8_format.empty()) needs("--fp8-format " + plan.fp8_format, "products in 8 bits", narrow);
+  if (!plan.fp8_format.empty() && plan.fp8_recipe == "mxfp8")
+    needs("--fp8-recipe mxfp8", "products of 8-bit numbers that are scaled in blocks", blocks);
+  if (command.train.bf16)
+    needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
+}
+
 Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   AcceleratorList list = AcceleratorList::installed();
   for (const std::string& file : command.plan.gpu_files) list.add_file(file);
   Machine machine;
   const bool local = command.plan.gpu == "local";
   machine.device = local ? measure_this_machine() : list.find(command.plan.gpu);
+  check_format(command, machine.device, list);
   const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment();
   if (gb) machine.device.memory = *gb * 1e9;
   if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
@@ -417,7 +439,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
-  p.fp16 = command.train.fp16;
+  p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
   if (command.plan.gpu == "local") {
     p.trained_here = true;
     p.software = trainer_software();

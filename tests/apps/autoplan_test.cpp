@@ -151,11 +151,9 @@ TEST(Autoplan, PlansWithAGpusProfile) {
   ASSERT_EQ(slower.code, 0) << slower.err;
   EXPECT_GT(Json::parse(slower.out, "plan")["plans"].as_array()[0]["step_seconds"].as_double(), 1.08 * step);
 
-  for (const char* const format : {" --fp8-format hybrid", " --fp4-format e2m1"}) {
-    const CommandResult narrow = run_command(gpu + format);
-    EXPECT_EQ(narrow.code, 64) << format;
-    EXPECT_NE(narrow.err.find("plans in 8 or 4 bits take no profile"), std::string::npos) << narrow.err;
-  }
+  const CommandResult narrow = run_command(gpu + " --fp8-format hybrid");
+  EXPECT_EQ(narrow.code, 64);
+  EXPECT_NE(narrow.err.find("plans in 8 or 4 bits take no profile"), std::string::npos) << narrow.err;
   DeviceProfile noisy = test::made_gpu_profile("H100-SXM-80GB", 700e12, 2.8e12);
   for (ProfilePoint& point : noisy.points) point.spread = 0.5;
   write(noisy);
@@ -343,6 +341,36 @@ TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
       run_command(app("autoplan") + " --gpu h100 --world-size 12 --local-world-size 8" + model);
   EXPECT_EQ(given.code, 64);
   EXPECT_NE(given.err.find("--world-size 12 is not a multiple of --local-world-size 8"), std::string::npos);
+}
+
+// Data sheets: tensor cores multiply bf16 since Ampere, 8 bits since Ada and Hopper, and scale blocks in
+// hardware (mxfp8, nvfp4) since Blackwell.
+TEST(Autoplan, RefusesFormatsThatADeviceHasNot) {
+  const auto plan = [](const std::string& device) {
+    return run_command(app("autoplan") +
+                       " --world-size 8 --global-batch-size 64 --num-layers 8 --hidden-size 2048 "
+                       "--num-attention-heads 16 --seq-length 2048 --vocab-size 50257 --gpu " +
+                       device);
+  };
+  const std::pair<const char*, const char*> refused[] = {
+      {"a100-80 --fp8-format hybrid", "--fp8-format hybrid: A100-SXM-80GB has no products in 8 bits"},
+      {"h100 --fp4-format e2m1", "--fp4-format e2m1: H100-SXM-80GB has no products in 4 bits"},
+      {"h100 --fp8-format e4m3 --fp8-recipe mxfp8", "--fp8-recipe mxfp8: H100-SXM-80GB has no products"},
+      {"V100-SXM2-32GB --bf16", "--bf16: V100-SXM2-32GB has no products in bf16; give --fp16"},
+      {"910b --fp8-format e4m3", "--fp8-format e4m3: Ascend910B-64GB has no products in 8 bits"},
+      {"local --fp8-format e4m3", "--fp8-format e4m3: this machine's processor has no products in 8 bits"}};
+  for (const auto& [device, message] : refused) {
+    const CommandResult result = plan(device);
+    EXPECT_EQ(result.code, 64) << device;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("B200-180GB"), std::string::npos) << result.err;
+  }
+  for (const char* const device : {"h100 --fp8-format hybrid", "b200 --fp8-format e4m3 --fp8-recipe mxfp8",
+                                   "b200 --fp4-format e2m1", "a100-80 --bf16", "V100-SXM2-32GB --fp16"})
+    EXPECT_EQ(plan(device).code, 0) << device;
+  const CommandResult half = plan("V100-SXM2-32GB");
+  EXPECT_NE(half.out.find(" --fp16"), std::string::npos) << half.out;
+  EXPECT_EQ(half.out.find("bf16"), std::string::npos) << half.out;
 }
 
 TEST(Autoplan, TakesAClusterAndAModelFromFiles) {

@@ -19,6 +19,7 @@ struct Accelerator {
   int link_domain = 8;           // devices that the link joins
   int multiprocessors = 0;       // 0: no wave quantisation (CPU)
   double watts = 0;
+  bool bfloat16 = true;  // else 16 bits are fp16 alone
   // A processor's, of which no data sheet speaks: what a profile may set.
   double attention_share = 0.25;  // of the matrix rate: attention, forward
   double half_depth = 0;          // inner dimension at which a product reaches half its rate
