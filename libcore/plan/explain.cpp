@@ -137,10 +137,10 @@ Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
     return !search_beside_saves(changed, fixed, 1).plans.empty();
   };
   Inverse out;
-  for (int world = 1; world <= p.machine.world; world *= 2) {
-    if (!exists(with_devices(p, world))) continue;
-    out.least_devices = world;
-    break;
+  const int all = p.machine.world;
+  for (int world = 1; out.least_devices == 0; world = std::min(2 * world, all)) {
+    if (exists(with_devices(p, world))) out.least_devices = world;
+    if (world == all) break;
   }
   for (int times = 1; times <= 1024; times *= 2) {
     PlanProblem longer = p;

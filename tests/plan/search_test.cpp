@@ -343,6 +343,18 @@ TEST(Search, FindsThePlanOfThisMachineThatItsTrainerJustHasRoomFor) {
   EXPECT_EQ(none.closest->memory.estimate.context, 0);
 }
 
+TEST(Explain, AllDevicesMayBeTheLeast) {
+  PlanProblem p = test::gpt_22b(12);
+  p.machine = {find_accelerator("A100-SXM-40GB"), 12, 2};
+  p.model = test::gpt(60, 5040, 42, 2048, 50257);
+  p.max_global_batch = 0;
+  p.global_batch = 420;  // 2^2 * 3 * 5 * 7: no 8 data ranks
+  ASSERT_FALSE(search_plans(p, {}, 1).plans.empty());
+  const int least = inverse_questions(p, {}).least_devices;
+  EXPECT_GT(least, 0);
+  EXPECT_LE(least, 12);
+}
+
 // What is asked of other numbers of devices is answered by the same rule.
 TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
   PlanProblem p = without_room_for_the_copy();
