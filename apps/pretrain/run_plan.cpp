@@ -90,8 +90,8 @@ std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& resul
                          p.machine.device.name, ": ", launch_options(p, c, true)));
   lines.push_back(concat(" > global batch ", c.global_batch, ": ", c.microbatches, " micro-batches of ",
                          c.micro_batch, " on each of ", c.data, " data-parallel ranks"));
-  lines.push_back(concat(" > why: of ", result.fitting, " layouts that fit it is the fastest",
-                         choice.refused > 0 ? " that this trainer runs" : "", ", ",
+  lines.push_back(concat(" > why: of ", result.candidates, " legal layouts it is the fastest that fits",
+                         choice.refused > 0 ? " and that this trainer runs" : "", ", ",
                          format_fixed(plan.time.total(), 3), " s a step expected; it takes ",
                          bytes(estimate.needed()), " of ", bytes(p.machine.device.memory),
                          " a rank; held up by ", bottleneck(p, plan)));

@@ -275,7 +275,7 @@ void tell_best(std::ostream& out, const Report& r) {
 
 void tell_inverse(std::ostream& out, const Report& r) {
   const Inverse& i = *r.inverse;
-  out << "\nleast devices (powers of two) " << i.least_devices << "; longest sequence (doubled) "
+  out << "\nleast devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
 }
 
@@ -477,7 +477,9 @@ std::string plan_text(const Report& r) {
       << gigabytes(p.machine.device.memory) << " GB each, " << p.machine.local_world << " joined by links), "
       << precision_text(p) << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
-      << " priced, of which " << r.result.fitting << " fit; the others are proven slower";
+      << " priced";
+  if (r.result.fitting) out << ", of which " << *r.result.fitting << " fit";
+  if (r.result.priced < r.result.candidates) out << "; the others are proven slower";
   for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " cuts break " << rule;
   out << "\n\n";
   if (r.result.plans.empty())
@@ -519,7 +521,7 @@ std::string plan_json(const Report& r) {
   root.set("families", r.result.families);
   root.set("candidates", r.result.candidates);
   root.set("priced", r.result.priced);
-  root.set("fitting", r.result.fitting);
+  if (r.result.fitting) root.set("fitting", *r.result.fitting);
   root.set("rejected", rejected_object(r.result));
   root.set("sensitivity", std::move(sensitivities));
   if (r.result.closest) root.set("closest", closest_object(r));

@@ -88,6 +88,7 @@ class Search {
 
   SearchResult run(SearchMode mode) {
     shapes();
+    if (mode == SearchMode::kExhaustive) result_.fitting = 0;
     if (mode == SearchMode::kBounded) {
       for (Family& family : families_) bound(family);
       std::stable_sort(families_.begin(), families_.end(), [](const Family& a, const Family& b) {
@@ -269,7 +270,7 @@ class Search {
         const double bytes = needed(c, price, layout, seconds);
         const Rank rank{seconds, bytes, c};
         if (bytes <= memory) {
-          ++result_.fitting;
+          if (result_.fitting) ++*result_.fitting;
           if (!fastest_ || rank < *fastest_) fastest_ = rank;
           best_.offer(rank);
           continue;

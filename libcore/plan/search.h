@@ -40,7 +40,7 @@ struct SearchResult {
       0;  // cuts (tensor, pipeline, context, experts, micro-batch, chunks, sequence) that were looked at
   int64_t candidates = 0;                      // legal ways to recompute and shard in them
   int64_t priced = 0;                          // of those; the others were proven slower than the plans
-  int64_t fitting = 0;                         // of those that were priced
+  std::optional<int64_t> fitting = {};         // of those that were priced; known when all are asked for memory
   std::map<std::string, int64_t> rejected;     // families by rule id
   std::map<std::string, std::string> example;  // a reason by rule id
 };

@@ -313,6 +313,17 @@ TEST(Autoplan, BothSearchesPrintTheSamePlans) {
   EXPECT_EQ(plans("bounded"), plans("exhaustive"));
 }
 
+// What is proven slower is not asked for its memory.
+TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
+  const CommandResult bounded = run_command(app("autoplan") + k22b);
+  EXPECT_NE(bounded.out.find(" priced; the others are proven slower"), std::string::npos) << bounded.out;
+  const CommandResult all = run_command(app("autoplan") + k22b + " --search exhaustive");
+  EXPECT_NE(all.out.find(" priced, of which "), std::string::npos) << all.out;
+  EXPECT_EQ(all.out.find("proven slower"), std::string::npos) << all.out;
+  const CommandResult json = run_command(app("autoplan") + k22b + " --json");
+  EXPECT_EQ(json.out.find("\"fitting\""), std::string::npos) << json.out;
+}
+
 TEST(Autoplan, TakesTheLaunchersSizes) {
   const std::string model =
       " --max-global-batch-size 16 --num-layers 48 --num-attention-heads 64 --hidden-size 6144 --seq-length "
