@@ -68,7 +68,8 @@ Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result)
   Choice choice;
   for (const Plan& plan : result.plans) {
     TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
-    if (trainer.rank && trainer.rank->estimate.needed() > usable_memory(problem))  // of a device that is named
+    if (trainer.rank &&
+        trainer.rank->estimate.needed() > usable_memory(problem))  // of a device that is named
       trainer.refusal = concat("it takes ", bytes(trainer.rank->estimate.needed()), " of ",
                                bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {

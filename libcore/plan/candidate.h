@@ -31,7 +31,8 @@ struct Candidate {
   int micro_batch = 1;                    // samples
   int first_layers = 0, last_layers = 0;  // of the first and last stage; 0: as many as the others
   int recompute_layers = 0;               // of a stage, with kFull; 0: all
-  bool counts_embedding = false, counts_head = false;  // as a layer each, of an end that is a layer short (L2)
+  bool counts_embedding = false,
+       counts_head = false;  // as a layer each, of an end that is a layer short (L2)
   bool sequence = false;
   Sharding sharding = Sharding::kNone;
   Recomputed recompute = Recomputed::kNone;

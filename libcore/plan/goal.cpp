@@ -65,7 +65,8 @@ class Tries {
   std::vector<Scale> doubled() {
     std::vector<Scale> out;
     for (int64_t devices = 1; devices <= ParallelConfig::kMaxRanks; devices = next(devices)) {
-      if (const int half = static_cast<int>(devices / 4 * 3); bounded() && half > 0 && half % machine(half) == 0)
+      if (const int half = static_cast<int>(devices / 4 * 3);
+          bounded() && half > 0 && half % machine(half) == 0)
         at(half);
       const auto& scale = at(static_cast<int>(devices));
       if (!scale) continue;

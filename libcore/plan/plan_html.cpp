@@ -45,8 +45,8 @@ void memory_bar(std::ostream& out, const MemoryEstimate& estimate, int y, double
     const double bytes = kMemoryParts[i].value(estimate), width = scale * bytes;
     if (width > 0.05)
       out << "<rect class=m" << i << " x=" << pixels(x) << " y=" << y + 2 << " width=" << pixels(width)
-          << " height=" << kRow - 4 << "><title>" << kMemoryParts[i].name << ' ' << format_fixed(bytes / 1e9, 2)
-          << " GB</title></rect>";
+          << " height=" << kRow - 4 << "><title>" << kMemoryParts[i].name << ' '
+          << format_fixed(bytes / 1e9, 2) << " GB</title></rect>";
     x += width;
   }
   out << "<text x=" << pixels(x + 5) << " y=" << y + 13 << '>' << format_fixed(estimate.needed() / 1e9, 1)
@@ -118,7 +118,8 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     for (const auto kind : {Step::kForward, Step::kBackward})
       out << "<path fill=\"hsl(" << (kind == Step::kForward ? 215 : 145) << " 55% "
           << 72 - 30 * chunk / std::max(c.chunks, 1) << "%)\" d=\""
-          << boxes(pieces, stages, {.kind = kind, .chunk = chunk, .microbatch = 0}, scale, height) << "\"/>\n";
+          << boxes(pieces, stages, {.kind = kind, .chunk = chunk, .microbatch = 0}, scale, height)
+          << "\"/>\n";
   out << "</svg>\n";
 }
 

@@ -67,8 +67,8 @@ void check_format(const PlanCommand& command, const Accelerator& device, const A
     std::vector<std::string> others;
     for (const Accelerator& other : list.devices())
       if (has(other)) others.push_back(other.name);
-    fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what, "; leave it out, or plan for one of ",
-         join(others, ", "));
+    fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what,
+         "; leave it out, or plan for one of ", join(others, ", "));
   };
   const auto narrow = [](const Accelerator& d) { return d.fp8_flops > 0; };
   const auto blocks = [](const Accelerator& d) { return d.fp4_flops > 0; };

@@ -38,10 +38,10 @@ struct SearchResult {
   std::optional<Plan> missed;   // of those that are faster than the plans and do not fit: which lacks least
   int64_t families =
       0;  // cuts (tensor, pipeline, context, experts, micro-batch, chunks, sequence) that were looked at
-  int64_t candidates = 0;                      // legal ways to recompute and shard in them
-  int64_t priced = 0;                          // of those; the others were proven slower than the plans
-  std::optional<int64_t> fitting = {};         // of those that were priced; known when all are asked for memory
-  std::map<std::string, int64_t> rejected;     // families by rule id
+  int64_t candidates = 0;                   // legal ways to recompute and shard in them
+  int64_t priced = 0;                       // of those; the others were proven slower than the plans
+  std::optional<int64_t> fitting = {};      // of those that were priced; known when all are asked for memory
+  std::map<std::string, int64_t> rejected;  // families by rule id
   std::map<std::string, std::string> example;  // a reason by rule id
 };
 

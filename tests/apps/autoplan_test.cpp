@@ -290,7 +290,8 @@ TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
     EXPECT_EQ(result.code, 0) << result.err;
     return Json::parse(result.out, "answer")["device_memory_bytes"].as_double();
   };
-  const auto whole = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const auto whole =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   EXPECT_LE(memory(" --world-size 16"), whole / 16);
   EXPECT_EQ(memory(" --world-size 16 --device-memory-gb 2"), 2e9);
 }
@@ -340,7 +341,8 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
 // The link of a GB200 joins 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
 TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   const std::string model =
-      " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
+      " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length "
+      "2048 "
       "--vocab-size 50257";
   const CommandResult rack = run_command(app("autoplan") + " --gpu GB200-186GB --world-size 128" + model);
   ASSERT_EQ(rack.code, 0) << rack.err;
@@ -465,8 +467,8 @@ TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
       " --world-size 16 --global-batch-size 64 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
       "--vocab-size 50257 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 4 --json";
   for (const std::string end : {"embedding", "loss"}) {
-    const CommandResult result = run_command(app("autoplan") + model + " --num-layers 31 --account-for-" + end +
-                                             "-in-pipeline-split");
+    const CommandResult result =
+        run_command(app("autoplan") + model + " --num-layers 31 --account-for-" + end + "-in-pipeline-split");
     ASSERT_EQ(result.code, 0) << result.err;
     const Json plan = Json::parse(result.out, "answer")["plans"].as_array().front();
     EXPECT_EQ(plan["chunks"].as_int(), 4);  // (31 + 1) / (2 * 4)
