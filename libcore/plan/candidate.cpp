@@ -63,6 +63,18 @@ bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* r
                   " on the last stage (0: as the others) leave ", between, " for ", others, " stages");
   });
 }
+/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`; empty where there are none.
+std::string nearest_divisors(int value, int wanted) {
+  int below = 0, above = 0;
+  for (int d = 1; d <= value; ++d) {
+    if (value % d != 0) continue;
+    if (d < wanted) below = d;
+    if (d > wanted && above == 0) above = d;
+  }
+  if (below == 0 && above == 0) return "";
+  return concat("; nearest that work: ", below > 0 ? std::to_string(below) : "",
+                below > 0 && above > 0 ? ", " : "", above > 0 ? std::to_string(above) : "");
+}
 /// Layers, and the ends that count as one each (L2).
 int counted_layers(const PlanProblem& p, const Candidate& c) {
   return p.model.layers + c.counts_embedding + c.counts_head;
@@ -75,8 +87,10 @@ bool layers_by_chunks(const PlanProblem& p, const Candidate& c, std::string* rea
     if (stage >= 0 && stage < c.pipeline) divides = divides && stage_layers(p, c, stage) >= c.chunks;
   divides = divides && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
   return broken_if(!divides, reason, [&] {
+    const int layers = counted_layers(p, c), each = layers / c.pipeline;
+    const std::string near = c.pipeline > 1 && layers % c.pipeline == 0 ? nearest_divisors(each, c.chunks) : "";
     return concat(p.model.layers, " layers cannot be interleaved over pipeline ", c.pipeline, " in ",
-                  c.chunks, " chunks");
+                  c.chunks, " chunks", near.empty() ? "; 1 chunk works" : near + " chunks");
   });
 }
 bool microbatches_by_groups(const PlanProblem&, const Candidate& c, std::string* reason) {
@@ -99,18 +113,6 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
-/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`; empty where there are none.
-std::string nearest_divisors(int value, int wanted) {
-  int below = 0, above = 0;
-  for (int d = 1; d <= value; ++d) {
-    if (value % d != 0) continue;
-    if (d < wanted) below = d;
-    if (d > wanted && above == 0) above = d;
-  }
-  if (below == 0 && above == 0) return "";
-  return concat("; nearest that work: ", below > 0 ? std::to_string(below) : "",
-                below > 0 && above > 0 ? ", " : "", above > 0 ? std::to_string(above) : "");
-}
 /// What to change of a number of expert ranks that does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
@@ -216,7 +218,8 @@ bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
   const int ranks = c.tensor * c.pipeline * c.context;
   c.data = p.machine.world / ranks;
   return broken_if(p.machine.world % ranks != 0, reason, [&] {
-    return concat(p.machine.world, " devices are no multiple of tensor * pipeline * context = ", ranks);
+    return concat(p.machine.world, " devices are no multiple of tensor * pipeline * context = ", ranks,
+                  nearest_multiples(p.machine.world, ranks));
   });
 }
 

@@ -56,7 +56,7 @@ void memory_bar(std::ostream& out, const MemoryEstimate& estimate, int y, double
 void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   constexpr int kMaxBars = 48;
-  const LayerPrice price = price_layer(p, shape_of(c));
+  const std::vector<MemoryEstimate> estimates = stage_estimates(p, c);
   const std::vector<int> stages = shown_stages(c.pipeline, kMaxBars);
   const double most = p.machine.device.memory, scale = (kWidth - kLeft - 90) / most;
   const auto height = static_cast<int>(stages.size()) * kRow;
@@ -66,7 +66,7 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     const int y = row * kRow, stage = stages[static_cast<size_t>(row)];
     out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " ("
         << stage_layers(p, c, stage) << ")</text>";
-    memory_bar(out, memory_estimate(p, c, price, stage_kind(p, c, price, stage)), y, scale);
+    memory_bar(out, estimates[static_cast<size_t>(stage)], y, scale);
   }
   const double limit = kLeft + scale * usable_memory(p);
   out << "<line x1=" << pixels(limit) << " x2=" << pixels(limit) << " y1=0 y2=" << height

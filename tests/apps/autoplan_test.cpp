@@ -314,6 +314,40 @@ TEST(Autoplan, BothSearchesPrintTheSamePlans) {
   EXPECT_EQ(plans("bounded"), plans("exhaustive"));
 }
 
+TEST(Autoplan, SaysWhatMakesTheClosestPlanFit) {
+  const std::string command = app("autoplan") + k22b +
+                              " --device-memory-gb 45 --sharding none"
+                              " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 1";
+  const CommandResult json = run_command(command + " --json"), text = run_command(command);
+  ASSERT_EQ(text.code, 64) << text.out;
+  const Json answer = Json::parse(json.out, "answer");
+  const std::string change = answer["smallest_change"].as_string();
+  EXPECT_TRUE(change.starts_with("ZeRO-")) << change;
+  EXPECT_NE(text.err.find("  fits with " + change), std::string::npos) << text.err;
+}
+
+// The trainer's own figures for each stage, in both forms.
+TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
+  const std::string command =
+      app("autoplan") + kHere + " --world-size 2 --pipeline-model-parallel-size 2 --device-memory-gb 4";
+  const CommandResult json = run_command(command + " --json"), text = run_command(command);
+  ASSERT_EQ(json.code, 0) << json.err;
+  const Json answer = Json::parse(json.out, "answer");
+  const Json::Array& stages = answer["stage_memory_bytes"].as_array();
+  ASSERT_EQ(stages.size(), 2u);
+  double most = 0;
+  for (const Json& stage : stages) most = std::max(most, stage["allocated"].as_double());
+  EXPECT_EQ(most, answer["plans"].as_array().front()["trainer_bytes"].as_double());
+  EXPECT_EQ(text.out.find("as the stage before: 1\n") == std::string::npos,
+            text.out.find("\n    1       1  ") != std::string::npos)
+      << text.out;
+  for (const std::string program : {"megatron", "megalith"})
+    for (const std::string launcher : {"torchrun", "srun", "mpirun"})
+      EXPECT_NE(answer["launch"][program][launcher].as_string().find("--pipeline-model-parallel-size 2"),
+                std::string::npos)
+          << program << launcher;
+}
+
 // What is proven slower is not asked for its memory.
 TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
   const CommandResult bounded = run_command(app("autoplan") + k22b);
