@@ -88,7 +88,8 @@ bool layers_by_chunks(const PlanProblem& p, const Candidate& c, std::string* rea
   divides = divides && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
   return broken_if(!divides, reason, [&] {
     const int layers = counted_layers(p, c), each = layers / c.pipeline;
-    const std::string near = c.pipeline > 1 && layers % c.pipeline == 0 ? nearest_divisors(each, c.chunks) : "";
+    const std::string near =
+        c.pipeline > 1 && layers % c.pipeline == 0 ? nearest_divisors(each, c.chunks) : "";
     return concat(p.model.layers, " layers cannot be interleaved over pipeline ", c.pipeline, " in ",
                   c.chunks, " chunks", near.empty() ? "; 1 chunk works" : near + " chunks");
   });

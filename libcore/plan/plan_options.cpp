@@ -1,6 +1,7 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "libcore/base/error.h"
@@ -103,6 +104,10 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
     fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ",
          machine.local_world);
+  if (command.plan.link_domain)
+    machine.link_domain = *command.plan.link_domain;
+  else if (!local && machine.device.link_domain > kLargestMachine)
+    machine.link_domain = machine.device.link_domain;
   machine.shares_memory = local && !gb;
   if (machine.shares_memory) machine.device.memory /= machine.local_world;
   return machine;
@@ -131,6 +136,10 @@ GivenWorld take_cluster(PlanCommand& command, const Options& given) {
     if (option.key == "gpu") {
       wanted(option.words.size() == 1, "a name");
       if (!taken()) command.plan.gpu = option.words.front();
+    } else if (option.key == "link-domain") {
+      wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks && std::floor(*value) == *value,
+             "a number of devices");
+      if (!taken()) command.plan.link_domain = static_cast<int>(*value);
     } else if (option.key == "world-size" || option.key == "local-world-size") {
       wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks, "a number of devices");
       const bool world = option.key == "world-size";
@@ -146,9 +155,8 @@ GivenWorld take_cluster(PlanCommand& command, const Options& given) {
       if (option.key == "gpu-hour-price") command.plan.gpu_hour = *value;
     } else {
       fail(ErrorKind::kData, option.where, ": ", quote(option.key),
-           " says nothing about a cluster; known are gpu, world-size, local-world-size, network-gbps, "
-           "device-memory-gb, "
-           "gpu-hour-price");
+           " says nothing about a cluster; known are gpu, world-size, local-world-size, link-domain, "
+           "network-gbps, device-memory-gb, gpu-hour-price");
     }
   }
   return sizes;

@@ -250,9 +250,8 @@ void tell_best(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
   out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
-      << estimate_table(r, best.candidate)
-      << "\ntime of a step of plan 1: " << time_line(best.time) << imbalance_line(p, best)
-      << "bottleneck: " << bottleneck(p, best) << "\n\n"
+      << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
+      << imbalance_line(p, best) << "bottleneck: " << bottleneck(p, best) << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
   tell_trainer(out, r.trainer.front());
   const bool ours = r.trainer.front().refusal.empty();
@@ -269,6 +268,13 @@ void tell_inverse(std::ostream& out, const Report& r) {
   const Inverse& i = *r.inverse;
   out << "\nleast devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
+}
+
+/// "8", or where links join another number than a machine has "4 a machine, 72".
+std::string joined_text(const Machine& machine) {
+  const int joined = std::min(machine.domain(), machine.world);
+  return joined == machine.local_world ? std::to_string(joined)
+                                       : concat(machine.local_world, " a machine, ", joined);
 }
 
 const char* precision_text(const PlanProblem& p) {
@@ -339,7 +345,8 @@ Json plan_object(const PlanProblem& p, const Plan& plan) {
   return entry;
 }
 
-/// Of plan 1: memory of its stages, and how to start it with Megatron-LM's program or, where it runs it, ours.
+/// Of plan 1: memory of its stages, and how to start it with Megatron-LM's program or, where it runs it,
+/// ours.
 void set_best(Json& root, const Report& r) {
   const PlanProblem& p = r.problem;
   const Candidate& c = r.result.plans.front().candidate;
@@ -487,7 +494,7 @@ std::string plan_text(const Report& r) {
   std::ostringstream out;
   out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters" << active_text(p.model)
       << " on " << p.machine.world << " x " << p.machine.device.name << " ("
-      << gigabytes(p.machine.device.memory) << " GB each, " << p.machine.local_world << " joined by links), "
+      << gigabytes(p.machine.device.memory) << " GB each, " << joined_text(p.machine) << " joined by links), "
       << precision_text(p) << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
       << " priced";

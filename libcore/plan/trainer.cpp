@@ -117,7 +117,8 @@ std::vector<MemoryEstimate> stage_estimates(const PlanProblem& p, const Candidat
   std::vector<MemoryEstimate> out;
   const LayerPrice price = price_layer(p, shape_of(c));
   const bool asked = p.trained_here && ask_trainer(p, c).rank;
-  const std::optional<RunShape> run = asked ? std::optional(run_of(p, trainer_configuration(p, c))) : std::nullopt;
+  const std::optional<RunShape> run =
+      asked ? std::optional(run_of(p, trainer_configuration(p, c))) : std::nullopt;
   for (int stage = 0; stage < c.pipeline; ++stage)
     out.push_back(run ? estimate_of(run_memory(*run, {.pipeline = stage}))
                       : memory_estimate(p, c, price, stage_kind(p, c, price, stage)));

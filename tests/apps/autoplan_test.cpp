@@ -372,6 +372,32 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
   EXPECT_NE(wrong.err.find("WORLD_SIZE is \"many\""), std::string::npos) << wrong.err;
 }
 
+// NVLink of a GB200 joins 72 devices of hosts with 4 each.
+TEST(Autoplan, PricesLinksThatJoinMachines) {
+  const auto exchange = [](const std::string& more) {
+    const CommandResult result = run_command(
+        app("autoplan") +
+        " --gpu GB200-186GB --world-size 64 --global-batch-size 64 --num-layers 24 --hidden-size 8192 "
+        "--num-attention-heads 64 --seq-length 4096 --vocab-size 50257 "
+        "--tensor-model-parallel-size 16 --pipeline-model-parallel-size 1 --micro-batch-size 1 "
+        "--context-parallel-size 1 --sequence-parallel --recompute-granularity full "
+        "--recompute-method uniform --recompute-num-layers 1 --json --top 1" +
+        more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["plans"]
+        .as_array()
+        .front()["time_seconds"]["tensor comm"]
+        .as_double();
+  };
+  const double hosts = exchange(" --local-world-size 4"), rack = exchange(" --local-world-size 64");
+  EXPECT_EQ(hosts, rack);
+  EXPECT_GT(exchange(" --local-world-size 4 --link-domain 4"), 4 * rack);
+  const test::TempDir folder;
+  write_file(folder / "cluster.yaml", "local-world-size: 4\nlink-domain: 4\n");
+  EXPECT_GT(exchange(" --cluster " + folder / "cluster.yaml"), 4 * rack);
+  EXPECT_EQ(exchange(" --link-domain 72 --cluster " + folder / "cluster.yaml"), rack);
+}
+
 // The link of a GB200 joins 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
 TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
   const std::string model =
@@ -380,7 +406,7 @@ TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
       "--vocab-size 50257";
   const CommandResult rack = run_command(app("autoplan") + " --gpu GB200-186GB --world-size 128" + model);
   ASSERT_EQ(rack.code, 0) << rack.err;
-  EXPECT_NE(rack.out.find("each, 64 joined by links)"), std::string::npos) << rack.out;
+  EXPECT_NE(rack.out.find("each, 64 a machine, 72 joined by links)"), std::string::npos) << rack.out;
   const CommandResult dozen = run_command(app("autoplan") + " --gpu h100 --world-size 12" + model);
   ASSERT_EQ(dozen.code, 0) << dozen.err;
   EXPECT_NE(dozen.out.find("each, 6 joined by links)"), std::string::npos) << dozen.out;

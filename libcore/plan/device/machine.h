@@ -67,9 +67,16 @@ Accelerator measure_this_machine();
 struct Machine {
   Accelerator device;
   int world = 1;        // devices in all
-  int local_world = 1;  // devices that the link joins
+  int local_world = 1;  // devices of a machine
   /// device.memory is a rank's share of what a machine of local_world ranks has.
   bool shares_memory = false;
+  int link_domain =
+      0;  // devices that the link joins, of several machines or of a part of one; 0: a machine's
+
+  int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
+
+/// No machine has more devices: a link that joins more joins machines.
+inline constexpr int kLargestMachine = 16;
 
 }  // namespace megalith
