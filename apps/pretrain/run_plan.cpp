@@ -67,7 +67,11 @@ struct Choice {
 Choice fastest_that_runs(const PlanProblem& problem, const SearchResult& result) {
   Choice choice;
   for (const Plan& plan : result.plans) {
-    const TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
+    TrainerAnswer trainer = ask_trainer(problem, plan.candidate);
+    if (trainer.rank &&
+        trainer.rank->estimate.needed() > usable_memory(problem))  // of a device that is named
+      trainer.refusal = concat("it takes ", bytes(trainer.rank->estimate.needed()), " of ",
+                               bytes(usable_memory(problem)), " a rank");
     if (trainer.refusal.empty()) {
       choice.plan = &plan;
       choice.rank = trainer.rank;
@@ -87,8 +91,8 @@ std::vector<std::string> reasons(const PlanProblem& p, const SearchResult& resul
                          p.machine.device.name, ": ", launch_options(p, c, true)));
   lines.push_back(concat(" > global batch ", c.global_batch, ": ", c.microbatches, " micro-batches of ",
                          c.micro_batch, " on each of ", c.data, " data-parallel ranks"));
-  lines.push_back(concat(" > why: of ", result.fitting, " layouts that fit it is the fastest",
-                         choice.refused > 0 ? " that this trainer runs" : "", ", ",
+  lines.push_back(concat(" > why: of ", result.candidates, " legal layouts it is the fastest that fits",
+                         choice.refused > 0 ? " and that this trainer runs" : "", ", ",
                          format_fixed(plan.time.total(), 3), " s a step expected; it takes ",
                          bytes(estimate.needed()), " of ", bytes(p.machine.device.memory),
                          " a rank; held up by ", bottleneck(p, plan)));
@@ -112,11 +116,9 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     told.push_back(std::to_string(size));
   }
   Reader reader(told);
-  const bool named = reader.options.given("gpu");
-  if (!named) reader.command.plan.gpu = "local";
+  if (!reader.options.given("gpu")) reader.command.plan.gpu = "local";
   PlanRequest request = plan_request(reader.command, reader.options);
   PlanProblem& problem = request.problem;
-  if (!named && !reader.command.plan.memory_gb) problem.machine.device.memory /= ranks.here;
   constexpr size_t kLookedAt = 50;
   const SearchResult result =
       search_beside_saves(problem, request.fixed, kLookedAt, reader.command.plan.search);

@@ -63,17 +63,35 @@ bool layers_by_pipeline(const PlanProblem& p, const Candidate& c, std::string* r
                   " on the last stage (0: as the others) leave ", between, " for ", others, " stages");
   });
 }
+/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`; empty where there are none.
+std::string nearest_divisors(int value, int wanted) {
+  int below = 0, above = 0;
+  for (int d = 1; d <= value; ++d) {
+    if (value % d != 0) continue;
+    if (d < wanted) below = d;
+    if (d > wanted && above == 0) above = d;
+  }
+  if (below == 0 && above == 0) return "";
+  return concat("; nearest that work: ", below > 0 ? std::to_string(below) : "",
+                below > 0 && above > 0 ? ", " : "", above > 0 ? std::to_string(above) : "");
+}
+/// Layers, and the ends that count as one each (L2).
+int counted_layers(const PlanProblem& p, const Candidate& c) {
+  return p.model.layers + c.counts_embedding + c.counts_head;
+}
 bool layers_by_chunks(const PlanProblem& p, const Candidate& c, std::string* reason) {
   if (c.chunks == 1) return false;
-  bool divides = c.pipeline > 1;
+  const bool counts = c.counts_embedding || c.counts_head;
+  bool divides = c.pipeline > 1 && (counts || (c.first_layers == 0 && c.last_layers == 0));
   for (int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})
     if (stage >= 0 && stage < c.pipeline) divides = divides && stage_layers(p, c, stage) >= c.chunks;
-  const int counted =
-      p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);  // L2: ends count a layer more
-  divides = divides && counted % (c.pipeline * c.chunks) == 0;
+  divides = divides && counted_layers(p, c) % (c.pipeline * c.chunks) == 0;
   return broken_if(!divides, reason, [&] {
+    const int layers = counted_layers(p, c), each = layers / c.pipeline;
+    const std::string near =
+        c.pipeline > 1 && layers % c.pipeline == 0 ? nearest_divisors(each, c.chunks) : "";
     return concat(p.model.layers, " layers cannot be interleaved over pipeline ", c.pipeline, " in ",
-                  c.chunks, " chunks");
+                  c.chunks, " chunks", near.empty() ? "; 1 chunk works" : near + " chunks");
   });
 }
 bool microbatches_by_groups(const PlanProblem&, const Candidate& c, std::string* reason) {
@@ -96,18 +114,6 @@ bool sequence_by_context(const PlanProblem& p, const Candidate& c, std::string* 
   });
 }
 
-/// "; nearest that work: 2, 4": the divisors of `value` around `wanted`; empty where there are none.
-std::string nearest_divisors(int value, int wanted) {
-  int below = 0, above = 0;
-  for (int d = 1; d <= value; ++d) {
-    if (value % d != 0) continue;
-    if (d < wanted) below = d;
-    if (d > wanted && above == 0) above = d;
-  }
-  if (below == 0 && above == 0) return "";
-  return concat("; nearest that work: ", below > 0 ? std::to_string(below) : "",
-                below > 0 && above > 0 ? ", " : "", above > 0 ? std::to_string(above) : "");
-}
 /// What to change of a number of expert ranks that does not divide the ranks of a stage.
 std::string nearest_expert_ranks(int experts, int ranks, const Candidate& c) {
   if (ranks % c.expert_tensor != 0)
@@ -213,7 +219,8 @@ bool world_by_ranks(const PlanProblem& p, Candidate& c, std::string* reason) {
   const int ranks = c.tensor * c.pipeline * c.context;
   c.data = p.machine.world / ranks;
   return broken_if(p.machine.world % ranks != 0, reason, [&] {
-    return concat(p.machine.world, " devices are no multiple of tensor * pipeline * context = ", ranks);
+    return concat(p.machine.world, " devices are no multiple of tensor * pipeline * context = ", ranks,
+                  nearest_multiples(p.machine.world, ranks));
   });
 }
 
@@ -266,9 +273,8 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
     return p.model.plain_layers(begin, begin + stage_layers(p, c, stage));
   }
   // L2: the first chunk of all may be a layer short, where the embedding counts as one.
-  const int counted = p.model.layers + (c.first_layers > 0) + (c.last_layers > 0);
-  const int parts = c.pipeline * c.chunks, each = (counted + parts - 1) / parts;
-  const int embedding = c.first_layers > 0 ? 1 : 0;
+  const int parts = c.pipeline * c.chunks, each = (counted_layers(p, c) + parts - 1) / parts;
+  const int embedding = c.counts_embedding ? 1 : 0;
   int plain = 0;
   for (int chunk = 0; chunk < c.chunks; ++chunk) {
     const int begin = (chunk * c.pipeline + stage) * each - embedding;

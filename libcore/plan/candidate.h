@@ -31,6 +31,8 @@ struct Candidate {
   int micro_batch = 1;                    // samples
   int first_layers = 0, last_layers = 0;  // of the first and last stage; 0: as many as the others
   int recompute_layers = 0;               // of a stage, with kFull; 0: all
+  bool counts_embedding = false,
+       counts_head = false;  // as a layer each, of an end that is a layer short (L2)
   bool sequence = false;
   Sharding sharding = Sharding::kNone;
   Recomputed recompute = Recomputed::kNone;
@@ -52,6 +54,7 @@ struct PlanProblem {
   /// What a save copies in the host's memory, where that is the device's, too: a plan of this processor.
   RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
   bool needs_save_copy = false;        // --async-save: no plan without that copy
+  bool trained_here = false;           // this version's trainer runs the plan: its own count says what fits
   bool fp16 = false;                   // kHalf is fp16 and not bf16; their costs are the same
   int64_t global_batch = 0;            // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound

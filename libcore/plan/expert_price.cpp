@@ -111,7 +111,7 @@ double machines_of_groups(const ModelShape& m, double machines) {
 
 TokenTraffic token_traffic(const PlanProblem& p, const LayerShape& s) {
   const ModelShape& m = p.model;
-  const int domain = p.machine.world <= p.machine.local_world ? p.machine.world : p.machine.local_world;
+  const int domain = std::min(p.machine.world, p.machine.domain());
   const double here = std::clamp(static_cast<double>(domain) / s.expert_tensor, 1.0, double{1} * s.expert);
   const double tokens = tokens_of(p, s), bytes = p.element() * m.hidden;
   TokenTraffic out{.machines = s.expert / here};

@@ -55,6 +55,7 @@ std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
   add(concat("pipeline ", c.pipeline * 2), [](Candidate& x) {
     x.pipeline *= 2;
     x.first_layers = x.last_layers = 0;
+    x.counts_embedding = x.counts_head = false;
   });
   add(concat("tensor ", c.tensor * 2), [](Candidate& x) { x.tensor *= 2; });
   return out;
@@ -102,7 +103,7 @@ std::vector<Sensitivity> sensitivity(const PlanProblem& p, const std::vector<Pla
       }
       double most = 0;
       for (size_t i = 0; i < plans.size(); ++i) {
-        const Plan plan = make_plan(changed, plans[i].candidate);
+        const Plan plan{plans[i].candidate, plans[i].memory, step_time(changed, plans[i].candidate)};
         if (i == 0) seconds = plan.time.total();
         if (plan.tokens_per_second(changed) > most) {
           most = plan.tokens_per_second(changed);
@@ -136,10 +137,10 @@ Inverse inverse_questions(const PlanProblem& p, const Fixed& fixed) {
     return !search_beside_saves(changed, fixed, 1).plans.empty();
   };
   Inverse out;
-  for (int world = 1; world <= p.machine.world; world *= 2) {
-    if (!exists(with_devices(p, world))) continue;
-    out.least_devices = world;
-    break;
+  const int all = p.machine.world;
+  for (int world = 1; out.least_devices == 0; world = std::min(2 * world, all)) {
+    if (exists(with_devices(p, world))) out.least_devices = world;
+    if (world == all) break;
   }
   for (int times = 1; times <= 1024; times *= 2) {
     PlanProblem longer = p;

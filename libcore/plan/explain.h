@@ -30,8 +30,8 @@ std::vector<Sensitivity> sensitivity(const PlanProblem&, const std::vector<Plan>
 /// Plans that no other beats in both time and free memory, fastest first: the best for less and less memory.
 std::vector<Plan> pareto_front(const PlanProblem&, const Fixed&);
 
-/// The other way round: what is the least or the most with which a plan exists. Sizes are tried by doubling;
-/// 0: none.
+/// The other way round: what is the least or the most with which a plan exists. Sizes are tried by doubling,
+/// devices up to all of them; 0: none.
 struct Inverse {
   int least_devices = 0;
   int longest_sequence = 0;

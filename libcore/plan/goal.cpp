@@ -1,6 +1,9 @@
 #include "libcore/plan/goal.h"
 
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
 #include <sstream>
 
 #include "libcore/base/text.h"
@@ -11,7 +14,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kSteps = 32;           // searches between two powers of two: a third of a second at most
+constexpr int kSteps = 32;           // searches between two sizes: a third of a second at most
 constexpr double kWorthwhile = 0.9;  // of the time with half the devices: more are not worth their price
 
 bool meets(const Goal& goal, const Scale& scale) {
@@ -27,15 +30,119 @@ std::optional<Scale> scale_to(const PlanProblem& p, const Fixed& fixed, const Go
   return Scale{devices, found.plans.front(), hours / 24, hours * devices * goal.gpu_hour};
 }
 
-/// The fewest devices above `missing` that meet the goal, when `meeting` do.
-Scale fewest(const PlanProblem& p, const Fixed& fixed, const Goal& goal, int missing, const Scale& meeting) {
-  const int machine = std::min(p.machine.local_world, meeting.devices);
-  const int machines = (meeting.devices - missing) / machine;
-  const int step = machine * std::max(1, (machines + kSteps - 1) / kSteps);
-  for (int devices = missing / machine * machine + step; devices < meeting.devices; devices += step)
-    if (const auto scale = scale_to(p, fixed, goal, devices); scale && meets(goal, *scale)) return *scale;
-  return meeting;
+/// Whether data ranks can divide the batch and the others cut heads, layers and sequence evenly: of many
+/// numbers of devices these are worth a search.
+bool divides_evenly(const PlanProblem& p, int64_t devices) {
+  int64_t rest = devices;
+  for (const int64_t size : {p.global_batch, int64_t{p.model.heads}, int64_t{p.model.layers}})
+    rest /= std::gcd(rest, size);  // gcd(x, 0) is x: any number of data ranks divides a batch that is open
+  return std::has_single_bit(static_cast<uint64_t>(rest));
 }
+
+/// At most kSteps whole machines between two numbers of devices.
+std::vector<int> between(const PlanProblem& p, int low, int high) {
+  std::vector<int> all, out;
+  const int machine = std::min(p.machine.local_world, high);
+  for (int devices = low / machine * machine + machine; devices < high; devices += machine)
+    if (divides_evenly(p, devices)) all.push_back(devices);
+  const size_t step = std::max<size_t>(1, (all.size() + kSteps - 1) / kSteps);
+  for (size_t i = step - 1; i < all.size(); i += step) out.push_back(all[i]);
+  return out;
+}
+
+/// The numbers of devices that were tried, and what they are asked.
+class Tries {
+ public:
+  Tries(const PlanProblem& p, const Fixed& fixed, const Goal& goal) : p_(p), fixed_(fixed), goal_(goal) {}
+
+  const std::optional<Scale>& at(int devices) {
+    const auto [place, added] = tried_.try_emplace(devices);
+    if (added) place->second = scale_to(p_, fixed_, goal_, devices);
+    return place->second;
+  }
+  /// Doubles machines, and tries the halves between, until more of them end hardly sooner and the goal asks
+  /// for no more. Those that were doubled and have a plan.
+  std::vector<Scale> doubled() {
+    std::vector<Scale> out;
+    for (int64_t devices = 1; devices <= ParallelConfig::kMaxRanks; devices = next(devices)) {
+      if (const int half = static_cast<int>(devices / 4 * 3);
+          bounded() && half > 0 && half % machine(half) == 0)
+        at(half);
+      const auto& scale = at(static_cast<int>(devices));
+      if (!scale) continue;
+      const bool hardly = !out.empty() && scale->days > kWorthwhile * out.back().days;
+      if (hardly && !wants_more(*scale)) break;
+      out.push_back(*scale);
+    }
+    return out;
+  }
+  /// The fewest devices that meet the goal; those between them and the next fewer that were tried are, too.
+  std::optional<Scale> least() {
+    if (!bounded()) return std::nullopt;
+    for (const bool refined : {false, true}) {
+      const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
+        return entry.second && meets(goal_, *entry.second);
+      });
+      if (found != tried_.end()) {
+        const int fewer = found == tried_.begin() ? 0 : std::prev(found)->first;
+        const Scale meeting = *found->second;
+        for (const int devices : between(p_, fewer, meeting.devices))
+          if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return scale;
+        return meeting;
+      }
+      if (!refined) try_beside_soonest();
+    }
+    return std::nullopt;
+  }
+  /// What ends soonest within the goal.
+  std::optional<Scale> soonest() {
+    try_beside_soonest();
+    const std::optional<int> devices = soonest_devices(true);
+    return devices ? at(*devices) : std::nullopt;
+  }
+
+ private:
+  bool bounded() const { return goal_.days || goal_.budget; }
+  int machine(int devices) const { return std::min(p_.machine.local_world, devices); }
+  /// Twice as many, in whole machines.
+  int64_t next(int64_t devices) const {
+    const int64_t local = p_.machine.local_world;
+    return devices < local ? std::min(2 * devices, local) : 2 * devices;
+  }
+  bool wants_more(const Scale& scale) const {
+    const bool met = std::any_of(tried_.begin(), tried_.end(), [&](const auto& entry) {
+      return entry.second && meets(goal_, *entry.second);
+    });
+    return (goal_.days && !met) || (goal_.budget && scale.cost <= *goal_.budget);
+  }
+  /// Of those that were tried: the one that ends first, of those that meet the goal or of all.
+  std::optional<int> soonest_devices(bool meeting) const {
+    std::optional<int> out;
+    double least = 0;
+    for (const auto& [devices, scale] : tried_) {
+      if (!scale || (meeting && !meets(goal_, *scale)) || (out && scale->days >= least)) continue;
+      out = devices;
+      least = scale->days;
+    }
+    return out;
+  }
+  /// Tries numbers of devices on both sides of the one that ends first.
+  void try_beside_soonest() {
+    std::optional<int> best = soonest_devices(true);
+    if (!best) best = soonest_devices(false);
+    const auto place = best ? tried_.find(*best) : tried_.end();
+    const int below = place == tried_.end() || place == tried_.begin() ? 0 : std::prev(place)->first;
+    const int above = place == tried_.end()              ? p_.machine.world
+                      : std::next(place) == tried_.end() ? place->first
+                                                         : std::next(place)->first;
+    for (const int devices : between(p_, below, above)) at(devices);
+  }
+
+  const PlanProblem& p_;
+  const Fixed& fixed_;
+  const Goal& goal_;
+  std::map<int, std::optional<Scale>> tried_;  // by devices; nothing: no plan
+};
 
 std::string row_of(const PlanProblem& p, const Goal& goal, const Scale& scale) {
   return concat(scale.devices, " devices, ", format_fixed(scale.days, 1), " days",
@@ -46,23 +153,20 @@ std::string row_of(const PlanProblem& p, const Goal& goal, const Scale& scale) {
 }  // namespace
 
 PlanProblem with_devices(PlanProblem p, int devices) {
-  p.machine.world = devices;
-  p.machine.local_world = std::min(p.machine.local_world, devices);
+  Machine& machine = p.machine;
+  const int local = std::min(machine.local_world, devices);
+  if (machine.shares_memory) machine.device.memory *= static_cast<double>(machine.local_world) / local;
+  machine.world = devices;
+  machine.local_world = local;
   return p;
 }
 
 Scaling scaling(const PlanProblem& p, const Fixed& fixed, const Goal& goal) {
+  Tries tries(p, fixed, goal);
   Scaling out;
-  int missing = 0;
-  for (int devices = 1; devices <= ParallelConfig::kMaxRanks; devices *= 2) {
-    const auto scale = scale_to(p, fixed, goal, devices);
-    if (scale && !out.powers.empty() && scale->days > kWorthwhile * out.powers.back().days) break;
-    if (scale) out.powers.push_back(*scale);
-    const bool met = scale && meets(goal, *scale);
-    if (met && !out.least) out.least = fewest(p, fixed, goal, missing, *scale);
-    if (met && goal.budget && (!out.fastest || scale->days < out.fastest->days)) out.fastest = scale;
-    if (!met) missing = devices;
-  }
+  out.powers = tries.doubled();
+  out.least = tries.least();
+  if (goal.budget) out.fastest = tries.soonest();
   return out;
 }
 

@@ -26,11 +26,12 @@ struct Scale {
   double days = 0, cost = 0;
 };
 
-/// Numbers of devices with which the goal is met, as far as the search sees them: the powers of two until
-/// twice the devices end less than a tenth sooner, and whole machines between the last that misses the goal
-/// and the first that meets it (at most 32 steps). A number of devices for which no plan fits is left out.
+/// Numbers of devices with which the goal is met, as far as the search sees them: doubled machines (powers of
+/// two up to one) until twice the devices end less than a tenth sooner, but no deadline is given up and no
+/// budget left; the halves between; and beside the answer at most 32 whole machines that divide the batch and
+/// the model evenly. A number of devices for which no plan fits is left out.
 struct Scaling {
-  std::vector<Scale> powers;     // fewest devices first
+  std::vector<Scale> powers;     // the doubled, fewest devices first
   std::optional<Scale> least;    // fewest devices that meet every bound of the goal
   std::optional<Scale> fastest;  // with a budget: which of those within it ends first
 };

@@ -152,7 +152,7 @@ struct Pricer : KernelRates {
     if (s.tensor == 1) return 0;
     const double one = ring_seconds(e * n * m.hidden, s.tensor, group_link(p, s.tensor, 1));
     // Pieces under products need sequence parallelism and buffers that the link reaches.
-    const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.local_world;
+    const bool pieces = w.overlap_tensor && s.sequence && s.tensor <= p.machine.domain();
     const auto exposed = [](double exchanged, double work, double hidden) {
       return exchanged - hidden * std::min(exchanged, work);
     };
@@ -380,7 +380,7 @@ std::vector<Layout::Kind> stage_kinds(const PlanProblem& p, const Candidate& c, 
 Link group_link(const PlanProblem& p, int ranks, int stride) {
   const Coefficients& k = *p.coefficients;
   const Accelerator& d = p.machine.device;
-  const int domain = p.machine.local_world;
+  const int domain = p.machine.domain();
   if (ranks * stride <= domain || p.machine.world <= domain)
     return {k.link_rate * d.link_bandwidth, k.link_latency};
   const double neighbours = std::max(1, domain / stride);  // ranks of the group on one machine

@@ -81,7 +81,7 @@ double transient_bytes(const PlanProblem& p, const Candidate& c, const LayerPric
 }
 
 double context_bytes(const PlanProblem& p, const Candidate& c) {
-  if (p.machine.device.multiprocessors == 0) return 64.0 * (1 << 20);
+  if (p.machine.device.multiprocessors == 0) return 0;  // a processor's program has none
   const int groups = (c.tensor > 1) + (c.pipeline > 1) + (c.data > 1) + (c.context > 1) + (c.expert > 1);
   return p.coefficients->context_bytes + p.coefficients->group_bytes * groups;
 }

@@ -11,7 +11,7 @@
 namespace megalith {
 namespace {
 
-constexpr int kWidth = 960, kLeft = 70;  // pixels
+constexpr int kWidth = 960, kLeft = 70, kRow = 18;  // pixels
 
 std::string pixels(double value) {
   return format_fixed(value, 1);
@@ -24,40 +24,77 @@ void legend(std::ostream& out, const PlanProblem& p) {
   out << "</p>\n";
 }
 
+/// The stages that a picture of at most `most` rows shows: all, or as many with equal steps between, the ends
+/// among them.
+std::vector<int> shown_stages(int pipeline, int most) {
+  const int rows = std::min(pipeline, std::max(most, 2));
+  std::vector<int> out;
+  for (int i = 0; i < rows; ++i)
+    out.push_back(rows == pipeline ? i : static_cast<int>(int64_t{i} * (pipeline - 1) / (rows - 1)));
+  return out;
+}
+
+/// A line above a picture that leaves stages out.
+std::string stages_text(size_t shown, int pipeline) {
+  return static_cast<int>(shown) == pipeline ? "" : concat(shown, " of ", pipeline, " stages are drawn; ");
+}
+
+void memory_bar(std::ostream& out, const MemoryEstimate& estimate, int y, double scale) {
+  double x = kLeft;
+  for (size_t i = 0; i < std::size(kMemoryParts); ++i) {
+    const double bytes = kMemoryParts[i].value(estimate), width = scale * bytes;
+    if (width > 0.05)
+      out << "<rect class=m" << i << " x=" << pixels(x) << " y=" << y + 2 << " width=" << pixels(width)
+          << " height=" << kRow - 4 << "><title>" << kMemoryParts[i].name << ' '
+          << format_fixed(bytes / 1e9, 2) << " GB</title></rect>";
+    x += width;
+  }
+  out << "<text x=" << pixels(x + 5) << " y=" << y + 13 << '>' << format_fixed(estimate.needed() / 1e9, 1)
+      << " GB</text>\n";
+}
+
 void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
-  const LayerPrice price = price_layer(p, shape_of(c));
+  constexpr int kMaxBars = 48;
+  const std::vector<MemoryEstimate> estimates = stage_estimates(p, c);
+  const std::vector<int> stages = shown_stages(c.pipeline, kMaxBars);
   const double most = p.machine.device.memory, scale = (kWidth - kLeft - 90) / most;
-  constexpr int kRow = 18;
-  out << "<svg width=" << kWidth << " height=" << c.pipeline * kRow + 24
-      << " role=img aria-label=\"memory by stage\">\n";
-  for (int stage = 0; stage < c.pipeline; ++stage) {
-    const int y = stage * kRow, layers = stage_layers(p, c, stage);
-    const MemoryEstimate estimate = memory_estimate(p, c, price, stage_kind(p, c, price, stage));
-    out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " (" << layers << ")</text>";
-    double x = kLeft;
-    for (const MemoryPart& part : kMemoryParts) {
-      const double width = scale * part.value(estimate);
-      if (width > 0.05)
-        out << "<rect x=" << pixels(x) << " y=" << y + 2 << " width=" << pixels(width)
-            << " height=" << kRow - 4 << " fill=\"" << part.color << "\"><title>" << part.name << ' '
-            << format_fixed(part.value(estimate) / 1e9, 2) << " GB</title></rect>";
-      x += width;
-    }
-    out << "<text x=" << pixels(x + 5) << " y=" << y + 13 << '>' << format_fixed(estimate.needed() / 1e9, 1)
-        << " GB</text>\n";
+  const auto height = static_cast<int>(stages.size()) * kRow;
+  out << "<p>" << stages_text(stages.size(), c.pipeline) << "layers in brackets.</p>\n<svg width=" << kWidth
+      << " height=" << height + 24 << " role=img aria-label=\"memory by stage\">\n";
+  for (int row = 0; row * kRow < height; ++row) {
+    const int y = row * kRow, stage = stages[static_cast<size_t>(row)];
+    out << "<text x=" << kLeft - 6 << " y=" << y + 13 << " class=r>" << stage << " ("
+        << stage_layers(p, c, stage) << ")</text>";
+    memory_bar(out, estimates[static_cast<size_t>(stage)], y, scale);
   }
   const double limit = kLeft + scale * usable_memory(p);
-  out << "<line x1=" << pixels(limit) << " x2=" << pixels(limit) << " y1=0 y2=" << c.pipeline * kRow
-      << " stroke=\"#c00\" stroke-dasharray=\"4 3\"/><text x=" << pixels(limit)
-      << " y=" << c.pipeline * kRow + 16 << " class=r fill=\"#c00\">"
-      << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
+  out << "<line x1=" << pixels(limit) << " x2=" << pixels(limit) << " y1=0 y2=" << height
+      << " stroke=\"#c00\" stroke-dasharray=\"4 3\"/><text x=" << pixels(limit) << " y=" << height + 16
+      << " class=r fill=\"#c00\">" << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
+}
+
+/// One path for all pieces of a colour, a box each: an element each takes three times the bytes.
+std::string boxes(const std::vector<TimelinePiece>& pieces, const std::vector<int>& stages, const Step& like,
+                  double scale, int height) {
+  std::ostringstream out;
+  for (const TimelinePiece& piece : pieces) {
+    const auto at = std::lower_bound(stages.begin(), stages.end(), piece.stage);
+    if (piece.step.kind != like.kind || piece.step.chunk != like.chunk || at == stages.end() ||
+        *at != piece.stage)
+      continue;
+    const std::string width = pixels(std::max(0.3, scale * (piece.end - piece.begin) - 0.3));
+    out << 'M' << pixels(kLeft + scale * piece.begin) << ' ' << (at - stages.begin()) * height << 'h' << width
+        << 'v' << height - 1 << "h-" << width << 'z';
+  }
+  return out.str();
 }
 
 void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
-  constexpr int kMaxPieces = 1500;
-  const int64_t most = std::max<int64_t>(c.pipeline, kMaxPieces / (2 * c.pipeline * c.chunks));
+  constexpr int kMaxPieces = 3000, kMaxRows = 32;
+  const int pieces_of_microbatch = 2 * c.chunks;
+  const int64_t most = std::max<int64_t>(c.pipeline, kMaxPieces / 2 / (pieces_of_microbatch * c.pipeline));
   const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, most);
   double end = 0;
   int shown = 0;
@@ -65,22 +102,24 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     end = std::max(end, piece.end);
     shown = std::max(shown, piece.step.microbatch + 1);
   }
-  const int row = std::clamp(360 / c.pipeline, 6, 18);
+  const std::vector<int> stages =
+      shown_stages(c.pipeline, std::min(kMaxRows, kMaxPieces / (pieces_of_microbatch * shown)));
+  const auto rows = static_cast<int>(stages.size());
+  const int height = std::clamp(360 / rows, 6, 18);
   const double scale = (kWidth - kLeft - 10) / end;
-  out << "<p>" << shown << " of " << c.microbatches << " microbatches, " << format_fixed(end, 3)
+  out << "<p>" << stages_text(stages.size(), c.pipeline) << shown << " of " << c.microbatches
+      << " microbatches, " << format_fixed(end, 3)
       << " s; forward blue, backward green, darker for later chunks, idle white.</p>\n<svg width=" << kWidth
-      << " height=" << c.pipeline * row + 4 << " role=img aria-label=timeline>\n";
-  for (int stage = 0; stage < c.pipeline; ++stage)
-    if (c.pipeline <= 32 || stage % 4 == 0)
-      out << "<text x=" << kLeft - 6 << " y=" << stage * row + std::min(row, 13) << " class=r>" << stage
-          << "</text>";
-  for (const TimelinePiece& piece : pieces) {
-    const bool forward = piece.step.kind == Step::kForward;
-    const int light = 72 - 30 * piece.step.chunk / std::max(c.chunks, 1);
-    out << "<rect x=" << pixels(kLeft + scale * piece.begin) << " y=" << piece.stage * row
-        << " width=" << pixels(std::max(0.3, scale * (piece.end - piece.begin) - 0.3))
-        << " height=" << row - 1 << " fill=\"hsl(" << (forward ? 215 : 145) << " 55% " << light << "%)\"/>";
-  }
+      << " height=" << rows * height + 4 << " role=img aria-label=timeline>\n";
+  for (int row = 0; row < rows; ++row)
+    out << "<text x=" << kLeft - 6 << " y=" << row * height + std::min(height, 13) << " class=r>"
+        << stages[static_cast<size_t>(row)] << "</text>";
+  for (int chunk = 0; chunk < c.chunks; ++chunk)
+    for (const auto kind : {Step::kForward, Step::kBackward})
+      out << "<path fill=\"hsl(" << (kind == Step::kForward ? 215 : 145) << " 55% "
+          << 72 - 30 * chunk / std::max(c.chunks, 1) << "%)\" d=\""
+          << boxes(pieces, stages, {.kind = kind, .chunk = chunk, .microbatch = 0}, scale, height)
+          << "\"/>\n";
   out << "</svg>\n";
 }
 
@@ -128,6 +167,14 @@ constexpr const char* kStyle =
     "space:nowrap}"
     ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}";
 
+/// The bars' colours, by the part's place in the table.
+std::string part_colors() {
+  std::string out;
+  for (size_t i = 0; i < std::size(kMemoryParts); ++i)
+    out += concat(".m", i, "{fill:", kMemoryParts[i].color, '}');
+  return out;
+}
+
 }  // namespace
 
 std::string plan_html(const Report& r) {
@@ -136,13 +183,13 @@ std::string plan_html(const Report& r) {
   out << "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
          "content=\"width=device-width\">"
       << "<title>Plan for " << p.machine.world << " x " << escape_markup(p.machine.device.name)
-      << "</title><style>" << kStyle << "</style></head><body>\n<h1>"
+      << "</title><style>" << kStyle << part_colors() << "</style></head><body>\n<h1>"
       << format_fixed(total_parameters(p.model) / 1e9, 2) << " billion parameters" << active_text(p.model)
       << " on " << p.machine.world << " x " << escape_markup(p.machine.device.name) << "</h1>\n";
   if (!r.result.plans.empty()) {
     const Plan& best = r.result.plans.front();
     out << "<p><code>" << escape_markup(launch_options(p, best.candidate))
-        << "</code></p>\n<h2>Memory of plan 1 by stage (layers)</h2>\n";
+        << "</code></p>\n<h2>Memory of plan 1 by stage</h2>\n";
     legend(out, r.problem);
     memory_bars(out, p, best);
     out << "<h2>The pipeline of plan 1</h2>\n";

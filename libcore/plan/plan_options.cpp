@@ -1,6 +1,7 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "libcore/base/error.h"
@@ -59,27 +60,56 @@ struct GivenWorld {
   bool world = false, local = false;
 };
 
+/// Throws kUsage where the device has no products in the format that was asked for.
+void check_format(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
+  const PlanOptions& plan = command.plan;
+  const auto needs = [&](const std::string& option, const char* what, const auto& has) {
+    if (has(device)) return;
+    std::vector<std::string> others;
+    for (const Accelerator& other : list.devices())
+      if (has(other)) others.push_back(other.name);
+    fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what,
+         "; leave it out, or plan for one of ", join(others, ", "));
+  };
+  const auto narrow = [](const Accelerator& d) { return d.fp8_flops > 0; };
+  const auto blocks = [](const Accelerator& d) { return d.fp4_flops > 0; };
+  if (!plan.fp4_format.empty()) needs("--fp4-format " + plan.fp4_format, "products in 4 bits", blocks);
+  if (!plan.fp8_format.empty()) needs("--fp8-format " + plan.fp8_format, "products in 8 bits", narrow);
+  if (!plan.fp8_format.empty() && plan.fp8_recipe == "mxfp8")
+    needs("--fp8-recipe mxfp8", "products of 8-bit numbers that are scaled in blocks", blocks);
+  if (command.train.bf16)
+    needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
+}
+
 Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   AcceleratorList list = AcceleratorList::installed();
   for (const std::string& file : command.plan.gpu_files) list.add_file(file);
   Machine machine;
   const bool local = command.plan.gpu == "local";
   machine.device = local ? measure_this_machine() : list.find(command.plan.gpu);
-  if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
-    machine.device.memory = *gb * 1e9;
+  check_format(command, machine.device, list);
+  const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment();
+  if (gb) machine.device.memory = *gb * 1e9;
   if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
   ParallelConfig sizes = command.parallel;
   if (sizes.world == 0 && sizes.nproc != 0) sizes.finish();
   const bool world = given.world, here = given.local;
   machine.world =
       world ? std::max(sizes.world, 1) : environment_number("WORLD_SIZE", std::max(sizes.world, 1));
-  const int domain = std::min(machine.device.link_domain, machine.world);
+  int domain = std::min(machine.device.link_domain, machine.world);
+  while (machine.world % domain != 0) --domain;  // machines of as many devices each
   machine.local_world = here    ? command.parallel.local_world
                         : world ? domain
                                 : environment_number("LOCAL_WORLD_SIZE", domain);
   if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
     fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ",
          machine.local_world);
+  if (command.plan.link_domain)
+    machine.link_domain = *command.plan.link_domain;
+  else if (!local && machine.device.link_domain > kLargestMachine)
+    machine.link_domain = machine.device.link_domain;
+  machine.shares_memory = local && !gb;
+  if (machine.shares_memory) machine.device.memory /= machine.local_world;
   return machine;
 }
 
@@ -106,6 +136,10 @@ GivenWorld take_cluster(PlanCommand& command, const Options& given) {
     if (option.key == "gpu") {
       wanted(option.words.size() == 1, "a name");
       if (!taken()) command.plan.gpu = option.words.front();
+    } else if (option.key == "link-domain") {
+      wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks && std::floor(*value) == *value,
+             "a number of devices");
+      if (!taken()) command.plan.link_domain = static_cast<int>(*value);
     } else if (option.key == "world-size" || option.key == "local-world-size") {
       wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks, "a number of devices");
       const bool world = option.key == "world-size";
@@ -121,9 +155,8 @@ GivenWorld take_cluster(PlanCommand& command, const Options& given) {
       if (option.key == "gpu-hour-price") command.plan.gpu_hour = *value;
     } else {
       fail(ErrorKind::kData, option.where, ": ", quote(option.key),
-           " says nothing about a cluster; known are gpu, world-size, local-world-size, network-gbps, "
-           "device-memory-gb, "
-           "gpu-hour-price");
+           " says nothing about a cluster; known are gpu, world-size, local-world-size, link-domain, "
+           "network-gbps, device-memory-gb, gpu-hour-price");
     }
   }
   return sizes;
@@ -178,6 +211,8 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
            nearest_multiples(layers, *fixed.pipeline));
     fixed.first_layers = layers / *fixed.pipeline - plan.account_embedding;
     fixed.last_layers = layers / *fixed.pipeline - plan.account_loss;
+    fixed.counts_embedding = plan.account_embedding;
+    fixed.counts_head = plan.account_loss;
   }
   if (const auto& per_chunk = command.parallel.layers_per_chunk) {
     if (!fixed.pipeline)
@@ -412,8 +447,9 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
-  p.fp16 = command.train.fp16;
+  p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
   if (command.plan.gpu == "local") {
+    p.trained_here = true;
     p.software = trainer_software();
     p.save_copy = wanted_save_copy(command.checkpoint);
     p.needs_save_copy = command.checkpoint.async_save.value_or(false);
@@ -479,15 +515,11 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
     return {plan.json ? simulation_json(problem, worlds) : simulation_text(problem, worlds, command.columns),
             some};
   }
-  SearchResult result =
+  const SearchResult result =
       search_beside_saves(problem, request.fixed, static_cast<size_t>(plan.top), plan.search);
   const bool found = !result.plans.empty();
   Report report{.problem = problem, .result = result, .columns = command.columns, .gpu_hour = plan.gpu_hour};
-  for (Plan& one : result.plans) {
-    report.trainer.push_back(ask_trainer(problem, one.candidate));
-    // On this machine's processor the trainer's own count is what will be used.
-    if (plan.gpu == "local" && report.trainer.back().rank) one.memory = *report.trainer.back().rank;
-  }
+  for (const Plan& one : result.plans) report.trainer.push_back(ask_trainer(problem, one.candidate));
   report.sensitivities = sensitivity(problem, result.plans);
   if (const auto& lacking = found ? result.missed : result.closest)
     report.remedy = smallest_change(problem, *lacking);

@@ -35,6 +35,7 @@ inline std::vector<EnumName<AttentionKernel>> enum_names(AttentionKernel) {
 struct PlanOptions : PlanTarget {
   std::vector<std::string> gpu_files, calibrations;
   std::optional<double> network_gbps;
+  std::optional<int> link_domain;
   std::string cluster, hf, coefficients;
   int top = 10;
   SearchMode search = SearchMode::kBounded;
@@ -56,12 +57,16 @@ struct PlanOptions : PlanTarget {
     v("gpu-file", gpu_files, "Files with more kinds of device, in the form of docs/gpus.yaml.",
       metavar("FILE"));
     v("cluster", cluster,
-      "Take gpu, world-size, local-world-size, network-gbps, device-memory-gb and gpu-hour-price from a YAML "
-      "file, where the "
-      "command line does not give them.",
+      "Take gpu, world-size, local-world-size, link-domain, network-gbps, device-memory-gb and "
+      "gpu-hour-price "
+      "from a YAML file, where the command line does not give them.",
       metavar("FILE"));
     v("network-gbps", network_gbps, "Network between machines in Gbit/s for each device.", positive(),
       default_text("the device's usual"));
+    v("link-domain", link_domain,
+      "Devices that fast links join, of several machines (a rack of GB200: 72) or of a part of one (a pair).",
+      between(1, ParallelConfig::kMaxRanks),
+      default_text("those of a machine; the device's own where that is more than any machine has"));
     v("hf", hf, "Take the model's shape from a Hugging Face config.json.", metavar("FILE"));
     v("coefficients", coefficients, "Lines \"name value\" in place of the model's own coefficients.",
       metavar("FILE"));

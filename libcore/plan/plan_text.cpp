@@ -148,40 +148,26 @@ constexpr TimeColumn kTime[] = {{"compute", &StepTime::compute},
                                 {"fixed", &StepTime::fixed},
                                 {"stragglers", &StepTime::straggler}};
 
-/// A line for each kind of stage: those between have as many layers as the first of them and hold fewer
-/// microbatches.
+/// A line for each stage that is not as the one before.
 std::string estimate_table(const Report& r, const Candidate& c) {
   const PlanProblem& p = r.problem;
   std::vector<Row> table = {{"stage", "layers"}};
   const std::vector<EstimateColumn> columns = estimate_columns(memory_parts(p));
   for (const EstimateColumn& column : columns) table[0].push_back(column.name);
-  const LayerPrice price = price_layer(p, shape_of(c));
   std::string alike;
-  MemoryEstimate before;
-  for (int stage = 0; stage < c.pipeline; ++stage) {
-    const int layers = stage_layers(p, c, stage);
-    const MemoryEstimate estimate = memory_estimate(p, c, price, stage_kind(p, c, price, stage));
-    const bool same = stage > 0 && estimate.needed() == before.device();
-    before = estimate;
-    if (same) {
-      alike += concat(alike.empty() ? "" : ", ", stage);
-      continue;
-    }
-    Row row = {std::to_string(stage), std::to_string(layers)};
+  Row before;
+  int stage = 0;
+  for (const MemoryEstimate& estimate : stage_estimates(p, c)) {
+    Row row = {std::to_string(stage), std::to_string(stage_layers(p, c, stage))};
     for (const EstimateColumn& column : columns) row.push_back(gigabytes(column.value(estimate)));
-    table.push_back(row);
+    if (stage > 0 && std::equal(row.begin() + 1, row.end(), before.begin() + 1))
+      alike += concat(alike.empty() ? "" : ", ", stage);
+    else
+      table.push_back(row);
+    before = std::move(row);
+    ++stage;
   }
   return aligned(table, r.columns) + (alike.empty() ? "" : "as the stage before: " + alike + '\n');
-}
-
-/// The trainer's own count, of its fullest rank.
-std::string trainer_table(const Report& r, const WorstStage& rank) {
-  std::vector<Row> table = {{"stage"}, {std::to_string(rank.stage)}};
-  for (const EstimateColumn& column : estimate_columns(memory_parts(r.problem))) {
-    table[0].push_back(column.name);
-    table[1].push_back(gigabytes(column.value(rank.estimate)));
-  }
-  return aligned(table, r.columns);
 }
 
 std::string time_line(const StepTime& time) {
@@ -202,6 +188,10 @@ std::string imbalance_line(const PlanProblem& p, const Plan& plan) {
                 " to ", seconds_text(range.high), "; memory is for ", format_fixed(load.high, 2), '\n');
 }
 
+std::string remedy_line(const Report& r) {
+  return "  " + (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") + '\n';
+}
+
 void tell_failure(std::ostream& out, const Report& r) {
   if (!r.result.closest) {
     out << "no combination is legal\n";
@@ -212,7 +202,7 @@ void tell_failure(std::ostream& out, const Report& r) {
   out << "nothing fits; the least is " << gigabytes(plan.memory.estimate.needed()) << " GB on stage "
       << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
-      << estimate_table(r, plan.candidate);
+      << remedy_line(r) << estimate_table(r, plan.candidate);
 }
 
 void tell_missed(std::ostream& out, const Report& r) {
@@ -221,7 +211,7 @@ void tell_missed(std::ostream& out, const Report& r) {
   out << "\nfaster (" << seconds_text(plan.time.total()) << "), but "
       << gigabytes(plan.memory.estimate.needed() - usable_memory(r.problem)) << " GB short on stage "
       << plan.memory.stage << ": " << launch_options(r.problem, plan.candidate) << '\n';
-  out << "  " << (r.remedy ? "fits with " + r.remedy->words : "no single change makes it fit") << '\n';
+  out << remedy_line(r);
 }
 
 std::string sensitivity_table(const Report& r) {
@@ -253,21 +243,22 @@ void tell_trainer(std::ostream& out, const TrainerAnswer& trainer) {
     out << "plan 1 is for Megatron-LM only: " << trainer.refusal << '\n';
 }
 
+constexpr std::pair<const char*, Launcher> kLaunchers[] = {
+    {"torchrun", Launcher::kTorchrun}, {"srun", Launcher::kSrun}, {"mpirun", Launcher::kMpirun}};
+
 void tell_best(std::ostream& out, const Report& r) {
   const PlanProblem& p = r.problem;
   const Plan& best = r.result.plans.front();
   out << ranked_table(r) << "\nmemory of plan 1 by pipeline stage, GB\n"
-      << (p.machine.device.multiprocessors == 0 && r.trainer.front().rank ? trainer_table(r, best.memory)
-                                                                          : estimate_table(r, best.candidate))
-      << "\ntime of a step of plan 1: " << time_line(best.time) << imbalance_line(p, best)
-      << "bottleneck: " << bottleneck(p, best) << "\n\n"
+      << estimate_table(r, best.candidate) << "\ntime of a step of plan 1: " << time_line(best.time)
+      << imbalance_line(p, best) << "bottleneck: " << bottleneck(p, best) << "\n\n"
       << sensitivity_table(r) << "\noptions of plan 1\n  " << launch_options(p, best.candidate) << '\n';
   tell_trainer(out, r.trainer.front());
   const bool ours = r.trainer.front().refusal.empty();
-  for (Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+  for (const auto& [name, launcher] : kLaunchers)
     out << "  " << launch_line(p, best.candidate, launcher, false) << '\n';
   if (ours)
-    for (Launcher launcher : {Launcher::kTorchrun, Launcher::kSrun, Launcher::kMpirun})
+    for (const auto& [name, launcher] : kLaunchers)
       out << "  " << launch_line(p, best.candidate, launcher, true) << '\n';
   tell_missed(out, r);
   if (!r.front.empty()) out << "\nfastest plans for less and less memory\n" << front_table(r);
@@ -275,8 +266,15 @@ void tell_best(std::ostream& out, const Report& r) {
 
 void tell_inverse(std::ostream& out, const Report& r) {
   const Inverse& i = *r.inverse;
-  out << "\nleast devices (powers of two) " << i.least_devices << "; longest sequence (doubled) "
+  out << "\nleast devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
+}
+
+/// "8", or where links join another number than a machine has "4 a machine, 72".
+std::string joined_text(const Machine& machine) {
+  const int joined = std::min(machine.domain(), machine.world);
+  return joined == machine.local_world ? std::to_string(joined)
+                                       : concat(machine.local_world, " a machine, ", joined);
 }
 
 const char* precision_text(const PlanProblem& p) {
@@ -301,11 +299,16 @@ Json figure(double value) {
   return parse_double(format_scientific(value, 8)).value_or(value);
 }
 
+Json memory_object(const MemoryEstimate& estimate) {
+  Json out = Json::object();
+  for (const EstimateColumn& column : estimate_columns(kMemoryParts))
+    out.set(column.name, figure(column.value(estimate)));
+  return out;
+}
+
 Json plan_object(const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
-  Json memory = Json::object(), time = Json::object(), entry = Json::object(), layers = Json::array();
-  for (const EstimateColumn& column : estimate_columns(kMemoryParts))
-    memory.set(column.name, figure(column.value(plan.memory.estimate)));
+  Json time = Json::object(), entry = Json::object(), layers = Json::array();
   for (const TimeColumn& column : kTime) time.set(column.name, figure(plan.time.*column.value));
   for (int stage = 0; stage < c.pipeline; ++stage) layers.push_back(stage_layers(p, c, stage));
   const Interval range = step_interval(p, c, plan.time.total());
@@ -330,7 +333,7 @@ Json plan_object(const PlanProblem& p, const Plan& plan) {
   entry.set("zero_stage", static_cast<int>(c.sharding));
   entry.set("recompute", recompute_text(c));
   entry.set("memory_stage", plan.memory.stage);
-  entry.set("memory_bytes", std::move(memory));
+  entry.set("memory_bytes", memory_object(plan.memory.estimate));
   entry.set("step_seconds", figure(plan.time.total()));
   entry.set("step_seconds_low", figure(range.low));
   entry.set("step_seconds_high", figure(range.high));
@@ -340,6 +343,23 @@ Json plan_object(const PlanProblem& p, const Plan& plan) {
   entry.set("mfu", figure(model_flops_utilisation(p, c, plan.time.total())));
   entry.set("options", launch_options(p, c));
   return entry;
+}
+
+/// Of plan 1: memory of its stages, and how to start it with Megatron-LM's program or, where it runs it,
+/// ours.
+void set_best(Json& root, const Report& r) {
+  const PlanProblem& p = r.problem;
+  const Candidate& c = r.result.plans.front().candidate;
+  Json stages = Json::array(), launch = Json::object();
+  for (const MemoryEstimate& estimate : stage_estimates(p, c)) stages.push_back(memory_object(estimate));
+  for (const bool ours : {false, true}) {
+    if (ours && !r.trainer.front().refusal.empty()) break;
+    Json lines = Json::object();
+    for (const auto& [name, launcher] : kLaunchers) lines.set(name, launch_line(p, c, launcher, ours));
+    launch.set(ours ? "megalith" : "megatron", std::move(lines));
+  }
+  root.set("stage_memory_bytes", std::move(stages));
+  root.set("launch", std::move(launch));
 }
 
 Json rejected_object(const SearchResult& r) {
@@ -474,10 +494,12 @@ std::string plan_text(const Report& r) {
   std::ostringstream out;
   out << format_fixed(total_parameters(p.model) / 1e9, 3) << " billion parameters" << active_text(p.model)
       << " on " << p.machine.world << " x " << p.machine.device.name << " ("
-      << gigabytes(p.machine.device.memory) << " GB each, " << p.machine.local_world << " joined by links), "
+      << gigabytes(p.machine.device.memory) << " GB each, " << joined_text(p.machine) << " joined by links), "
       << precision_text(p) << '\n'
       << r.result.candidates << " legal candidates in " << r.result.families << " cuts: " << r.result.priced
-      << " priced, of which " << r.result.fitting << " fit; the others are proven slower";
+      << " priced";
+  if (r.result.fitting) out << ", of which " << *r.result.fitting << " fit";
+  if (r.result.priced < r.result.candidates) out << "; the others are proven slower";
   for (const auto& [rule, count] : r.result.rejected) out << "; " << count << " cuts break " << rule;
   out << "\n\n";
   if (r.result.plans.empty())
@@ -519,7 +541,7 @@ std::string plan_json(const Report& r) {
   root.set("families", r.result.families);
   root.set("candidates", r.result.candidates);
   root.set("priced", r.result.priced);
-  root.set("fitting", r.result.fitting);
+  if (r.result.fitting) root.set("fitting", *r.result.fitting);
   root.set("rejected", rejected_object(r.result));
   root.set("sensitivity", std::move(sensitivities));
   if (r.result.closest) root.set("closest", closest_object(r));
@@ -533,8 +555,8 @@ std::string plan_json(const Report& r) {
     root.set("inverse", std::move(inverse));
   }
   if (r.goal) root.set("scaling", scaling_object(r));
-  if (r.goal) root.set("scaling", scaling_object(r));
   if (!r.front.empty()) root.set("front", std::move(front));
+  if (!r.result.plans.empty()) set_best(root, r);
   root.set("plans", std::move(plans));
   return root.dump(2) + '\n';
 }

@@ -6,12 +6,14 @@
 #include <tuple>
 
 #include "libcore/plan/split.h"
+#include "libcore/plan/trainer.h"
 
 namespace megalith {
 namespace {
 
 constexpr int kLargestGroup = 32, kLargestMicroBatch = 32;
 constexpr double kMaxIdle = 1.125;  // slowest over mean stage of an uneven cut that is still tried
+constexpr double kDoubt = 1.5;      // closed forms of memory are nearer to the trainer's count than this
 
 std::vector<int> divisors(int n, int most) {
   std::vector<int> out;
@@ -86,6 +88,7 @@ class Search {
 
   SearchResult run(SearchMode mode) {
     shapes();
+    if (mode == SearchMode::kExhaustive) result_.fitting = 0;
     if (mode == SearchMode::kBounded) {
       for (Family& family : families_) bound(family);
       std::stable_sort(families_.begin(), families_.end(), [](const Family& a, const Family& b) {
@@ -179,9 +182,13 @@ class Search {
     c.recompute = fixed_.recompute.value_or(Recomputed::kNone);
     c.first_layers = fixed_.first_layers.value_or(0);
     c.last_layers = fixed_.last_layers.value_or(0);
+    c.counts_embedding = fixed_.counts_embedding;
+    c.counts_head = fixed_.counts_head;
     const bool given = cut_is_given(c);
-    if (!given && chunks > 1)  // embedding and head count as a layer each
+    if (!given && chunks > 1) {
+      c.counts_embedding = c.counts_head = true;
       c.first_layers = c.last_layers = (p_.model.layers + 2) / c.pipeline - 1;
+    }
     ++result_.families;
     if (const char* const rule = broken_rule(p_, c)) {
       if (++result_.rejected[rule] == 1) result_.example[rule] = complete(p_, c)->reason;
@@ -238,6 +245,15 @@ class Search {
         static_cast<double>(family.candidate.global_batch);
   }
 
+  /// Bytes that a device must have. A plan of this machine's trainer costs a third of a millisecond to ask
+  /// for: those are asked that may be among the plans, or of which the closed forms are not sure.
+  double needed(const Candidate& c, const LayerPrice& price, const Layout& layout, double seconds) const {
+    const double closed = worst_stage(p_, c, price, layout).estimate.needed(), memory = usable_memory(p_);
+    const bool sure = closed > kDoubt * memory || (seconds > best_.limit() && closed * kDoubt < memory);
+    if (!p_.trained_here || sure) return closed;
+    return fullest_stage(p_, c, price, layout).estimate.needed();
+  }
+
   void price(const Family& family, SearchMode mode) {
     Candidate c = family.candidate;
     const LayerPrice& price = prices_[family.price];
@@ -251,10 +267,10 @@ class Search {
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
         if (mode == SearchMode::kBounded && seconds > best_.limit()) continue;
-        const double bytes = worst_stage(p_, c, price, layout).estimate.needed();
+        const double bytes = needed(c, price, layout, seconds);
         const Rank rank{seconds, bytes, c};
         if (bytes <= memory) {
-          ++result_.fitting;
+          if (result_.fitting) ++*result_.fitting;
           if (!fastest_ || rank < *fastest_) fastest_ = rank;
           best_.offer(rank);
           continue;
@@ -305,7 +321,7 @@ SearchResult search_beside_saves(PlanProblem& problem, const Fixed& fixed, size_
 Plan make_plan(const PlanProblem& p, const Candidate& c) {
   const LayerPrice price = price_layer(p, shape_of(c));
   const Layout layout = layout_of(p, c, price);
-  return {c, worst_stage(p, c, price, layout), step_time(p, c, price, layout)};
+  return {c, fullest_stage(p, c, price, layout), step_time(p, c, price, layout)};
 }
 
 }  // namespace megalith

@@ -15,6 +15,7 @@ struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
+  bool counts_embedding = false, counts_head = false;  // by first_layers and last_layers
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
   std::optional<Recomputed> recompute = {};
@@ -37,10 +38,10 @@ struct SearchResult {
   std::optional<Plan> missed;   // of those that are faster than the plans and do not fit: which lacks least
   int64_t families =
       0;  // cuts (tensor, pipeline, context, experts, micro-batch, chunks, sequence) that were looked at
-  int64_t candidates = 0;                      // legal ways to recompute and shard in them
-  int64_t priced = 0;                          // of those; the others were proven slower than the plans
-  int64_t fitting = 0;                         // of those that were priced
-  std::map<std::string, int64_t> rejected;     // families by rule id
+  int64_t candidates = 0;                   // legal ways to recompute and shard in them
+  int64_t priced = 0;                       // of those; the others were proven slower than the plans
+  std::optional<int64_t> fitting = {};      // of those that were priced; known when all are asked for memory
+  std::map<std::string, int64_t> rejected;  // families by rule id
   std::map<std::string, std::string> example;  // a reason by rule id
 };
 
@@ -64,7 +65,7 @@ SearchResult search_plans(const PlanProblem&, const Fixed&, size_t top = 20,
 SearchResult search_beside_saves(PlanProblem& problem, const Fixed&, size_t top,
                                  SearchMode = SearchMode::kBounded);
 
-/// A candidate, priced.
+/// A candidate, priced: its memory is fullest_stage()'s.
 Plan make_plan(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

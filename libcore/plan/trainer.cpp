@@ -30,6 +30,12 @@ MemoryEstimate estimate_of(const RunMemory& run) {
           .save_copy = bytes(run.save_copy)};
 }
 
+RunShape run_of(const PlanProblem& p, const PretrainConfig& config) {
+  RunShape run = run_shape(config);
+  run.save_copy = p.save_copy;
+  return run;
+}
+
 }  // namespace
 
 PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
@@ -86,8 +92,7 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     return answer;
   }
   try {
-    RunShape run = run_shape(config);
-    run.save_copy = p.save_copy;
+    const RunShape run = run_of(p, config);
     // One stage of each kind: all eight stages of each plan took a fifth of the program's time for a model of
     // 22 billion parameters.
     for (const Layout::Kind& kind : layout_of(p, c, price_layer(p, shape_of(c))).kinds) {
@@ -99,6 +104,25 @@ TrainerAnswer ask_trainer(const PlanProblem& p, const Candidate& c) {
     answer.refusal = e.what();
   }
   return answer;
+}
+
+WorstStage fullest_stage(const PlanProblem& p, const Candidate& c, const LayerPrice& price,
+                         const Layout& layout) {
+  if (p.trained_here)
+    if (const TrainerAnswer answer = ask_trainer(p, c); answer.rank) return *answer.rank;
+  return worst_stage(p, c, price, layout);
+}
+
+std::vector<MemoryEstimate> stage_estimates(const PlanProblem& p, const Candidate& c) {
+  std::vector<MemoryEstimate> out;
+  const LayerPrice price = price_layer(p, shape_of(c));
+  const bool asked = p.trained_here && ask_trainer(p, c).rank;
+  const std::optional<RunShape> run =
+      asked ? std::optional(run_of(p, trainer_configuration(p, c))) : std::nullopt;
+  for (int stage = 0; stage < c.pipeline; ++stage)
+    out.push_back(run ? estimate_of(run_memory(*run, {.pipeline = stage}))
+                      : memory_estimate(p, c, price, stage_kind(p, c, price, stage)));
+  return out;
 }
 
 }  // namespace megalith

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libcore/config/pretrain_config.h"
 #include "libcore/plan/memory_estimate.h"
@@ -20,5 +21,11 @@ Software trainer_software();
 PretrainConfig trainer_configuration(const PlanProblem&, const Candidate&);
 
 TrainerAnswer ask_trainer(const PlanProblem&, const Candidate&);
+
+/// What a plan takes of a device on its fullest stage: the trainer's own count where the problem is its
+/// (trained_here) and it runs the plan, else the closed forms'.
+WorstStage fullest_stage(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout&);
+/// The same of every pipeline stage.
+std::vector<MemoryEstimate> stage_estimates(const PlanProblem&, const Candidate&);
 
 }  // namespace megalith

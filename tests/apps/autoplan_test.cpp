@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
@@ -150,11 +151,9 @@ TEST(Autoplan, PlansWithAGpusProfile) {
   ASSERT_EQ(slower.code, 0) << slower.err;
   EXPECT_GT(Json::parse(slower.out, "plan")["plans"].as_array()[0]["step_seconds"].as_double(), 1.08 * step);
 
-  for (const char* const format : {" --fp8-format hybrid", " --fp4-format e2m1"}) {
-    const CommandResult narrow = run_command(gpu + format);
-    EXPECT_EQ(narrow.code, 64) << format;
-    EXPECT_NE(narrow.err.find("plans in 8 or 4 bits take no profile"), std::string::npos) << narrow.err;
-  }
+  const CommandResult narrow = run_command(gpu + " --fp8-format hybrid");
+  EXPECT_EQ(narrow.code, 64);
+  EXPECT_NE(narrow.err.find("plans in 8 or 4 bits take no profile"), std::string::npos) << narrow.err;
   DeviceProfile noisy = test::made_gpu_profile("H100-SXM-80GB", 700e12, 2.8e12);
   for (ProfilePoint& point : noisy.points) point.spread = 0.5;
   write(noisy);
@@ -284,6 +283,19 @@ TEST(Autoplan, PlansForThisMachine) {
   EXPECT_NE(result.out.find("this machine's processor"), std::string::npos) << result.out;
 }
 
+// As in a run: what is printed as a device is a rank, and all of them are on this machine.
+TEST(Autoplan, RanksOfThisMachineShareItsMemory) {
+  const auto memory = [](const std::string& more) {
+    const CommandResult result = run_command(app("autoplan") + kHere + " --json" + more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["device_memory_bytes"].as_double();
+  };
+  const auto whole =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  EXPECT_LE(memory(" --world-size 16"), whole / 16);
+  EXPECT_EQ(memory(" --world-size 16 --device-memory-gb 2"), 2e9);
+}
+
 TEST(Autoplan, JsonCarriesTheClosestPlanAndFailsAsTextDoes) {
   const CommandResult result = run_command(app("autoplan") + k22b + " --device-memory-gb 4 --json");
   EXPECT_EQ(result.code, 64);
@@ -302,6 +314,51 @@ TEST(Autoplan, BothSearchesPrintTheSamePlans) {
   EXPECT_EQ(plans("bounded"), plans("exhaustive"));
 }
 
+TEST(Autoplan, SaysWhatMakesTheClosestPlanFit) {
+  const std::string command = app("autoplan") + k22b +
+                              " --device-memory-gb 45 --sharding none"
+                              " --tensor-model-parallel-size 8 --pipeline-model-parallel-size 1";
+  const CommandResult json = run_command(command + " --json"), text = run_command(command);
+  ASSERT_EQ(text.code, 64) << text.out;
+  const Json answer = Json::parse(json.out, "answer");
+  const std::string change = answer["smallest_change"].as_string();
+  EXPECT_TRUE(change.starts_with("ZeRO-")) << change;
+  EXPECT_NE(text.err.find("  fits with " + change), std::string::npos) << text.err;
+}
+
+// The trainer's own figures for each stage, in both forms.
+TEST(Autoplan, PrintsTheMemoryOfEveryStageAndTheLaunchLines) {
+  const std::string command =
+      app("autoplan") + kHere + " --world-size 2 --pipeline-model-parallel-size 2 --device-memory-gb 4";
+  const CommandResult json = run_command(command + " --json"), text = run_command(command);
+  ASSERT_EQ(json.code, 0) << json.err;
+  const Json answer = Json::parse(json.out, "answer");
+  const Json::Array& stages = answer["stage_memory_bytes"].as_array();
+  ASSERT_EQ(stages.size(), 2u);
+  double most = 0;
+  for (const Json& stage : stages) most = std::max(most, stage["allocated"].as_double());
+  EXPECT_EQ(most, answer["plans"].as_array().front()["trainer_bytes"].as_double());
+  EXPECT_EQ(text.out.find("as the stage before: 1\n") == std::string::npos,
+            text.out.find("\n    1       1  ") != std::string::npos)
+      << text.out;
+  for (const std::string program : {"megatron", "megalith"})
+    for (const std::string launcher : {"torchrun", "srun", "mpirun"})
+      EXPECT_NE(answer["launch"][program][launcher].as_string().find("--pipeline-model-parallel-size 2"),
+                std::string::npos)
+          << program << launcher;
+}
+
+// What is proven slower is not asked for its memory.
+TEST(Autoplan, CountsWhatFitsWhereAllIsAsked) {
+  const CommandResult bounded = run_command(app("autoplan") + k22b);
+  EXPECT_NE(bounded.out.find(" priced; the others are proven slower"), std::string::npos) << bounded.out;
+  const CommandResult all = run_command(app("autoplan") + k22b + " --search exhaustive");
+  EXPECT_NE(all.out.find(" priced, of which "), std::string::npos) << all.out;
+  EXPECT_EQ(all.out.find("proven slower"), std::string::npos) << all.out;
+  const CommandResult json = run_command(app("autoplan") + k22b + " --json");
+  EXPECT_EQ(json.out.find("\"fitting\""), std::string::npos) << json.out;
+}
+
 TEST(Autoplan, TakesTheLaunchersSizes) {
   const std::string model =
       " --max-global-batch-size 16 --num-layers 48 --num-attention-heads 64 --hidden-size 6144 --seq-length "
@@ -313,6 +370,80 @@ TEST(Autoplan, TakesTheLaunchersSizes) {
   const CommandResult wrong = run_command("WORLD_SIZE=many " + app("autoplan") + model);
   EXPECT_EQ(wrong.code, 64);
   EXPECT_NE(wrong.err.find("WORLD_SIZE is \"many\""), std::string::npos) << wrong.err;
+}
+
+// NVLink of a GB200 joins 72 devices of hosts with 4 each.
+TEST(Autoplan, PricesLinksThatJoinMachines) {
+  const auto exchange = [](const std::string& more) {
+    const CommandResult result = run_command(
+        app("autoplan") +
+        " --gpu GB200-186GB --world-size 64 --global-batch-size 64 --num-layers 24 --hidden-size 8192 "
+        "--num-attention-heads 64 --seq-length 4096 --vocab-size 50257 "
+        "--tensor-model-parallel-size 16 --pipeline-model-parallel-size 1 --micro-batch-size 1 "
+        "--context-parallel-size 1 --sequence-parallel --recompute-granularity full "
+        "--recompute-method uniform --recompute-num-layers 1 --json --top 1" +
+        more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["plans"]
+        .as_array()
+        .front()["time_seconds"]["tensor comm"]
+        .as_double();
+  };
+  const double hosts = exchange(" --local-world-size 4"), rack = exchange(" --local-world-size 64");
+  EXPECT_EQ(hosts, rack);
+  EXPECT_GT(exchange(" --local-world-size 4 --link-domain 4"), 4 * rack);
+  const test::TempDir folder;
+  write_file(folder / "cluster.yaml", "local-world-size: 4\nlink-domain: 4\n");
+  EXPECT_GT(exchange(" --cluster " + folder / "cluster.yaml"), 4 * rack);
+  EXPECT_EQ(exchange(" --link-domain 72 --cluster " + folder / "cluster.yaml"), rack);
+}
+
+// The link of a GB200 joins 72 devices, an H100's 8: the largest divisors of 128 and 12 up to these.
+TEST(Autoplan, DividesAnyNumberOfDevicesIntoMachines) {
+  const std::string model =
+      " --global-batch-size 384 --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length "
+      "2048 "
+      "--vocab-size 50257";
+  const CommandResult rack = run_command(app("autoplan") + " --gpu GB200-186GB --world-size 128" + model);
+  ASSERT_EQ(rack.code, 0) << rack.err;
+  EXPECT_NE(rack.out.find("each, 64 a machine, 72 joined by links)"), std::string::npos) << rack.out;
+  const CommandResult dozen = run_command(app("autoplan") + " --gpu h100 --world-size 12" + model);
+  ASSERT_EQ(dozen.code, 0) << dozen.err;
+  EXPECT_NE(dozen.out.find("each, 6 joined by links)"), std::string::npos) << dozen.out;
+  const CommandResult given =
+      run_command(app("autoplan") + " --gpu h100 --world-size 12 --local-world-size 8" + model);
+  EXPECT_EQ(given.code, 64);
+  EXPECT_NE(given.err.find("--world-size 12 is not a multiple of --local-world-size 8"), std::string::npos);
+}
+
+// Data sheets: tensor cores multiply bf16 since Ampere, 8 bits since Ada and Hopper, and scale blocks in
+// hardware (mxfp8, nvfp4) since Blackwell.
+TEST(Autoplan, RefusesFormatsThatADeviceHasNot) {
+  const auto plan = [](const std::string& device) {
+    return run_command(app("autoplan") +
+                       " --world-size 8 --global-batch-size 64 --num-layers 8 --hidden-size 2048 "
+                       "--num-attention-heads 16 --seq-length 2048 --vocab-size 50257 --gpu " +
+                       device);
+  };
+  const std::pair<const char*, const char*> refused[] = {
+      {"a100-80 --fp8-format hybrid", "--fp8-format hybrid: A100-SXM-80GB has no products in 8 bits"},
+      {"h100 --fp4-format e2m1", "--fp4-format e2m1: H100-SXM-80GB has no products in 4 bits"},
+      {"h100 --fp8-format e4m3 --fp8-recipe mxfp8", "--fp8-recipe mxfp8: H100-SXM-80GB has no products"},
+      {"V100-SXM2-32GB --bf16", "--bf16: V100-SXM2-32GB has no products in bf16; give --fp16"},
+      {"910b --fp8-format e4m3", "--fp8-format e4m3: Ascend910B-64GB has no products in 8 bits"},
+      {"local --fp8-format e4m3", "--fp8-format e4m3: this machine's processor has no products in 8 bits"}};
+  for (const auto& [device, message] : refused) {
+    const CommandResult result = plan(device);
+    EXPECT_EQ(result.code, 64) << device;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("B200-180GB"), std::string::npos) << result.err;
+  }
+  for (const char* const device : {"h100 --fp8-format hybrid", "b200 --fp8-format e4m3 --fp8-recipe mxfp8",
+                                   "b200 --fp4-format e2m1", "a100-80 --bf16", "V100-SXM2-32GB --fp16"})
+    EXPECT_EQ(plan(device).code, 0) << device;
+  const CommandResult half = plan("V100-SXM2-32GB");
+  EXPECT_NE(half.out.find(" --fp16"), std::string::npos) << half.out;
+  EXPECT_EQ(half.out.find("bf16"), std::string::npos) << half.out;
 }
 
 TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
@@ -391,6 +522,22 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
 }
 
 // Numbers whose products or sums no int holds are refused as other wrong ones are.
+TEST(Autoplan, InterleavesWhereOneEndCountsAsALayer) {
+  const std::string model =
+      " --world-size 16 --global-batch-size 64 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
+      "--vocab-size 50257 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 4 --json";
+  for (const std::string end : {"embedding", "loss"}) {
+    const CommandResult result =
+        run_command(app("autoplan") + model + " --num-layers 31 --account-for-" + end + "-in-pipeline-split");
+    ASSERT_EQ(result.code, 0) << result.err;
+    const Json plan = Json::parse(result.out, "answer")["plans"].as_array().front();
+    EXPECT_EQ(plan["chunks"].as_int(), 4);  // (31 + 1) / (2 * 4)
+    const Json::Array& layers = plan["stage_layers"].as_array();
+    EXPECT_EQ(layers.front().as_int(), end == "embedding" ? 15 : 16);
+    EXPECT_EQ(layers.back().as_int(), end == "embedding" ? 16 : 15);
+  }
+}
+
 TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
   const auto refused = [&](const std::string& options, const std::string& words) {
     const CommandResult result = run_command(app("autoplan") + k22b + ' ' + options);

@@ -23,6 +23,8 @@ std::string reason(const PlanProblem& p, Candidate c) {
 TEST(Rules, W1WorldIsAMultipleOfTensorPipelineContext) {
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 3}), "W1");
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 4, .pipeline = 4}), "");
+  EXPECT_NE(reason(gpt_22b(64), {.tensor = 3}).find("nearest that work: 63, 66"), std::string::npos)
+      << reason(gpt_22b(64), {.tensor = 3});
 }
 
 TEST(Rules, B1GlobalBatchIsAMultipleOfMicroBatchTimesData) {
@@ -83,15 +85,40 @@ TEST(Rules, L2WithEmbeddingAndHeadCountedTheSumDivides) {
   PlanProblem p = gpt_22b(128);
   p.model.layers = 46;
   Candidate c{.tensor = 8, .pipeline = 4, .chunks = 3, .first_layers = 11, .last_layers = 11};
+  c.counts_embedding = c.counts_head = true;
   EXPECT_EQ(rule(p, c), "");  // 48 / (4 * 3)
   c.chunks = 5;
   EXPECT_EQ(rule(p, c), "V1");
+  c.chunks = 3;
+  c.counts_embedding = c.counts_head = false;
+  EXPECT_EQ(rule(p, c), "V1");  // 46 / (4 * 3)
+}
+
+// transformer_config.py counts each end by its own flag: (31 + 1) % (2 * 4) == 0.
+TEST(Rules, L2CountsTheHeadAlone) {
+  PlanProblem p = gpt_22b(16);
+  p.model.layers = 31;
+  Candidate c{.tensor = 8, .pipeline = 2, .chunks = 4, .first_layers = 16, .last_layers = 15};
+  c.counts_head = true;
+  EXPECT_EQ(rule(p, c), "");
+  p.model.layers = 30;
+  c.first_layers = 15;
+  EXPECT_EQ(rule(p, c), "V1");  // 31 / (2 * 4)
 }
 
 TEST(Rules, V1ChunksDivideTheLayersOfAPipeline) {
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4}), "V1");  // 6 layers a stage
   EXPECT_EQ(rule(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 2}), "");
   EXPECT_EQ(rule(gpt_22b(8), {.tensor = 8, .pipeline = 1, .chunks = 2}), "V1");
+}
+
+TEST(Rules, V1NamesTheNearestNumbersOfChunks) {
+  const std::string six = reason(gpt_22b(64), {.tensor = 8, .pipeline = 8, .chunks = 4});
+  EXPECT_NE(six.find("nearest that work: 3, 6 chunks"), std::string::npos) << six;
+  PlanProblem p = gpt_22b(128);
+  p.model.layers = 126;  // not even over 16 stages
+  const std::string uneven = reason(p, {.tensor = 8, .pipeline = 16, .chunks = 3});
+  EXPECT_NE(uneven.find("; 1 chunk works"), std::string::npos) << uneven;
 }
 
 TEST(Rules, V2InterleavingNeedsMicrobatchesInGroupsOfThePipeline) {

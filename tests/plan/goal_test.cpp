@@ -56,6 +56,57 @@ TEST(Scaling, ABudgetBuysTheSoonestEndThatItPays) {
   EXPECT_LE(found.fastest->cost, *bounded.budget);
 }
 
+/// 13 billion parameters in batches of 96, which no 512 devices share well.
+PlanProblem gpt_13b() {
+  PlanProblem p = gpt_22b(8);
+  p.model = test::gpt(40, 5120, 40, 2048, 32000);
+  p.max_global_batch = 0;
+  p.global_batch = 96;
+  return p;
+}
+
+Scale with(const PlanProblem& base, const Goal& goal, int devices) {
+  const PlanProblem p = with_devices(base, devices);
+  const Plan plan = search_plans(p, {}, 1).plans.at(0);
+  const double days = goal.tokens / plan.tokens_per_second(p) / 86400;
+  return {devices, plan, days, days * 24 * devices * goal.gpu_hour};
+}
+
+TEST(Scaling, GivesNoDeadlineUpAtAPowerOfTwoThatIsNoFaster) {
+  Goal goal{.tokens = 3e11, .gpu_hour = 2};
+  const PlanProblem p = gpt_13b();
+  const Scale more = with(p, goal, 768);
+  ASSERT_GT(with(p, goal, 512).days, more.days);
+  goal.days = more.days;
+  const Scaling found = scaling(p, {}, goal);
+  ASSERT_TRUE(found.least);
+  EXPECT_LE(found.least->days, *goal.days);
+  EXPECT_LE(found.least->devices, 768);
+}
+
+TEST(Scaling, ABudgetBuysNumbersOfDevicesBetweenThePowersOfTwo) {
+  Goal goal{.tokens = 3e11, .gpu_hour = 2};
+  const PlanProblem p = gpt_13b();
+  const Scale paid = with(p, goal, 384), dearer = with(p, goal, 512);
+  ASSERT_LT(paid.cost, dearer.cost);
+  ASSERT_LT(paid.days, dearer.days);
+  goal.budget = dearer.cost;
+  const Scaling found = scaling(p, {}, goal);
+  ASSERT_TRUE(found.fastest);
+  EXPECT_LE(found.fastest->days, paid.days);
+  EXPECT_LE(found.fastest->cost, *goal.budget);
+}
+
+TEST(WithDevices, FewerRanksOfAMachineShareItsMemory) {
+  PlanProblem p = test::on_this_processor(512, 8);
+  p.machine.world = p.machine.local_world = 4;
+  p.machine.device.memory = 1e9;
+  EXPECT_EQ(with_devices(p, 2).machine.device.memory, 1e9);  // each device has its own
+  p.machine.shares_memory = true;
+  EXPECT_EQ(with_devices(p, 2).machine.device.memory, 2e9);
+  EXPECT_EQ(with_devices(p, 8).machine.device.memory, 1e9);  // two machines
+}
+
 TEST(Scaling, SaysThatNothingMeetsTheGoal) {
   const Goal goal{.tokens = 300e9, .gpu_hour = 2, .days = 0.001, .budget = 1};
   const PlanProblem p = gpt_22b_in_large_batches();

@@ -165,7 +165,7 @@ TEST(Search, MoreMemoryNeverLosesAPlan) {
   int64_t before = 0;
   for (double gb : {20.0, 40.0, 80.0, 160.0}) {
     p.machine.device.memory = gb * 1e9;
-    const int64_t found = search_plans(p, {}, 20, SearchMode::kExhaustive).fitting;
+    const int64_t found = search_plans(p, {}, 20, SearchMode::kExhaustive).fitting.value();
     EXPECT_GE(found, before);
     before = found;
   }

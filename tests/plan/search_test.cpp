@@ -302,6 +302,59 @@ TEST(Search, LeavesOutTheCopyOfASaveWhereNothingFitsBesideIt) {
   EXPECT_GT(beside.plans.front().memory.estimate.save_copy, 0);
 }
 
+/// A model whose head's scratch the closed forms undercount, in `gigabytes`.
+PlanProblem large_vocabulary(double gigabytes) {
+  PlanProblem p = test::on_this_processor(50257, 1);
+  p.model = test::gpt(2, 1024, 16, 2048, 50257);
+  p.trained_here = true;
+  p.global_batch = 0;
+  p.max_global_batch = 16;
+  p.machine.device.memory = gigabytes * 1e9;
+  return p;
+}
+
+// What the trainer runs is judged by what it allocates, not by the closed forms of the search.
+TEST(Search, ListsNoPlanOfThisMachineThatItsTrainerHasNoRoomFor) {
+  for (const double gigabytes : {2.3, 2.819, 3.4})
+    for (const SearchMode mode : {SearchMode::kBounded, SearchMode::kExhaustive}) {
+      const PlanProblem p = large_vocabulary(gigabytes);
+      const SearchResult found = search_plans(p, {}, 5, mode);
+      EXPECT_EQ(found.plans.size(), 5u) << gigabytes;
+      for (const Plan& plan : found.plans) {
+        const TrainerAnswer answer = ask_trainer(p, plan.candidate);
+        ASSERT_TRUE(answer.rank) << answer.refusal;
+        EXPECT_LE(answer.rank->estimate.needed(), p.machine.device.memory) << gigabytes;
+        EXPECT_EQ(plan.memory.estimate.needed(), answer.rank->estimate.needed());
+      }
+    }
+}
+
+TEST(Search, FindsThePlanOfThisMachineThatItsTrainerJustHasRoomFor) {
+  PlanProblem p = test::on_this_processor(8192, 8);
+  p.trained_here = true;
+  Candidate least{.micro_batch = 1, .recompute = Recomputed::kFull};
+  ASSERT_FALSE(complete(p, least));
+  p.machine.device.memory = ask_trainer(p, least).rank->estimate.needed();
+  EXPECT_FALSE(search_plans(p, {}, 1).plans.empty());
+  p.machine.device.memory *= 0.8;
+  const SearchResult none = search_plans(p, {}, 1);
+  EXPECT_TRUE(none.plans.empty());
+  ASSERT_TRUE(none.closest);
+  EXPECT_EQ(none.closest->memory.estimate.context, 0);
+}
+
+TEST(Explain, AllDevicesMayBeTheLeast) {
+  PlanProblem p = test::gpt_22b(12);
+  p.machine = {find_accelerator("A100-SXM-40GB"), 12, 2};
+  p.model = test::gpt(60, 5040, 42, 2048, 50257);
+  p.max_global_batch = 0;
+  p.global_batch = 420;  // 2^2 * 3 * 5 * 7: no 8 data ranks
+  ASSERT_FALSE(search_plans(p, {}, 1).plans.empty());
+  const int least = inverse_questions(p, {}).least_devices;
+  EXPECT_GT(least, 0);
+  EXPECT_LE(least, 12);
+}
+
 // What is asked of other numbers of devices is answered by the same rule.
 TEST(Search, LeavesOutThatCopyForOtherNumbersOfDevicesToo) {
   PlanProblem p = without_room_for_the_copy();

@@ -81,5 +81,36 @@ TEST(PlanHtml, IsOnePageBelow300KilobytesWithoutLinks) {
   EXPECT_EQ(page, plan_html(report));
 }
 
+/// A page of the best plan with that pipeline size.
+std::string page_of(const PlanProblem& p, int pipeline, size_t top) {
+  const SearchResult r = search_plans(p, {.pipeline = pipeline}, top);
+  EXPECT_FALSE(r.plans.empty());
+  return plan_html({.problem = p,
+                    .result = r,
+                    .trainer = std::vector<TrainerAnswer>(r.plans.size()),
+                    .front = pareto_front(p, {.pipeline = pipeline})});
+}
+
+// MT-NLG 530B on 280 machines (arXiv 2201.11990), and as many stages as a model has layers.
+TEST(PlanHtml, IsBelow300KilobytesForLongPipelines) {
+  PlanProblem p = gpt_22b(2240);
+  p.model = test::gpt(105, 20480, 128, 2048, 50257);
+  p.max_global_batch = 0;
+  p.global_batch = 2240;
+  const std::string page = page_of(p, 35, 10);
+  EXPECT_LT(page.size(), 300000u);
+  EXPECT_EQ(page.find(" of 35 stages are drawn; layers"), std::string::npos) << "all bars have room";
+  EXPECT_NE(page.find(" of 35 stages are drawn; 35 of "), std::string::npos);
+
+  p = gpt_22b(1024);
+  p.model.layers = 128;
+  p.max_global_batch = 0;
+  p.global_batch = 1024;
+  const std::string deep = page_of(p, 128, 10);
+  EXPECT_LT(deep.size(), 300000u);
+  EXPECT_NE(deep.find("48 of 128 stages are drawn; layers"), std::string::npos);
+  EXPECT_NE(deep.find(">127 (1)</text>"), std::string::npos) << "the last stage is one of them";
+}
+
 }  // namespace
 }  // namespace megalith

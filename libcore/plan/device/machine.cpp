@@ -12,6 +12,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
+#include "libcore/config/parallel_config.h"
 #include "libcore/ops/backend.h"
 #include "libcore/tensor/arena.h"
 
@@ -29,14 +30,16 @@ std::string folded(std::string_view name) {
 }
 
 /// NAME: [bf16 TFLOP/s, fp32 TFLOP/s, fp8 TFLOP/s, fp4 TFLOP/s, memory GB, memory TB/s, link GB/s one
-/// direction, devices that it joins, network Gbit/s, multiprocessors, W].
+/// direction, devices that it joins, network Gbit/s, multiprocessors, W], and 0 where 16 bits are fp16 alone.
 Accelerator device_of(const FileOption& option) {
   constexpr size_t kValues = 11;
-  if (option.words.size() != kValues)
-    fail(ErrorKind::kData, option.where, ": ", quote(option.key), " has ", option.words.size(),
-         " values, wanted ", kValues, "; docs/gpus.yaml says which");
-  double v[kValues];
-  for (size_t i = 0; i < kValues; ++i) {
+  const size_t given = option.words.size();
+  if (given != kValues && given != kValues + 1)
+    fail(ErrorKind::kData, option.where, ": ", quote(option.key), " has ", given, " values, wanted ", kValues,
+         " or ", kValues + 1, "; docs/gpus.yaml says which");
+  double v[kValues + 1] = {};
+  v[kValues] = 1;
+  for (size_t i = 0; i < given; ++i) {
     const auto value = parse_double(option.words[i]);
     if (!value || !(*value >= 0) || *value > 1e9)
       fail(ErrorKind::kData, option.where, ": ", quote(option.key), ": value ", i + 1, " is ",
@@ -58,7 +61,8 @@ Accelerator device_of(const FileOption& option) {
           .network_bandwidth = v[8] * kGiga / 8,
           .link_domain = std::max(1, static_cast<int>(v[7])),
           .multiprocessors = static_cast<int>(v[9]),
-          .watts = v[10]};
+          .watts = v[10],
+          .bfloat16 = v[11] != 0};
 }
 
 /// A file of share/megalith beside the folder of the running program.
@@ -168,6 +172,7 @@ Accelerator measure_this_machine() {
   device.memory = available_memory();
   device.memory_bandwidth = 2.0 * static_cast<double>(from.bytes()) / copy;
   device.link_bandwidth = device.network_bandwidth = device.memory_bandwidth / 2;
+  device.link_domain = ParallelConfig::kMaxRanks;
   return device;
 }
 

@@ -19,6 +19,7 @@ struct Accelerator {
   int link_domain = 8;           // devices that the link joins
   int multiprocessors = 0;       // 0: no wave quantisation (CPU)
   double watts = 0;
+  bool bfloat16 = true;  // else 16 bits are fp16 alone
   // A processor's, of which no data sheet speaks: what a profile may set.
   double attention_share = 0.25;  // of the matrix rate: attention, forward
   double half_depth = 0;          // inner dimension at which a product reaches half its rate
@@ -58,15 +59,24 @@ std::vector<std::string> accelerator_names();
 /// What the processor is called, as Accelerator::name.
 inline constexpr char kLocalDevice[] = "this machine's processor";
 
-/// This machine's processor: cores, memory that is available now, and rates measured for about a tenth of a
-/// second.
+/// This machine's processor, whose memory joins any number of ranks: what is available of it now, and rates
+/// measured for about a tenth of a second.
 Accelerator measure_this_machine();
 
 /// The devices that a plan is for.
 struct Machine {
   Accelerator device;
   int world = 1;        // devices in all
-  int local_world = 1;  // devices that the link joins
+  int local_world = 1;  // devices of a machine
+  /// device.memory is a rank's share of what a machine of local_world ranks has.
+  bool shares_memory = false;
+  int link_domain =
+      0;  // devices that the link joins, of several machines or of a part of one; 0: a machine's
+
+  int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
+
+/// No machine has more devices: a link that joins more joins machines.
+inline constexpr int kLargestMachine = 16;
 
 }  // namespace megalith
