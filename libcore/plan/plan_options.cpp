@@ -342,6 +342,23 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
+/// Throws kUsage when an output is an input, the other output, or no file.
+void check_files(const PlanCommand& command, const std::string& config_file) {
+  const PlanOptions& plan = command.plan;
+  RunFiles files;
+  files.reads("--config", config_file);
+  files.reads("--cluster", plan.cluster);
+  files.reads("--gpu-file", plan.gpu_files);
+  files.reads("--hf", plan.hf);
+  files.reads("--coefficients", plan.coefficients);
+  files.reads("--verify-log", plan.verify_log);
+  files.reads("--anchor", plan.anchor);
+  files.reads("--calibrate", plan.calibrations);
+  files.writes("--html", plan.html, OutputKind::kStream);
+  files.writes("--trace", command.train.trace, OutputKind::kStream);
+  files.check();
+}
+
 }  // namespace
 
 void PlanCommand::add_to(Options& options) {
@@ -401,6 +418,7 @@ void PlanOptions::validate(Problems& problems) const {
 }
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {
+  check_files(command, given.config_file());
   refuse_unplanned(command, given);
   command.train.finish();
   GivenWorld world = take_cluster(command, given);
@@ -440,29 +458,9 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   return request;
 }
 
-namespace {
-
-/// Throws kUsage when an output is an input, the other output, or no file.
-void check_files(const PlanCommand& command) {
-  const PlanOptions& plan = command.plan;
-  RunFiles files;
-  files.reads("--gpu-file", plan.gpu_files);
-  files.reads("--hf", plan.hf);
-  files.reads("--coefficients", plan.coefficients);
-  files.reads("--verify-log", plan.verify_log);
-  files.reads("--anchor", plan.anchor);
-  files.reads("--calibrate", plan.calibrations);
-  files.writes("--html", plan.html, OutputKind::kStream);
-  files.writes("--trace", command.train.trace, OutputKind::kStream);
-  files.check();
-}
-
-}  // namespace
-
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
-  check_files(command);
   const DeviceRates own = own_rates(command, problem);
   problem.machine.device = own.device;
   problem.coefficients = &own.coefficients;
