@@ -267,6 +267,29 @@ int64_t accumulated_batch(const PlanCommand& command, const Fixed& fixed) {
   return steps * *fixed.micro_batch * (command.parallel.world / command.parallel.model_ranks());
 }
 
+/// The batch that is given stays; --max-global-batch-size is then no more than its bound.
+void set_batch(const PlanCommand& command, PlanRequest& request) {
+  PlanProblem& p = request.problem;
+  p.max_global_batch = command.plan.max_global_batch;
+  p.global_batch = command.train.global_batch;
+  if (command.train.accumulation) {
+    const int64_t batch = accumulated_batch(command, request.fixed);
+    if (p.global_batch > 0 && p.global_batch != batch)
+      fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", *command.train.accumulation,
+           " makes a global batch of ", batch, ", --global-batch-size is ", p.global_batch,
+           "; leave one of them out");
+    p.global_batch = batch;
+  }
+  if (p.max_global_batch > 0 && p.global_batch > p.max_global_batch)
+    fail(ErrorKind::kUsage,
+         command.train.global_batch > 0 ? "--global-batch-size " : "the global batch of ", p.global_batch,
+         command.train.global_batch > 0 ? "" : " (--gradient-accumulation-steps)",
+         " is above --max-global-batch-size ", p.max_global_batch, "; leave one of them out");
+  if (p.max_global_batch == 0 && p.global_batch == 0)
+    fail(ErrorKind::kUsage,
+         "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
+}
+
 /// What the plan computes in, as a profile calls it.
 std::string dtype_of(const PlanProblem& p, const std::string& path) {
   if (p.precision == Precision::kFloat32) return "fp32";
@@ -440,20 +463,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
   p.software.overlap_exchange = command.plan.overlap_exchange;
-  p.max_global_batch = command.plan.max_global_batch;
-  if (p.max_global_batch == 0) p.global_batch = command.train.global_batch;
-  if (command.train.accumulation) {
-    const int64_t batch = accumulated_batch(command, request.fixed);
-    if (p.max_global_batch > 0 || (p.global_batch > 0 && p.global_batch != batch))
-      fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", *command.train.accumulation,
-           " makes a global batch of ", batch,
-           "; leave it out, or --global-batch-size and "
-           "--max-global-batch-size");
-    p.global_batch = batch;
-  }
-  if (p.max_global_batch == 0 && p.global_batch == 0)
-    fail(ErrorKind::kUsage,
-         "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
+  set_batch(command, request);
   fix_pipeline(command, request);
   return request;
 }

@@ -390,6 +390,18 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
   EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
 }
 
+// docs/from-dlc.md: "Sizes that the command line gives are kept".
+TEST(Autoplan, KeepsAGivenGlobalBatchBelowTheLargest) {
+  const CommandResult kept = run_command(app("autoplan") + k22b + " --global-batch-size 8 --json --top 3");
+  ASSERT_EQ(kept.code, 0) << kept.err;
+  for (const Json& plan : Json::parse(kept.out, "answer")["plans"].as_array())
+    EXPECT_EQ(plan["global_batch"].as_int(), 8);
+  const CommandResult above = run_command(app("autoplan") + k22b + " --global-batch-size 64");
+  EXPECT_EQ(above.code, 64);
+  EXPECT_NE(above.err.find("--global-batch-size 64 is above --max-global-batch-size 16"), std::string::npos)
+      << above.err;
+}
+
 // Numbers whose products or sums no int holds are refused as other wrong ones are.
 TEST(Autoplan, RefusesStagesOfMoreLayersThanTheModelHas) {
   const auto refused = [&](const std::string& options, const std::string& words) {

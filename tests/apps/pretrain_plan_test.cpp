@@ -72,6 +72,10 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const std::string flags = decided(result.out);
   EXPECT_NE(flags.find("--tensor-model-parallel-size 2 "), std::string::npos) << flags;
   EXPECT_NE(flags.find("--micro-batch-size 1 "), std::string::npos) << flags;
+  const CommandResult batch = run(open() + "--nproc 2 --global-batch-size 4");
+  ASSERT_EQ(batch.code, 0) << batch.all();
+  EXPECT_NE(decided(batch.out).find("--global-batch-size 4"), std::string::npos) << batch.out;
+  EXPECT_TRUE(std::regex_search(batch.out, std::regex("global batch size: +4 \\|"))) << batch.out;
 }
 
 // Rank 0 plans, the others are told: a plan that each made of its own measurements could differ.
