@@ -1,13 +1,11 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/config/config_file.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
@@ -17,24 +15,15 @@
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/profile/calibrate.h"
+#include "libcore/plan/request/world.h"
 #include "libcore/plan/run_log.h"
 #include "libcore/plan/shape/hf_shape.h"
 #include "libcore/plan/timeline.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/tokenizer_files.h"
-#include "libcore/train/memory.h"
 
 namespace megalith {
 namespace {
-
-std::optional<double> memory_from_environment() {
-  const char* text = std::getenv("DEVICE_MEMORY_GB");
-  if (!text || !*text) return std::nullopt;
-  const auto gb = parse_double(text);
-  if (!gb || *gb <= 0)
-    fail(ErrorKind::kUsage, "DEVICE_MEMORY_GB is ", quote(text), ", wanted a number of 1e9 bytes");
-  return gb;
-}
 
 /// The tokenizer's ids where its files are on this machine; a plan is often made elsewhere, then GPT-2's.
 int64_t vocabulary(const TokenizerConfig& t) {
@@ -45,88 +34,12 @@ int64_t vocabulary(const TokenizerConfig& t) {
   return 50257;
 }
 
-int environment_number(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  if (!text || !*text) return otherwise;
-  const auto value = parse_int(text);
-  if (!value || *value < 1 || *value > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, name, " is ", quote(text), ", wanted a number of ranks from 1");
-  return static_cast<int>(*value);
-}
-
-/// Whether the sizes of the world were told, on the command line or by a cluster's file.
-struct GivenWorld {
-  bool world = false, local = false;
-};
-
-Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
-  AcceleratorList list = AcceleratorList::installed();
-  for (const std::string& file : command.plan.gpu_files) list.add_file(file);
-  Machine machine;
-  const bool local = command.plan.gpu == "local";
-  machine.device = local ? measure_this_machine() : list.find(command.plan.gpu);
-  if (const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment())
-    machine.device.memory = *gb * 1e9;
-  if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
-  ParallelConfig sizes = command.parallel;
-  if (sizes.world == 0 && sizes.nproc != 0) sizes.finish();
-  const bool world = given.world, here = given.local;
-  machine.world =
-      world ? std::max(sizes.world, 1) : environment_number("WORLD_SIZE", std::max(sizes.world, 1));
-  const int domain = std::min(machine.device.link_domain, machine.world);
-  machine.local_world = here    ? command.parallel.local_world
-                        : world ? domain
-                                : environment_number("LOCAL_WORLD_SIZE", domain);
-  if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
-    fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ",
-         machine.local_world);
-  return machine;
-}
-
 Precision precision_of(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
   if (!plan.fp4_format.empty()) return Precision::kNvfp4;
   if (!plan.fp8_format.empty()) return plan.fp8_recipe == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
   const bool half = plan.gpu != "local" || command.train.bf16 || command.train.fp16;
   return half ? Precision::kHalf : Precision::kFloat32;
-}
-
-/// A cluster's file. What the command line gives goes first.
-GivenWorld take_cluster(PlanCommand& command, const Options& given) {
-  GivenWorld sizes{given.given("world-size") || given.given("nproc"), given.given("local-world-size")};
-  if (command.plan.cluster.empty()) return sizes;
-  for (const FileOption& option : read_config_file(command.plan.cluster)) {
-    const auto value = option.words.size() == 1 ? parse_double(option.words.front()) : std::nullopt;
-    const auto wanted = [&](bool valid, const char* what) {
-      if (!valid)
-        fail(ErrorKind::kData, option.where, ": ", option.key, " is ", quote(join(option.words, " ")),
-             ", wanted ", what);
-    };
-    const auto taken = [&] { return given.given(option.key); };
-    if (option.key == "gpu") {
-      wanted(option.words.size() == 1, "a name");
-      if (!taken()) command.plan.gpu = option.words.front();
-    } else if (option.key == "world-size" || option.key == "local-world-size") {
-      wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks, "a number of devices");
-      const bool world = option.key == "world-size";
-      (world ? sizes.world : sizes.local) = true;
-      if (!taken())
-        (world ? command.parallel.world : command.parallel.local_world) = static_cast<int>(*value);
-    } else if (option.key == "network-gbps" || option.key == "device-memory-gb" ||
-               option.key == "gpu-hour-price") {
-      wanted(value && *value > 0, "a number above 0");
-      if (taken()) continue;
-      if (option.key == "network-gbps") command.plan.network_gbps = value;
-      if (option.key == "device-memory-gb") command.plan.memory_gb = value;
-      if (option.key == "gpu-hour-price") command.plan.gpu_hour = *value;
-    } else {
-      fail(ErrorKind::kData, option.where, ": ", quote(option.key),
-           " says nothing about a cluster; known are gpu, world-size, local-world-size, network-gbps, "
-           "device-memory-gb, "
-           "gpu-hour-price");
-    }
-  }
-  return sizes;
 }
 
 void check_pipeline_options(const PlanCommand& command) {
@@ -240,31 +153,16 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
          "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
 }
 
-/// --data-parallel-size says the ranks together with the other sizes, which are then all fixed.
-void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
-  const ParallelConfig& sizes = command.parallel;
-  const int64_t ranks = int64_t{sizes.data} * sizes.model_ranks();
-  if (ranks > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
-         " ranks of a model are more than ", ParallelConfig::kMaxRanks);
-  if (world.world && sizes.world > 0 && sizes.world != ranks)
-    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
-         " ranks of a model are ", ranks, ", not --world-size ", sizes.world, "; leave one of them out");
-  command.parallel.world = static_cast<int>(ranks);
-  world.world = true;
-  fixed.tensor = sizes.tensor;
-  fixed.pipeline = sizes.pipeline;
-  fixed.context = sizes.context;
-}
-
 /// The batch that --gradient-accumulation-steps makes, once all sizes are known.
 int64_t accumulated_batch(const PlanCommand& command, const Fixed& fixed) {
   const int64_t steps = command.train.accumulation.value_or(1);
-  if (!fixed.micro_batch || !fixed.tensor || !fixed.pipeline || command.parallel.world == 0)
+  const bool cut = fixed.tensor && fixed.pipeline && command.parallel.world > 0;
+  if (!fixed.micro_batch || (!fixed.data && !cut))
     fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", steps,
          ": a plan needs the batch of all ranks; give --global-batch-size, or --micro-batch-size, "
          "--data-parallel-size and the sizes of the model's cut");
-  return steps * *fixed.micro_batch * (command.parallel.world / command.parallel.model_ranks());
+  const int data = fixed.data ? *fixed.data : command.parallel.world / command.parallel.model_ranks();
+  return steps * *fixed.micro_batch * data;
 }
 
 /// The batch that is given stays; --max-global-batch-size is then no more than its bound.
@@ -385,7 +283,6 @@ void check_files(const PlanCommand& command, const std::string& config_file) {
 }  // namespace
 
 void PlanCommand::add_to(Options& options) {
-  static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
   // How a router chooses and which kernels run: a plan is the same.
   static constexpr IgnoredOption kExperts[] = {{"moe-apply-probs-on-input"},
                                                {"moe-deepep-num-sms", IgnoredOption::kOne},
@@ -409,7 +306,7 @@ void PlanCommand::add_to(Options& options) {
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
   options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
   options.translate(translate_mindformers);
-  options.ignore(ignored_megatron_options()).ignore(kLlmacc).ignore(kExperts);
+  options.ignore(ignored_megatron_options()).ignore(kExperts);
   options.refuse(kUnplanned).refuse(refused_megatron_options());
 }
 
@@ -444,10 +341,12 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   check_files(command, given.config_file());
   refuse_unplanned(command, given);
   command.train.finish();
-  GivenWorld world = take_cluster(command, given);
+  GivenWorld world = take_world(command, given);
   PlanRequest request;
   request.fixed = fixed_by(command, given);
-  if (given.given("data-parallel-size")) take_data_ranks(command, world, request.fixed);
+  fix_pipeline(command, request);
+  if (given.given("data-parallel-size") && command.parallel.data > 0)
+    take_data_ranks(command, world, request.fixed);
   PlanProblem& p = request.problem;
   p.model = command.model;
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
@@ -464,7 +363,6 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.software.expandable_segments = command.plan.expandable_segments;
   p.software.overlap_exchange = command.plan.overlap_exchange;
   set_batch(command, request);
-  fix_pipeline(command, request);
   return request;
 }
 

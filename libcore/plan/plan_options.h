@@ -127,6 +127,7 @@ struct PlanCommand {
   TokenizerConfig tokenizer;
   PaddleConfig paddle;
   MindFormersRun mindformers;
+  bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
   size_t columns = 0;  // of the terminal that the answer is for; 0: lines as long as they are
 
   void add_to(Options&);

@@ -136,6 +136,7 @@ class Search {
     for (int pipeline : either(fixed_.pipeline, divisors(std::max(rest, 1), p_.model.layers))) {
       c.pipeline = pipeline;
       if (!fixed_.pipeline && !worth_cutting(pipeline)) continue;
+      if (fixed_.data && int64_t{*fixed_.data} * c.tensor * c.context * pipeline != world) continue;
       for (int chunks : chunk_choices(pipeline)) family(c, chunks, priced);
     }
   }

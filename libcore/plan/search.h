@@ -12,7 +12,7 @@ namespace megalith {
 
 /// Values that the user fixed; an empty one is searched.
 struct Fixed {
-  std::optional<int> tensor = {}, pipeline = {}, context = {}, chunks = {}, micro_batch = {};
+  std::optional<int> tensor = {}, pipeline = {}, context = {}, data = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
   std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
   std::optional<bool> sequence = {};
