@@ -116,6 +116,9 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
   if (!named) reader.command.plan.gpu = "local";
   PlanRequest request = plan_request(reader.command, reader.options);
   PlanProblem& problem = request.problem;
+  // Whatever it is planned for, the run computes in what its own options say.
+  const TrainConfig& train = reader.command.train;
+  problem.precision = train.bf16 || train.fp16 ? Precision::kHalf : Precision::kFloat32;
   if (!named && !reader.command.plan.memory_gb) problem.machine.device.memory /= ranks.here;
   constexpr size_t kLookedAt = 50;
   const SearchResult result =
