@@ -53,7 +53,8 @@ struct PlanProblem {
   RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
   bool needs_save_copy = false;        // --async-save: no plan without that copy
   bool fp16 = false;                   // kHalf is fp16 and not bf16; their costs are the same
-  int64_t global_batch = 0;            // 0: not fixed
+  std::string fp8_format = {}, fp8_recipe = {};  // in the options' words; empty: what the precision says
+  int64_t global_batch = 0;                      // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound
   std::vector<int> stage_layers = {};  // layers of each pipeline stage, when the user gave them
   /// Where in the interval of the token imbalance the time is taken: 0 at its lower end, 1 at the upper.

@@ -31,10 +31,11 @@ std::string layer_list(const PlanProblem& p, const Candidate& c) {
 void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& c, bool ours) {
   const int layers = p.model.layers;
   if (c.chunks > 1) {
-    const bool accounted = layers % c.pipeline != 0;
+    const bool embedding = c.first_layers > 0, loss = c.last_layers > 0;  // L2: each counts as a layer
     out << " --num-layers-per-virtual-pipeline-stage "
-        << (layers + (accounted ? 2 : 0)) / c.pipeline / c.chunks;
-    if (accounted) out << " --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
+        << (layers + embedding + loss) / c.pipeline / c.chunks;
+    if (embedding) out << " --account-for-embedding-in-pipeline-split";
+    if (loss) out << " --account-for-loss-in-pipeline-split";
     return;
   }
   bool even = true, middle_even = true;
@@ -115,8 +116,49 @@ std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
 /// X2: collectives beside products need one queue before Blackwell, FSDP's several.
 std::string environment(const PlanProblem& p, const Candidate& c) {
   const bool blackwell = p.machine.device.fp4_flops > 0;
-  const bool wanted = !blackwell && c.tensor > 1 && c.sharding < Sharding::kGradients;
-  return wanted ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+  const bool beside = c.tensor > 1 || c.context > 1;
+  return !blackwell && beside && c.sharding < Sharding::kGradients ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+}
+
+/// ZeRO's stages in Megatron's words, or in our trainer's; Megatron FSDP takes checkpoints of its own format.
+void sharding_options(std::ostream& out, const Candidate& c, bool ours) {
+  if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
+  if (c.sharding <= Sharding::kOptimizer) return;
+  if (ours) {
+    out << " --sharding stage" << static_cast<int>(c.sharding);
+    return;
+  }
+  out << " --use-megatron-fsdp --data-parallel-sharding-strategy "
+      << (c.sharding == Sharding::kGradients ? "optim_grads" : "optim_grads_params")
+      << " --ckpt-format fsdp_dtensor";
+}
+
+void precision_options(std::ostream& out, const PlanProblem& p) {
+  const auto eight_bits = [&](const char* format, const char* recipe) {
+    const std::string& scaled = p.fp8_recipe;
+    out << " --bf16 --fp8-format " << (p.fp8_format.empty() ? format : p.fp8_format.c_str());
+    if (!scaled.empty() || *recipe) out << " --fp8-recipe " << (scaled.empty() ? recipe : scaled.c_str());
+  };
+  if (p.precision == Precision::kFp8) eight_bits("hybrid", "");
+  if (p.precision == Precision::kMxfp8) eight_bits("e4m3", "mxfp8");
+  if (p.precision == Precision::kNvfp4) out << " --bf16 --fp4-format e2m1";
+  if (p.precision == Precision::kHalf) out << (p.fp16 ? " --fp16" : " --bf16");
+}
+
+/// How attention is computed where it is not Megatron's own choice; our trainer has one way.
+const char* attention_options(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kTorch:
+      return " --attention-backend unfused --no-masked-softmax-fusion";
+    case AttentionKernel::kFusedSoftmax:
+      return " --attention-backend unfused";
+    case AttentionKernel::kFlash1:
+    case AttentionKernel::kFlash2:
+      return " --attention-backend flash";
+    case AttentionKernel::kFused:
+      break;
+  }
+  return "";
 }
 
 std::string torchrun(const PlanProblem& p, const Candidate& c, bool ours) {
@@ -235,18 +277,11 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   if (exchanged && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
     out << " --overlap-param-gather";
   if (p.model.has_experts() && p.software.overlap_exchange) out << " --overlap-moe-expert-parallel-comm";
-  if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
-  if (ours && c.sharding > Sharding::kOptimizer)
-    out << " --sharding stage" << static_cast<int>(c.sharding);
-  else if (c.sharding == Sharding::kGradients)
-    out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads";
-  else if (c.sharding == Sharding::kParameters)
-    out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params";
+  if (!ours && c.chunks > 1 && !p.software.overlap_messages) out << " --no-overlap-p2p-communication";
+  sharding_options(out, c, ours);
   recompute_options(out, p, c);
-  if (p.precision == Precision::kFp8) out << " --bf16 --fp8-format hybrid";
-  if (p.precision == Precision::kMxfp8) out << " --bf16 --fp8-format e4m3 --fp8-recipe mxfp8";
-  if (p.precision == Precision::kNvfp4) out << " --bf16 --fp4-format e2m1";
-  if (p.precision == Precision::kHalf) out << (p.fp16 ? " --fp16" : " --bf16");
+  if (!ours) out << attention_options(p.software.attention);
+  precision_options(out, p);
   return out.str();
 }
 

@@ -89,8 +89,14 @@ void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
       fail(ErrorKind::kUsage, "L2: ", layers,
            " layers, embedding and head counted, are not a multiple of pipeline ", *fixed.pipeline,
            nearest_multiples(layers, *fixed.pipeline));
-    fixed.first_layers = layers / *fixed.pipeline - plan.account_embedding;
-    fixed.last_layers = layers / *fixed.pipeline - plan.account_loss;
+    if (command.parallel.first_layers || command.parallel.last_layers)
+      fail(ErrorKind::kUsage,
+           "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers say what "
+           "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split say, too; give "
+           "one of them");
+    const int counted = layers / *fixed.pipeline;
+    if (plan.account_embedding) fixed.first_layers = counted - 1;
+    if (plan.account_loss) fixed.last_layers = counted - 1;
   }
   if (const auto& per_chunk = command.parallel.layers_per_chunk) {
     if (!fixed.pipeline)
@@ -353,6 +359,8 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16;
+  p.fp8_format = command.plan.fp8_format;
+  p.fp8_recipe = command.plan.fp8_recipe;
   if (command.plan.gpu == "local") {
     p.software = trainer_software();
     p.save_copy = wanted_save_copy(command.checkpoint);
