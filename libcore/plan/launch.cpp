@@ -32,8 +32,7 @@ void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& 
   const int layers = p.model.layers;
   if (c.chunks > 1) {
     const bool embedding = c.first_layers > 0, loss = c.last_layers > 0;  // L2: each counts as a layer
-    out << " --num-layers-per-virtual-pipeline-stage "
-        << (layers + embedding + loss) / c.pipeline / c.chunks;
+    out << " --num-layers-per-virtual-pipeline-stage " << (layers + embedding + loss) / c.pipeline / c.chunks;
     if (embedding) out << " --account-for-embedding-in-pipeline-split";
     if (loss) out << " --account-for-loss-in-pipeline-split";
     return;
@@ -75,41 +74,8 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
   }
 }
 
-void router_options(std::ostream& out, const ModelShape& m) {
-  const std::string scores = m.score_function.value_or(m.expert_bias ? "sigmoid" : "softmax");
-  if (m.expert_bias) out << " --moe-router-enable-expert-bias";
-  if (scores != "softmax")
-    out << " --moe-router-score-function " << scores;
-  else if (m.router_topk == 1)
-    out << " --moe-router-pre-softmax";  // the softmax over one score has no gradient
-  if (!m.balance.empty()) out << " --moe-router-load-balancing-type " << join(m.balance, " ");
-  if (!m.loss_coeffs.empty()) out << " --moe-aux-loss-coeff " << join(m.loss_coeffs, " ");
-  if (m.router_groups) out << " --moe-router-num-groups " << *m.router_groups;
-  if (m.group_topk) out << " --moe-router-group-topk " << *m.group_topk;
-  if (m.forced_balance) out << " --moe-router-force-load-balancing";
-}
-
-void expert_options(std::ostream& out, const ModelShape& m) {
-  out << " --num-experts " << m.expert_count() << " --moe-router-topk " << m.router_topk
-      << " --moe-ffn-hidden-size " << m.expert_ffn << " --moe-token-dispatcher-type "
-      << enum_name(m.dispatcher) << " --moe-grouped-gemm";
-  if (m.shared_ffn > 0) out << " --moe-shared-expert-intermediate-size " << m.shared_ffn;
-  if (m.shared_gate) out << " --moe-shared-expert-gate";
-  if (m.layer_freq != "1") out << " --moe-layer-freq \"" << m.layer_freq << '"';
-  if (m.capacity) out << " --moe-expert-capacity-factor " << *m.capacity;
-  if (m.dispatcher == Dispatcher::kFlex) out << " --moe-enable-deepep";
-  if (m.shared_overlap) out << " --moe-shared-expert-overlap";
-  router_options(out, m);
-}
-
-void latent_options(std::ostream& out, const ModelShape& m) {
-  out << " --multi-latent-attention --kv-lora-rank " << m.key_rank << " --qk-head-dim " << m.key_channels
-      << " --qk-pos-emb-head-dim " << m.key_rotated << " --v-head-dim " << m.value_channels;
-  if (m.query_rank > 0) out << " --q-lora-rank " << m.query_rank;
-}
-
 std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
-  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model), ' ',
+  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model, ours), ' ',
                 launch_options(p, c, ours));
 }
 
@@ -239,27 +205,6 @@ std::string dlc(const PlanProblem& p, const Candidate& c, bool ours) {
 }
 
 }  // namespace
-
-std::string model_options(const ModelShape& m) {
-  std::ostringstream out;
-  out << "--num-layers " << m.layers << " --hidden-size " << m.hidden << " --num-attention-heads " << m.heads
-      << " --ffn-hidden-size " << m.ffn_hidden << " --seq-length " << m.seq_length
-      << " --max-position-embeddings " << m.max_positions;
-  if (m.group_query) out << " --group-query-attention --num-query-groups " << m.query_groups;
-  if (m.latent_attention)
-    latent_options(out, m);
-  else if (m.kv_channels * m.heads != m.hidden)
-    out << " --kv-channels " << m.kv_channels;
-  if (m.qk_layernorm) out << " --qk-layernorm";
-  if (m.swiglu) out << " --swiglu";
-  if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
-  if (m.position == PositionEmbedding::kRope) out << " --position-embedding-type rope";
-  if (m.untied_head) out << " --untie-embeddings-and-output-weights";
-  if (!m.linear_bias) out << " --disable-bias-linear";
-  if (m.has_experts()) expert_options(out, m);
-  if (m.predicted > 0) out << " --mtp-num-layers " << m.predicted;
-  return out.str();
-}
 
 std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) {
   std::ostringstream out;

@@ -21,6 +21,7 @@
 #include "libcore/plan/timeline.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/memory.h"
 
 namespace megalith {
 namespace {

@@ -9,7 +9,6 @@
 #include "libcore/config/config_file.h"
 #include "libcore/launch/environment.h"
 #include "libcore/plan/kernel_rates.h"
-#include "libcore/train/memory.h"
 
 namespace megalith {
 namespace {
