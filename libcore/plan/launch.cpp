@@ -75,8 +75,15 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
 }
 
 std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
-  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model, ours), ' ',
-                launch_options(p, c, ours));
+  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model, ours),
+                ours ? p.run_words : p.megatron_words, ' ', launch_options(p, c, ours));
+}
+
+/// The same between single quotes.
+std::string quoted_program(const PlanProblem& p, const Candidate& c, bool ours) {
+  std::string out;
+  for (const char sign : program(p, c, ours)) sign == '\'' ? out += "'\\''" : out += sign;
+  return out;
 }
 
 /// X2: collectives beside products need one queue before Blackwell, FSDP's several.
@@ -238,12 +245,12 @@ std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launc
       return concat("srun --nodes ", machines(p), " --ntasks-per-node ", p.machine.local_world,
                     " bash -c 'RANK=$SLURM_PROCID "
                     "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS ",
-                    environment(p, c), "exec ", ours ? "" : "python ", program(p, c, ours), "'");
+                    environment(p, c), "exec ", ours ? "" : "python ", quoted_program(p, c, ours), "'");
     case Launcher::kMpirun:
       return concat("mpirun -np ", p.machine.world, " --map-by ppr:", p.machine.local_world,
                     ":node bash -c 'RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
                     "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE ",
-                    environment(p, c), "exec ", ours ? "" : "python ", program(p, c, ours), "'");
+                    environment(p, c), "exec ", ours ? "" : "python ", quoted_program(p, c, ours), "'");
   }
   return {};
 }

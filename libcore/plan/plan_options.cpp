@@ -15,6 +15,7 @@
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/profile/calibrate.h"
+#include "libcore/plan/request/run_words.h"
 #include "libcore/plan/request/world.h"
 #include "libcore/plan/run_log.h"
 #include "libcore/plan/shape/hf_shape.h"
@@ -360,6 +361,9 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16;
+  const RunWords words = run_words(given);
+  p.run_words = words.ours;
+  p.megatron_words = words.megatron;
   p.fp8_format = command.plan.fp8_format;
   p.fp8_recipe = command.plan.fp8_recipe;
   if (command.plan.gpu == "local") {

@@ -379,7 +379,8 @@ TEST(Autoplan, TakesAClusterAndAModelFromFiles) {
   write_file(folder / "cluster.yaml", "gpu: h100\nworld-size: 16.7\n");
   const CommandResult part = run_command(app("autoplan") + k22b + " --cluster " + (folder / "cluster.yaml"));
   EXPECT_EQ(part.code, 65);
-  EXPECT_NE(part.err.find("world-size is \"16.7\", wanted a number of devices"), std::string::npos) << part.err;
+  EXPECT_NE(part.err.find("world-size is \"16.7\", wanted a number of devices"), std::string::npos)
+      << part.err;
   write_file(folder / "cluster.yaml", "gpus: 3\n");
   const CommandResult wrong = run_command(app("autoplan") + k22b + " --cluster " + (folder / "cluster.yaml"));
   EXPECT_EQ(wrong.code, 65);
@@ -440,6 +441,45 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
             std::string::npos)
       << "X1";
   EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
+}
+
+// The printed line is read again by the same program, and asks for the same.
+TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
+  const std::string model =
+      " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "
+      "--rotary-base 500000 --position-embedding-type rope --norm-epsilon 1e-6 --hidden-dropout 0 "
+      "--make-vocab-size-divisible-by 64 --no-bias-gelu-fusion --add-qkv-bias --disable-bias-linear ";
+  const std::string run =
+      "--lr 3e-4 --min-lr 3e-5 --train-iters 500 --data-path 0.3 \"/data/it's one\" 0.7 /data/two "
+      "--no-load-optim --mock-data --save /ckpt --log-json figures.jsonl --tokenizer-type NullTokenizer ";
+  const auto lines = [](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + options + "--top 1");
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  };
+  const std::string first = lines(
+      " --world-size 8 --global-batch-size 32 --gpu h100 --tensor-model-parallel-size 1 "
+      "--pipeline-model-parallel-size 1 --context-parallel-size 1 --use-distributed-optimizer" +
+      model + run);
+  const auto line_of = [](const std::string& text, const std::string& program) {
+    std::smatch found;
+    EXPECT_TRUE(
+        std::regex_search(text, found, std::regex("\n  (\\S+=1 )?torchrun [^\n]*" + program + "([^\n]*)")))
+        << text;
+    return found.empty() ? "" : found[2].str();
+  };
+  const std::string megatron = line_of(first, "pretrain_gpt.py"), ours = line_of(first, "megalith-pretrain");
+  for (const std::string& line : {megatron, ours}) {
+    EXPECT_NE(line.find(" --lr 0.0003 --min-lr 3e-05 "), std::string::npos) << line;
+    EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
+    EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
+    EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
+    const std::string again = lines(" --world-size 8 --gpu h100" + line + ' ');
+    EXPECT_EQ(line_of(again, "pretrain_gpt.py"), megatron);
+    EXPECT_NE(first.find("--data-path 0.3 \"/data/it'\\''s one\""), std::string::npos) << "srun " << first;
+  }
+  EXPECT_EQ(megatron.find("--log-json"), std::string::npos) << megatron;
+  EXPECT_NE(ours.find("--log-json figures.jsonl"), std::string::npos) << ours;
 }
 
 // docs/from-dlc.md: "Sizes that the command line gives are kept".

@@ -105,7 +105,8 @@ TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
     const CommandResult result = run(open() + "--gpu A100-SXM-80GB --train-iters 1 " + options);
     EXPECT_EQ(result.code, 0) << result.all();
     std::smatch found;
-    EXPECT_TRUE(std::regex_search(result.out, found, std::regex("it takes ([0-9.]+ [KMG]iB) of"))) << result.out;
+    EXPECT_TRUE(std::regex_search(result.out, found, std::regex("it takes ([0-9.]+ [KMG]iB) of")))
+        << result.out;
     return found.empty() ? "" : found[1].str();
   };
   const std::string half = memory("--bf16"), single = memory("");

@@ -142,8 +142,8 @@ void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
   if (world.world > 0) {
     const bool all = fixed.tensor && fixed.pipeline && fixed.context;
     if (all ? ranks != world.world : world.world % ranks != 0)
-      fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", cut, " ranks of a model are ", ranks,
-           all ? ", not " : ", which does not divide ", world.world_source, "; leave one of them out");
+      fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", cut, " ranks of a model are ",
+           ranks, all ? ", not " : ", which does not divide ", world.world_source, "; leave one of them out");
     fixed.data = sizes.data;
     return;
   }
@@ -164,8 +164,7 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
     machine.device.memory = *gb * 1e9;
   if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
   machine.world = std::max(given.world, 1);
-  machine.local_world =
-      given.local > 0 ? given.local : std::min(machine.device.link_domain, machine.world);
+  machine.local_world = given.local > 0 ? given.local : std::min(machine.device.link_domain, machine.world);
   if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
     fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",
          " is not a multiple of ",
