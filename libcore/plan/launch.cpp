@@ -151,9 +151,16 @@ std::string slurm(const PlanProblem& p, const Candidate& c, bool ours) {
                 launch_line(p, c, Launcher::kSrun, ours), '\n');
 }
 
+/// What Kubernetes calls the devices, by their maker's plugin.
+const char* device_resource(const std::string& device) {
+  if (device.starts_with("MI")) return "amd.com/gpu";
+  return device.starts_with("Ascend") || device.starts_with("910") ? "huawei.com/Ascend910"
+                                                                   : "nvidia.com/gpu";
+}
+
 Json worker(const PlanProblem& p, const Candidate& c, bool ours) {
   Json limits = Json::object(), resources = Json::object(), container = Json::object();
-  limits.set("nvidia.com/gpu", p.machine.local_world);
+  limits.set(device_resource(p.machine.device.name), p.machine.local_world);
   resources.set("limits", std::move(limits));
   container.set("name", "pytorch");
   container.set("image", "IMAGE");

@@ -15,6 +15,8 @@
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/profile/calibrate.h"
+#include "libcore/plan/request/fates.h"
+#include "libcore/plan/request/fixed.h"
 #include "libcore/plan/request/run_words.h"
 #include "libcore/plan/request/world.h"
 #include "libcore/plan/run_log.h"
@@ -42,101 +44,6 @@ Precision precision_of(const PlanCommand& command) {
   if (!plan.fp8_format.empty()) return plan.fp8_recipe == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
   const bool half = plan.gpu != "local" || command.train.bf16 || command.train.fp16;
   return half ? Precision::kHalf : Precision::kFloat32;
-}
-
-void check_pipeline_options(const PlanCommand& command) {
-  const ParallelConfig& parallel = command.parallel;
-  if (!parallel.pipeline_layers.empty() && (parallel.first_layers || parallel.last_layers ||
-                                            command.plan.account_embedding || command.plan.account_loss))
-    fail(ErrorKind::kUsage,
-         "--pipeline-layers names every stage; leave out the options for the first and the last");
-}
-
-/// The layers that were named for a stage, of which a model has as many at least.
-std::optional<int> layers_of_stage(const char* option, std::optional<int> named, int layers) {
-  if (named && *named > layers)
-    fail(ErrorKind::kUsage, "--", option, ' ', *named, " is more than the ", layers, " layers of the model");
-  return named;
-}
-
-void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
-  const PlanOptions& plan = command.plan;
-  Fixed& fixed = request.fixed;
-  fixed.first_layers = layers_of_stage("decoder-first-pipeline-num-layers", command.parallel.first_layers,
-                                       command.model.layers);
-  fixed.last_layers =
-      layers_of_stage("decoder-last-pipeline-num-layers", command.parallel.last_layers, command.model.layers);
-  const std::vector<std::string>& given = command.parallel.pipeline_layers;
-  for (const std::string& word : given.empty() ? given : split(join(given, ","), ',')) {
-    const auto layers = parse_int(word);
-    if (!layers || *layers < 1 || *layers > command.model.layers)
-      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers from 1 to ",
-           command.model.layers, " (--num-layers)");
-    request.problem.stage_layers.push_back(static_cast<int>(*layers));
-  }
-  if (const auto stages = static_cast<int>(request.problem.stage_layers.size()); stages > 0) {
-    if (fixed.pipeline && *fixed.pipeline != stages)
-      fail(ErrorKind::kUsage, "--pipeline-layers has ", stages, " stages, --pipeline-model-parallel-size is ",
-           *fixed.pipeline, "; tables of interleaved stages are not planned");
-    fixed.pipeline = stages;
-  }
-  check_pipeline_options(command);
-  const int layers = command.model.layers + plan.account_embedding + plan.account_loss;
-  if (plan.account_embedding || plan.account_loss) {
-    if (!fixed.pipeline)
-      fail(ErrorKind::kUsage,
-           "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split need "
-           "--pipeline-model-parallel-size");
-    if (layers % *fixed.pipeline != 0)
-      fail(ErrorKind::kUsage, "L2: ", layers,
-           " layers, embedding and head counted, are not a multiple of pipeline ", *fixed.pipeline,
-           nearest_multiples(layers, *fixed.pipeline));
-    if (command.parallel.first_layers || command.parallel.last_layers)
-      fail(ErrorKind::kUsage,
-           "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers say what "
-           "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split say, too; give "
-           "one of them");
-    const int counted = layers / *fixed.pipeline;
-    if (plan.account_embedding) fixed.first_layers = counted - 1;
-    if (plan.account_loss) fixed.last_layers = counted - 1;
-  }
-  if (const auto& per_chunk = command.parallel.layers_per_chunk) {
-    if (!fixed.pipeline)
-      fail(ErrorKind::kUsage, "--num-layers-per-virtual-pipeline-stage needs --pipeline-model-parallel-size");
-    const int64_t together = int64_t{*per_chunk} * *fixed.pipeline;
-    if (layers % together != 0)
-      fail(ErrorKind::kUsage, "V1: ", layers, " layers are not a multiple of pipeline ", *fixed.pipeline,
-           " * ", *per_chunk, " of --num-layers-per-virtual-pipeline-stage");
-    fixed.chunks = static_cast<int>(layers / together);
-  }
-}
-
-void fix_recompute(const PlanCommand& command, const Options& given, Fixed& fixed) {
-  TrainConfig train = command.train;
-  train.finish();  // of the short forms; the group is not checked here
-  if (given.given("recompute-granularity") || train.recompute != Recompute::kNone)
-    fixed.recompute = train.recompute == Recompute::kFull        ? Recomputed::kFull
-                      : train.recompute == Recompute::kSelective ? Recomputed::kAttention
-                                                                 : Recomputed::kNone;
-  const bool block = train.recompute_method == "block";
-  if (fixed.recompute == Recomputed::kFull)
-    fixed.recompute_layers = block ? train.recompute_layers.value_or(0) : 0;
-}
-
-Fixed fixed_by(const PlanCommand& command, const Options& given) {
-  Fixed fixed;
-  if (given.given("tensor-model-parallel-size")) fixed.tensor = command.parallel.tensor;
-  if (given.given("pipeline-model-parallel-size")) fixed.pipeline = command.parallel.pipeline;
-  if (given.given("context-parallel-size")) fixed.context = command.parallel.context;
-  if (given.given("expert-model-parallel-size")) fixed.expert = command.parallel.expert;
-  fixed.expert_tensor = command.plan.expert_tensor;
-  if (given.given("micro-batch-size")) fixed.micro_batch = command.train.micro_batch;
-  if (given.given("sequence-parallel")) fixed.sequence = command.parallel.sequence;
-  if (given.given("use-distributed-optimizer"))
-    fixed.sharding = command.parallel.distributed_optimizer ? Sharding::kOptimizer : Sharding::kNone;
-  if (given.given("sharding")) fixed.sharding = command.parallel.sharding;
-  fix_recompute(command, given, fixed);
-  return fixed;
 }
 
 void refuse_unplanned(const PlanCommand& command, const Options& given) {
@@ -187,9 +94,8 @@ void set_batch(const PlanCommand& command, PlanRequest& request) {
     p.global_batch = batch;
   }
   if (p.max_global_batch > 0 && p.global_batch > p.max_global_batch)
-    fail(ErrorKind::kUsage,
-         command.train.global_batch > 0 ? "--global-batch-size " : "the global batch of ", p.global_batch,
-         command.train.global_batch > 0 ? "" : " (--gradient-accumulation-steps)",
+    fail(ErrorKind::kUsage, command.train.global_batch > 0 ? "--global-batch-size " : "the global batch of ",
+         p.global_batch, command.train.global_batch > 0 ? "" : " (--gradient-accumulation-steps)",
          " is above --max-global-batch-size ", p.max_global_batch, "; leave one of them out");
   if (p.max_global_batch == 0 && p.global_batch == 0)
     fail(ErrorKind::kUsage,
@@ -291,31 +197,11 @@ void check_files(const PlanCommand& command, const std::string& config_file) {
 }  // namespace
 
 void PlanCommand::add_to(Options& options) {
-  // How a router chooses and which kernels run: a plan is the same.
-  static constexpr IgnoredOption kExperts[] = {{"moe-apply-probs-on-input"},
-                                               {"moe-deepep-num-sms", IgnoredOption::kOne},
-                                               {"moe-grouped-gemm", IgnoredOption::kMaybeOne},
-                                               {"moe-per-layer-logging"},
-                                               {"moe-permute-fusion", IgnoredOption::kMaybeOne},
-                                               {"moe-router-bias-update-rate", IgnoredOption::kOne},
-                                               {"moe-router-dtype", IgnoredOption::kOne},
-                                               {"moe-router-fusion"},
-                                               {"moe-router-padding-for-fp8"},
-                                               {"moe-router-pre-softmax"},
-                                               {"moe-router-topk-scaling-factor", IgnoredOption::kOne},
-                                               {"moe-token-drop-policy", IgnoredOption::kOne},
-                                               {"moe-z-loss-coeff", IgnoredOption::kOne},
-                                               {"mscale", IgnoredOption::kOne},
-                                               {"mscale-all-dim", IgnoredOption::kOne},
-                                               {"mtp-loss-scaling-factor", IgnoredOption::kOne},
-                                               {"rotary-scaling-factor", IgnoredOption::kOne}};
-  static constexpr RefusedOption kUnplanned[] = {{"moe-*", "it is not planned; leave it out"}};
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
   options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
   options.translate(translate_mindformers);
-  options.ignore(ignored_megatron_options()).ignore(kExperts);
-  options.refuse(kUnplanned).refuse(refused_megatron_options());
+  add_fates(options, trains_here);
 }
 
 void PlanCommand::check(Options& options) {
@@ -351,8 +237,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   command.train.finish();
   GivenWorld world = take_world(command, given);
   PlanRequest request;
-  request.fixed = fixed_by(command, given);
-  fix_pipeline(command, request);
+  fix_sizes(command, given, request);
   if (given.given("data-parallel-size") && command.parallel.data > 0)
     take_data_ranks(command, world, request.fixed);
   PlanProblem& p = request.problem;
@@ -371,7 +256,8 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
     p.save_copy = wanted_save_copy(command.checkpoint);
     p.needs_save_copy = command.checkpoint.async_save.value_or(false);
   }
-  p.software.attention = command.plan.attention;
+  p.software.attention = attention_of(command, given);
+  p.software.overlap_messages = command.plan.overlap_messages;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
   p.software.overlap_exchange = command.plan.overlap_exchange;
@@ -422,6 +308,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
                OutputKind::kStream);
   if (found && plan.emit != JobKind::kNone)
     return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
+  if (plan.json && !found)
+    log("no plan fits; ", result.closest ? "\"closest\" says which lacks least" : "no combination is legal");
   if (plan.json) return {plan_json(report), found};
   if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
   return {plan_text(report), true};

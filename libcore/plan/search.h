@@ -14,7 +14,8 @@ namespace megalith {
 struct Fixed {
   std::optional<int> tensor = {}, pipeline = {}, context = {}, data = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
-  std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
+  std::optional<int> first_layers = {}, last_layers = {};
+  std::optional<int> recompute_layers = {};  // of each chunk, as Megatron counts (R1)
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
   std::optional<Recomputed> recompute = {};

@@ -291,6 +291,8 @@ TEST(Autoplan, PlansForThisMachine) {
 TEST(Autoplan, JsonCarriesTheClosestPlanAndFailsAsTextDoes) {
   const CommandResult result = run_command(app("autoplan") + k22b + " --device-memory-gb 4 --json");
   EXPECT_EQ(result.code, 64);
+  EXPECT_NE(result.err.find("no plan fits; \"closest\" says which lacks least"), std::string::npos)
+      << result.err;
   const Json answer = Json::parse(result.out, "answer");
   EXPECT_TRUE(answer["plans"].as_array().empty());
   EXPECT_GT(answer["closest"]["lacking_bytes"].as_double(), 0);
@@ -441,6 +443,76 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
             std::string::npos)
       << "X1";
   EXPECT_NE(refusal("--fp8-recipe mxfp8").find("--fp8-recipe"), std::string::npos);
+}
+
+const char* const k7b =
+    " --gpu h100 --world-size 16 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length "
+    "4096 "
+    "--vocab-size 32000 --global-batch-size 64 --top 1 ";
+
+// What Megatron's option moves in memory or time is obeyed, or refused with what to do.
+TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"--recompute-granularity selective --recompute-modules mlp",
+       "--recompute-modules mlp is not planned; give"},
+      {"--recompute-modules core_attn",
+       "--recompute-modules core_attn needs --recompute-granularity selective"},
+      {"--distribute-saved-activations", "--distribute-saved-activations is not supported; each tensor rank"},
+      {"--cp-comm-type a2a", "--cp-comm-type is not supported; keys and values"},
+      {"--hierarchical-context-parallel-sizes 2 2", "--hierarchical-context-parallel-sizes is not supported"},
+      {"--microbatch-group-size-per-virtual-pipeline-stage 4",
+       "--microbatch-group-size-per-virtual-pipeline-stage is not supported"},
+      {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping is not supported"},
+      {"--standalone-embedding-stage", "--standalone-embedding-stage is not supported; give --account-for"},
+      {"--optimizer-cpu-offload", "--optimizer-cpu-offload is not supported"},
+      {"--no-masked-softmax-fusion", "--no-masked-softmax-fusion changes nothing"},
+      {"--attention-backend flash --attention-kernel torch", "say the same; leave one of them out"},
+      {"--recompute-granularity full --recompute-method uniform --recompute-num-layers 8",
+       "--recompute-num-layers 8 of --recompute-method uniform is not planned"},
+      {"--recompute-granularity selective --recompute-method block", "R1: --recompute-method and"},
+      {"--recompute-granularity selective --recompute-num-layers 2", "R1: --recompute-method and"},
+      {"--recompute-method block --recompute-num-layers 2", "need --recompute-granularity full"},
+      {"--data-parallel-sharding-strategy optim", "needs --use-megatron-fsdp"},
+      {"--pipeline-model-parallel-layout Et*16|m|L", "stage \"m\" is not planned; wanted E"}};
+  for (const auto& [options, says] : kRefused) {
+    const std::string quoted = std::regex_replace(std::string(options), std::regex("(\\S*[|]\\S*)"), "'$1'");
+    const CommandResult refused = run_command(app("autoplan") + k7b + quoted);
+    EXPECT_EQ(refused.code, 64) << options;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << options << refused.err;
+  }
+  const auto planned = [](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + k7b + options);
+    EXPECT_EQ(result.code, 0) << options << result.err;
+    EXPECT_EQ(result.err.find("ignored"), std::string::npos) << result.err;
+    const size_t at = result.out.find("options of plan 1\n  ");
+    return at == std::string::npos ? "" : result.out.substr(at, result.out.find('\n', at + 20) - at) + ' ';
+  };
+  const std::string cut =
+      "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
+      "--num-layers-per-virtual-pipeline-stage 4 ";
+  const std::pair<std::string, const char*> kObeyed[] = {
+      {"--attention-backend unfused", " --attention-backend unfused "},
+      {"--attention-backend unfused --no-masked-softmax-fusion",
+       " --attention-backend unfused --no-masked-softmax-fusion "},
+      {cut + "--no-overlap-p2p-communication", " --no-overlap-p2p-communication "},
+      {"--recompute-granularity selective --recompute-modules layernorm mlp_act",
+       " --recompute-modules layernorm mlp_act "},
+      {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
+       " --recompute-method block --recompute-num-layers 3 "},
+      {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 4",
+       " --recompute-method uniform --recompute-num-layers 1 "},  // all of a chunk's: every layer
+      {"--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor",
+       " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format "
+       "fsdp_dtensor "},
+      {"--pipeline-model-parallel-layout 'Et*7|t*9|ttttttttt|t*7L'",
+       " --decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7 "},
+      {"--tensor-model-parallel-size 1 --sequence-parallel", " --tensor-model-parallel-size 1 "}};  // S1: off
+  for (const auto& [options, says] : kObeyed) {
+    const std::string line = planned(options);
+    EXPECT_NE(line.find(says), std::string::npos) << options << '\n' << line;
+  }
+  EXPECT_EQ(planned("--tensor-model-parallel-size 1 --sequence-parallel").find("--sequence-parallel"),
+            std::string::npos);
 }
 
 // The printed line is read again by the same program, and asks for the same.

@@ -90,6 +90,7 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const std::string flags = decided(result.out);
   EXPECT_NE(flags.find("--tensor-model-parallel-size 2 "), std::string::npos) << flags;
   EXPECT_NE(flags.find("--micro-batch-size 1 "), std::string::npos) << flags;
+  EXPECT_EQ(run(open() + "--nproc 1 --sequence-parallel --train-iters 1").code, 0) << "S1: turned off";
   const CommandResult data = run(open() + "--nproc 2 --data-parallel-size 1");
   ASSERT_EQ(data.code, 0) << data.all();
   EXPECT_NE(data.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << data.out;

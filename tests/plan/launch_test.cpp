@@ -139,6 +139,16 @@ TEST(Launch, WritesJobsThatParsersRead) {
   const Json k8s = Json::parse(job_text(p, c, JobKind::kKubernetes, false), "k8s");
   EXPECT_EQ(k8s["kind"].as_string(), "PyTorchJob");
   EXPECT_EQ(k8s["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"].as_int(), 7);
+  const auto limits = [&](const char* device) {
+    PlanProblem other = p;
+    other.machine.device = find_accelerator(device);
+    const Json job = Json::parse(job_text(other, c, JobKind::kKubernetes, false), device);
+    const Json& pod = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"];
+    return pod["containers"].as_array()[0]["resources"]["limits"].dump();
+  };
+  EXPECT_EQ(limits("h100"), R"({"nvidia.com/gpu": 8})");
+  EXPECT_EQ(limits("mi300x"), R"({"amd.com/gpu": 8})");
+  EXPECT_EQ(limits("910b"), R"({"huawei.com/Ascend910": 8})");
   const Json dlc = Json::parse(job_text(p, c, JobKind::kDlc, false), "dlc");
   EXPECT_EQ(dlc["JobSpecs"].as_array()[0]["PodCount"].as_int(), 8);
   const std::string slurm = job_text(p, c, JobKind::kSlurm, false);
