@@ -240,6 +240,7 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   sharding_options(out, c, ours);
   recompute_options(out, p, c);
   if (!ours) out << attention_options(p.software.attention);
+  if (!ours && p.half() && p.software.gradient_bytes < 4) out << " --grad-reduce-in-bf16";
   precision_options(out, p);
   return out.str();
 }

@@ -216,6 +216,9 @@ void PlanCommand::check(Options& options) {
                                                 : ModelSource(paddle.model).config();
     options.adopt(to_json(shape), paddle.model, {"Model"});
   }
+  if (!plan.verify_log.empty())  // the rest of the log is read where it is compared
+    options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
+                  {"Model", "Training", "Parallelism"});
   options.check({"Planning", "Model", "Tokenizer", "MindFormers"});
 }
 
@@ -258,6 +261,10 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   }
   p.software.attention = attention_of(command, given);
   p.software.overlap_messages = command.plan.overlap_messages;
+  if (command.plan.reduce_in_bf16 && command.plan.gpu == "local")
+    fail(ErrorKind::kUsage,
+         "--grad-reduce-in-bf16: on this machine's processor gradients are fp32; leave it out");
+  if (command.plan.reduce_in_bf16) p.software.gradient_bytes = 2;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
   p.software.overlap_exchange = command.plan.overlap_exchange;

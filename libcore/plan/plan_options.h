@@ -41,7 +41,7 @@ struct PlanOptions : PlanTarget {
   AttentionKernel attention = AttentionKernel::kFused;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   std::optional<int> expert_tensor;
-  bool overlap_exchange = false, overlap_messages = true, softmax_fusion = true, megatron_fsdp = false;
+  bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true, megatron_fsdp = false;
   std::string attention_backend, sharding_strategy, pipeline_layout;
   std::vector<std::string> recompute_modules;
   int optimizer_instances = 1;
@@ -80,6 +80,8 @@ struct PlanOptions : PlanTarget {
       default_text("core_attn"));
     v("overlap-p2p-communication", overlap_messages,
       "Messages of an interleaved pipeline go beside other work.");
+    v("grad-reduce-in-bf16", reduce_in_bf16,
+      "Gradients are kept and summed in 16 bits; such a plan is for Megatron-LM only.");
     v("use-megatron-fsdp", megatron_fsdp,
       "Cut what --data-parallel-sharding-strategy says, as --sharding does.");
     v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP cuts: ZeRO-0 to 3.",

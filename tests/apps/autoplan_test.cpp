@@ -515,6 +515,51 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
             std::string::npos);
 }
 
+// docs/planner.md: bytes of a parameter, 2 of its gradient's 4 left out (spec: 18 without a distributed
+// optimizer, of them 4 of the gradient).
+TEST(Autoplan, TakesGradientsOfSixteenBits) {
+  const auto plan = [](const std::string& options) {
+    const CommandResult result =
+        run_command(app("autoplan") + k7b +
+                    "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 1 "
+                    "--sharding none --json " +
+                    options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["plans"].as_array().at(0);
+  };
+  const Json wide = plan(""), narrow = plan("--grad-reduce-in-bf16");
+  EXPECT_EQ(2 * narrow["memory_bytes"]["gradients"].as_double(),
+            wide["memory_bytes"]["gradients"].as_double());
+  EXPECT_NE(narrow["options"].as_string().find(" --grad-reduce-in-bf16"), std::string::npos);
+  const CommandResult text = run_command(app("autoplan") + k7b + "--grad-reduce-in-bf16");
+  EXPECT_NE(text.out.find("Megatron-LM only: this version's trainer has no option for gradients in 16 bits"),
+            std::string::npos)
+      << text.out;
+}
+
+// docs/planner.md: "cut and shape included".
+TEST(Autoplan, AsksForNothingThatALogHas) {
+  const test::TempDir folder;
+  std::string log;
+  for (const auto& [name, value] : {std::pair{"num_layers", "32"},
+                                    {"hidden_size", "4096"},
+                                    {"num_attention_heads", "32"},
+                                    {"seq_length", "4096"},
+                                    {"global_batch_size", "64"},
+                                    {"micro_batch_size", "1"},
+                                    {"tensor_model_parallel_size", "8"},
+                                    {"padded_vocab_size", "32768"},
+                                    {"world_size", "16"}})
+    log += std::string("  ") + name + " ............. " + value + '\n';
+  for (int step = 1; step < 6; ++step)
+    log += " iteration 1/ 9 | elapsed time per iteration (ms): 9000.0 | learning rate: 1.0E-04 |\n";
+  write_file(folder / "run.log", log);
+  const CommandResult result =
+      run_command(app("autoplan") + " --gpu h100 --vocab-size 32000 --verify-log " + (folder / "run.log"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
+}
+
 // The printed line is read again by the same program, and asks for the same.
 TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   const std::string model =
