@@ -16,8 +16,8 @@ struct Processes {
 
   template <class V>
   void fields(V&& v) {
-    v("task-type", task_type, "With llmacc.megatron.GPT, WORLD_SIZE counts servers.", megalith::metavar("NAME"),
-      megalith::one_of({"llmacc.megatron.GPT"}), megalith::unlisted());
+    v("task-type", task_type, "With llmacc.megatron.GPT, WORLD_SIZE counts servers.",
+      megalith::metavar("NAME"), megalith::one_of({"llmacc.megatron.GPT"}), megalith::unlisted());
   }
 };
 

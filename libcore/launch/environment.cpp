@@ -238,8 +238,8 @@ void count_server_ranks(LaunchSizes& sizes) {
   }
   const int64_t ranks = int64_t{sizes.world} * sizes.local_world;
   if (ranks > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, sizes.world_source, " servers of ", sizes.local_world, " ranks in the environment: ",
-         "wanted no more than ", ParallelConfig::kMaxRanks, " ranks");
+    fail(ErrorKind::kUsage, sizes.world_source, " servers of ", sizes.local_world,
+         " ranks in the environment: ", "wanted no more than ", ParallelConfig::kMaxRanks, " ranks");
   sizes.world = static_cast<int>(ranks);
   sizes.world_source += " servers";
 }

@@ -41,7 +41,8 @@ struct PlanOptions : PlanTarget {
   AttentionKernel attention = AttentionKernel::kFused;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   std::optional<int> expert_tensor;
-  bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true, megatron_fsdp = false;
+  bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true,
+       megatron_fsdp = false;
   std::string attention_backend, sharding_strategy, pipeline_layout;
   std::vector<std::string> recompute_modules;
   int optimizer_instances = 1;

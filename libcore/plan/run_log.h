@@ -29,8 +29,8 @@ struct LoggedRun {
 };
 LoggedRun logged_run(const MegatronLog&, const PlanProblem& base, const std::string& path);
 
-/// The log's arguments without which no plan can be asked for, as a command line's: sizes of the model, of the
-/// batch and of the world.
+/// The log's arguments without which no plan can be asked for, as a command line's: sizes of the model, of
+/// the batch and of the world.
 Json needed_of(const MegatronLog&);
 
 /// Predicted against measured, a line for each figure that the log has.

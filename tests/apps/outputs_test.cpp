@@ -34,7 +34,8 @@ class Outputs : public ProgramFolder {
   const std::string kTune = kTuneModel + "tuned ";
   const std::string kPlan =
       "megalith-autoplan --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
-      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --world-size 8 "
+      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
+      "--world-size 8 "
       "--gpu H100-SXM-80GB ";
   /// Commands whose last word will be the name of an output that is written from front to end.
   const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",

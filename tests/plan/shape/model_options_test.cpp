@@ -69,12 +69,13 @@ TEST(ModelOptions, AreMegatrons) {
   m.rope_low_freq = 2;
   m.sliding_window = 8192;
   m.finish();
-  EXPECT_EQ(model_options(m),
-            "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 --seq-length "
-            "4096 --max-position-embeddings 4096 --group-query-attention --num-query-groups 8 --swiglu "
-            "--normalization RMSNorm --untie-embeddings-and-output-weights --disable-bias-linear "
-            "--position-embedding-type rope --rotary-base 1000000 --attention-dropout 0 --hidden-dropout 0 "
-            "--vocab-size 32000");
+  EXPECT_EQ(
+      model_options(m),
+      "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 --seq-length "
+      "4096 --max-position-embeddings 4096 --group-query-attention --num-query-groups 8 --swiglu "
+      "--normalization RMSNorm --untie-embeddings-and-output-weights --disable-bias-linear "
+      "--position-embedding-type rope --rotary-base 1000000 --attention-dropout 0 --hidden-dropout 0 "
+      "--vocab-size 32000");
 }
 
 }  // namespace
