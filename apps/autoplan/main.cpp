@@ -8,6 +8,21 @@
 #include "libcore/base/terminal.h"
 #include "libcore/plan/plan_options.h"
 
+namespace {
+
+/// On PAI's DLC the environment counts servers, and this says so.
+struct Processes {
+  std::string task_type;
+
+  template <class V>
+  void fields(V&& v) {
+    v("task-type", task_type, "With llmacc.megatron.GPT, WORLD_SIZE counts servers.",
+      megalith::metavar("NAME"), megalith::one_of({"llmacc.megatron.GPT"}), megalith::unlisted());
+  }
+};
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
   return run_app("autoplan", [&] {
@@ -16,7 +31,8 @@ int main(int argc, char** argv) {
     Options options("autoplan", "Rank the ways to cut a model over devices, before paying for them.");
     command.add_to(options);
     ProfileCommand profile;
-    options.add("Measuring a device", profile);
+    Processes processes;
+    options.add("Measuring a device", profile).add("Processes", processes);
     options
         .epilog(
             "Which cut over 64 GPUs, for a GPT of 22 billion parameters:\n"
@@ -31,7 +47,9 @@ int main(int argc, char** argv) {
             "  megalith-autoplan --gpu local --calibrate profile.json ...\n")
         .environment(
             {{"DEVICE_MEMORY_GB", "Memory of a device, where --device-memory-gb is not given."},
-             {"WORLD_SIZE, LOCAL_WORLD_SIZE", "Devices in all and of a machine, as a launcher sets them."}})
+             {"WORLD_SIZE, LOCAL_WORLD_SIZE",
+              "Devices in all and of a machine, as a launcher sets them; those of mpirun, srun, Paddle's "
+              "launcher and a rank table are read, too."}})
         .environment(tokenizer_variables())
         .files({{"share/megalith/gpus.yaml",
                  "The devices that --gpu knows, beside the folder of the program."}});
@@ -42,6 +60,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     profile.refuse_alone();
+    command.counts_servers = !processes.task_type.empty();
     command.check(options);
     const PlanAnswer plans = answer(command, plan_request(command, options));
     std::cout << plans.text;

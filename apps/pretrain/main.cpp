@@ -55,9 +55,13 @@ class Planner {
 
   PlanTarget& target() { return target_; }
   bool wanted() const { return target_.max_global_batch > 0; }
-  /// Without a launcher --world-size tells of ranks that are somewhere else: then it is a question only.
+  /// Without a launcher --world-size tells of ranks that are somewhere else: then it is a question only. The
+  /// variables of a DLC container are no launcher: they are there whatever is run.
   bool only_asks(const LaunchPlan& plan) const {
-    return wanted() && plan.world() == 0 && config_.parallel.nproc == 0 && options_.given("world-size");
+    const auto given = [this](const char* option) { return options_.given(option); };
+    const bool container =
+        plan.server && given("task-type") && !given("gpus") && !given("nnodes") && !given("hostfile");
+    return wanted() && (plan.world() == 0 || container) && config_.parallel.nproc == 0 && given("world-size");
   }
   int answer() const {
     const PlanAnswer plans = plan_alone(words_);
@@ -154,7 +158,7 @@ int run_training(int argc, char** argv) {
   settle_paddle(command.paddle, config, options);
   mute_this_thread(false);
   if (!planner.wanted()) options.check();
-  check_files(config);
+  check_files(config, options.config_file());
   if (command.running.dry) return dry_run(plan, planner, std::move(config));
   const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =

@@ -20,7 +20,8 @@ struct Reader {
   LaunchConfig launch;  // is not planned, but stands in the command line
   Options options{"autoplan", "Rank the ways to cut a model over devices, before paying for them."};
 
-  explicit Reader(const std::vector<std::string>& words) {
+  Reader(const std::vector<std::string>& words, bool trains_here) {
+    command.trains_here = trains_here;
     command.add_to(options);
     options.add("Processes", launch);
     options.read(words);
@@ -115,10 +116,13 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
     told.push_back(option);
     told.push_back(std::to_string(size));
   }
-  Reader reader(told);
+  Reader reader(told, true);
   if (!reader.options.given("gpu")) reader.command.plan.gpu = "local";
   PlanRequest request = plan_request(reader.command, reader.options);
   PlanProblem& problem = request.problem;
+  // Whatever it is planned for, the run computes in what its own options say.
+  const TrainConfig& train = reader.command.train;
+  problem.precision = train.bf16 || train.fp16 ? Precision::kHalf : Precision::kFloat32;
   constexpr size_t kLookedAt = 50;
   const SearchResult result =
       search_beside_saves(problem, request.fixed, kLookedAt, reader.command.plan.search);
@@ -136,7 +140,7 @@ RunPlan plan_run(const std::vector<std::string>& words, const RunRanks& ranks) {
 }
 
 PlanAnswer plan_alone(const std::vector<std::string>& words) {
-  Reader reader(words);
+  Reader reader(words, false);
   return answer(reader.command, plan_request(reader.command, reader.options));
 }
 

@@ -11,6 +11,8 @@ void CheckpointConfig::validate(Problems& problems) const {
   if (keep_last && format == CheckpointFormat::kPth)
     problems.add("--keep-last ", *keep_last,
                  ": files of --ckpt-format pth are all kept; leave one of them out");
+  if (format == CheckpointFormat::kFsdp)
+    problems.add("--ckpt-format fsdp_dtensor is not written: parameters are not cut; give torch_dist");
   if (override_scheduler && use_checkpoint_scheduler)
     problems.add(
         "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other; give "

@@ -15,12 +15,14 @@ enum class CheckpointFormat {
   kTorch,      // Megatron's, a file for each rank of the model
   kTorchDist,  // Megatron's, free of the layout: ours takes its place
   kPth,        // the PyTorch DDP tutorial's, a file of parameters and one of the optimizer
+  kFsdp,       // of Megatron FSDP: known only so that it can be rejected with its name
 };
 inline std::vector<EnumName<CheckpointFormat>> enum_names(CheckpointFormat) {
   return {{"megalith", CheckpointFormat::kMegalith},
           {"torch", CheckpointFormat::kTorch},
           {"torch_dist", CheckpointFormat::kTorchDist},
-          {"pth", CheckpointFormat::kPth}};
+          {"pth", CheckpointFormat::kPth},
+          {"fsdp_dtensor", CheckpointFormat::kFsdp}};
 }
 
 /// Whether the ranks write their parts of it themselves; the others are made of ours by the first rank.
@@ -53,7 +55,9 @@ struct CheckpointConfig {
       metavar("DIR"));
     v("ckpt-format", format,
       "What --save writes: our format, or Megatron's torch; torch_dist: ours, which fits every layout, too; "
-      "pth: model_NNNNNN.pth and optimizer_NNNNNN.pth for PyTorch, numbered by step from 0.");
+      "pth: model_NNNNNN.pth and optimizer_NNNNNN.pth for PyTorch, numbered by step from 0; fsdp_dtensor is "
+      "refused "
+      "where it is trained.");
     v("checkpoint", number, "Go on from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
       at_least(0), metavar("N"));
     v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1),

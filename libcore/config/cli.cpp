@@ -336,6 +336,23 @@ bool Options::on_command_line(const std::string& option) const {
   return source(option) == kCommandLine;
 }
 
+std::vector<std::vector<std::string>> Options::given_words(const std::vector<std::string>& groups) const {
+  std::vector<std::vector<std::string>> all;
+  for (const Entry& entry : state_->entries) {
+    if (!state_->in(entry, groups) || !given(entry.field.name)) continue;
+    const std::string text = field_text(entry.field);
+    if (is_flag(entry.field)) {
+      all.push_back({(text == "true" ? "--" : "--no-") + entry.field.name});
+    } else if (takes_several(entry.field)) {
+      all.push_back(*std::get<std::vector<std::string>*>(entry.field.slot));
+      all.back().insert(all.back().begin(), "--" + entry.field.name);
+    } else {
+      all.push_back({"--" + entry.field.name, text});
+    }
+  }
+  return all;
+}
+
 const std::string& Options::config_file() const {
   return state_->general.config;
 }

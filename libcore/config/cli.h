@@ -108,6 +108,9 @@ class Options {
   const std::string& source(const std::string& option) const;
   bool given(const std::string& option) const;  // its source is neither default nor derived
   bool on_command_line(const std::string& option) const;
+  /// The options of these groups that were given, each as words of a command line: {"--lr", "1e-3"},
+  /// {"--no-load-optim"}.
+  std::vector<std::vector<std::string>> given_words(const std::vector<std::string>& groups) const;
   /// The file of --config, which has been read; empty: none.
   const std::string& config_file() const;
   /// All options as JSON, for a checkpoint's args.

@@ -51,8 +51,8 @@ struct LaunchConfig {
       default_text("$MASTER_PORT, else from the job's number, else 29500"));
     v("local-rank", local_rank, "This rank's place on its machine, as torch.distributed.launch gives it.",
       at_least(0), unlisted());
-    v("task-type", task_type, "With llmacc.NAME, RANK and WORLD_SIZE count servers.", metavar("NAME"),
-      unlisted());
+    v("task-type", task_type, "With llmacc.megatron.GPT, RANK and WORLD_SIZE count servers.", metavar("NAME"),
+      one_of({"llmacc.megatron.GPT"}), unlisted());
     v("distributed-backend", transport, "What carries messages between processes; nccl on a CPU: gloo.");
   }
   void finish() {

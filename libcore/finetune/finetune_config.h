@@ -246,6 +246,6 @@ struct FinetuneConfig {
 
 /// Throws kUsage when a file that the run writes beside its checkpoints is one that it reads, or another one
 /// that it writes.
-void check_files(const FinetuneConfig&);
+void check_files(const FinetuneConfig&, const std::string& config_file);
 
 }  // namespace megalith

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/config/parallel_config.h"
 #include "libcore/launch/rank_table.h"
 
 namespace megalith {
@@ -209,6 +210,40 @@ std::optional<Launch> ascend_launch(const Reader& read) {
                 .launcher = kAscend.launcher};
 }
 
+/// RANK and WORLD_SIZE then count ranks, whatever they count otherwise.
+bool started_by_torchrun(const Reader& read) {
+  return !read.text("LOCAL_RANK").empty() || !read.text("TORCHELASTIC_RUN_ID").empty();
+}
+
+LaunchSizes sizes_of(const Reader& read, const Family& family) {
+  constexpr int kMost = ParallelConfig::kMaxRanks;
+  if (family.only_with && read.text(family.only_with).empty()) return {};
+  const std::string path = &family == &kAscend ? read.text("RANK_TABLE_FILE") : "";
+  if (!path.empty()) {
+    const RankTable table = read_rank_table(path, 0);
+    const std::string source = "RANK_TABLE_FILE=" + quote(path);
+    return {table.world, table.local_world, source, source};
+  }
+  const auto world = read.number(family.world, 1, kMost), local = read.number(family.local_world, 1, kMost);
+  if (!world) return {};
+  return {*world, local.value_or(0), concat(family.world, '=', *world),
+          local ? concat(family.local_world, '=', *local) : std::string()};
+}
+
+/// Of sizes that count servers those of their ranks.
+void count_server_ranks(LaunchSizes& sizes) {
+  if (sizes.local_world == 0) {
+    sizes.local_world = kServerRanks;
+    sizes.local_source = concat("a server's ", kServerRanks, " ranks");
+  }
+  const int64_t ranks = int64_t{sizes.world} * sizes.local_world;
+  if (ranks > ParallelConfig::kMaxRanks)
+    fail(ErrorKind::kUsage, sizes.world_source, " servers of ", sizes.local_world,
+         " ranks in the environment: ", "wanted no more than ", ParallelConfig::kMaxRanks, " ranks");
+  sizes.world = static_cast<int>(ranks);
+  sizes.world_source += " servers";
+}
+
 std::optional<int> world_of(const Reader& read, const Family& family) {
   const std::string table = &family == &kAscend ? read.text("RANK_TABLE_FILE") : "";
   if (!table.empty()) return read_rank_table(table, 0).world;
@@ -253,9 +288,21 @@ std::optional<Launch> read_launch(const Environment& environment, const LaunchHi
   return std::nullopt;
 }
 
+LaunchSizes read_launch_sizes(const Environment& environment, bool servers) {
+  const LaunchHints none;
+  const Reader read(environment, none);
+  for (const Family* family : kFamilies) {
+    LaunchSizes sizes = sizes_of(read, *family);
+    if (sizes.world == 0) continue;
+    if (servers && family == &kRank && !started_by_torchrun(read)) count_server_ranks(sizes);
+    return sizes;
+  }
+  return {};
+}
+
 std::optional<ServerLaunch> read_server_launch(const Environment& environment, const LaunchHints& hints) {
   const Reader read(environment, hints);
-  if (!read.text("LOCAL_RANK").empty() || !read.text("TORCHELASTIC_RUN_ID").empty()) return std::nullopt;
+  if (started_by_torchrun(read)) return std::nullopt;
   // LOCAL_WORLD_SIZE counts ranks there, the others servers, so that only these two are compared.
   constexpr Family kServers = {"DLC", "RANK", "WORLD_SIZE", nullptr, nullptr};
   const auto servers = read.ranks(kServers);

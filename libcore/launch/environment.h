@@ -49,6 +49,17 @@ std::optional<Launch> read_launch(const Environment&, const LaunchHints& = {});
 /// Nothing when they are not set, or when LOCAL_RANK or TORCHELASTIC_RUN_ID show that they count ranks.
 std::optional<ServerLaunch> read_server_launch(const Environment&, const LaunchHints& = {});
 
+/// How large a launcher's world is; 0: not told. `…_source` names the variable and its value.
+struct LaunchSizes {
+  int world = 0, local_world = 0;
+  std::string world_source = {}, local_source = {};
+};
+
+/// The sizes alone, of the first launcher in read_launch()'s order that says its world's, which rank this is
+/// or not. `servers`: WORLD_SIZE counts them where read_server_launch() would say so. kUsage when one holds
+/// no number.
+LaunchSizes read_launch_sizes(const Environment&, bool servers);
+
 /// $MEGALITH_JOB_TOKEN, else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty.
 std::string job_token(const Environment&);
 

@@ -53,9 +53,13 @@ struct PlanProblem {
   Precision precision = Precision::kHalf;
   /// What a save copies in the host's memory, where that is the device's, too: a plan of this processor.
   RunShape::SaveCopy save_copy = RunShape::SaveCopy::kNone;
-  bool needs_save_copy = false;        // --async-save: no plan without that copy
-  bool trained_here = false;           // this version's trainer runs the plan: its own count says what fits
-  bool fp16 = false;                   // kHalf is fp16 and not bf16; their costs are the same
+  bool needs_save_copy = false;  // --async-save: no plan without that copy
+  bool trained_here = false;     // this version's trainer runs the plan: its own count says what fits
+  bool fp16 = false;             // kHalf is fp16 and not bf16; their costs are the same
+  std::string fp8_format = {}, fp8_recipe = {};  // in the options' words; empty: what the precision says
+  /// Options of the run that no plan changes, for its launch lines (request/run_words.h): of our trainer's,
+  /// and of Megatron's.
+  std::string run_words = {}, megatron_words = {};
   int64_t global_batch = 0;            // 0: not fixed
   int64_t max_global_batch = 0;        // 0: no bound
   std::vector<int> stage_layers = {};  // layers of each pipeline stage, when the user gave them

@@ -31,10 +31,10 @@ std::string layer_list(const PlanProblem& p, const Candidate& c) {
 void pipeline_options(std::ostream& out, const PlanProblem& p, const Candidate& c, bool ours) {
   const int layers = p.model.layers;
   if (c.chunks > 1) {
-    const bool accounted = layers % c.pipeline != 0;
-    out << " --num-layers-per-virtual-pipeline-stage "
-        << (layers + (accounted ? 2 : 0)) / c.pipeline / c.chunks;
-    if (accounted) out << " --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
+    const bool embedding = c.counts_embedding, loss = c.counts_head;  // L2: each counts as a layer
+    out << " --num-layers-per-virtual-pipeline-stage " << (layers + embedding + loss) / c.pipeline / c.chunks;
+    if (embedding) out << " --account-for-embedding-in-pipeline-split";
+    if (loss) out << " --account-for-loss-in-pipeline-split";
     return;
   }
   bool even = true, middle_even = true;
@@ -74,49 +74,64 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
   }
 }
 
-void router_options(std::ostream& out, const ModelShape& m) {
-  const std::string scores = m.score_function.value_or(m.expert_bias ? "sigmoid" : "softmax");
-  if (m.expert_bias) out << " --moe-router-enable-expert-bias";
-  if (scores != "softmax")
-    out << " --moe-router-score-function " << scores;
-  else if (m.router_topk == 1)
-    out << " --moe-router-pre-softmax";  // the softmax over one score has no gradient
-  if (!m.balance.empty()) out << " --moe-router-load-balancing-type " << join(m.balance, " ");
-  if (!m.loss_coeffs.empty()) out << " --moe-aux-loss-coeff " << join(m.loss_coeffs, " ");
-  if (m.router_groups) out << " --moe-router-num-groups " << *m.router_groups;
-  if (m.group_topk) out << " --moe-router-group-topk " << *m.group_topk;
-  if (m.forced_balance) out << " --moe-router-force-load-balancing";
-}
-
-void expert_options(std::ostream& out, const ModelShape& m) {
-  out << " --num-experts " << m.expert_count() << " --moe-router-topk " << m.router_topk
-      << " --moe-ffn-hidden-size " << m.expert_ffn << " --moe-token-dispatcher-type "
-      << enum_name(m.dispatcher) << " --moe-grouped-gemm";
-  if (m.shared_ffn > 0) out << " --moe-shared-expert-intermediate-size " << m.shared_ffn;
-  if (m.shared_gate) out << " --moe-shared-expert-gate";
-  if (m.layer_freq != "1") out << " --moe-layer-freq \"" << m.layer_freq << '"';
-  if (m.capacity) out << " --moe-expert-capacity-factor " << *m.capacity;
-  if (m.dispatcher == Dispatcher::kFlex) out << " --moe-enable-deepep";
-  if (m.shared_overlap) out << " --moe-shared-expert-overlap";
-  router_options(out, m);
-}
-
-void latent_options(std::ostream& out, const ModelShape& m) {
-  out << " --multi-latent-attention --kv-lora-rank " << m.key_rank << " --qk-head-dim " << m.key_channels
-      << " --qk-pos-emb-head-dim " << m.key_rotated << " --v-head-dim " << m.value_channels;
-  if (m.query_rank > 0) out << " --q-lora-rank " << m.query_rank;
-}
-
 std::string program(const PlanProblem& p, const Candidate& c, bool ours) {
-  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model), ' ',
-                launch_options(p, c, ours));
+  return concat(ours ? "megalith-pretrain" : "pretrain_gpt.py", ' ', model_options(p.model, ours),
+                ours ? p.run_words : p.megatron_words, ' ', launch_options(p, c, ours));
+}
+
+/// The same between single quotes.
+std::string quoted_program(const PlanProblem& p, const Candidate& c, bool ours) {
+  std::string out;
+  for (const char sign : program(p, c, ours)) sign == '\'' ? out += "'\\''" : out += sign;
+  return out;
 }
 
 /// X2: collectives beside products need one queue before Blackwell, FSDP's several.
 std::string environment(const PlanProblem& p, const Candidate& c) {
   const bool blackwell = p.machine.device.fp4_flops > 0;
-  const bool wanted = !blackwell && c.tensor > 1 && c.sharding < Sharding::kGradients;
-  return wanted ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+  const bool beside = c.tensor > 1 || c.context > 1;
+  return !blackwell && beside && c.sharding < Sharding::kGradients ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+}
+
+/// ZeRO's stages in Megatron's words, or in our trainer's; Megatron FSDP takes checkpoints of its own format.
+void sharding_options(std::ostream& out, const Candidate& c, bool ours) {
+  if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
+  if (c.sharding <= Sharding::kOptimizer) return;
+  if (ours) {
+    out << " --sharding stage" << static_cast<int>(c.sharding);
+    return;
+  }
+  out << " --use-megatron-fsdp --data-parallel-sharding-strategy "
+      << (c.sharding == Sharding::kGradients ? "optim_grads" : "optim_grads_params")
+      << " --ckpt-format fsdp_dtensor";
+}
+
+void precision_options(std::ostream& out, const PlanProblem& p) {
+  const auto eight_bits = [&](const char* format, const char* recipe) {
+    const std::string& scaled = p.fp8_recipe;
+    out << " --bf16 --fp8-format " << (p.fp8_format.empty() ? format : p.fp8_format.c_str());
+    if (!scaled.empty() || *recipe) out << " --fp8-recipe " << (scaled.empty() ? recipe : scaled.c_str());
+  };
+  if (p.precision == Precision::kFp8) eight_bits("hybrid", "");
+  if (p.precision == Precision::kMxfp8) eight_bits("e4m3", "mxfp8");
+  if (p.precision == Precision::kNvfp4) out << " --bf16 --fp4-format e2m1";
+  if (p.precision == Precision::kHalf) out << (p.fp16 ? " --fp16" : " --bf16");
+}
+
+/// How attention is computed where it is not Megatron's own choice; our trainer has one way.
+const char* attention_options(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kTorch:
+      return " --attention-backend unfused --no-masked-softmax-fusion";
+    case AttentionKernel::kFusedSoftmax:
+      return " --attention-backend unfused";
+    case AttentionKernel::kFlash1:
+    case AttentionKernel::kFlash2:
+      return " --attention-backend flash";
+    case AttentionKernel::kFused:
+      break;
+  }
+  return "";
 }
 
 std::string torchrun(const PlanProblem& p, const Candidate& c, bool ours) {
@@ -136,9 +151,16 @@ std::string slurm(const PlanProblem& p, const Candidate& c, bool ours) {
                 launch_line(p, c, Launcher::kSrun, ours), '\n');
 }
 
+/// What Kubernetes calls the devices, by their maker's plugin.
+const char* device_resource(const std::string& device) {
+  if (device.starts_with("MI")) return "amd.com/gpu";
+  return device.starts_with("Ascend") || device.starts_with("910") ? "huawei.com/Ascend910"
+                                                                   : "nvidia.com/gpu";
+}
+
 Json worker(const PlanProblem& p, const Candidate& c, bool ours) {
   Json limits = Json::object(), resources = Json::object(), container = Json::object();
-  limits.set("nvidia.com/gpu", p.machine.local_world);
+  limits.set(device_resource(p.machine.device.name), p.machine.local_world);
   resources.set("limits", std::move(limits));
   container.set("name", "pytorch");
   container.set("image", "IMAGE");
@@ -198,27 +220,6 @@ std::string dlc(const PlanProblem& p, const Candidate& c, bool ours) {
 
 }  // namespace
 
-std::string model_options(const ModelShape& m) {
-  std::ostringstream out;
-  out << "--num-layers " << m.layers << " --hidden-size " << m.hidden << " --num-attention-heads " << m.heads
-      << " --ffn-hidden-size " << m.ffn_hidden << " --seq-length " << m.seq_length
-      << " --max-position-embeddings " << m.max_positions;
-  if (m.group_query) out << " --group-query-attention --num-query-groups " << m.query_groups;
-  if (m.latent_attention)
-    latent_options(out, m);
-  else if (m.kv_channels * m.heads != m.hidden)
-    out << " --kv-channels " << m.kv_channels;
-  if (m.qk_layernorm) out << " --qk-layernorm";
-  if (m.swiglu) out << " --swiglu";
-  if (m.norm == Normalization::kRmsNorm) out << " --normalization RMSNorm";
-  if (m.position == PositionEmbedding::kRope) out << " --position-embedding-type rope";
-  if (m.untied_head) out << " --untie-embeddings-and-output-weights";
-  if (!m.linear_bias) out << " --disable-bias-linear";
-  if (m.has_experts()) expert_options(out, m);
-  if (m.predicted > 0) out << " --mtp-num-layers " << m.predicted;
-  return out.str();
-}
-
 std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) {
   std::ostringstream out;
   out << "--tensor-model-parallel-size " << c.tensor << " --pipeline-model-parallel-size " << c.pipeline;
@@ -235,18 +236,12 @@ std::string launch_options(const PlanProblem& p, const Candidate& c, bool ours) 
   if (exchanged && c.sharding == Sharding::kOptimizer && p.software.overlap_parameters)
     out << " --overlap-param-gather";
   if (p.model.has_experts() && p.software.overlap_exchange) out << " --overlap-moe-expert-parallel-comm";
-  if (c.sharding == Sharding::kOptimizer) out << " --use-distributed-optimizer";
-  if (ours && c.sharding > Sharding::kOptimizer)
-    out << " --sharding stage" << static_cast<int>(c.sharding);
-  else if (c.sharding == Sharding::kGradients)
-    out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads";
-  else if (c.sharding == Sharding::kParameters)
-    out << " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params";
+  if (!ours && c.chunks > 1 && !p.software.overlap_messages) out << " --no-overlap-p2p-communication";
+  sharding_options(out, c, ours);
   recompute_options(out, p, c);
-  if (p.precision == Precision::kFp8) out << " --bf16 --fp8-format hybrid";
-  if (p.precision == Precision::kMxfp8) out << " --bf16 --fp8-format e4m3 --fp8-recipe mxfp8";
-  if (p.precision == Precision::kNvfp4) out << " --bf16 --fp4-format e2m1";
-  if (p.precision == Precision::kHalf) out << (p.fp16 ? " --fp16" : " --bf16");
+  if (!ours) out << attention_options(p.software.attention);
+  if (!ours && p.half() && p.software.gradient_bytes < 4) out << " --grad-reduce-in-bf16";
+  precision_options(out, p);
   return out.str();
 }
 
@@ -258,12 +253,12 @@ std::string launch_line(const PlanProblem& p, const Candidate& c, Launcher launc
       return concat("srun --nodes ", machines(p), " --ntasks-per-node ", p.machine.local_world,
                     " bash -c 'RANK=$SLURM_PROCID "
                     "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS ",
-                    environment(p, c), "exec ", ours ? "" : "python ", program(p, c, ours), "'");
+                    environment(p, c), "exec ", ours ? "" : "python ", quoted_program(p, c, ours), "'");
     case Launcher::kMpirun:
       return concat("mpirun -np ", p.machine.world, " --map-by ppr:", p.machine.local_world,
                     ":node bash -c 'RANK=$OMPI_COMM_WORLD_RANK LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK "
                     "WORLD_SIZE=$OMPI_COMM_WORLD_SIZE ",
-                    environment(p, c), "exec ", ours ? "" : "python ", program(p, c, ours), "'");
+                    environment(p, c), "exec ", ours ? "" : "python ", quoted_program(p, c, ours), "'");
   }
   return {};
 }

@@ -3,15 +3,13 @@
 #include <string>
 
 #include "libcore/plan/candidate.h"
+#include "libcore/plan/shape/model_options.h"
 
 namespace megalith {
 
 /// "--tensor-model-parallel-size 8 …": the cut as Megatron's options, which megalith-pretrain takes too;
 /// `ours`: uneven stages and ZeRO-2 in our trainer's words.
 std::string launch_options(const PlanProblem&, const Candidate&, bool ours = false);
-
-/// The model's shape as Megatron's options.
-std::string model_options(const ModelShape&);
 
 enum class Launcher { kTorchrun, kSrun, kMpirun };
 

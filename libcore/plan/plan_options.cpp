@@ -1,14 +1,11 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
-#include "libcore/config/config_file.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
@@ -18,6 +15,10 @@
 #include "libcore/plan/link_log.h"
 #include "libcore/plan/plan_html.h"
 #include "libcore/plan/profile/calibrate.h"
+#include "libcore/plan/request/fates.h"
+#include "libcore/plan/request/fixed.h"
+#include "libcore/plan/request/run_words.h"
+#include "libcore/plan/request/world.h"
 #include "libcore/plan/run_log.h"
 #include "libcore/plan/shape/hf_shape.h"
 #include "libcore/plan/timeline.h"
@@ -28,15 +29,6 @@
 namespace megalith {
 namespace {
 
-std::optional<double> memory_from_environment() {
-  const char* text = std::getenv("DEVICE_MEMORY_GB");
-  if (!text || !*text) return std::nullopt;
-  const auto gb = parse_double(text);
-  if (!gb || *gb <= 0)
-    fail(ErrorKind::kUsage, "DEVICE_MEMORY_GB is ", quote(text), ", wanted a number of 1e9 bytes");
-  return gb;
-}
-
 /// The tokenizer's ids where its files are on this machine; a plan is often made elsewhere, then GPT-2's.
 int64_t vocabulary(const TokenizerConfig& t) {
   const std::string& file = t.vocab.empty() ? t.model : t.vocab;
@@ -46,211 +38,12 @@ int64_t vocabulary(const TokenizerConfig& t) {
   return 50257;
 }
 
-int environment_number(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  if (!text || !*text) return otherwise;
-  const auto value = parse_int(text);
-  if (!value || *value < 1 || *value > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, name, " is ", quote(text), ", wanted a number of ranks from 1");
-  return static_cast<int>(*value);
-}
-
-/// Whether the sizes of the world were told, on the command line or by a cluster's file.
-struct GivenWorld {
-  bool world = false, local = false;
-};
-
-/// Throws kUsage where the device has no products in the format that was asked for.
-void check_format(const PlanCommand& command, const Accelerator& device, const AcceleratorList& list) {
-  const PlanOptions& plan = command.plan;
-  const auto needs = [&](const std::string& option, const char* what, const auto& has) {
-    if (has(device)) return;
-    std::vector<std::string> others;
-    for (const Accelerator& other : list.devices())
-      if (has(other)) others.push_back(other.name);
-    fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what,
-         "; leave it out, or plan for one of ", join(others, ", "));
-  };
-  const auto narrow = [](const Accelerator& d) { return d.fp8_flops > 0; };
-  const auto blocks = [](const Accelerator& d) { return d.fp4_flops > 0; };
-  if (!plan.fp4_format.empty()) needs("--fp4-format " + plan.fp4_format, "products in 4 bits", blocks);
-  if (!plan.fp8_format.empty()) needs("--fp8-format " + plan.fp8_format, "products in 8 bits", narrow);
-  if (!plan.fp8_format.empty() && plan.fp8_recipe == "mxfp8")
-    needs("--fp8-recipe mxfp8", "products of 8-bit numbers that are scaled in blocks", blocks);
-  if (command.train.bf16)
-    needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
-}
-
-Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
-  AcceleratorList list = AcceleratorList::installed();
-  for (const std::string& file : command.plan.gpu_files) list.add_file(file);
-  Machine machine;
-  const bool local = command.plan.gpu == "local";
-  machine.device = local ? measure_this_machine() : list.find(command.plan.gpu);
-  check_format(command, machine.device, list);
-  const auto gb = command.plan.memory_gb ? command.plan.memory_gb : memory_from_environment();
-  if (gb) machine.device.memory = *gb * 1e9;
-  if (command.plan.network_gbps) machine.device.network_bandwidth = *command.plan.network_gbps * 1e9 / 8;
-  ParallelConfig sizes = command.parallel;
-  if (sizes.world == 0 && sizes.nproc != 0) sizes.finish();
-  const bool world = given.world, here = given.local;
-  machine.world =
-      world ? std::max(sizes.world, 1) : environment_number("WORLD_SIZE", std::max(sizes.world, 1));
-  int domain = std::min(machine.device.link_domain, machine.world);
-  while (machine.world % domain != 0) --domain;  // machines of as many devices each
-  machine.local_world = here    ? command.parallel.local_world
-                        : world ? domain
-                                : environment_number("LOCAL_WORLD_SIZE", domain);
-  if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
-    fail(ErrorKind::kUsage, "--world-size ", machine.world, " is not a multiple of --local-world-size ",
-         machine.local_world);
-  if (command.plan.link_domain)
-    machine.link_domain = *command.plan.link_domain;
-  else if (!local && machine.device.link_domain > kLargestMachine)
-    machine.link_domain = machine.device.link_domain;
-  machine.shares_memory = local && !gb;
-  if (machine.shares_memory) machine.device.memory /= machine.local_world;
-  return machine;
-}
-
 Precision precision_of(const PlanCommand& command) {
   const PlanOptions& plan = command.plan;
   if (!plan.fp4_format.empty()) return Precision::kNvfp4;
   if (!plan.fp8_format.empty()) return plan.fp8_recipe == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
   const bool half = plan.gpu != "local" || command.train.bf16 || command.train.fp16;
   return half ? Precision::kHalf : Precision::kFloat32;
-}
-
-/// A cluster's file. What the command line gives goes first.
-GivenWorld take_cluster(PlanCommand& command, const Options& given) {
-  GivenWorld sizes{given.given("world-size") || given.given("nproc"), given.given("local-world-size")};
-  if (command.plan.cluster.empty()) return sizes;
-  for (const FileOption& option : read_config_file(command.plan.cluster)) {
-    const auto value = option.words.size() == 1 ? parse_double(option.words.front()) : std::nullopt;
-    const auto wanted = [&](bool valid, const char* what) {
-      if (!valid)
-        fail(ErrorKind::kData, option.where, ": ", option.key, " is ", quote(join(option.words, " ")),
-             ", wanted ", what);
-    };
-    const auto taken = [&] { return given.given(option.key); };
-    if (option.key == "gpu") {
-      wanted(option.words.size() == 1, "a name");
-      if (!taken()) command.plan.gpu = option.words.front();
-    } else if (option.key == "link-domain") {
-      wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks && std::floor(*value) == *value,
-             "a number of devices");
-      if (!taken()) command.plan.link_domain = static_cast<int>(*value);
-    } else if (option.key == "world-size" || option.key == "local-world-size") {
-      wanted(value && *value >= 1 && *value <= ParallelConfig::kMaxRanks, "a number of devices");
-      const bool world = option.key == "world-size";
-      (world ? sizes.world : sizes.local) = true;
-      if (!taken())
-        (world ? command.parallel.world : command.parallel.local_world) = static_cast<int>(*value);
-    } else if (option.key == "network-gbps" || option.key == "device-memory-gb" ||
-               option.key == "gpu-hour-price") {
-      wanted(value && *value > 0, "a number above 0");
-      if (taken()) continue;
-      if (option.key == "network-gbps") command.plan.network_gbps = value;
-      if (option.key == "device-memory-gb") command.plan.memory_gb = value;
-      if (option.key == "gpu-hour-price") command.plan.gpu_hour = *value;
-    } else {
-      fail(ErrorKind::kData, option.where, ": ", quote(option.key),
-           " says nothing about a cluster; known are gpu, world-size, local-world-size, link-domain, "
-           "network-gbps, device-memory-gb, gpu-hour-price");
-    }
-  }
-  return sizes;
-}
-
-void check_pipeline_options(const PlanCommand& command) {
-  const ParallelConfig& parallel = command.parallel;
-  if (!parallel.pipeline_layers.empty() && (parallel.first_layers || parallel.last_layers ||
-                                            command.plan.account_embedding || command.plan.account_loss))
-    fail(ErrorKind::kUsage,
-         "--pipeline-layers names every stage; leave out the options for the first and the last");
-}
-
-/// The layers that were named for a stage, of which a model has as many at least.
-std::optional<int> layers_of_stage(const char* option, std::optional<int> named, int layers) {
-  if (named && *named > layers)
-    fail(ErrorKind::kUsage, "--", option, ' ', *named, " is more than the ", layers, " layers of the model");
-  return named;
-}
-
-void fix_pipeline(const PlanCommand& command, PlanRequest& request) {
-  const PlanOptions& plan = command.plan;
-  Fixed& fixed = request.fixed;
-  fixed.first_layers = layers_of_stage("decoder-first-pipeline-num-layers", command.parallel.first_layers,
-                                       command.model.layers);
-  fixed.last_layers =
-      layers_of_stage("decoder-last-pipeline-num-layers", command.parallel.last_layers, command.model.layers);
-  const std::vector<std::string>& given = command.parallel.pipeline_layers;
-  for (const std::string& word : given.empty() ? given : split(join(given, ","), ',')) {
-    const auto layers = parse_int(word);
-    if (!layers || *layers < 1 || *layers > command.model.layers)
-      fail(ErrorKind::kUsage, "--pipeline-layers: ", quote(word), " is no number of layers from 1 to ",
-           command.model.layers, " (--num-layers)");
-    request.problem.stage_layers.push_back(static_cast<int>(*layers));
-  }
-  if (const auto stages = static_cast<int>(request.problem.stage_layers.size()); stages > 0) {
-    if (fixed.pipeline && *fixed.pipeline != stages)
-      fail(ErrorKind::kUsage, "--pipeline-layers has ", stages, " stages, --pipeline-model-parallel-size is ",
-           *fixed.pipeline, "; tables of interleaved stages are not planned");
-    fixed.pipeline = stages;
-  }
-  check_pipeline_options(command);
-  const int layers = command.model.layers + plan.account_embedding + plan.account_loss;
-  if (plan.account_embedding || plan.account_loss) {
-    if (!fixed.pipeline)
-      fail(ErrorKind::kUsage,
-           "--account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split need "
-           "--pipeline-model-parallel-size");
-    if (layers % *fixed.pipeline != 0)
-      fail(ErrorKind::kUsage, "L2: ", layers,
-           " layers, embedding and head counted, are not a multiple of pipeline ", *fixed.pipeline,
-           nearest_multiples(layers, *fixed.pipeline));
-    fixed.first_layers = layers / *fixed.pipeline - plan.account_embedding;
-    fixed.last_layers = layers / *fixed.pipeline - plan.account_loss;
-    fixed.counts_embedding = plan.account_embedding;
-    fixed.counts_head = plan.account_loss;
-  }
-  if (const auto& per_chunk = command.parallel.layers_per_chunk) {
-    if (!fixed.pipeline)
-      fail(ErrorKind::kUsage, "--num-layers-per-virtual-pipeline-stage needs --pipeline-model-parallel-size");
-    const int64_t together = int64_t{*per_chunk} * *fixed.pipeline;
-    if (layers % together != 0)
-      fail(ErrorKind::kUsage, "V1: ", layers, " layers are not a multiple of pipeline ", *fixed.pipeline,
-           " * ", *per_chunk, " of --num-layers-per-virtual-pipeline-stage");
-    fixed.chunks = static_cast<int>(layers / together);
-  }
-}
-
-void fix_recompute(const PlanCommand& command, const Options& given, Fixed& fixed) {
-  TrainConfig train = command.train;
-  train.finish();  // of the short forms; the group is not checked here
-  if (given.given("recompute-granularity") || train.recompute != Recompute::kNone)
-    fixed.recompute = train.recompute == Recompute::kFull        ? Recomputed::kFull
-                      : train.recompute == Recompute::kSelective ? Recomputed::kAttention
-                                                                 : Recomputed::kNone;
-  const bool block = train.recompute_method == "block";
-  if (fixed.recompute == Recomputed::kFull)
-    fixed.recompute_layers = block ? train.recompute_layers.value_or(0) : 0;
-}
-
-Fixed fixed_by(const PlanCommand& command, const Options& given) {
-  Fixed fixed;
-  if (given.given("tensor-model-parallel-size")) fixed.tensor = command.parallel.tensor;
-  if (given.given("pipeline-model-parallel-size")) fixed.pipeline = command.parallel.pipeline;
-  if (given.given("context-parallel-size")) fixed.context = command.parallel.context;
-  if (given.given("expert-model-parallel-size")) fixed.expert = command.parallel.expert;
-  fixed.expert_tensor = command.plan.expert_tensor;
-  if (given.given("micro-batch-size")) fixed.micro_batch = command.train.micro_batch;
-  if (given.given("sequence-parallel")) fixed.sequence = command.parallel.sequence;
-  if (given.given("use-distributed-optimizer"))
-    fixed.sharding = command.parallel.distributed_optimizer ? Sharding::kOptimizer : Sharding::kNone;
-  if (given.given("sharding")) fixed.sharding = command.parallel.sharding;
-  fix_recompute(command, given, fixed);
-  return fixed;
 }
 
 void refuse_unplanned(const PlanCommand& command, const Options& given) {
@@ -275,31 +68,38 @@ void refuse_unplanned(const PlanCommand& command, const Options& given) {
          "--rampup-batch-size: a plan is for one batch of all ranks; give --global-batch-size alone");
 }
 
-/// --data-parallel-size says the ranks together with the other sizes, which are then all fixed.
-void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
-  const ParallelConfig& sizes = command.parallel;
-  const int64_t ranks = int64_t{sizes.data} * sizes.model_ranks();
-  if (ranks > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
-         " ranks of a model are more than ", ParallelConfig::kMaxRanks);
-  if (world.world && sizes.world > 0 && sizes.world != ranks)
-    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", sizes.model_ranks(),
-         " ranks of a model are ", ranks, ", not --world-size ", sizes.world, "; leave one of them out");
-  command.parallel.world = static_cast<int>(ranks);
-  world.world = true;
-  fixed.tensor = sizes.tensor;
-  fixed.pipeline = sizes.pipeline;
-  fixed.context = sizes.context;
-}
-
 /// The batch that --gradient-accumulation-steps makes, once all sizes are known.
 int64_t accumulated_batch(const PlanCommand& command, const Fixed& fixed) {
   const int64_t steps = command.train.accumulation.value_or(1);
-  if (!fixed.micro_batch || !fixed.tensor || !fixed.pipeline || command.parallel.world == 0)
+  const bool cut = fixed.tensor && fixed.pipeline && command.parallel.world > 0;
+  if (!fixed.micro_batch || (!fixed.data && !cut))
     fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", steps,
          ": a plan needs the batch of all ranks; give --global-batch-size, or --micro-batch-size, "
          "--data-parallel-size and the sizes of the model's cut");
-  return steps * *fixed.micro_batch * (command.parallel.world / command.parallel.model_ranks());
+  const int data = fixed.data ? *fixed.data : command.parallel.world / command.parallel.model_ranks();
+  return steps * *fixed.micro_batch * data;
+}
+
+/// The batch that is given stays; --max-global-batch-size is then no more than its bound.
+void set_batch(const PlanCommand& command, PlanRequest& request) {
+  PlanProblem& p = request.problem;
+  p.max_global_batch = command.plan.max_global_batch;
+  p.global_batch = command.train.global_batch;
+  if (command.train.accumulation) {
+    const int64_t batch = accumulated_batch(command, request.fixed);
+    if (p.global_batch > 0 && p.global_batch != batch)
+      fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", *command.train.accumulation,
+           " makes a global batch of ", batch, ", --global-batch-size is ", p.global_batch,
+           "; leave one of them out");
+    p.global_batch = batch;
+  }
+  if (p.max_global_batch > 0 && p.global_batch > p.max_global_batch)
+    fail(ErrorKind::kUsage, command.train.global_batch > 0 ? "--global-batch-size " : "the global batch of ",
+         p.global_batch, command.train.global_batch > 0 ? "" : " (--gradient-accumulation-steps)",
+         " is above --max-global-batch-size ", p.max_global_batch, "; leave one of them out");
+  if (p.max_global_batch == 0 && p.global_batch == 0)
+    fail(ErrorKind::kUsage,
+         "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
 }
 
 /// What the plan computes in, as a profile calls it.
@@ -377,35 +177,31 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
+/// Throws kUsage when an output is an input, the other output, or no file.
+void check_files(const PlanCommand& command, const std::string& config_file) {
+  const PlanOptions& plan = command.plan;
+  RunFiles files;
+  files.reads("--config", config_file);
+  files.reads("--cluster", plan.cluster);
+  files.reads("--gpu-file", plan.gpu_files);
+  files.reads("--hf", plan.hf);
+  files.reads("--coefficients", plan.coefficients);
+  files.reads("--verify-log", plan.verify_log);
+  files.reads("--anchor", plan.anchor);
+  files.reads("--calibrate", plan.calibrations);
+  files.writes("--html", plan.html, OutputKind::kStream);
+  files.writes("--trace", command.train.trace, OutputKind::kStream);
+  files.check();
+}
+
 }  // namespace
 
 void PlanCommand::add_to(Options& options) {
-  static constexpr IgnoredOption kLlmacc[] = {{"task-type", IgnoredOption::kOne}};
-  // How a router chooses and which kernels run: a plan is the same.
-  static constexpr IgnoredOption kExperts[] = {{"moe-apply-probs-on-input"},
-                                               {"moe-deepep-num-sms", IgnoredOption::kOne},
-                                               {"moe-grouped-gemm", IgnoredOption::kMaybeOne},
-                                               {"moe-per-layer-logging"},
-                                               {"moe-permute-fusion", IgnoredOption::kMaybeOne},
-                                               {"moe-router-bias-update-rate", IgnoredOption::kOne},
-                                               {"moe-router-dtype", IgnoredOption::kOne},
-                                               {"moe-router-fusion"},
-                                               {"moe-router-padding-for-fp8"},
-                                               {"moe-router-pre-softmax"},
-                                               {"moe-router-topk-scaling-factor", IgnoredOption::kOne},
-                                               {"moe-token-drop-policy", IgnoredOption::kOne},
-                                               {"moe-z-loss-coeff", IgnoredOption::kOne},
-                                               {"mscale", IgnoredOption::kOne},
-                                               {"mscale-all-dim", IgnoredOption::kOne},
-                                               {"mtp-loss-scaling-factor", IgnoredOption::kOne},
-                                               {"rotary-scaling-factor", IgnoredOption::kOne}};
-  static constexpr RefusedOption kUnplanned[] = {{"moe-*", "it is not planned; leave it out"}};
   options.add("Planning", plan).add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Checkpoint", checkpoint).add("Tokenizer", tokenizer);
   options.add("PaddleNLP's names", paddle).add("MindFormers", mindformers);
   options.translate(translate_mindformers);
-  options.ignore(ignored_megatron_options()).ignore(kLlmacc).ignore(kExperts);
-  options.refuse(kUnplanned).refuse(refused_megatron_options());
+  add_fates(options, trains_here);
 }
 
 void PlanCommand::check(Options& options) {
@@ -420,6 +216,9 @@ void PlanCommand::check(Options& options) {
                                                 : ModelSource(paddle.model).config();
     options.adopt(to_json(shape), paddle.model, {"Model"});
   }
+  if (!plan.verify_log.empty())  // the rest of the log is read where it is compared
+    options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
+                  {"Model", "Training", "Parallelism"});
   options.check({"Planning", "Model", "Tokenizer", "MindFormers"});
 }
 
@@ -436,69 +235,47 @@ void PlanOptions::validate(Problems& problems) const {
 }
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {
+  check_files(command, given.config_file());
   refuse_unplanned(command, given);
   command.train.finish();
-  GivenWorld world = take_cluster(command, given);
+  GivenWorld world = take_world(command, given);
   PlanRequest request;
-  request.fixed = fixed_by(command, given);
-  if (given.given("data-parallel-size")) take_data_ranks(command, world, request.fixed);
+  fix_sizes(command, given, request);
+  if (given.given("data-parallel-size") && command.parallel.data > 0)
+    take_data_ranks(command, world, request.fixed);
   PlanProblem& p = request.problem;
   p.model = command.model;
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
   p.machine = machine_of(command, world);
   p.precision = precision_of(command);
   p.fp16 = command.train.fp16 || !p.machine.device.bfloat16;
+  const RunWords words = run_words(given);
+  p.run_words = words.ours;
+  p.megatron_words = words.megatron;
+  p.fp8_format = command.plan.fp8_format;
+  p.fp8_recipe = command.plan.fp8_recipe;
   if (command.plan.gpu == "local") {
     p.trained_here = true;
     p.software = trainer_software();
     p.save_copy = wanted_save_copy(command.checkpoint);
     p.needs_save_copy = command.checkpoint.async_save.value_or(false);
   }
-  p.software.attention = command.plan.attention;
+  p.software.attention = attention_of(command, given);
+  p.software.overlap_messages = command.plan.overlap_messages;
+  if (command.plan.reduce_in_bf16 && command.plan.gpu == "local")
+    fail(ErrorKind::kUsage,
+         "--grad-reduce-in-bf16: on this machine's processor gradients are fp32; leave it out");
+  if (command.plan.reduce_in_bf16) p.software.gradient_bytes = 2;
   p.software.overlap_tensor = true;  // launch_options() turns on what is assumed
   p.software.expandable_segments = command.plan.expandable_segments;
   p.software.overlap_exchange = command.plan.overlap_exchange;
-  p.max_global_batch = command.plan.max_global_batch;
-  if (p.max_global_batch == 0) p.global_batch = command.train.global_batch;
-  if (command.train.accumulation) {
-    const int64_t batch = accumulated_batch(command, request.fixed);
-    if (p.max_global_batch > 0 || (p.global_batch > 0 && p.global_batch != batch))
-      fail(ErrorKind::kUsage, "--gradient-accumulation-steps ", *command.train.accumulation,
-           " makes a global batch of ", batch,
-           "; leave it out, or --global-batch-size and "
-           "--max-global-batch-size");
-    p.global_batch = batch;
-  }
-  if (p.max_global_batch == 0 && p.global_batch == 0)
-    fail(ErrorKind::kUsage,
-         "give --global-batch-size, or --max-global-batch-size for the largest that a plan allows");
-  fix_pipeline(command, request);
+  set_batch(command, request);
   return request;
 }
-
-namespace {
-
-/// Throws kUsage when an output is an input, the other output, or no file.
-void check_files(const PlanCommand& command) {
-  const PlanOptions& plan = command.plan;
-  RunFiles files;
-  files.reads("--gpu-file", plan.gpu_files);
-  files.reads("--hf", plan.hf);
-  files.reads("--coefficients", plan.coefficients);
-  files.reads("--verify-log", plan.verify_log);
-  files.reads("--anchor", plan.anchor);
-  files.reads("--calibrate", plan.calibrations);
-  files.writes("--html", plan.html, OutputKind::kStream);
-  files.writes("--trace", command.train.trace, OutputKind::kStream);
-  files.check();
-}
-
-}  // namespace
 
 PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   PlanProblem problem = request.problem;
   const PlanOptions& plan = command.plan;
-  check_files(command);
   const DeviceRates own = own_rates(command, problem);
   problem.machine.device = own.device;
   problem.coefficients = &own.coefficients;
@@ -535,6 +312,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
                OutputKind::kStream);
   if (found && plan.emit != JobKind::kNone)
     return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
+  if (plan.json && !found)
+    log("no plan fits; ", result.closest ? "\"closest\" says which lacks least" : "no combination is legal");
   if (plan.json) return {plan_json(report), found};
   if (!found) fail(ErrorKind::kUsage, "no plan fits\n", plan_text(report));
   return {plan_text(report), true};

@@ -42,7 +42,10 @@ struct PlanOptions : PlanTarget {
   AttentionKernel attention = AttentionKernel::kFused;
   bool account_embedding = false, account_loss = false, expandable_segments = false;
   std::optional<int> expert_tensor;
-  bool overlap_exchange = false;
+  bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true,
+       megatron_fsdp = false;
+  std::string attention_backend, sharding_strategy, pipeline_layout;
+  std::vector<std::string> recompute_modules;
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
   double gpu_hour = 0;
@@ -73,6 +76,25 @@ struct PlanOptions : PlanTarget {
     v("search", search,
       "Price every candidate, or leave out those that a bound proves worse; the plans are the same.");
     v("attention-kernel", attention, "How attention is computed; the last two keep the scores.");
+    v("attention-backend", attention_backend,
+      "The same in Megatron's words: unfused and local keep the scores, flash is flash2.",
+      one_of({"auto", "flash", "fused", "unfused", "local"}), default_text("attention-kernel"));
+    v("masked-softmax-fusion", softmax_fusion,
+      "Compute softmax in one kernel where scores are kept (fused-softmax), else as torch does.");
+    v("recompute-modules", recompute_modules,
+      "What --recompute-granularity selective takes: core_attn, or layernorm mlp_act.", metavar("NAME"),
+      default_text("core_attn"));
+    v("overlap-p2p-communication", overlap_messages,
+      "Messages of an interleaved pipeline go beside other work.");
+    v("grad-reduce-in-bf16", reduce_in_bf16,
+      "Gradients are kept and summed in 16 bits; such a plan is for Megatron-LM only.");
+    v("use-megatron-fsdp", megatron_fsdp,
+      "Cut what --data-parallel-sharding-strategy says, as --sharding does.");
+    v("data-parallel-sharding-strategy", sharding_strategy, "What Megatron FSDP cuts: ZeRO-0 to 3.",
+      one_of({"no_shard", "optim", "optim_grads", "optim_grads_params"}), default_text("no_shard"));
+    v("pipeline-model-parallel-layout", pipeline_layout,
+      "Layers of each stage in Megatron's notation, such as Et*7|t*8|t*7L; see --pipeline-layers.",
+      metavar("TABLE"));
     v("account-for-embedding-in-pipeline-split", account_embedding,
       "Count the embedding as a layer of the first stage.");
     v("account-for-loss-in-pipeline-split", account_loss, "Count the head as a layer of the last stage.");
@@ -132,7 +154,9 @@ struct PlanCommand {
   TokenizerConfig tokenizer;
   PaddleConfig paddle;
   MindFormersRun mindformers;
-  size_t columns = 0;  // of the terminal that the answer is for; 0: lines as long as they are
+  bool trains_here = false;     // the plan is of a run of our trainer, which obeys the options its own way
+  bool counts_servers = false;  // WORLD_SIZE of the environment does, as on PAI's DLC (--task-type)
+  size_t columns = 0;           // of the terminal that the answer is for; 0: lines as long as they are
 
   void add_to(Options&);
   void check(Options&);  // after reading: takes the shape of --hf; kUsage with every complaint

@@ -56,8 +56,35 @@ class Arguments {
     const auto at = log_.arguments.find(name);
     return at == log_.arguments.end() ? "" : at->second;
   }
+  /// Whether it is there and not None.
+  bool has(const char* name) const { return !word(name).empty() && word(name) != "None"; }
+  double share(const char* name, double otherwise) const {
+    if (!has(name)) return otherwise;
+    const auto value = parse_double(word(name));
+    if (!value || !(*value >= 0 && *value <= 1)) refuse(name, "a number from 0 to 1");
+    return *value;
+  }
+  template <class E>
+  E choice(const char* name, E otherwise) const {
+    if (!has(name)) return otherwise;
+    std::string known;
+    for (const auto& [word_of, value] : enum_names(otherwise)) {
+      if (word(name) == word_of) return value;
+      known += concat(known.empty() ? "" : ", ", word_of);
+    }
+    refuse(name, known);
+  }
+  /// kUsage: what is in the log is not priced.
+  [[noreturn]] void unpriced(const char* name) const {
+    fail(ErrorKind::kUsage, path_, ": ", name, " is ", quote(word(name)),
+         ", which is not priced: the comparison would be with another run");
+  }
 
  private:
+  [[noreturn]] void refuse(const char* name, const std::string& wanted) const {
+    fail(ErrorKind::kData, path_, ": ", name, " is ", quote(word(name)), ", wanted ", wanted);
+  }
+
   const MegatronLog& log_;
   const std::string& path_;
 };
@@ -89,16 +116,75 @@ void take_shape(const Arguments& in, ModelShape& m) {
   m.max_positions = in.number("max_position_embeddings", m.max_positions);
   m.vocab_size = in.number("padded_vocab_size", static_cast<int>(m.vocab_size));
   m.swiglu = in.flag("swiglu", m.swiglu);
+  m.untied_head = in.flag("untie_embeddings_and_output_weights", m.untied_head);
+  m.linear_bias = in.flag("add_bias_linear", m.linear_bias);
+  if (in.has("add_bias_linear") || in.has("add_qkv_bias"))
+    m.qkv_bias = m.linear_bias || in.flag("add_qkv_bias", false);
+  m.qk_layernorm = in.flag("qk_layernorm", m.qk_layernorm);
+  m.norm = in.choice("normalization", m.norm);
+  m.position = in.choice("position_embedding_type", m.position);
+  m.attention_dropout = in.share("attention_dropout", m.attention_dropout);
+  m.hidden_dropout = in.share("hidden_dropout", m.hidden_dropout);
   take_experts(in, m);
   m.finish();
 }
 
 void take_recompute(const Arguments& in, Candidate& c) {
   const std::string granularity = in.word("recompute_granularity");
-  if (granularity == "selective") c.recompute = Recomputed::kAttention;
+  if (granularity == "selective") {
+    const std::string modules = in.word("recompute_modules");
+    const bool norms = modules == "['layernorm', 'mlp_act']" || modules == "['mlp_act', 'layernorm']";
+    if (in.has("recompute_modules") && !norms && modules != "['core_attn']") in.unpriced("recompute_modules");
+    c.recompute = norms ? Recomputed::kNormAct : Recomputed::kAttention;
+  }
   if (granularity != "full") return;
   c.recompute = Recomputed::kFull;
-  if (in.word("recompute_method") == "block") c.recompute_layers = in.number("recompute_num_layers", 0);
+  const int layers = in.number("recompute_num_layers", 0);
+  if (in.word("recompute_method") == "block")
+    c.recompute_layers = layers * c.chunks;  // R1: Megatron counts in each chunk
+  else if (layers > 1)
+    in.unpriced("recompute_num_layers");
+}
+
+void take_sharding(const Arguments& in, Candidate& c) {
+  if (in.flag("use_distributed_optimizer", false)) c.sharding = Sharding::kOptimizer;
+  if (in.flag("use_torch_fsdp2", false)) in.unpriced("use_torch_fsdp2");
+  if (!in.flag("use_megatron_fsdp", false) && !in.flag("use_custom_fsdp", false)) return;
+  const std::string strategy = in.word("data_parallel_sharding_strategy");
+  if (strategy == "optim_grads_params") c.sharding = Sharding::kParameters;
+  if (strategy == "optim_grads") c.sharding = Sharding::kGradients;
+  if (strategy == "optim") c.sharding = Sharding::kOptimizer;
+}
+
+/// The pipeline's cut: chunks first, which the ends' layers are counted with (L2).
+void take_pipeline(const Arguments& in, const ModelShape& m, Candidate& c) {
+  if (in.has("pipeline_model_parallel_layout")) in.unpriced("pipeline_model_parallel_layout");
+  const bool embedding = in.flag("account_for_embedding_in_pipeline_split", false);
+  const bool loss = in.flag("account_for_loss_in_pipeline_split", false);
+  const int counted = m.layers + embedding + loss, stages = std::max(1, c.pipeline);
+  if (const int layers = in.number("num_layers_per_virtual_pipeline_stage", 0); layers > 0)
+    c.chunks = std::max(1, counted / stages / layers);
+  else
+    c.chunks = std::max(1, in.number("virtual_pipeline_model_parallel_size", 1));
+  c.first_layers = in.number("decoder_first_pipeline_num_layers", embedding ? counted / stages - 1 : 0);
+  c.last_layers = in.number("decoder_last_pipeline_num_layers", loss ? counted / stages - 1 : 0);
+  c.counts_embedding = embedding;
+  c.counts_head = loss;
+}
+
+/// In what it computed, and how; what the log does not say stays as the command line has it.
+void take_software(const Arguments& in, PlanProblem& p) {
+  if (in.has("fp8")) p.precision = in.word("fp8_recipe") == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
+  if (in.has("fp4")) p.precision = Precision::kNvfp4;
+  if (in.has("bf16") && in.has("fp16") && !in.has("fp8") && !in.has("fp4"))
+    p.precision = in.flag("bf16", false) || in.flag("fp16", false) ? Precision::kHalf : Precision::kFloat32;
+  if (in.flag("grad_reduce_in_bf16", false)) p.software.gradient_bytes = 2;
+  const std::string backend = in.word("attention_backend");
+  if (backend == "AttnBackend.unfused" || backend == "AttnBackend.local")
+    p.software.attention =
+        in.flag("masked_softmax_fusion", true) ? AttentionKernel::kFusedSoftmax : AttentionKernel::kTorch;
+  for (const char* unpriced : {"optimizer_cpu_offload", "distribute_saved_activations"})
+    if (in.flag(unpriced, false)) in.unpriced(unpriced);
 }
 
 std::string compared(const char* what, double predicted, double measured, const char* unit, double scale) {
@@ -134,6 +220,15 @@ MegatronLog parse_run_log(const std::string& text, const std::string& path) {
   return log;
 }
 
+Json needed_of(const MegatronLog& log) {
+  Json args = Json::object();
+  for (const char* name : {"num_layers", "hidden_size", "num_attention_heads", "seq_length",
+                           "max_position_embeddings", "global_batch_size", "world_size"})
+    if (const auto at = log.arguments.find(name); at != log.arguments.end())
+      if (const auto value = parse_int(at->second)) args.set(name, *value);
+  return args;
+}
+
 LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std::string& path) {
   const Arguments in(log, path);
   LoggedRun run{base, {}};
@@ -151,9 +246,9 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
   c.expert_tensor = p.model.has_experts() ? in.number("expert_tensor_parallel_size", c.tensor) : 1;
   c.micro_batch = in.number("micro_batch_size", 1);
   c.sequence = in.flag("sequence_parallel", false) && c.tensor > 1;
-  if (in.flag("use_distributed_optimizer", false)) c.sharding = Sharding::kOptimizer;
-  if (const int layers = in.number("num_layers_per_virtual_pipeline_stage", 0); layers > 0)
-    c.chunks = std::max(1, p.model.layers / std::max(1, c.pipeline) / layers);
+  take_sharding(in, c);
+  take_pipeline(in, p.model, c);
+  take_software(in, p);
   take_recompute(in, c);
   if (const auto rejection = complete(p, c))
     fail(ErrorKind::kData, path, ": the run it names is not legal: ", rejection->rule, ", ",

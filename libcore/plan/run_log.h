@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "libcore/json/json.h"
 #include "libcore/plan/search.h"
 
 namespace megalith {
@@ -27,6 +28,10 @@ struct LoggedRun {
   Candidate candidate;
 };
 LoggedRun logged_run(const MegatronLog&, const PlanProblem& base, const std::string& path);
+
+/// The log's arguments without which no plan can be asked for, as a command line's: sizes of the model, of
+/// the batch and of the world.
+Json needed_of(const MegatronLog&);
 
 /// Predicted against measured, a line for each figure that the log has.
 std::string verify_text(const MegatronLog&, const LoggedRun&);

@@ -112,12 +112,13 @@ class Search {
     for (int tensor : either(fixed_.tensor, divisors(world, std::min(p_.model.heads, kLargestGroup))))
       for (int context : either(fixed_.context, powers_of_two(kLargestGroup)))
         for (int micro_batch : either(fixed_.micro_batch, powers_of_two(kLargestMicroBatch)))
-          for (bool sequence : either<bool>(fixed_.sequence, sequences(tensor)))
+          for (bool sequence : sequences(tensor))
             experts({.tensor = tensor, .context = context, .micro_batch = micro_batch, .sequence = sequence});
   }
 
   std::vector<bool> sequences(int tensor) const {
-    if (tensor == 1) return {false};
+    if (tensor == 1) return {false};  // S1: turned off
+    if (fixed_.sequence) return {*fixed_.sequence};
     return p_.model.has_experts() ? std::vector<bool>{true} : std::vector<bool>{false, true};  // S2
   }
 
@@ -139,6 +140,7 @@ class Search {
     for (int pipeline : either(fixed_.pipeline, divisors(std::max(rest, 1), p_.model.layers))) {
       c.pipeline = pipeline;
       if (!fixed_.pipeline && !worth_cutting(pipeline)) continue;
+      if (fixed_.data && int64_t{*fixed_.data} * c.tensor * c.context * pipeline != world) continue;
       for (int chunks : chunk_choices(pipeline)) family(c, chunks, priced);
     }
   }
@@ -261,7 +263,7 @@ class Search {
     const double samples = static_cast<double>(c.global_batch), memory = usable_memory(p_);
     for (const Choice& choice : choices(c)) {
       c.recompute = choice.recompute;
-      c.recompute_layers = choice.layers;
+      c.recompute_layers = choice.layers * (fixed_.recompute_layers ? c.chunks : 1);
       for (Sharding sharding : shardings_of(c)) {
         c.sharding = sharding;
         ++result_.priced;

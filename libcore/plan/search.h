@@ -12,10 +12,11 @@ namespace megalith {
 
 /// Values that the user fixed; an empty one is searched.
 struct Fixed {
-  std::optional<int> tensor = {}, pipeline = {}, context = {}, chunks = {}, micro_batch = {};
+  std::optional<int> tensor = {}, pipeline = {}, context = {}, data = {}, chunks = {}, micro_batch = {};
   std::optional<int> expert = {}, expert_tensor = {};
-  std::optional<int> first_layers = {}, last_layers = {}, recompute_layers = {};
+  std::optional<int> first_layers = {}, last_layers = {};
   bool counts_embedding = false, counts_head = false;  // by first_layers and last_layers
+  std::optional<int> recompute_layers = {};            // of each chunk, as Megatron counts (R1)
   std::optional<bool> sequence = {};
   std::optional<Sharding> sharding = {};
   std::optional<Recomputed> recompute = {};

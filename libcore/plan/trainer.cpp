@@ -13,6 +13,7 @@ namespace {
 std::string without_option(const PlanProblem& p, const Candidate& c) {
   if (std::string shape = beyond_our_trainer(p.model); !shape.empty()) return shape;
   if (p.precision != Precision::kFloat32 && p.precision != Precision::kHalf) return "8 and 4 bits";
+  if (p.half() && p.software.gradient_bytes < 4) return "gradients in 16 bits";
   if (c.sharding == Sharding::kParameters) return "ZeRO-3";
   if (c.recompute == Recomputed::kNormAct || c.recompute == Recomputed::kProducts)
     return "this kind of recomputation";

@@ -77,8 +77,9 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
 }
 
-void check_files(const PretrainConfig& config) {
+void check_files(const PretrainConfig& config, const std::string& config_file) {
   RunFiles files;
+  files.reads("--config", config_file);
   const DataConfig& data = config.data;
   for (const auto& [option, paths] :
        {std::pair{"--data-path", &data.data_path}, std::pair{"--train-data-path", &data.train_path},

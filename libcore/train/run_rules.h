@@ -14,7 +14,7 @@ namespace megalith {
 void check_run(const PretrainConfig&, Problems&);
 
 /// kUsage when a file that the run writes is one that it reads, another output, or no file.
-void check_files(const PretrainConfig&);
+void check_files(const PretrainConfig&, const std::string& config_file);
 /// Adds to `files` the folder of checkpoints, and what is written beside them: figures, report, trace, log.
 void add_run_outputs(RunFiles& files, const PretrainConfig&);
 

@@ -34,7 +34,8 @@ class Outputs : public ProgramFolder {
   const std::string kTune = kTuneModel + "tuned ";
   const std::string kPlan =
       "megalith-autoplan --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
-      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --gpus 8 "
+      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
+      "--world-size 8 "
       "--gpu H100-SXM-80GB ";
   /// Commands whose last word will be the name of an output that is written from front to end.
   const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",
@@ -96,7 +97,8 @@ TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
 TEST_F(Outputs, ThatAreInputsAreRefused) {
   ASSERT_EQ(run("ln -s bad.jsonl link; ln bad.jsonl hard; ln -s . here; ln -s set.bin bin;"
                 "mv bad.jsonl out_text_document.bin; ln -s out_text_document.bin bad.jsonl;"
-                "printf 'a 1\n' > coefficients; cp model/config.json config.json")
+                "printf 'a 1\n' > coefficients; echo 'seed: 7' > run.yaml;"
+                "echo 'gpu: h100' > cluster.yaml; cp model/config.json config.json")
                 .code,
             0);
   const auto before = files();
@@ -124,6 +126,11 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         std::string("megalith-convert model --to hf --output here/model"),
         std::string("megalith-convert model --to megalith --output ."),
         std::string("megalith-tokenizer train --input sets/../lines.jsonl --vocab-size 260 --output ."),
+        kTrain + "--config run.yaml --log-json run.yaml",
+        kTrain + "--config run.yaml --report here/run.yaml",
+        kTune + "--config run.yaml --log-json run.yaml",
+        kPlan + "--config run.yaml --html run.yaml",
+        kPlan + "--cluster cluster.yaml --html here/cluster.yaml",
         kPlan + "--coefficients coefficients --html here/coefficients",
         kPlan + "--html new --trace here/new"}) {
     const CommandResult refused = run(command);

@@ -33,6 +33,24 @@ TEST(PretrainPlan, OnlyPlansWhatAutoplanPlans) {
   EXPECT_NE(planned.out.find("--tensor-model-parallel-size "), std::string::npos) << planned.out;
 }
 
+// Every container of DLC has them, and the other server never comes.
+TEST(PretrainPlan, OnlyPlansInAContainerOfDlc) {
+  const std::string container = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=23456 timeout 60 ";
+  const CommandResult planned = run_command(container + app("pretrain") + " " + kGpt22b);
+  const CommandResult asked = run_command(app("autoplan") + " " + kGpt22b);
+  EXPECT_EQ(planned.code, 0) << planned.err;
+  EXPECT_EQ(planned.out, asked.out);
+}
+
+TEST(PretrainPlan, RefusesDlcsOtherModels) {
+  const std::string bert = std::regex_replace(kGpt22b, std::regex("GPT "), "BERT ");
+  for (const char* program : {"pretrain", "autoplan"}) {
+    const CommandResult refused = run_command(app(program) + " " + bert);
+    EXPECT_EQ(refused.code, 64) << program;
+    EXPECT_NE(refused.err.find("--task-type \"llmacc.megatron.BERT\""), std::string::npos) << refused.err;
+  }
+}
+
 class PretrainPlanApp : public PretrainApp {
  protected:
   /// The fixture's model without batch sizes.
@@ -72,6 +90,28 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const std::string flags = decided(result.out);
   EXPECT_NE(flags.find("--tensor-model-parallel-size 2 "), std::string::npos) << flags;
   EXPECT_NE(flags.find("--micro-batch-size 1 "), std::string::npos) << flags;
+  EXPECT_EQ(run(open() + "--nproc 1 --sequence-parallel --train-iters 1").code, 0) << "S1: turned off";
+  const CommandResult data = run(open() + "--nproc 2 --data-parallel-size 1");
+  ASSERT_EQ(data.code, 0) << data.all();
+  EXPECT_NE(data.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << data.out;
+  const CommandResult batch = run(open() + "--nproc 2 --global-batch-size 4");
+  ASSERT_EQ(batch.code, 0) << batch.all();
+  EXPECT_NE(decided(batch.out).find("--global-batch-size 4"), std::string::npos) << batch.out;
+  EXPECT_TRUE(std::regex_search(batch.out, std::regex("global batch size: +4 \\|"))) << batch.out;
+}
+
+// For a device of its own choice a plan is in 16 bits, where nothing is said; the run is in 32.
+TEST_F(PretrainPlanApp, PlansThePrecisionThatItTrainsIn) {
+  const auto memory = [&](const std::string& options) {
+    const CommandResult result = run(open() + "--gpu A100-SXM-80GB --train-iters 1 " + options);
+    EXPECT_EQ(result.code, 0) << result.all();
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(result.out, found, std::regex("it takes ([0-9.]+ [KMG]iB) of")))
+        << result.out;
+    return found.empty() ? "" : found[1].str();
+  };
+  const std::string half = memory("--bf16"), single = memory("");
+  EXPECT_NE(single, half);
 }
 
 // Rank 0 plans, the others are told: a plan that each made of its own measurements could differ.

@@ -57,6 +57,23 @@ Paint painted(const std::vector<std::string>& arguments) {
   return paint;
 }
 
+TEST(Options, TellWhatWasGivenAsWords) {
+  Paint paint;
+  Options options("paint", "Paint a wall.");
+  options.add("Painting", paint);
+  EXPECT_FALSE(options.read({"north wall", "--layers_of_paint", "2", "--skip-primer", "--gloss", "--keys",
+                             "a", "b c", "--colour=green", "--thickness", "2.5e-1"}));
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(options.given_words({"Painting"}), (std::vector<Words>{{"--wall", "north wall"},
+                                                                   {"--coats", "2"},
+                                                                   {"--thickness", "0.25"},
+                                                                   {"--no-primer"},
+                                                                   {"--gloss"},
+                                                                   {"--keys", "a", "b c"},
+                                                                   {"--colour", "green"}}));
+  EXPECT_TRUE(options.given_words({"Other"}).empty());
+}
+
 // What an app can never do has no place in its lists of options, and is named by whoever tries.
 TEST(Options, WithdrawnOnesAreNotListedButRefusedByName) {
   constexpr RefusedOption kWithdrawn[] = {{"coats", "give --thickness"}, {"primer", "leave it out"}};

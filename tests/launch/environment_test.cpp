@@ -244,6 +244,23 @@ TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
     }
 }
 
+// A plan asks how many there are, and no rank is meant.
+TEST(ReadLaunchSizes, TakesTheFirstLaunchersWorld) {
+  const auto sizes = [](const Variables& variables, bool servers = false) {
+    const LaunchSizes told = read_launch_sizes(of(variables), servers);
+    return std::pair(told.world, told.local_world);
+  };
+  EXPECT_EQ(sizes({}), std::pair(0, 0));
+  EXPECT_EQ(sizes({{"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "4"}, {"RANK_SIZE", "9"}}), std::pair(16, 4));
+  EXPECT_EQ(sizes({{"SLURM_NTASKS", "16"}}), std::pair(0, 0)) << "the batch script";
+  EXPECT_EQ(sizes({{"SLURM_NTASKS", "16"}, {"SLURM_STEP_ID", "0"}}), std::pair(16, 0));
+  EXPECT_EQ(sizes({{"PMI_SIZE", "6"}, {"MPI_LOCALNRANKS", "3"}}), std::pair(6, 3));
+  EXPECT_EQ(sizes({{"WORLD_SIZE", "2"}}, true), std::pair(8, 4));
+  EXPECT_EQ(sizes({{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "8"}}, true), std::pair(16, 8));
+  EXPECT_EQ(sizes({{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}, true), std::pair(2, 0)) << "torchrun";
+  EXPECT_EQ(read_launch_sizes(of({{"WORLD_SIZE", "2"}}), true).world_source, "WORLD_SIZE=2 servers");
+}
+
 TEST(ReadLaunch, TakesTheCommandLineBeforeTheEnvironment) {
   const Variables variables = {
       {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}};

@@ -139,6 +139,16 @@ TEST(Launch, WritesJobsThatParsersRead) {
   const Json k8s = Json::parse(job_text(p, c, JobKind::kKubernetes, false), "k8s");
   EXPECT_EQ(k8s["kind"].as_string(), "PyTorchJob");
   EXPECT_EQ(k8s["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"].as_int(), 7);
+  const auto limits = [&](const char* device) {
+    PlanProblem other = p;
+    other.machine.device = find_accelerator(device);
+    const Json job = Json::parse(job_text(other, c, JobKind::kKubernetes, false), device);
+    const Json& pod = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"];
+    return pod["containers"].as_array()[0]["resources"]["limits"].dump();
+  };
+  EXPECT_EQ(limits("h100"), R"({"nvidia.com/gpu": 8})");
+  EXPECT_EQ(limits("mi300x"), R"({"amd.com/gpu": 8})");
+  EXPECT_EQ(limits("910b"), R"({"huawei.com/Ascend910": 8})");
   const Json dlc = Json::parse(job_text(p, c, JobKind::kDlc, false), "dlc");
   EXPECT_EQ(dlc["JobSpecs"].as_array()[0]["PodCount"].as_int(), 8);
   const std::string slurm = job_text(p, c, JobKind::kSlurm, false);
@@ -177,6 +187,55 @@ TEST(Rules, O2FsdpExcludesTheDistributedOptimizer) {
   }
 }
 
+// megatron/training/arguments.py: "Megatron FSDP only supports fsdp_dtensor checkpoint format".
+TEST(Launch, GivesFsdpItsCheckpoints) {
+  const PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8, .sharding = Sharding::kParameters};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_TRUE(has(launch_options(p, c), " --ckpt-format fsdp_dtensor"));
+  EXPECT_FALSE(has(launch_options(p, c, true), "fsdp"));
+  c.sharding = Sharding::kOptimizer;
+  EXPECT_FALSE(has(launch_options(p, c), "fsdp"));
+}
+
+TEST(Launch, NamesTheEightBitsAndTheAttentionThatWerePriced) {
+  PlanProblem p = gpt_22b(64);
+  Candidate c{.tensor = 8};
+  ASSERT_FALSE(complete(p, c));
+  EXPECT_FALSE(has(launch_options(p, c), "--attention-backend"));
+  p.precision = Precision::kFp8;
+  EXPECT_TRUE(has(launch_options(p, c), " --bf16 --fp8-format hybrid"));
+  EXPECT_FALSE(has(launch_options(p, c), "--fp8-recipe"));
+  p.fp8_format = "e4m3";
+  p.fp8_recipe = "blockwise";
+  EXPECT_TRUE(has(launch_options(p, c), " --bf16 --fp8-format e4m3 --fp8-recipe blockwise"));
+  p.software.attention = AttentionKernel::kTorch;
+  EXPECT_TRUE(has(launch_options(p, c), " --attention-backend unfused --no-masked-softmax-fusion"));
+  EXPECT_FALSE(has(launch_options(p, c, true), "--attention-backend")) << "our trainer has one kind";
+  p.software.attention = AttentionKernel::kFusedSoftmax;
+  EXPECT_TRUE(has(launch_options(p, c), " --attention-backend unfused"));
+  EXPECT_FALSE(has(launch_options(p, c), "softmax-fusion"));
+}
+
+// 30 layers, the embedding and the head: 32 over 2 stages of 4 chunks are 4 each (rule L2).
+TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
+  PlanProblem p = gpt_22b(64);
+  p.model.layers = 30;
+  Candidate c{.tensor = 8, .pipeline = 2, .chunks = 4, .first_layers = 15, .last_layers = 15};
+  ASSERT_FALSE(complete(p, c)) << complete(p, c)->reason;
+  EXPECT_TRUE(has(launch_options(p, c),
+                  "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "
+                  "--account-for-loss-in-pipeline-split"))
+      << launch_options(p, c);
+  p.model.layers = 31;  // the embedding alone
+  c.last_layers = 0;
+  ASSERT_FALSE(complete(p, c)) << complete(p, c)->reason;
+  EXPECT_TRUE(has(launch_options(p, c),
+                  "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "))
+      << launch_options(p, c);
+  EXPECT_FALSE(has(launch_options(p, c), "--account-for-loss-in-pipeline-split"));
+}
+
 // X2: one connection for collectives beside products before Blackwell, more for FSDP.
 TEST(Rules, X2ConnectionsOfADeviceAreSetWhereTensorRanksOverlap) {
   PlanProblem p = gpt_22b(64);
@@ -187,6 +246,13 @@ TEST(Rules, X2ConnectionsOfADeviceAreSetWhereTensorRanksOverlap) {
     EXPECT_TRUE(has(launch_line(p, c, launcher, false), setting));
   c.sharding = Sharding::kParameters;
   EXPECT_FALSE(has(launch_line(p, c, Launcher::kTorchrun, false), setting));
+  p.max_global_batch = 64;
+  Candidate context{.context = 2};
+  ASSERT_FALSE(complete(p, context));
+  EXPECT_TRUE(has(launch_line(p, context, Launcher::kTorchrun, false), setting));
+  Candidate alone{.data = 2};
+  ASSERT_FALSE(complete(p, alone));
+  EXPECT_FALSE(has(launch_line(p, alone, Launcher::kTorchrun, false), setting));
   c.sharding = Sharding::kNone;
   p.machine.device = find_accelerator("b200");
   EXPECT_FALSE(has(launch_line(p, c, Launcher::kTorchrun, false), setting));

@@ -80,6 +80,70 @@ TEST(MegatronLog, ReadsExperts) {
   EXPECT_EQ(run.candidate.expert_tensor, 1);
 }
 
+/// The same log with arguments beside its own.
+MegatronLog log_with(const std::string& arguments) {
+  std::string text = megatron_log("2500.0");
+  text.insert(text.find("  world_size"), arguments);
+  return parse_run_log(text, "run.log");
+}
+
+TEST(MegatronLog, ReadsTheWholeCutAndShape) {
+  const auto run = [](const std::string& arguments) {
+    return logged_run(log_with(arguments), gpt_22b(64), "run.log");
+  };
+  const LoggedRun fsdp =
+      run("  use_megatron_fsdp ............................... True\n"
+          "  data_parallel_sharding_strategy ................. optim_grads_params\n");
+  EXPECT_EQ(fsdp.candidate.sharding, Sharding::kParameters);
+  const LoggedRun uneven = run("  decoder_first_pipeline_num_layers ............... 22\n");
+  EXPECT_EQ(stage_layers(uneven.problem, uneven.candidate, 0), 22);
+  EXPECT_EQ(stage_layers(uneven.problem, uneven.candidate, 1), 26);
+  EXPECT_EQ(run("  virtual_pipeline_model_parallel_size ............ 4\n").candidate.chunks, 4);
+  EXPECT_EQ(run("  fp8 ............................................. hybrid\n"
+                "  fp8_recipe ...................................... delayed\n")
+                .problem.precision,
+            Precision::kFp8);
+  EXPECT_EQ(run("  bf16 ............................................ False\n"
+                "  fp16 ............................................ False\n")
+                .problem.precision,
+            Precision::kFloat32);
+  const ModelShape m = run("  untie_embeddings_and_output_weights ............. True\n"
+                           "  normalization ................................... RMSNorm\n"
+                           "  position_embedding_type ......................... rope\n"
+                           "  add_bias_linear ................................. False\n"
+                           "  add_qkv_bias .................................... False\n"
+                           "  attention_dropout ............................... 0.0\n"
+                           "  hidden_dropout .................................. 0.0\n")
+                           .problem.model;
+  EXPECT_TRUE(m.untied_head);
+  EXPECT_EQ(m.norm, Normalization::kRmsNorm);
+  EXPECT_EQ(m.position, PositionEmbedding::kRope);
+  EXPECT_FALSE(m.has_qkv_bias());
+  EXPECT_EQ(m.attention_dropout + m.hidden_dropout, 0);
+  EXPECT_EQ(run("  grad_reduce_in_bf16 ............................. True\n").problem.software.gradient_bytes,
+            2);
+  EXPECT_EQ(run("  attention_backend ............................... AttnBackend.unfused\n")
+                .problem.software.attention,
+            AttentionKernel::kFusedSoftmax);
+}
+
+TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
+  for (const auto& [name, value] : {std::pair{"optimizer_cpu_offload", "True"},
+                                    {"pipeline_model_parallel_layout", "Et|tL"},
+                                    {"use_torch_fsdp2", "True"},
+                                    {"distribute_saved_activations", "True"}}) {
+    const MegatronLog log = log_with(std::string("  ") + name + " ........ " + value + "\n");
+    try {
+      logged_run(log, gpt_22b(64), "run.log");
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string("run.log: ") + name + " is \"" + value + '"'),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(MegatronLog, AnAnchoredModelPredictsTheRunAsItWas) {
   const test::TempDir folder;
   const std::string path = folder / "run.log";

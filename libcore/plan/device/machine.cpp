@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
@@ -126,12 +127,16 @@ const Accelerator& AcceleratorList::find(const std::string& name) const {
   for (const auto& [short_name, whole] : short_names_)
     if (wanted == folded(short_name)) wanted = folded(whole);
   const Accelerator* only = nullptr;
+  int alike = 0;
   for (const Accelerator& device : devices_) {
     const std::string have = folded(device.name);
     if (have == wanted) return device;
-    if (have.starts_with(wanted) && !wanted.empty() && (!only || device.memory > only->memory))
-      only = &device;
+    if (wanted.empty() || !have.starts_with(wanted)) continue;
+    ++alike;
+    if (!only || device.memory > only->memory) only = &device;
   }
+  if (alike > 1)
+    log("--gpu ", name, ": ", only->name, ", of the ", alike, " that begin so the one with most memory");
   if (only) return *only;
   std::vector<std::string> all = names(), small = all;
   for (std::string& one : small) one = folded(one);

@@ -5,6 +5,7 @@
 #include "libcore/base/error.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
+#include "tests/support/log_lines.h"
 
 namespace megalith {
 namespace {
@@ -15,6 +16,12 @@ TEST(AcceleratorList, KnowsTheDocumentedNames) {
     EXPECT_GT(list.find(name).half_flops, 0) << name;
   EXPECT_EQ(list.find("gb200").link_domain, 72);
   EXPECT_EQ(list.find("A100-80GB").memory, 85e9);
+  EXPECT_EQ(list.find("h100-80").name, "H100-SXM-80GB");
+  const test::LogLines lines;
+  EXPECT_EQ(list.find("h100-sxm").name, "H100-SXM-96GB");
+  ASSERT_EQ(lines.lines.size(), 1U);
+  EXPECT_EQ(lines.lines[0].find("--gpu h100-sxm: H100-SXM-96GB, of the 2 that begin so"), 0U)
+      << lines.lines[0];
 }
 
 TEST(AcceleratorList, SuggestsTheNearestNameAsItIsWritten) {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "libcore/config/cli.h"
+
+namespace megalith {
+
+/// Options of Megatron-LM that no field has: which change nothing of a plan, and which are refused because
+/// they would. `trains_here`: the run is our trainer's, whose own lists then say what they mean.
+void add_fates(Options&, bool trains_here);
+
+}  // namespace megalith

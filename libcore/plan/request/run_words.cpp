@@ -1,0 +1,136 @@
+#include "libcore/plan/request/run_words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace megalith {
+namespace {
+
+/// What a plan decides, or writes itself.
+constexpr std::string_view kPlanned[] = {"micro-batch-size",
+                                         "global-batch-size",
+                                         "gradient-accumulation-steps",
+                                         "rampup-batch-size",
+                                         "fp16",
+                                         "bf16",
+                                         "recompute-activations",
+                                         "recompute",
+                                         "trace",
+                                         "recompute-method",
+                                         "recompute-granularity",
+                                         "recompute-num-layers"};
+
+/// Those of the rest that megatron/training/arguments.py knows by the same name.
+constexpr std::string_view kMegatron[] = {
+    "adam-beta1",
+    "adam-beta2",
+    "adam-eps",
+    "async-save",
+    "clip-grad",
+    "data-cache-path",
+    "data-path",
+    "dataloader-type",
+    "eod-mask-loss",
+    "eval-interval",
+    "eval-iters",
+    "exit-duration-in-mins",
+    "exit-interval",
+    "exit-on-missing-checkpoint",
+    "exit-signal-handler",
+    "finetune",
+    "hysteresis",
+    "initial-loss-scale",
+    "load",
+    "load-optim",
+    "load-rng",
+    "log-interval",
+    "log-straggler",
+    "log-throughput",
+    "loss-scale",
+    "loss-scale-window",
+    "lr",
+    "lr-decay-iters",
+    "lr-decay-samples",
+    "lr-decay-style",
+    "lr-warmup-fraction",
+    "lr-warmup-init",
+    "lr-warmup-iters",
+    "lr-warmup-samples",
+    "merge-file",
+    "min-loss-scale",
+    "min-lr",
+    "mock-data",
+    "optimizer",
+    "override-opt_param-scheduler",
+    "reset-attention-mask",
+    "reset-position-ids",
+    "save",
+    "save-interval",
+    "save-optim",
+    "seed",
+    "split",
+    "tensorboard-dir",
+    "test-data-path",
+    "tiktoken-num-special-tokens",
+    "tiktoken-pattern",
+    "tokenizer-model",
+    "tokenizer-type",
+    "train-data-path",
+    "train-iters",
+    "train-samples",
+    "use-checkpoint-args",
+    "use-checkpoint-opt_param-scheduler",
+    "valid-data-path",
+    "vocab-file",
+    "weight-decay",
+};
+
+template <size_t n>
+bool among(std::string_view name, const std::string_view (&names)[n]) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+/// "--no-load-optim" is of load-optim.
+std::string_view name_of(std::string_view option) {
+  option.remove_prefix(2);
+  if (option.starts_with("no-")) option.remove_prefix(3);
+  return option;
+}
+
+/// Megatron has a flag for one of both values: --no-load-optim, but --mock-data.
+bool has_flag(std::string_view option) {
+  constexpr std::string_view kOn[] = {"load-optim", "load-rng", "save-optim"};
+  return option.starts_with("--no-") == among(name_of(option), kOn);
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_./:,=+@%-").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string quoted = "\"";
+  for (const char c : word) {
+    if (std::string_view("\"\\$`").find(c) != std::string_view::npos) quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+RunWords run_words(const Options& given) {
+  RunWords out;
+  for (const auto& words : given.given_words({"Training", "Data", "Checkpoint", "Tokenizer"})) {
+    const std::string_view name = name_of(words.front());
+    if (among(name, kPlanned)) continue;
+    std::string line;
+    for (const std::string& word : words) line += ' ' + shell_word(word);
+    out.ours += line;
+    if (among(name, kMegatron) && (words.size() > 1 || has_flag(words.front()))) out.megatron += line;
+  }
+  return out;
+}
+
+}  // namespace megalith

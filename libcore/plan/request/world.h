@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "libcore/plan/plan_options.h"
+
+namespace megalith {
+
+/// The devices that a command is about, as far as they were told; 0: not told. `…_source` says by what, for
+/// complaints: "--world-size 16", "WORLD_SIZE=16".
+struct GivenWorld {
+  int world = 0, local = 0;
+  std::string world_source = {}, local_source = {};
+};
+
+/// The sizes of the command line, else of --cluster's file, else --nproc, else of a launcher's variables
+/// (launch/environment.h). Takes from the cluster's file also what else the command line leaves open. kUsage
+/// when two of them contradict each other, kData for a cluster's file that says something else.
+GivenWorld take_world(PlanCommand&, const Options& given);
+
+/// --data-parallel-size: the other sizes are searched with it. Where no world was told, it makes one with the
+/// sizes that the command line has or leaves at 1, and those are then all fixed. kUsage when it cannot be.
+void take_data_ranks(PlanCommand&, GivenWorld&, Fixed&);
+
+/// The device of --gpu in a world of the sizes told, else of one device; of a machine as many as are linked.
+Machine machine_of(const PlanCommand&, const GivenWorld&);
+
+}  // namespace megalith

@@ -1,0 +1,83 @@
+#include "libcore/plan/shape/model_options.h"
+
+#include <gtest/gtest.h>
+
+#include "libcore/base/text.h"
+#include "libcore/config/cli.h"
+#include "tests/plan/problems.h"
+
+namespace megalith {
+namespace {
+
+/// The shape of a line of options, by the parser of the planner's own.
+ModelShape read(const std::string& line) {
+  ModelShape shape;
+  Options options("test", "Reads.");
+  static constexpr IgnoredOption kKernels[] = {{"moe-grouped-gemm"}};  // a plan is the same without
+  options.add("Model", shape).ignore(kKernels);
+  EXPECT_FALSE(options.read(split(line, ' ')));
+  options.check();
+  return shape;
+}
+
+void expect_said_again(ModelShape m) {
+  m.finish();
+  const std::string line = model_options(m, true);
+  EXPECT_EQ(to_json(read(line)).dump(), to_json(m).dump()) << line;
+}
+
+TEST(ModelOptions, SayAGptAgain) {
+  ModelShape m = test::gpt(30, 768, 12, 1000, 50257);
+  expect_said_again(m);
+  m.bias_gelu_fusion = false;
+  m.openai_gelu = true;
+  m.qkv_bias = false;
+  m.norm_epsilon = 1e-6;
+  m.hidden_dropout = 0.05;
+  m.attention_dropout = 0;
+  m.init_std = 0.006;
+  m.vocab_divisor = 64;
+  m.kv_channels = 96;
+  m.max_positions = 1024;
+  expect_said_again(m);
+  m.position = PositionEmbedding::kNone;
+  m.linear_bias = false;
+  m.qkv_bias = true;
+  expect_said_again(m);
+}
+
+TEST(ModelOptions, SayALlamaAgain) {
+  ModelShape m = test::llama(32, 4096, 32, 8, 14336, 128256);
+  m.rotary_base = 500000;
+  m.rotary_percent = 0.5;
+  m.rope_scaling = true;
+  m.rope_factor = 32;
+  m.rope_low_freq = 2;
+  m.rope_high_freq = 5.5;
+  m.rope_original_positions = 4096;
+  m.rotary_interpolation = 2;
+  m.sliding_window = 8192;
+  m.qk_layernorm = true;
+  expect_said_again(m);
+  expect_said_again(test::mixtral(8).model);
+}
+
+// Megatron's --rotary-base and its like take whole numbers, and know no 1e+06; what it has no option for is
+// left out of its line.
+TEST(ModelOptions, AreMegatrons) {
+  ModelShape m = test::llama(32, 4096, 32, 8, 14336, 32000);
+  m.rotary_base = 1e6;
+  m.rope_low_freq = 2;
+  m.sliding_window = 8192;
+  m.finish();
+  EXPECT_EQ(
+      model_options(m),
+      "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 --seq-length "
+      "4096 --max-position-embeddings 4096 --group-query-attention --num-query-groups 8 --swiglu "
+      "--normalization RMSNorm --untie-embeddings-and-output-weights --disable-bias-linear "
+      "--position-embedding-type rope --rotary-base 1000000 --attention-dropout 0 --hidden-dropout 0 "
+      "--vocab-size 32000");
+}
+
+}  // namespace
+}  // namespace megalith
