@@ -43,7 +43,6 @@ constexpr Renamed kRenamed[] = {
     {"processor.tokenizer.vocab_file", "vocab-file"},
     {"processor.tokenizer.merges_file", "merge-file"},
     {"output_dir", "save"},
-    {"eval_step_interval", "eval-interval"},
     {"predict_data", "prompt"},
     {"predict_batch_size", "batch-size"},
     {"model.model_config.batch_size", "batch-size"},
@@ -169,6 +168,7 @@ constexpr const char* kCombined[] = {
     "load_checkpoint",
     "resume_training",
     "do_eval",
+    "eval_step_interval",
     "micro_batch_interleave_num",
     "context.device_target",
     "context.max_device_memory",
@@ -340,6 +340,11 @@ class Translator {
       put("train-iters", "lr_schedule.total_steps");
     else
       put("num-epochs", "runner_config.epochs");
+    const FileOption* const interval = key("eval_step_interval");
+    if (interval && number("eval_step_interval").value_or(1) < 1)
+      put("eval-iters", *interval, {"0"});  // -1: no evaluation by steps
+    else
+      put("eval-interval", "eval_step_interval");
     const FileOption* const evaluates = key("do_eval");
     if (is(evaluates, "false")) put("eval-iters", *evaluates, {"0"});
   }

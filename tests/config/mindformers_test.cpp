@@ -255,6 +255,19 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
     EXPECT_NE((run.log + " ").find(std::string(" ") + named + " "), std::string::npos) << named << run.log;
 }
 
+// MindFormers' docs: "-1 means no step end eval".
+TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
+  const Training often = train_on(small("do_eval: True\neval_step_interval: 4\n"));
+  EXPECT_EQ(often.error, "");
+  EXPECT_EQ(often.config.train.eval_interval, 4);
+  EXPECT_GT(often.config.train.eval_iters, 0);
+  const Training never = train_on(small("do_eval: True\neval_step_interval: -1\neval_epoch_interval: 50\n"));
+  EXPECT_EQ(never.error, "");
+  EXPECT_EQ(never.config.train.eval_iters, 0);
+  EXPECT_NE(train_on(small("eval_step_interval: some\n")).error.find("eval-interval \"some\""),
+            std::string::npos);
+}
+
 TEST(MindFormers, MayHoldOurOwnOptions) {
   const Training run = train_on(small("parallel:\n  tensor-model-parallel-size: 2\nsplit: 8,1,1\n"));
   EXPECT_EQ(run.error, "");
