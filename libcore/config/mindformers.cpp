@@ -85,13 +85,13 @@ const std::vector<Fixed>& fixed_keys() {
        {"AdamW", "AdamWeightDecay", "FusedAdamWeightDecay", "FP32StateAdamWeightDecay",
         "FusedCastAdamWeightDecay", "PmaAdamW"},
        "AdamW is what trains here"},
-      {"lr_scale", {"false"}, "one rate for all layers"},
-      {"layer_scale", {"false"}, "one rate for all layers"},
-      {"moe_config.expert_num", {"1"}, "the feed-forward block is dense"},
-      {"train_dataset.data_loader.shuffle", {"true"}, "samples are shuffled"},
-      {"train_dataset.drop_remainder", {"true"}, "batches are whole"},
-      {"runner_wrapper.scale_sense.scale_factor", {"2"}, "the loss scale is doubled and halved"},
-      {"model.model_config.extend_method", {"none"}, "rotary angles are as in training"},
+      {"lr_scale", {"false"}, "set it to False: there is one rate for all layers"},
+      {"layer_scale", {"false"}, "set it to False: there is one rate for all layers"},
+      {"moe_config.expert_num", {"1"}, "set it to 1: the feed-forward block is dense"},
+      {"train_dataset.data_loader.shuffle", {"true"}, "set it to True: samples are always shuffled"},
+      {"train_dataset.drop_remainder", {"true"}, "set it to True: batches are always whole"},
+      {"runner_wrapper.scale_sense.scale_factor", {"2"}, "set it to 2: the loss scale is doubled and halved"},
+      {"model.model_config.extend_method", {"none"}, "set it to None: rotary angles are as in training"},
       {"model.model_config.hidden_act",
        {"gelu", "fast_gelu", "silu"},
        "GPT-2 has GELU in its tanh form, LLaMA SwiGLU"},
@@ -444,12 +444,20 @@ class Translator {
     if (!is(key("resume_training"), "true")) put("finetune", *from, {"true"});
   }
 
+  void memory() {
+    const FileOption* const most = key("context.max_device_memory");
+    if (!most) return;
+    const std::string& word = most->words[0];
+    const std::string amount = lower_ascii(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word;
+    if (parse_double(trim(amount)).value_or(0) > 0)
+      put("device-memory-gb", *most, {std::string(trim(amount))});
+    else
+      file_.problems.add(most->where, ": context.max_device_memory is ", quote(word),
+                         ", wanted gigabytes, such as \"31GB\" or 0.5GB");
+  }
+
   void device() {
-    if (const FileOption* memory = key("context.max_device_memory")) {
-      const std::string word = memory->words[0];
-      put("device-memory-gb", *memory,
-          {lower_ascii(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word});
-    }
+    memory();
     const FileOption* const target = key("context.device_target");
     if (!target) return;
     if (!is(target, "CPU") && !is(target, "GPU") && !is(target, "Ascend")) {

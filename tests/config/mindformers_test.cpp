@@ -290,6 +290,14 @@ TEST(MindFormers, NamesWhatItCannotDoWithFileAndLine) {
   EXPECT_NE(error("parallel_config:\n  micro_batch_num: some\n").find("micro_batch_num is \"some\""),
             std::string::npos);
   EXPECT_NE(error("context:\n  device_target: TPU\n").find("wanted CPU, GPU or Ascend"), std::string::npos);
+  EXPECT_NE(
+      error("context:\n  max_device_memory: \"1KB\"\n")
+          .find("run.yaml:15: context.max_device_memory is \"1KB\", wanted gigabytes, such as \"31GB\""),
+      std::string::npos);
+  EXPECT_NE(
+      error("train_dataset:\n  data_loader:\n    shuffle: False\n")
+          .find("train_dataset.data_loader.shuffle is \"False\", which is not supported; set it to True"),
+      std::string::npos);
   EXPECT_NE(error("run_mode: predict\n").find("megalith-generate"), std::string::npos);
 }
 
