@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -341,10 +342,13 @@ class Translator {
     else
       put("num-epochs", "runner_config.epochs");
     const FileOption* const interval = key("eval_step_interval");
-    if (interval && number("eval_step_interval").value_or(1) < 1)
-      put("eval-iters", *interval, {"0"});  // -1: no evaluation by steps
-    else
+    const bool never = interval && number("eval_step_interval").value_or(1) < 1;
+    if (never) {
+      log(interval->where, ": eval_step_interval ", interval->words[0], ": no evaluation");
+      put("eval-iters", *interval, {"0"});
+    } else {
       put("eval-interval", "eval_step_interval");
+    }
     const FileOption* const evaluates = key("do_eval");
     if (is(evaluates, "false")) put("eval-iters", *evaluates, {"0"});
   }

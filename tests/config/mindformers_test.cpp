@@ -264,6 +264,7 @@ TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
   const Training never = train_on(small("do_eval: True\neval_step_interval: -1\neval_epoch_interval: 50\n"));
   EXPECT_EQ(never.error, "");
   EXPECT_EQ(never.config.train.eval_iters, 0);
+  EXPECT_NE(never.log.find("eval_step_interval -1: no evaluation"), std::string::npos) << never.log;
   EXPECT_NE(train_on(small("eval_step_interval: some\n")).error.find("eval-interval \"some\""),
             std::string::npos);
 }
