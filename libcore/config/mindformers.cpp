@@ -232,6 +232,7 @@ class Translator {
     model();
     loading();
     device();
+    say_named();
   }
 
  private:
@@ -264,7 +265,9 @@ class Translator {
   }
   const FileOption* key(const std::string& path) const {
     const auto found = keys_.find(path);
-    return found == keys_.end() || found->second.is_empty() ? nullptr : &found->second;
+    if (found == keys_.end() || found->second.is_empty()) return nullptr;
+    obeyed_.insert(path);
+    return &found->second;
   }
   std::optional<int64_t> number(const std::string& path) const {
     const FileOption* option = key(path);
@@ -272,16 +275,27 @@ class Translator {
   }
 
   void name(const std::string& path) {
+    obeyed_.erase(path);
     const std::string shown = path.substr(0, path.find('.'));
     const bool group = shown != "parallel_config" && shown != "model" && shown != "recompute_config";
     const std::string& text = group ? shown : path;
-    if (std::find(file_.ignored.begin(), file_.ignored.end(), text) == file_.ignored.end())
-      file_.ignored.push_back(text);
+    if (std::find(named_.begin(), named_.end(), text) == named_.end()) named_.push_back(text);
+  }
+  /// Groups by their names, with what is obeyed of them, because there it is shorter than what is not.
+  void say_named() {
+    for (const std::string& text : named_) {
+      const std::string head = text + ".";
+      std::vector<std::string> but;
+      for (const std::string& path : obeyed_)
+        if (path.starts_with(head)) but.push_back(path.substr(head.size()));
+      file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
+    }
   }
   /// Our option with a key's words, in place of an earlier key's for it; named where the app has no such
   /// option.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
     if (!file_.knows(option)) return name(from.path());
+    obeyed_.insert(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = from.where};
     if (const auto before = put_.find(option);
         before != put_.end())  // a line of our own name stays, and is refused
@@ -331,16 +345,18 @@ class Translator {
     }
     if (first) put("gradient-accumulation-steps", *first, {std::to_string(product)});
     const bool runner = key("runner_config.batch_size") != nullptr;  // it comes before the data set's
-    if (runner && key("train_dataset.batch_size")) name("train_dataset");
+    if (runner && key("train_dataset.batch_size")) name("train_dataset.batch_size");
     put("micro-batch-size", runner ? "runner_config.batch_size" : "train_dataset.batch_size");
   }
 
   void steps() {
     const auto total = number("lr_schedule.total_steps");
-    if (total && *total > 0)
+    if (total && *total > 0) {
       put("train-iters", "lr_schedule.total_steps");
-    else
+      if (key("runner_config.epochs")) name("runner_config.epochs");
+    } else {
       put("num-epochs", "runner_config.epochs");
+    }
     const FileOption* const interval = key("eval_step_interval");
     const bool never = interval && number("eval_step_interval").value_or(1) < 1;
     if (never) {
@@ -479,6 +495,8 @@ class Translator {
   FileTranslation& file_;
   const bool trains_;  // or plans
   const std::set<std::string> combined_;
+  std::vector<std::string> named_;        // groups and keys that mean nothing here
+  mutable std::set<std::string> obeyed_;  // paths of the keys that mean something
   std::map<std::string, std::string>
       put_;  // our options that keys were translated to, and where the key stands
   std::map<std::string, FileOption> keys_;  // those of kCombined, the first of a name

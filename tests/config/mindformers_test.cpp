@@ -269,6 +269,23 @@ TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
             std::string::npos);
 }
 
+TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
+  const std::string log = train_on(kWhole).log;
+  for (const char* part :
+       {"context (but for device_target, max_device_memory)", "runner_config (but for batch_size)",
+        "callbacks (but for per_print_times, save_checkpoint_steps)",
+        "train_dataset (but for data_loader.dataset_dir)"})
+    EXPECT_NE(log.find(part), std::string::npos) << part << "\n" << log;
+  // Without a number of steps the epochs count.
+  const Training epochs = train_on(
+      "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    num_heads: "
+      "4\n"
+      "    seq_length: 32\nrunner_config:\n  batch_size: 2\n  epochs: 3\n  sink_mode: True\n"
+      "lr_schedule:\n  learning_rate: 1.e-3\n");
+  EXPECT_EQ(epochs.error, "");
+  EXPECT_EQ(epochs.log, "ignored, no meaning here: runner_config (but for batch_size, epochs)");
+}
+
 TEST(MindFormers, MayHoldOurOwnOptions) {
   const Training run = train_on(small("parallel:\n  tensor-model-parallel-size: 2\nsplit: 8,1,1\n"));
   EXPECT_EQ(run.error, "");
