@@ -459,7 +459,9 @@ class Translator {
     if (!from) from = key("model.model_config.checkpoint_name_or_path");
     if (!from) return;
     if (!trains_) return put("model", *from);
-    put("load", *from);
+    FileOption load = *from;
+    load.where += ": " + from->path();  // complaints are about the key
+    put("load", load);
     put("exit-on-missing-checkpoint", *from, {"true"});
     if (!is(key("resume_training"), "true")) put("finetune", *from, {"true"});
   }

@@ -40,6 +40,17 @@ void refuse_missing_tracker(const std::string& root) {
   }
 }
 
+[[noreturn]] void refuse_missing(const CheckpointConfig& config) {
+  const std::string& by = config.load_named_by;
+  if (by.empty())
+    fail(ErrorKind::kNoInput, config.load,
+         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  fail(ErrorKind::kNoInput, by, ": ", config.load,
+       fs::exists(config.load) ? " holds" : " is not there: it names",
+       " no checkpoint; give the folder of one on this machine (ours, Megatron-LM's or Hugging Face's), or "
+       "leave it out to begin with random values");
+}
+
 StartPoint from_ours(const std::string& path) {
   auto reader = std::make_shared<const CheckpointReader>(path);
   StartPoint start{.path = reader->path(), .tensors = reader};
@@ -127,9 +138,7 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
     if (const auto number = newest_pth(config.load)) return pth_start(config.load, *number);
   if (writer != Writer::kNobody) return from_others(config, model);
   refuse_missing_tracker(config.load);
-  if (config.exit_on_missing)
-    fail(ErrorKind::kNoInput, config.load,
-         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  if (config.exit_on_missing) refuse_missing(config);
   log("no checkpoint in ", config.load, ": starting from ", fresh);
   return std::nullopt;
 }

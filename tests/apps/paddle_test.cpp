@@ -198,6 +198,8 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
   };
   refused("--model_name_or_path facebook/llama-65b", 66, "`hf download facebook/llama-65b`");
   refused("--input_dir none", 66, "none: is no folder");
+  refused("--output_dir a --resume_from_checkpoint nope", 66,
+          "--resume-from-checkpoint: nope is not there: it names no checkpoint; give the folder of one");
   refused("--report_to wandb", 64, "wandb sync");
   fs::create_directories(dir_ / "empty");
   refused("--input_dir empty", 66, "empty: holds no dataset");

@@ -16,7 +16,7 @@ namespace {
 /// What training makes of a run file, and what it logs.
 struct Training {
   PretrainConfig config;
-  std::string log, error;
+  std::string log, error, load_source;
 };
 
 Training train_with(const std::string& path, std::vector<std::string> words = {}) {
@@ -30,6 +30,7 @@ Training train_with(const std::string& path, std::vector<std::string> words = {}
   try {
     options.read(words);
     options.check();
+    out.load_source = options.source("load");
   } catch (const Error& error) {
     out.error = error.what();
   }
@@ -362,6 +363,7 @@ TEST(MindFormers, BeginsWithWeightsOrGoesOn) {
   const Training begun = train_on(small("load_checkpoint: dir\n"));
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
   EXPECT_TRUE(begun.config.checkpoint.finetune);
+  EXPECT_TRUE(begun.load_source.ends_with("run.yaml:14: load_checkpoint")) << begun.load_source;
   EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // never from random values in silence
   EXPECT_FALSE(train_on(small("load_checkpoint: dir\nresume_training: True\n")).config.checkpoint.finetune);
 }

@@ -36,15 +36,19 @@ void take_model(const std::string& path, PretrainConfig& config, Options& option
 
 /// Where the run's state or its first weights come from: a checkpoint of its own comes before the model,
 /// because a run that is started again goes on.
-void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
+void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
   CheckpointConfig& checkpoint = config.checkpoint;
   if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
   if (!paddle.resume_from.empty()) {
     checkpoint.load = paddle.resume_from;
+    checkpoint.load_named_by = "--resume-from-checkpoint";
     checkpoint.exit_on_missing = true;
     return;
   }
-  if (!checkpoint.load.empty()) return;
+  if (!checkpoint.load.empty()) {
+    if (!options.on_command_line("load")) checkpoint.load_named_by = options.source("load");
+    return;
+  }
   if (!paddle.output_dir.empty() && !paddle.overwrite && latest_checkpoint(paddle.output_dir)) {
     checkpoint.load = paddle.output_dir;
     log("going on from ", paddle.output_dir, " (--overwrite-output-dir begins anew)");
@@ -57,6 +61,7 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
     return;
   }
   checkpoint.load = paddle.model;
+  checkpoint.load_named_by = "--model-name-or-path with --continue-training";
   checkpoint.exit_on_missing = true;
   checkpoint.finetune = true;
 }
@@ -85,7 +90,7 @@ void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options
   refuse_both("--input-dir", paddle.input_dir, "data-path", options);
   refuse_both("--resume-from-checkpoint", paddle.resume_from, "load", options);
   if (!paddle.model.empty()) take_model(paddle.model, config, options);
-  take_start(paddle, config);
+  take_start(paddle, config, options);
   if (!paddle.input_dir.empty())
     config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
