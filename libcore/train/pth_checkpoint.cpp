@@ -223,6 +223,8 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
   start.args = run["args"];
   start.state = TrainState::from_json(state);
   start.schedule = LrSchedule::from_json(state["scheduler"], file.path());
+  if (const Json* batch = start.args.find("global_batch_size"); batch && batch->is_int())
+    start.step_samples = batch->as_int();
   if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
   if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
   start.losses = LossHistory::from_json(run["losses"]);
@@ -272,6 +274,20 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   if (file_exists(optimizer)) take_optimizer(open_torch(optimizer), start, tensors);
   start.tensors = std::make_shared<const TorchTensorFile>(model, std::move(tensors));
   return start;
+}
+
+void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
+  const int64_t theirs = start.step_samples, ours = train.global_batch;
+  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
+  LrSchedule& schedule = *start.schedule;
+  const int64_t whole = make_lr_schedule(train).decay_end;
+  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
+  const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
+  const bool same_epochs =
+      schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
+  schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
+  schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+  start.state->schedule_samples = start.state->schedule_samples / theirs * ours;
 }
 
 }  // namespace megalith

@@ -26,4 +26,10 @@ std::optional<int64_t> newest_pth(const std::string& root);
 /// our names) is weights alone. kNoInput with the numbers that there are; kData.
 StartPoint pth_start(const std::string& root, int64_t number);
 
+/// Puts what `start` says of the schedule in terms of this run's batch, with as many steps, because the
+/// tutorial counts its schedule in steps, and another number of ranks has another global batch. `epoch`:
+/// samples of one time through the data, 0: not known; a decay over the same epochs is over all of this run's
+/// steps. No effect on start points that are no .pth pair.
+void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
+
 }  // namespace megalith

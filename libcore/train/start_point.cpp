@@ -158,7 +158,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
   compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
   if (!list.empty())
-    fail(ErrorKind::kUsage, config.load,
+    fail(ErrorKind::kUsage, start.path,
          ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
          "take the command line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
          list);

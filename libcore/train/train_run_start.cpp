@@ -10,6 +10,7 @@
 #include "libcore/io/file.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/parallel/together.h"
+#include "libcore/train/pth_checkpoint.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/train_run.h"
 
@@ -39,9 +40,10 @@ TrainRun::TrainRun(const RankInput& in)
       tuning_(in.tuning),
       ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
       backend_(make_backend(in.config.train.device)) {
-  const std::optional<StartPoint> start =
+  std::optional<StartPoint> start =
       find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model,
                  tuning_ ? "the model that is tuned" : "random values");
+  if (start) count_in_steps(*start, config_.train, data_.train.epoch);
   if (start && !start->args.is_null()) take_args(*start);
   if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
     fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
