@@ -143,9 +143,9 @@ void TrainRun::step() {
   if (config_.train.clip_after_warmup)
     trainer_->set_clip(
         static_cast<double>(state_.schedule_samples) < schedule_.warmup ? 0 : config_.train.clip_grad);
+  const double rate = schedule_.at(state_.schedule_samples);
   const Trainer::StepResult result =
-      trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples),
-                     [this] { return wants_to_stop(); });
+      trainer_->step(data_.train.read, state_.consumed_train, rate, [this] { return wants_to_stop(); });
   stop_agreed_ = result.stop;
   ++state_.iteration;
   consumed_before_ = state_.consumed_train;
@@ -160,7 +160,8 @@ void TrainRun::step() {
       .iteration = state_.iteration,
       .consumed_samples = state_.consumed_train,
       .loss = result.loss,
-      .learning_rate = schedule_.at(state_.schedule_samples),
+      // Megatron's log has the next step's, the DDP tutorial's list the one that the step had.
+      .learning_rate = style_->counts_from_zero() ? rate : schedule_.at(state_.schedule_samples),
       .grad_norm = result.grad_norm,
       .loss_scale = result.loss_scale,
       .seconds = seconds_since(start),

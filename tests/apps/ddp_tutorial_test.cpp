@@ -94,13 +94,14 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines stay
 }
 
-// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the log has the next step's rate.
+// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial's list has each step's
+// own rate, the first of them init.
 TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   ASSERT_EQ(tutorial("--log-json l.jsonl").code, 0);
   const std::vector<Json> train = lines("l.jsonl", "train");
   const double steps = static_cast<double>(train.size());
   for (size_t i = 0; i < train.size(); ++i) {
-    const double s = static_cast<double>(i + 1);
+    const auto s = static_cast<double>(i);
     const double want = s <= 4 ? 3e-4 + s * (6e-3 - 3e-4) / 4
                                : 1e-5 + (6e-3 - 1e-5) * 0.5 * (1 + std::cos(M_PI * (s - 4) / (steps - 4)));
     EXPECT_NEAR(train[i]["lr"].as_double(), want, 1e-12) << i;
