@@ -130,10 +130,14 @@ bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
   return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
 }
 
+// The tutorial names a pair at the end of each epoch.
 bool TrainRun::is_turn_to_save() const {
   const auto interval = config_.checkpoint.save_interval;
-  const bool from_zero = style_->counts_from_zero() || config_.checkpoint.format == CheckpointFormat::kPth;
-  return interval && is_turn(*interval, from_zero);
+  const bool pairs = config_.checkpoint.format == CheckpointFormat::kPth;
+  const int64_t epoch_steps = data_.train.epoch / global_batch();
+  if (pairs && style_->counts_from_zero() && epoch_steps > 0 && state_.iteration % epoch_steps == 0)
+    return true;
+  return interval && is_turn(*interval, style_->counts_from_zero() || pairs);
 }
 
 void TrainRun::step() {

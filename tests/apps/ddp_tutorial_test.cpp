@@ -109,6 +109,29 @@ TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   }
 }
 
+// Each epoch's last line names a pair that a run can go on from.
+TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
+  const std::string line = "--ckpt-format pth --save checkpoint --save-freq 1000 ";
+  const CommandResult whole = tutorial(line + "--log-json whole.jsonl");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto ends = grep(whole.out + whole.err, "\\[GPU0\\] Epoch \\d+ finished, checkpoint: \\d{6}$");
+  ASSERT_EQ(ends.size(), 2u) << whole.out;
+  for (const std::string& end : ends) {
+    const std::string number = end.substr(end.size() - 6);
+    EXPECT_TRUE(fs::exists(dir_ / ("checkpoint/model_" + number + ".pth"))) << end;
+    EXPECT_TRUE(fs::exists(dir_ / ("checkpoint/optimizer_" + number + ".pth"))) << end;
+  }
+  const auto first = parse_int(ends[0].substr(ends[0].size() - 6));
+  ASSERT_TRUE(first) << ends[0];
+  const CommandResult rest = tutorial(line + concat("--checkpoint ", *first, " --log-json rest.jsonl"));
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
+  const auto done = static_cast<size_t>(*first + 1);
+  ASSERT_EQ(after.size(), all.size() - done);
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_EQ(after[i]["loss"].dump(), all[i + done]["loss"].dump()) << i;
+}
+
 // With a bound that every gradient exceeds, the steps of the warm-up are those of a run without one.
 TEST_F(DdpTutorial, ClipsAfterTheWarmUpOnly) {
   ASSERT_EQ(tutorial("--clip-grad 1e-3 --log-json clipped.jsonl").code, 0);
