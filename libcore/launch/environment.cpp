@@ -7,6 +7,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/launch/rank_table.h"
+#include "libcore/launch/server_ranks.h"
 
 namespace megalith {
 namespace {
@@ -297,6 +298,17 @@ std::optional<ServerLaunch> read_server_launch(const Environment& environment, c
          "one is is not known; set MASTER_ADDR to its host, or give --master-addr");
   if (launch.address.empty()) launch.address = "127.0.0.1";
   return launch;
+}
+
+bool another_speaks(const Environment& environment) {
+  if (environment(kStartedHere)) return true;
+  const Reader read(environment, {});
+  for (const Family* family : kFamilies) {
+    const bool counts = !family->only_with || !read.text(family->only_with).empty();
+    const std::string rank = counts ? read.text(family->rank) : std::string();
+    if (!rank.empty()) return parse_int(rank).value_or(0) > 0;
+  }
+  return false;
 }
 
 }  // namespace megalith

@@ -328,6 +328,17 @@ TEST(ReadServerLaunch, CountsServersAsDlcDoes) {
   EXPECT_THROW(read_server_launch(of({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), Error);
 }
 
+TEST(AnotherSpeaks, ForEveryRankButTheFirst) {
+  EXPECT_FALSE(another_speaks(of({})));
+  EXPECT_FALSE(another_speaks(of({{"RANK", "0"}, {"WORLD_SIZE", "2"}})));
+  EXPECT_TRUE(another_speaks(of({{"RANK", "1"}, {"WORLD_SIZE", "2"}})));
+  EXPECT_TRUE(another_speaks(of({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+  EXPECT_TRUE(another_speaks(of({{"RANK_ID", "1"}, {"RANK_TABLE_FILE", "none"}})));
+  EXPECT_FALSE(another_speaks(of({{"SLURM_PROCID", "1"}})));  // no step: refused, with a word
+  EXPECT_FALSE(another_speaks(of({{"RANK", "one"}})));
+  EXPECT_TRUE(another_speaks(of({{"RANK", "0"}, {"MEGALITH_STARTED_RANK", "1"}})));
+}
+
 TEST(JobToken, PrefersOurs) {
   Variables all = {{"SLURM_JOB_ID", "s"}};
   EXPECT_EQ(job_token(of(all)), "s");
