@@ -1,6 +1,7 @@
 #include "libcore/train/loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -215,9 +216,14 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
   if (++skips_in_a_row_ < kMaxSkipsInARow) return;
   if (saver_) saver_->finish();  // an earlier state, which is to go on from
   run_log_->end(state_.iteration, "not finite");
+  const TrainConfig& train = config_.train;
+  const std::string remedy =
+      train.fp16 && train.fixed_loss_scale() && std::isfinite(result.loss)
+          ? concat("lower --loss-scale ", *train.loss_scale, ", or leave it out for a dynamic one,")
+          : std::string("lower --lr or raise --lr-warmup-iters");
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
-       " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
+       " of the training order; ", remedy, " and go on from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
                                  : std::string("an earlier checkpoint"));
 }

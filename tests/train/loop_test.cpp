@@ -201,6 +201,18 @@ TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   EXPECT_TRUE(logged("warning: iteration 3 is skipped"));
 }
 
+// Weights and losses are sound: it is the scale that is too large.
+TEST_F(Loop, AdvisesAnotherLossScaleWhereAFixedOneOverflows) {
+  PretrainConfig c = config("run");
+  c.train.fp16 = true;
+  c.train.loss_scale = 1e30;
+  c.train.eval_iters = 0;
+  const std::string what = complaint(c, ErrorKind::kData);
+  EXPECT_NE(what.find("lower --loss-scale 1e+30, or leave it out for a dynamic one"), std::string::npos)
+      << what;
+  EXPECT_EQ(what.find("--lr"), std::string::npos) << what;
+}
+
 // Megatron's own count for a ramp from 4 by 4 to 12 in 40 samples, of 100: five steps of 4, three of 8, four
 // of 12 (update_train_iters, run in Python).
 TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
