@@ -48,7 +48,7 @@ TrainRun::TrainRun(const RankInput& in)
   if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
     fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
   const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
-  if (!config_.checkpoint.save.empty()) {
+  if (saves()) {
     make_shared_folder(world_, config_.checkpoint.save);
     if (leads()) {
       lock_.emplace(config_.checkpoint.save);
@@ -96,7 +96,7 @@ RunShape TrainRun::agreed_shape() const {
 
 void TrainRun::make_saver() {
   const CheckpointConfig& config = config_.checkpoint;
-  if (config.save.empty()) return;
+  if (!saves()) return;
   SaverOptions options{.root = config.save,
                        .format = config.format,
                        .keep_last = config.keep_last,

@@ -251,9 +251,10 @@ TEST_F(Loop, EvaluatesAloneWhenToldTo) {
   const auto before = figures("run", "test").back()["loss"].dump();
   c.train.eval_only = true;
   c.train.lr = 0.5;  // not looked at
-  c.checkpoint.save.clear();
+  c.checkpoint.save = dir_ / "nothing-to-save";
   log_.clear();
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+  EXPECT_FALSE(std::filesystem::exists(c.checkpoint.save));
   EXPECT_TRUE(logged(" validation loss at iteration 20 on validation set"));
   EXPECT_FALSE(logged(" iteration       20/"));
   EXPECT_EQ(figures("run", "train").size(), 20U);
