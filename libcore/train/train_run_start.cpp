@@ -203,6 +203,9 @@ void TrainRun::check_data() const {
   const TrainConfig& train = config_.train;
   const int64_t left = iterations() - state_.iteration;
   const int64_t wanted = state_.consumed_train + train.samples_of_steps(left, state_.consumed_train);
+  if (left > 0 && !train.eval_only && data_.train.size == 0 && !tuning_ && !config_.data.has_own_paths())
+    fail(ErrorKind::kUsage, "--split ", quote(config_.data.split),
+         " leaves no training data; give --split a larger share for it, the first number");
   if (left > 0 && !train.eval_only && data_.train.size < wanted)
     fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
          format_count(data_.train.size),

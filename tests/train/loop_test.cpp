@@ -261,6 +261,17 @@ TEST_F(Loop, EvaluatesAloneWhenToldTo) {
   EXPECT_EQ(figures("run", "test").back()["loss"].dump(), before);
 }
 
+TEST_F(Loop, SaysThatASplitLeavesNoTrainingData) {
+  DataSets data = tiny_data();
+  data.train = {};
+  PretrainConfig c = config("run");
+  c.data.split = "0,1,0";
+  const std::string what = complaint(c, ErrorKind::kUsage, data);
+  EXPECT_EQ(
+      what,
+      "--split \"0,1,0\" leaves no training data; give --split a larger share for it, the first number");
+}
+
 TEST_F(Loop, LeavesOutAnEvaluationWithoutDataWithOneWarning) {
   DataSets data = tiny_data();
   data.valid = {};
