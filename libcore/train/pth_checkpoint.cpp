@@ -212,6 +212,14 @@ NamedTensors tensors_of(const TorchFile& file) {
   return out;
 }
 
+/// The state of another step would go with weights that it does not fit.
+void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
+  if (state.iteration - 1 == number) return;
+  fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
+       ", its name and the model beside it are of step ", number,
+       "; put the right file back, or give --checkpoint ", state.iteration - 1);
+}
+
 /// What optimizer_NNNNNN.pth says, if we wrote it: its tensors under our names join `tensors`.
 void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
   const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
@@ -271,7 +279,11 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   StartPoint start;
   start.path = model;
   NamedTensors tensors = tensors_of(open_torch(model));
-  if (file_exists(optimizer)) take_optimizer(open_torch(optimizer), start, tensors);
+  if (file_exists(optimizer)) {
+    const TorchFile file = open_torch(optimizer);
+    take_optimizer(file, start, tensors);
+    require_step(file, *start.state, number);
+  }
   start.tensors = std::make_shared<const TorchTensorFile>(model, std::move(tensors));
   return start;
 }

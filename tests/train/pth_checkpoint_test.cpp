@@ -215,8 +215,15 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
   const std::string bytes = read_file(path);
   write_file(path, bytes.substr(0, bytes.size() / 2));
   EXPECT_NE(refusal(1).find("optimizer_000001.pth"), std::string::npos) << refusal(1);
-  fs::remove(path);
-  EXPECT_FALSE(pth_start(dir_ / "pth", 1).state);  // weights alone
+  write_file(path, bytes);
+  fs::rename(dir_ / "pth/model_000001.pth", dir_ / "pth/model_000007.pth");
+  fs::rename(path, dir_ / "pth/optimizer_000007.pth");
+  EXPECT_NE(refusal(7).find("optimizer_000007.pth: holds the state after step 1, its name and the model "
+                            "beside it are of step 7"),
+            std::string::npos)
+      << refusal(7);
+  fs::remove(dir_ / "pth/optimizer_000007.pth");
+  EXPECT_FALSE(pth_start(dir_ / "pth", 7).state);  // weights alone
 }
 
 }  // namespace
