@@ -288,6 +288,17 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   return start;
 }
 
+void require_other_pairs(const StartPoint& start, const std::string& save) {
+  const fs::path model = start.path;
+  std::error_code error;
+  if (start.state || model.extension() != ".pth" || !fs::equivalent(model.parent_path(), save, error)) return;
+  std::string optimizer = model.filename().string();
+  optimizer.replace(0, optimizer.find('_'), "optimizer");
+  fail(ErrorKind::kNoInput, (model.parent_path() / optimizer).string(),
+       ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ",
+       save, "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
+}
+
 void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
   const int64_t theirs = start.step_samples, ours = train.global_batch;
   if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;

@@ -171,6 +171,7 @@ void TrainRun::load(const StartPoint& start) {
     losses_ = start.losses;
     if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
   } else if (!start.state) {
+    if (saves()) require_other_pairs(start, config_.checkpoint.save);
     log(start.path, " holds weights alone: training begins at iteration 0");
   }
   start_ = state_.iteration;

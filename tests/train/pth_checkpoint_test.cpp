@@ -226,5 +226,28 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
   EXPECT_FALSE(pth_start(dir_ / "pth", 7).state);  // weights alone
 }
 
+TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
+  PretrainConfig c = config();
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  fs::remove(dir_ / "pth/optimizer_000001.pth");
+  const std::string before = read_file(dir_ / "pth/model_000001.pth");
+  c.checkpoint.number = 1;
+  try {
+    train(c, tiny_data(), nullptr);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000001.pth: is not there")) << text;
+  }
+  EXPECT_EQ(read_file(dir_ / "pth/model_000001.pth"), before);
+  c.checkpoint.number.reset();  // into another folder they may
+  c.checkpoint.load = dir_ / "pth";
+  c.checkpoint.save = dir_ / "other";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 2);
+  EXPECT_TRUE(file_exists(dir_ / "other/model_000001.pth"));
+}
+
 }  // namespace
 }  // namespace megalith::test
