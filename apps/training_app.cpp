@@ -34,6 +34,10 @@ void keep_log(const std::string& folder, int rank) {
   if (rank > 0) set_log_console(LogConsole::kNone);
 }
 
+const char* environment(const char* name) {
+  return std::getenv(name);
+}
+
 void measure_machine(TrainConfig& train) {
   const Accelerator machine = measure_this_machine();
   train.machine_flops = train.bf16 || train.fp16 ? machine.half_flops : machine.float_flops;
@@ -59,17 +63,19 @@ bool TrainingApp::read(Options& options) {
             "else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID."},
            {"GLOO_SOCKET_IFNAME", "The network interface of a rank; else the one that leads to rank 0."}})
       .environment(tokenizer_variables());
+  if (another_speaks(environment)) silence_.emplace();
   return read_options(options, argc_, argv_);
 }
 
 const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
-  plan_ = plan_launch(launch_, parallel.nproc, [](const char* name) { return std::getenv(name); });
+  plan_ = plan_launch(launch_, parallel.nproc, environment);
   parallel.processes = plan_.world();
   if (plan_.world() > 0) parallel.nproc = 0;  // it said how many to start
   return plan_;
 }
 
 int TrainingApp::run(const Options& options, const Run& run) {
+  silence_.reset();
   if (plan_.server) return run_server_ranks(*plan_.server, "/proc/self/exe", {argv_, argv_ + argc_}, stop_);
   const int rank = plan_.rank ? plan_.rank->rank : 0;
   if (launch_.log_dir) keep_log(*launch_.log_dir, rank);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/launch_config.h"
 #include "libcore/config/parallel_config.h"
@@ -21,7 +22,8 @@ class TrainingApp {
   TrainingApp(int argc, char** argv) : argc_(argc), argv_(argv) {}
 
   /// Adds the options of processes and what the manual page says of the environment, and reads the command
-  /// line; false: --help or its like was printed.
+  /// line; false: --help or its like was printed. From here until run() a rank that is not the first keeps
+  /// silent, because all ranks read one command line.
   bool read(Options& options);
   /// Finds out which ranks there are, and tells `parallel`; before options.check().
   const LaunchPlan& plan(ParallelConfig& parallel);
@@ -42,6 +44,7 @@ class TrainingApp {
   int argc_;
   char** argv_;
   const StopSignal stop_;
+  std::optional<Muted> silence_;
   LaunchConfig launch_;
   LaunchPlan plan_;
 };

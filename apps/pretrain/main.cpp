@@ -154,9 +154,7 @@ int run_training(int argc, char** argv) {
   if (planner.only_asks(plan) && !command.running.dry) return planner.answer();
   if (!planner.wanted()) config.train.device_memory = planner.target().memory_gb.value_or(0) * 1e9;
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
-  mute_this_thread(plan.rank && plan.rank->rank > 0);
   settle_paddle(command.paddle, config, options);
-  mute_this_thread(false);
   if (!planner.wanted()) options.check();
   check_files(config, options.config_file());
   if (command.running.dry) return dry_run(plan, planner, std::move(config));

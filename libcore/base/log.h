@@ -36,6 +36,17 @@ std::string time_now();
 /// Drops lines and progress of the calling thread, so that of several ranks one speaks for all. Returns
 /// whether they were dropped before.
 bool mute_this_thread(bool muted);
+/// Mutes the calling thread while it lives; destroyed by the same thread.
+class Muted {
+ public:
+  Muted() : before_(mute_this_thread(true)) {}
+  ~Muted() { mute_this_thread(before_); }
+  Muted(const Muted&) = delete;
+  Muted& operator=(const Muted&) = delete;
+
+ private:
+  bool before_;
+};
 /// Where the calling thread's lines go while it is muted, instead of being dropped; empty: nowhere.
 void set_muted_sink(LogSink sink);
 

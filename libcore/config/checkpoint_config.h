@@ -43,6 +43,7 @@ struct CheckpointConfig {
   bool use_checkpoint_args = false;  // take the model's and the tokenizer's options from the checkpoint
   bool exit_on_missing = false;
   std::optional<int64_t> number;  // of a .pth pair in `save`
+  std::string load_named_by;      // for messages: where `load` stands, unless it is --load's
   CheckpointFormat format = CheckpointFormat::kMegalith;
 
   template <class V>

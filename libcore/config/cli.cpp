@@ -224,7 +224,7 @@ void Options::State::take_command_line(const CommandLine& line) {
       continue;
     }
     const std::vector<std::string>* words = &given.words;
-    if (takes_several(entry.field)) {
+    if (takes_several(entry.field) && !entry.field.last_counts) {
       auto& all = lists[given.field];
       all.insert(all.end(), given.words.begin(), given.words.end());
       words = &all;

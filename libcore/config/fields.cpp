@@ -71,6 +71,9 @@ Trait required() {
 Trait positional() {
   return [](Field& f) { f.positional = true; };
 }
+Trait last_counts() {
+  return [](Field& f) { f.last_counts = true; };
+}
 Trait unlisted() {
   return [](Field& f) { f.unlisted = true; };
 }

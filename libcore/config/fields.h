@@ -81,6 +81,7 @@ struct Field {
   std::string metavar = {};       // what the value is called in --help; empty: by type
   std::string default_text = {};  // said in --help in place of the value; for values that finish() fills
   bool required = false, positional = false, unlisted = false;
+  bool last_counts = false;  // of several words, where the option is given several times
 };
 
 /// What may follow the help text in fields().
@@ -96,9 +97,10 @@ Trait metavar(std::string name);                    // FILE and DIR also choose 
 Trait default_text(std::string text);
 Trait offers(std::function<std::vector<std::string>()> known);  // asked only for a completion script
 Trait offers(std::vector<std::string> known);
-Trait required();    // complained about when it is not given anywhere
-Trait positional();  // taken from the words that are no options; in the order of declaration
-Trait unlisted();    // works, but is not listed
+Trait required();     // complained about when it is not given anywhere
+Trait positional();   // taken from the words that are no options; in the order of declaration
+Trait last_counts();  // an option of several words that is given again is given anew, instead of added to
+Trait unlisted();     // works, but is not listed
 
 /// A visitor that lists the fields.
 class FieldList {

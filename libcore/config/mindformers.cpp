@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -43,7 +44,6 @@ constexpr Renamed kRenamed[] = {
     {"processor.tokenizer.vocab_file", "vocab-file"},
     {"processor.tokenizer.merges_file", "merge-file"},
     {"output_dir", "save"},
-    {"eval_step_interval", "eval-interval"},
     {"predict_data", "prompt"},
     {"predict_batch_size", "batch-size"},
     {"model.model_config.batch_size", "batch-size"},
@@ -86,13 +86,13 @@ const std::vector<Fixed>& fixed_keys() {
        {"AdamW", "AdamWeightDecay", "FusedAdamWeightDecay", "FP32StateAdamWeightDecay",
         "FusedCastAdamWeightDecay", "PmaAdamW"},
        "AdamW is what trains here"},
-      {"lr_scale", {"false"}, "one rate for all layers"},
-      {"layer_scale", {"false"}, "one rate for all layers"},
-      {"moe_config.expert_num", {"1"}, "the feed-forward block is dense"},
-      {"train_dataset.data_loader.shuffle", {"true"}, "samples are shuffled"},
-      {"train_dataset.drop_remainder", {"true"}, "batches are whole"},
-      {"runner_wrapper.scale_sense.scale_factor", {"2"}, "the loss scale is doubled and halved"},
-      {"model.model_config.extend_method", {"none"}, "rotary angles are as in training"},
+      {"lr_scale", {"false"}, "set it to False: there is one rate for all layers"},
+      {"layer_scale", {"false"}, "set it to False: there is one rate for all layers"},
+      {"moe_config.expert_num", {"1"}, "set it to 1: the feed-forward block is dense"},
+      {"train_dataset.data_loader.shuffle", {"true"}, "set it to True: samples are always shuffled"},
+      {"train_dataset.drop_remainder", {"true"}, "set it to True: batches are always whole"},
+      {"runner_wrapper.scale_sense.scale_factor", {"2"}, "set it to 2: the loss scale is doubled and halved"},
+      {"model.model_config.extend_method", {"none"}, "set it to None: rotary angles are as in training"},
       {"model.model_config.hidden_act",
        {"gelu", "fast_gelu", "silu"},
        "GPT-2 has GELU in its tanh form, LLaMA SwiGLU"},
@@ -169,6 +169,7 @@ constexpr const char* kCombined[] = {
     "load_checkpoint",
     "resume_training",
     "do_eval",
+    "eval_step_interval",
     "micro_batch_interleave_num",
     "context.device_target",
     "context.max_device_memory",
@@ -231,6 +232,7 @@ class Translator {
     model();
     loading();
     device();
+    say_named();
   }
 
  private:
@@ -263,7 +265,9 @@ class Translator {
   }
   const FileOption* key(const std::string& path) const {
     const auto found = keys_.find(path);
-    return found == keys_.end() || found->second.is_empty() ? nullptr : &found->second;
+    if (found == keys_.end() || found->second.is_empty()) return nullptr;
+    obeyed_.insert(path);
+    return &found->second;
   }
   std::optional<int64_t> number(const std::string& path) const {
     const FileOption* option = key(path);
@@ -271,16 +275,27 @@ class Translator {
   }
 
   void name(const std::string& path) {
+    obeyed_.erase(path);
     const std::string shown = path.substr(0, path.find('.'));
     const bool group = shown != "parallel_config" && shown != "model" && shown != "recompute_config";
     const std::string& text = group ? shown : path;
-    if (std::find(file_.ignored.begin(), file_.ignored.end(), text) == file_.ignored.end())
-      file_.ignored.push_back(text);
+    if (std::find(named_.begin(), named_.end(), text) == named_.end()) named_.push_back(text);
+  }
+  /// Groups by their names, with what is obeyed of them, because there it is shorter than what is not.
+  void say_named() {
+    for (const std::string& text : named_) {
+      const std::string head = text + ".";
+      std::vector<std::string> but;
+      for (const std::string& path : obeyed_)
+        if (path.starts_with(head)) but.push_back(path.substr(head.size()));
+      file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
+    }
   }
   /// Our option with a key's words, in place of an earlier key's for it; named where the app has no such
   /// option.
   void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
     if (!file_.knows(option)) return name(from.path());
+    obeyed_.insert(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = from.where};
     if (const auto before = put_.find(option);
         before != put_.end())  // a line of our own name stays, and is refused
@@ -330,16 +345,26 @@ class Translator {
     }
     if (first) put("gradient-accumulation-steps", *first, {std::to_string(product)});
     const bool runner = key("runner_config.batch_size") != nullptr;  // it comes before the data set's
-    if (runner && key("train_dataset.batch_size")) name("train_dataset");
+    if (runner && key("train_dataset.batch_size")) name("train_dataset.batch_size");
     put("micro-batch-size", runner ? "runner_config.batch_size" : "train_dataset.batch_size");
   }
 
   void steps() {
     const auto total = number("lr_schedule.total_steps");
-    if (total && *total > 0)
+    if (total && *total > 0) {
       put("train-iters", "lr_schedule.total_steps");
-    else
+      if (key("runner_config.epochs")) name("runner_config.epochs");
+    } else {
       put("num-epochs", "runner_config.epochs");
+    }
+    const FileOption* const interval = key("eval_step_interval");
+    const bool never = interval && number("eval_step_interval").value_or(1) < 1;
+    if (never) {
+      log(interval->where, ": eval_step_interval ", interval->words[0], ": no evaluation");
+      put("eval-iters", *interval, {"0"});
+    } else {
+      put("eval-interval", "eval_step_interval");
+    }
     const FileOption* const evaluates = key("do_eval");
     if (is(evaluates, "false")) put("eval-iters", *evaluates, {"0"});
   }
@@ -434,17 +459,27 @@ class Translator {
     if (!from) from = key("model.model_config.checkpoint_name_or_path");
     if (!from) return;
     if (!trains_) return put("model", *from);
-    put("load", *from);
+    FileOption load = *from;
+    load.where += ": " + from->path();  // complaints are about the key
+    put("load", load);
     put("exit-on-missing-checkpoint", *from, {"true"});
     if (!is(key("resume_training"), "true")) put("finetune", *from, {"true"});
   }
 
+  void memory() {
+    const FileOption* const most = key("context.max_device_memory");
+    if (!most) return;
+    const std::string& word = most->words[0];
+    const std::string amount = lower_ascii(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word;
+    if (parse_double(trim(amount)).value_or(0) > 0)
+      put("device-memory-gb", *most, {std::string(trim(amount))});
+    else
+      file_.problems.add(most->where, ": context.max_device_memory is ", quote(word),
+                         ", wanted gigabytes, such as \"31GB\" or 0.5GB");
+  }
+
   void device() {
-    if (const FileOption* memory = key("context.max_device_memory")) {
-      const std::string word = memory->words[0];
-      put("device-memory-gb", *memory,
-          {lower_ascii(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word});
-    }
+    memory();
     const FileOption* const target = key("context.device_target");
     if (!target) return;
     if (!is(target, "CPU") && !is(target, "GPU") && !is(target, "Ascend")) {
@@ -462,6 +497,8 @@ class Translator {
   FileTranslation& file_;
   const bool trains_;  // or plans
   const std::set<std::string> combined_;
+  std::vector<std::string> named_;        // groups and keys that mean nothing here
+  mutable std::set<std::string> obeyed_;  // paths of the keys that mean something
   std::map<std::string, std::string>
       put_;  // our options that keys were translated to, and where the key stands
   std::map<std::string, FileOption> keys_;  // those of kCombined, the first of a name

@@ -98,7 +98,7 @@ struct TrainConfig {
     v("train-samples", samples, "Samples in all, in place of --train-iters.", at_least(1));
     v("rampup-batch-size", rampup,
       "Begin with a global batch of START samples and add INCREMENT, in equal steps, until SAMPLES are read.",
-      metavar("START INCREMENT SAMPLES"));
+      metavar("START INCREMENT SAMPLES"), last_counts());
     v("num-epochs", epochs,
       "Times through the training data, in place of --train-iters; a fraction is one of its steps.",
       positive(), alias({"num-train-epochs", "epochs"}));

@@ -8,6 +8,7 @@
 #include "libcore/base/text.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/launch/rank_table.h"
+#include "libcore/launch/server_ranks.h"
 
 namespace megalith {
 namespace {
@@ -269,6 +270,31 @@ std::optional<Launch> launch_of(const Reader& read, const Family& family) {
   return launch;
 }
 
+[[noreturn]] void refuse_alone(const std::string& variable, const std::string& missing) {
+  fail(ErrorKind::kUsage, variable, " in the environment tells of several ranks, but ", missing,
+       " is not there; set it too, or unset the first");
+}
+
+/// Variables of a launcher that are left without its rank and size. A process that took no notice would train
+/// alone beside others that do the same. LOCAL_WORLD_SIZE by itself is a wish for a number of ranks, as DLC's
+/// commands set it.
+void refuse_leftovers(const Reader& read) {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  for (const Family* family : kFamilies) {
+    const auto local_rank = read.number(family->local_rank, 0, kMax);
+    if (local_rank.value_or(0) > 0) refuse_alone(concat(family->local_rank, '=', *local_rank), family->rank);
+    const auto local_world = family == &kRank ? std::nullopt : read.number(family->local_world, 1, kMax);
+    if (local_world.value_or(1) > 1)
+      refuse_alone(concat(family->local_world, '=', *local_world), family->rank);
+  }
+  // The batch script of Slurm is process 0.
+  const auto task = read.number(kSlurm.rank, 0, kMax);
+  if (task.value_or(0) > 0) refuse_alone(concat(kSlurm.rank, '=', *task), kSlurm.only_with);
+  const std::string endpoints = read.text("PADDLE_TRAINER_ENDPOINTS");
+  if (split(endpoints, ',').size() > 1)
+    refuse_alone(concat("PADDLE_TRAINER_ENDPOINTS=", quote(endpoints)), kPaddle.rank);
+}
+
 }  // namespace
 
 std::string job_token(const Environment& environment) {
@@ -285,6 +311,7 @@ std::optional<Launch> read_launch(const Environment& environment, const LaunchHi
       read.take_hints(*family, *launch);
       return launch;
     }
+  refuse_leftovers(read);
   return std::nullopt;
 }
 
@@ -318,6 +345,17 @@ std::optional<ServerLaunch> read_server_launch(const Environment& environment, c
          "one is is not known; set MASTER_ADDR to its host, or give --master-addr");
   if (launch.address.empty()) launch.address = "127.0.0.1";
   return launch;
+}
+
+bool another_speaks(const Environment& environment) {
+  if (environment(kStartedHere)) return true;
+  const Reader read(environment, {});
+  for (const Family* family : kFamilies) {
+    const bool counts = !family->only_with || !read.text(family->only_with).empty();
+    const std::string rank = counts ? read.text(family->rank) : std::string();
+    if (!rank.empty()) return parse_int(rank).value_or(0) > 0;
+  }
+  return false;
 }
 
 }  // namespace megalith

@@ -63,4 +63,9 @@ LaunchSizes read_launch_sizes(const Environment&, bool servers);
 /// $MEGALITH_JOB_TOKEN, else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID, else empty.
 std::string job_token(const Environment&);
 
+/// Whether another process reads the same command line and speaks for this one, by the environment alone: of
+/// ranks the first, of those that our own programs start on a server the one that starts them. No complaint
+/// about an environment that contradicts itself.
+bool another_speaks(const Environment&);
+
 }  // namespace megalith

@@ -133,10 +133,11 @@ ServerRanks own_ranks(const LaunchConfig& config, int nproc, const Environment& 
   return ranks;
 }
 
-/// DLC's servers; --gpus says the ranks of each in place of LOCAL_WORLD_SIZE.
-ServerRanks dlc_ranks(const LaunchConfig& config, const ServerLaunch& launch) {
+/// DLC's servers; --nproc or --gpus say the ranks of each in place of LOCAL_WORLD_SIZE.
+ServerRanks dlc_ranks(const LaunchConfig& config, int nproc, const ServerLaunch& launch) {
   ServerRanks ranks{.address = launch.address, .port = launch.port, .devices = devices_of(config)};
-  ranks.count = config.gpus ? static_cast<int>(ranks.devices.size()) : launch.local_world;
+  const int given = given_ranks(config, nproc, ranks.devices);
+  ranks.count = given > 0 ? given : launch.local_world;
   ranks.first = launch.server * ranks.count;
   ranks.world = launch.servers * ranks.count;
   return ranks;
@@ -159,10 +160,8 @@ LaunchPlan plan_launch(const LaunchConfig& config, int nproc, const Environment&
   const LaunchHints hints{.address = config.address, .port = config.port, .local_rank = config.local_rank};
   const bool started_here = environment(kStartedHere) != nullptr;
   if (!started_here && config.task_type.starts_with("llmacc.")) {
-    if (const auto servers = read_server_launch(environment, hints)) {
-      if (nproc != 0) refuse_beside("RANK and WORLD_SIZE in the environment", concat("--nproc ", nproc));
-      return {.server = dlc_ranks(config, *servers)};
-    }
+    if (const auto servers = read_server_launch(environment, hints))
+      return {.server = dlc_ranks(config, nproc, *servers)};
   }
   if (auto launch = read_launch(environment, started_here ? LaunchHints{} : hints)) {
     if (started_here) launch->launcher = "this program";

@@ -9,7 +9,6 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
-#include "libcore/io/file.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -144,8 +143,7 @@ std::string merged_rank_table_text(const std::vector<std::string>& paths) {
 }
 
 RankTable read_rank_table(const std::string& path, int rank) {
-  const std::string text = read_file(path);
-  const Json table = Json::parse(text, path);
+  const Json table = Json::load(path);
   if (const Json* status = table.find("status"); status && *status != Json("completed"))
     fail(ErrorKind::kUsage, path, ": status: ", status->dump(), ", wanted \"completed\"");
   const std::vector<ListedRank> ranks = [&] {
@@ -160,7 +158,7 @@ RankTable read_rank_table(const std::string& path, int rank) {
     fail(ErrorKind::kUsage, path, ": holds ", ranks.size(), " ranks, not RANK_ID ", rank);
   RankTable out{.world = static_cast<int>(ranks.size()),
                 .first_server = ranks.front().server,
-                .port = port_of_job(text)};
+                .port = port_of_job(table.dump())};
   for (const ListedRank& listed : ranks) {
     if (listed.server != ranks[static_cast<size_t>(rank)].server) continue;
     if (listed.rank < rank) ++out.local_rank;

@@ -23,7 +23,7 @@ struct PlanTarget {
       "Memory of a device in 1e9 bytes; a run that is not planned takes no more, or does not begin.",
       positive(), default_text("$DEVICE_MEMORY_GB, else the device's; not planned: no limit"));
     v("max-global-batch-size", max_global_batch,
-      "Take the largest global batch up to this that a plan allows.", at_least(0),
+      "Take the largest global batch up to this that a plan allows.", at_least(1),
       default_text("--global-batch-size exactly"));
   }
 };

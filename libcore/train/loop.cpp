@@ -1,6 +1,7 @@
 #include "libcore/train/loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -130,10 +131,14 @@ bool TrainRun::is_turn(int64_t interval, bool from_zero) const {
   return (state_.iteration - (from_zero ? 1 : 0)) % interval == 0;
 }
 
+// The tutorial names a pair at the end of each epoch.
 bool TrainRun::is_turn_to_save() const {
   const auto interval = config_.checkpoint.save_interval;
-  const bool from_zero = style_->counts_from_zero() || config_.checkpoint.format == CheckpointFormat::kPth;
-  return interval && is_turn(*interval, from_zero);
+  const bool pairs = config_.checkpoint.format == CheckpointFormat::kPth;
+  const int64_t epoch_steps = data_.train.epoch / global_batch();
+  if (pairs && style_->counts_from_zero() && epoch_steps > 0 && state_.iteration % epoch_steps == 0)
+    return true;
+  return interval && is_turn(*interval, style_->counts_from_zero() || pairs);
 }
 
 void TrainRun::step() {
@@ -143,9 +148,9 @@ void TrainRun::step() {
   if (config_.train.clip_after_warmup)
     trainer_->set_clip(
         static_cast<double>(state_.schedule_samples) < schedule_.warmup ? 0 : config_.train.clip_grad);
+  const double rate = schedule_.at(state_.schedule_samples);
   const Trainer::StepResult result =
-      trainer_->step(data_.train.read, state_.consumed_train, schedule_.at(state_.schedule_samples),
-                     [this] { return wants_to_stop(); });
+      trainer_->step(data_.train.read, state_.consumed_train, rate, [this] { return wants_to_stop(); });
   stop_agreed_ = result.stop;
   ++state_.iteration;
   consumed_before_ = state_.consumed_train;
@@ -160,7 +165,8 @@ void TrainRun::step() {
       .iteration = state_.iteration,
       .consumed_samples = state_.consumed_train,
       .loss = result.loss,
-      .learning_rate = schedule_.at(state_.schedule_samples),
+      // Megatron's log has the next step's, the DDP tutorial's list the one that the step had.
+      .learning_rate = style_->counts_from_zero() ? rate : schedule_.at(state_.schedule_samples),
       .grad_norm = result.grad_norm,
       .loss_scale = result.loss_scale,
       .seconds = seconds_since(start),
@@ -210,9 +216,14 @@ void TrainRun::stop_when_lost(const Trainer::StepResult& result) {
   if (++skips_in_a_row_ < kMaxSkipsInARow) return;
   if (saver_) saver_->finish();  // an earlier state, which is to go on from
   run_log_->end(state_.iteration, "not finite");
+  const TrainConfig& train = config_.train;
+  const std::string remedy =
+      train.fp16 && train.fixed_loss_scale() && std::isfinite(result.loss)
+          ? concat("lower --loss-scale ", *train.loss_scale, ", or leave it out for a dynamic one,")
+          : std::string("lower --lr or raise --lr-warmup-iters");
   fail(ErrorKind::kData, "iterations ", state_.iteration - kMaxSkipsInARow + 1, " to ", state_.iteration,
        " were not finite (", what, "), samples ", first_lost_, " to ", state_.consumed_train - 1,
-       " of the training order; lower --lr or raise --lr-warmup-iters and go on from ",
+       " of the training order; ", remedy, " and go on from ",
        saved_ >= 0 || start_ > 0 ? concat("the last checkpoint in ", quote(config_.checkpoint.save))
                                  : std::string("an earlier checkpoint"));
 }

@@ -212,6 +212,14 @@ NamedTensors tensors_of(const TorchFile& file) {
   return out;
 }
 
+/// The state of another step would go with weights that it does not fit.
+void require_step(const TorchFile& file, const TrainState& state, int64_t number) {
+  if (state.iteration - 1 == number) return;
+  fail(ErrorKind::kData, file.path(), ": holds the state after step ", state.iteration - 1,
+       ", its name and the model beside it are of step ", number,
+       "; put the right file back, or give --checkpoint ", state.iteration - 1);
+}
+
 /// What optimizer_NNNNNN.pth says, if we wrote it: its tensors under our names join `tensors`.
 void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tensors) {
   const PickleValue* own = file.tree.find(file.tree.root(), kOwnKey);
@@ -223,6 +231,8 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
   start.args = run["args"];
   start.state = TrainState::from_json(state);
   start.schedule = LrSchedule::from_json(state["scheduler"], file.path());
+  if (const Json* batch = start.args.find("global_batch_size"); batch && batch->is_int())
+    start.step_samples = batch->as_int();
   if (const Json* steps = state.find("optimizer_steps")) start.optimizer_steps = steps->as_int();
   if (const Json* scale = state.find("loss_scale")) start.loss_scale = *scale;
   start.losses = LossHistory::from_json(run["losses"]);
@@ -269,9 +279,38 @@ StartPoint pth_start(const std::string& root, int64_t number) {
   StartPoint start;
   start.path = model;
   NamedTensors tensors = tensors_of(open_torch(model));
-  if (file_exists(optimizer)) take_optimizer(open_torch(optimizer), start, tensors);
+  if (file_exists(optimizer)) {
+    const TorchFile file = open_torch(optimizer);
+    take_optimizer(file, start, tensors);
+    require_step(file, *start.state, number);
+  }
   start.tensors = std::make_shared<const TorchTensorFile>(model, std::move(tensors));
   return start;
+}
+
+void require_other_pairs(const StartPoint& start, const std::string& save) {
+  const fs::path model = start.path;
+  std::error_code error;
+  if (start.state || model.extension() != ".pth" || !fs::equivalent(model.parent_path(), save, error)) return;
+  std::string optimizer = model.filename().string();
+  optimizer.replace(0, optimizer.find('_'), "optimizer");
+  fail(ErrorKind::kNoInput, (model.parent_path() / optimizer).string(),
+       ": is not there; the weights alone begin at step 0, whose pairs would overwrite those in --save ",
+       save, "; put it back, or move ", start.path, " to a folder of its own and give that as --load");
+}
+
+void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) {
+  const int64_t theirs = start.step_samples, ours = train.global_batch;
+  if (theirs <= 0 || theirs == ours || !start.schedule || !start.state) return;
+  LrSchedule& schedule = *start.schedule;
+  const int64_t whole = make_lr_schedule(train).decay_end;
+  // An epoch leaves out what is no whole batch, so that the same epochs have somewhat other samples.
+  const int64_t epochs = epoch > 0 ? (whole + epoch - 1) / epoch : 0;
+  const bool same_epochs =
+      schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
+  schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
+  schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
+  start.state->schedule_samples = start.state->schedule_samples / theirs * ours;
 }
 
 }  // namespace megalith

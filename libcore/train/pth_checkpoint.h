@@ -26,4 +26,14 @@ std::optional<int64_t> newest_pth(const std::string& root);
 /// our names) is weights alone. kNoInput with the numbers that there are; kData.
 StartPoint pth_start(const std::string& root, int64_t number);
 
+/// kNoInput when `start` is a .pth model without its optimizer that lies in `save`: the run begins at step 0
+/// then, and its pairs would take the place of those that are there. No effect on other start points.
+void require_other_pairs(const StartPoint& start, const std::string& save);
+
+/// Puts what `start` says of the schedule in terms of this run's batch, with as many steps, because the
+/// tutorial counts its schedule in steps, and another number of ranks has another global batch. `epoch`:
+/// samples of one time through the data, 0: not known; a decay over the same epochs is over all of this run's
+/// steps. No effect on start points that are no .pth pair.
+void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
+
 }  // namespace megalith

@@ -96,6 +96,17 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
   if (id) fail(ErrorKind::kNoInput, path, ": there is no such folder", hub_remedy(path));
 }
 
+[[noreturn]] void refuse_missing(const CheckpointConfig& config) {
+  const std::string& by = config.load_named_by;
+  if (by.empty())
+    fail(ErrorKind::kNoInput, config.load,
+         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  fail(ErrorKind::kNoInput, by, ": ", config.load,
+       fs::exists(config.load) ? " holds" : " is not there: it names",
+       " no checkpoint; give the folder of one on this machine (ours, Megatron-LM's or Hugging Face's), or "
+       "leave it out to begin with random values");
+}
+
 StartPoint from_ours(const std::string& path) {
   auto reader = std::make_shared<const CheckpointReader>(path);
   StartPoint start{.path = reader->path(), .tensors = reader};
@@ -185,10 +196,9 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   if (writer == Writer::kUs) return from_ours(path);
   if (writer != Writer::kNobody) return from_others(config, path, model);
   if (const auto number = newest_pth(path)) return pth_start(path, *number);
+  if (config.exit_on_missing && !config.load_named_by.empty()) refuse_missing(config);
   refuse_what_is_no_checkpoint(config, path);
-  if (config.exit_on_missing)
-    fail(ErrorKind::kNoInput, config.load,
-         ": holds no checkpoint, and --exit-on-missing-checkpoint is given");
+  if (config.exit_on_missing) refuse_missing(config);
   if (!is_own_folder(config) && !file_exists(path) && is_hub_id(path))
     warn(path, ": there is no such folder", hub_remedy(path));
   log("no checkpoint in ", config.load, ": starting from ", fresh);
@@ -210,7 +220,7 @@ LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, cons
   compare("--lr-warmup-iters, in samples", theirs.warmup, ours.warmup);
   compare("--lr-decay-iters, in samples", theirs.decay_end, ours.decay_end);
   if (!list.empty())
-    fail(ErrorKind::kUsage, config.load,
+    fail(ErrorKind::kUsage, start.path,
          ": the checkpoint's learning rate schedule is another one; give --override-opt_param-scheduler to "
          "take the command line's, or --use-checkpoint-opt_param-scheduler to keep the checkpoint's:",
          list);

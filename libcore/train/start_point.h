@@ -28,6 +28,7 @@ struct StartPoint {
   std::optional<LrSchedule> schedule = {};      // nothing: it keeps none
   std::optional<int64_t> optimizer_steps = {};  // nothing: there is no state of Adam
   std::string no_optimizer = {};                // why not, where it is known
+  int64_t step_samples = 0;                     // of .pth pairs: samples of each step; 0: not known
   Json loss_scale = {};                         // state of a dynamic one; null: none
   LossHistory losses = {};
 };

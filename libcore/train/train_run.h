@@ -48,6 +48,7 @@ class TrainRun {
   int64_t global_batch() const { return config_.train.global_batch; }
   bool resumes(const StartPoint& start) const { return !config_.checkpoint.finetune && start.state; }
 
+  bool saves() const { return !config_.checkpoint.save.empty() && !config_.train.eval_only; }
   RunShape agreed_shape() const;
   void make_saver();
   void begin_base(const StartPoint*);

@@ -10,6 +10,7 @@
 #include "libcore/io/file.h"
 #include "libcore/ops/cuda_plugin.h"
 #include "libcore/parallel/together.h"
+#include "libcore/train/pth_checkpoint.h"
 #include "libcore/train/run_rules.h"
 #include "libcore/train/train_run.h"
 
@@ -40,14 +41,15 @@ TrainRun::TrainRun(const RankInput& in)
       tuning_(in.tuning),
       ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
       backend_(make_backend(in.config.train.device)) {
-  const std::optional<StartPoint> start =
+  std::optional<StartPoint> start =
       find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model,
                  tuning_ ? "the model that is tuned" : "random values");
+  if (start) count_in_steps(*start, config_.train, data_.train.epoch);
   if (start && !start->args.is_null()) take_args(*start);
   if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one
     fail(ErrorKind::kUsage, "--fp16 is computed on the CPU alone; give --device cpu, or --bf16");
   const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
-  if (!config_.checkpoint.save.empty()) {
+  if (saves()) {
     make_shared_folder(world_, config_.checkpoint.save);
     if (leads()) {
       lock_.emplace(config_.checkpoint.save);
@@ -95,7 +97,7 @@ RunShape TrainRun::agreed_shape() const {
 
 void TrainRun::make_saver() {
   const CheckpointConfig& config = config_.checkpoint;
-  if (config.save.empty()) return;
+  if (!saves()) return;
   SaverOptions options{.root = config.save,
                        .format = config.format,
                        .keep_last = config.keep_last,
@@ -170,6 +172,7 @@ void TrainRun::load(const StartPoint& start) {
     losses_ = start.losses;
     if (config_.checkpoint.load_optim && !config_.train.eval_only) load_optimizer_state(start);
   } else if (!start.state) {
+    if (saves()) require_other_pairs(start, config_.checkpoint.save);
     log(start.path, " holds weights alone: training begins at iteration 0");
   }
   start_ = state_.iteration;
@@ -202,6 +205,9 @@ void TrainRun::check_data() const {
   const TrainConfig& train = config_.train;
   const int64_t left = iterations() - state_.iteration;
   const int64_t wanted = state_.consumed_train + train.samples_of_steps(left, state_.consumed_train);
+  if (left > 0 && !train.eval_only && data_.train.size == 0 && !tuning_ && !config_.data.has_own_paths())
+    fail(ErrorKind::kUsage, "--split ", quote(config_.data.split),
+         " leaves no training data; give --split a larger share for it, the first number");
   if (left > 0 && !train.eval_only && data_.train.size < wanted)
     fail(ErrorKind::kUsage, "the run needs ", format_count(wanted), " training samples, the data sets have ",
          format_count(data_.train.size),

@@ -94,18 +94,42 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   EXPECT_FALSE(grep(log, "iteration +1/").empty());  // Megatron's lines stay
 }
 
-// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the log has the next step's rate.
+// lr(s) = init + s * (lr - init) / warmup, then a cosine over all epochs; the tutorial's list has each step's
+// own rate, the first of them init.
 TEST_F(DdpTutorial, WarmsUpFromItsFirstRateOverAllEpochs) {
   ASSERT_EQ(tutorial("--log-json l.jsonl").code, 0);
   const std::vector<Json> train = lines("l.jsonl", "train");
   const double steps = static_cast<double>(train.size());
   for (size_t i = 0; i < train.size(); ++i) {
-    const double s = static_cast<double>(i + 1);
+    const auto s = static_cast<double>(i);
     const double want = s <= 4 ? 3e-4 + s * (6e-3 - 3e-4) / 4
                                : 1e-5 + (6e-3 - 1e-5) * 0.5 * (1 + std::cos(M_PI * (s - 4) / (steps - 4)));
     EXPECT_NEAR(train[i]["lr"].as_double(), want, 1e-12) << i;
     EXPECT_EQ(train[i]["tokens"].as_int(), static_cast<int64_t>(i + 1) * 4 * 16);
   }
+}
+
+// Each epoch's last line names a pair that a run can go on from.
+TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
+  const std::string line = "--ckpt-format pth --save checkpoint --save-freq 1000 ";
+  const CommandResult whole = tutorial(line + "--log-json whole.jsonl");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto ends = grep(whole.out + whole.err, "\\[GPU0\\] Epoch \\d+ finished, checkpoint: \\d{6}$");
+  ASSERT_EQ(ends.size(), 2u) << whole.out;
+  for (const std::string& end : ends) {
+    const std::string number = end.substr(end.size() - 6);
+    EXPECT_TRUE(fs::exists(dir_ / ("checkpoint/model_" + number + ".pth"))) << end;
+    EXPECT_TRUE(fs::exists(dir_ / ("checkpoint/optimizer_" + number + ".pth"))) << end;
+  }
+  const auto first = parse_int(ends[0].substr(ends[0].size() - 6));
+  ASSERT_TRUE(first) << ends[0];
+  const CommandResult rest = tutorial(line + concat("--checkpoint ", *first, " --log-json rest.jsonl"));
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
+  const auto done = static_cast<size_t>(*first + 1);
+  ASSERT_EQ(after.size(), all.size() - done);
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_EQ(after[i]["loss"].dump(), all[i + done]["loss"].dump()) << i;
 }
 
 // With a bound that every gradient exceeds, the steps of the warm-up are those of a run without one.

@@ -101,6 +101,20 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   EXPECT_EQ(enough.code, 0) << enough.err;
 }
 
+TEST_F(MindFormersApps, NameTheKeyOfACheckpointThatIsMissing) {
+  const std::string yaml = file("run.yaml");
+  write_file(dir_ / "run.yaml",
+             std::regex_replace(yaml, std::regex("    type: GPT2Config\n"),
+                                "    type: GPT2Config\n    checkpoint_name_or_path: gpt2\n"));
+  const CommandResult run = shell("megalith-pretrain --config run.yaml --nproc 2");
+  EXPECT_EQ(run.code, 66) << run.err;
+  EXPECT_NE(run.err.find(": model.model_config.checkpoint_name_or_path: gpt2 is not there"),
+            std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find("run.yaml:"), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("--exit-on-missing-checkpoint"), std::string::npos) << run.err;
+}
+
 TEST_F(MindFormersApps, NameWhatIsWrongBeforeARankStarts) {
   const auto refused = [&](const std::string& arguments, int code, const std::string& part) {
     const CommandResult run = shell("bash run_distribute.sh " + arguments);

@@ -135,6 +135,31 @@ TEST_F(PaddleApp, GoesOnFromItsOutputFolderUnlessToldToOverwriteIt) {
   EXPECT_EQ(lines("c.jsonl", "train").size(), 6u);
 }
 
+// A folder whose checkpoints have PaddleNLP's names: ours are gone on from, of others the user must decide.
+TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
+  ASSERT_EQ(pretrain("--output_dir whole --log-json whole.jsonl").code, 0);  // saved at steps 3 and 6
+  fs::create_directories(dir_ / "out");
+  fs::rename(dir_ / "whole/iter_0000003", dir_ / "out/checkpoint-3");
+  fs::create_directories(dir_ / "out/checkpoint-20");  // of a save that was killed
+  fs::create_directories(dir_ / "out/checkpoint-1");
+  write_file(dir_ / "out/checkpoint-1/config.json", "{}");
+  const CommandResult rest = pretrain("--output_dir out --log-json rest.jsonl");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE((rest.out + rest.err).find("going on from out/checkpoint-3"), std::string::npos) << rest.err;
+  const auto after = lines("rest.jsonl", "train"), all = lines("whole.jsonl", "train");
+  ASSERT_EQ(after.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(after[i]["loss"].dump(), all[i + 3]["loss"].dump()) << i;
+  fs::create_directories(dir_ / "theirs");
+  fs::copy(dir_ / "facebook/llama-7b", dir_ / "theirs/checkpoint-10");
+  const CommandResult refused = pretrain("--output_dir theirs");
+  EXPECT_EQ(refused.code, 64) << refused.err;
+  EXPECT_NE(refused.err.find("give --resume-from-checkpoint theirs/checkpoint-10"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(pretrain("--output_dir theirs --resume_from_checkpoint theirs/checkpoint-10 --max_steps 1").code,
+            0);
+  EXPECT_EQ(pretrain("--output_dir theirs --overwrite_output_dir --max_steps 1").code, 0);
+}
+
 TEST_F(PaddleApp, PrintsPaddlesLines) {
   const CommandResult result = pretrain("--output_dir out --num_train_epochs 2 --eval_steps 1000");
   EXPECT_EQ(result.code, 64);
@@ -198,6 +223,8 @@ TEST_F(PaddleApp, SaysWhatIsNotThere) {
   };
   refused("--model_name_or_path facebook/llama-65b", 66, "`hf download facebook/llama-65b`");
   refused("--input_dir none", 66, "none: is no folder");
+  refused("--output_dir a --resume_from_checkpoint nope", 66,
+          "--resume-from-checkpoint: nope is not there: it names no checkpoint; give the folder of one");
   refused("--report_to wandb", 64, "wandb sync");
   fs::create_directories(dir_ / "empty");
   refused("--input_dir empty", 66, "empty: holds no dataset");

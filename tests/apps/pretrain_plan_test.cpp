@@ -129,6 +129,12 @@ TEST_F(PretrainPlanApp, TellsRanksThatAreProcesses) {
   EXPECT_NE(decided(file("log.0")), "");
 }
 
+TEST_F(PretrainPlanApp, RefusesAPlanForNoSamples) {
+  const CommandResult result = run(kModel + "--max-global-batch-size 0");
+  EXPECT_EQ(result.code, 64) << result.all();
+  EXPECT_NE(result.err.find("--max-global-batch-size 0: wanted at least 1"), std::string::npos) << result.err;
+}
+
 TEST_F(PretrainPlanApp, SaysThatNothingFits) {
   const CommandResult result = run(open() + "--device-memory-gb 0.000001");
   EXPECT_EQ(result.code, 64) << result.all();

@@ -89,6 +89,25 @@ TEST_F(PretrainRanks, AreStartedByGpusAndKeepALogEach) {
   EXPECT_TRUE(file_exists(dir_ / "log/workerlog.0"));  // where Paddle's launcher puts them
 }
 
+// What there is to say of the command line itself.
+TEST_F(PretrainRanks, SayOnceWhatIsIgnored) {
+  const std::string options = "--model_type gpt --seed 3--log-interval 10 --train-iters 5 ";
+  ASSERT_EQ(
+      start("RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(free_port()), options),
+      0)
+      << file("log.0") << file("log.1");
+  EXPECT_NE(file("log.0").find("ignored, no meaning here: --model_type"), std::string::npos) << file("log.0");
+  EXPECT_NE(file("log.0").find("was read as two words"), std::string::npos) << file("log.0");
+  EXPECT_EQ(file("log.1"), "");
+  const CommandResult both = train(options + "--gpus 4,5");
+  ASSERT_EQ(both.code, 0) << both.all();
+  for (const char* said : {"ignored, no meaning here", "was read as two words"}) {
+    const size_t first = both.all().find(said);
+    ASSERT_NE(first, std::string::npos) << both.all();
+    EXPECT_EQ(both.all().find(said, first + 1), std::string::npos) << both.all();
+  }
+}
+
 // Two servers on one machine: each command line starts its ranks.
 TEST_F(PretrainRanks, AreStartedByACommandLineOnEachServer) {
   const std::string port = std::to_string(free_port());

@@ -16,7 +16,7 @@ namespace {
 /// What training makes of a run file, and what it logs.
 struct Training {
   PretrainConfig config;
-  std::string log, error;
+  std::string log, error, load_source;
 };
 
 Training train_with(const std::string& path, std::vector<std::string> words = {}) {
@@ -30,6 +30,7 @@ Training train_with(const std::string& path, std::vector<std::string> words = {}
   try {
     options.read(words);
     options.check();
+    out.load_source = options.source("load");
   } catch (const Error& error) {
     out.error = error.what();
   }
@@ -255,6 +256,37 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
     EXPECT_NE((run.log + " ").find(std::string(" ") + named + " "), std::string::npos) << named << run.log;
 }
 
+// MindFormers' docs: "-1 means no step end eval".
+TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
+  const Training often = train_on(small("do_eval: True\neval_step_interval: 4\n"));
+  EXPECT_EQ(often.error, "");
+  EXPECT_EQ(often.config.train.eval_interval, 4);
+  EXPECT_GT(often.config.train.eval_iters, 0);
+  const Training never = train_on(small("do_eval: True\neval_step_interval: -1\neval_epoch_interval: 50\n"));
+  EXPECT_EQ(never.error, "");
+  EXPECT_EQ(never.config.train.eval_iters, 0);
+  EXPECT_NE(never.log.find("eval_step_interval -1: no evaluation"), std::string::npos) << never.log;
+  EXPECT_NE(train_on(small("eval_step_interval: some\n")).error.find("eval-interval \"some\""),
+            std::string::npos);
+}
+
+TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
+  const std::string log = train_on(kWhole).log;
+  for (const char* part :
+       {"context (but for device_target, max_device_memory)", "runner_config (but for batch_size)",
+        "callbacks (but for per_print_times, save_checkpoint_steps)",
+        "train_dataset (but for data_loader.dataset_dir)"})
+    EXPECT_NE(log.find(part), std::string::npos) << part << "\n" << log;
+  // Without a number of steps the epochs count.
+  const Training epochs = train_on(
+      "model:\n  model_config:\n    type: GPT2Config\n    num_layers: 4\n    hidden_size: 64\n    num_heads: "
+      "4\n"
+      "    seq_length: 32\nrunner_config:\n  batch_size: 2\n  epochs: 3\n  sink_mode: True\n"
+      "lr_schedule:\n  learning_rate: 1.e-3\n");
+  EXPECT_EQ(epochs.error, "");
+  EXPECT_EQ(epochs.log, "ignored, no meaning here: runner_config (but for batch_size, epochs)");
+}
+
 TEST(MindFormers, MayHoldOurOwnOptions) {
   const Training run = train_on(small("parallel:\n  tensor-model-parallel-size: 2\nsplit: 8,1,1\n"));
   EXPECT_EQ(run.error, "");
@@ -277,6 +309,14 @@ TEST(MindFormers, NamesWhatItCannotDoWithFileAndLine) {
   EXPECT_NE(error("parallel_config:\n  micro_batch_num: some\n").find("micro_batch_num is \"some\""),
             std::string::npos);
   EXPECT_NE(error("context:\n  device_target: TPU\n").find("wanted CPU, GPU or Ascend"), std::string::npos);
+  EXPECT_NE(
+      error("context:\n  max_device_memory: \"1KB\"\n")
+          .find("run.yaml:15: context.max_device_memory is \"1KB\", wanted gigabytes, such as \"31GB\""),
+      std::string::npos);
+  EXPECT_NE(
+      error("train_dataset:\n  data_loader:\n    shuffle: False\n")
+          .find("train_dataset.data_loader.shuffle is \"False\", which is not supported; set it to True"),
+      std::string::npos);
   EXPECT_NE(error("run_mode: predict\n").find("megalith-generate"), std::string::npos);
 }
 
@@ -323,6 +363,7 @@ TEST(MindFormers, BeginsWithWeightsOrGoesOn) {
   const Training begun = train_on(small("load_checkpoint: dir\n"));
   EXPECT_EQ(begun.config.checkpoint.load, "dir");
   EXPECT_TRUE(begun.config.checkpoint.finetune);
+  EXPECT_TRUE(begun.load_source.ends_with("run.yaml:14: load_checkpoint")) << begun.load_source;
   EXPECT_TRUE(begun.config.checkpoint.exit_on_missing);  // never from random values in silence
   EXPECT_FALSE(train_on(small("load_checkpoint: dir\nresume_training: True\n")).config.checkpoint.finetune);
 }

@@ -53,6 +53,15 @@ std::string small() {
   return kSmall;
 }
 
+// As argparse has it: a script's line and one that a user adds to it.
+TEST(PretrainConfig, TakesTheLastRamp) {
+  PretrainConfig config;
+  Options options("pretrain", "Train.");
+  config.add_to(options);
+  options.read({"--rampup-batch-size", "4", "4", "40", "--rampup-batch-size", "8", "8", "16"});
+  EXPECT_EQ(config.train.rampup, (std::vector<std::string>{"8", "8", "16"}));
+}
+
 TEST(PretrainConfig, ReadsCodeParrotsCommand) {
   const PretrainConfig c = given(
       "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --num-layers 12 --hidden-size 768 "

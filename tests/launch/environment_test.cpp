@@ -191,6 +191,8 @@ TEST(ReadLaunch, OverlooksOnlyWhatTellsOfNoLauncher) {
   // A batch script of Slurm runs once, whatever the number of tasks that its steps will have.
   EXPECT_FALSE(read_launch(of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "1"}})));
   EXPECT_FALSE(read_launch(of({{"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "0"}})));
+  EXPECT_FALSE(read_launch(of({{"LOCAL_WORLD_SIZE", "4"}})));  // set for DLC's commands, of a launch to come
+  EXPECT_FALSE(read_launch(of({{"PADDLE_TRAINER_ENDPOINTS", "a:1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})));
 }
 
 TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
@@ -232,6 +234,12 @@ TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
       {{{"PADDLE_TRAINERS_NUM", "2"}, {"PADDLE_TRAINER_ID", "0"}, {"PADDLE_MASTER", "nowhere"}},
        "PADDLE_MASTER=\"nowhere\""},
       {{{"RANK_SIZE", "2"}}, "RANK_ID is not"},
+      {{{"LOCAL_RANK", "1"}},
+       "LOCAL_RANK=1 in the environment tells of several ranks, but RANK is not there"},
+      {{{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}, "OMPI_COMM_WORLD_LOCAL_RANK=1 in the environment tells"},
+      {{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, "OMPI_COMM_WORLD_LOCAL_SIZE=2 in the environment tells"},
+      {{{"PADDLE_TRAINER_ENDPOINTS", "a:1,b:2"}}, "PADDLE_TRAINER_ENDPOINTS=\"a:1,b:2\" in the environment"},
+      {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, "but SLURM_STEP_ID is not there"},
       {with(two, {{"TORCHELASTIC_RUN_ID", "j"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
        "without MASTER_ADDR and MASTER_PORT"},
   };
@@ -335,6 +343,17 @@ TEST(ReadServerLaunch, CountsServersAsDlcDoes) {
   EXPECT_FALSE(read_server_launch(of(rank)));
   EXPECT_FALSE(read_server_launch(of({})));
   EXPECT_THROW(read_server_launch(of({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), Error);
+}
+
+TEST(AnotherSpeaks, ForEveryRankButTheFirst) {
+  EXPECT_FALSE(another_speaks(of({})));
+  EXPECT_FALSE(another_speaks(of({{"RANK", "0"}, {"WORLD_SIZE", "2"}})));
+  EXPECT_TRUE(another_speaks(of({{"RANK", "1"}, {"WORLD_SIZE", "2"}})));
+  EXPECT_TRUE(another_speaks(of({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+  EXPECT_TRUE(another_speaks(of({{"RANK_ID", "1"}, {"RANK_TABLE_FILE", "none"}})));
+  EXPECT_FALSE(another_speaks(of({{"SLURM_PROCID", "1"}})));  // no step: refused, with a word
+  EXPECT_FALSE(another_speaks(of({{"RANK", "one"}})));
+  EXPECT_TRUE(another_speaks(of({{"RANK", "0"}, {"MEGALITH_STARTED_RANK", "1"}})));
 }
 
 TEST(JobToken, PrefersOurs) {

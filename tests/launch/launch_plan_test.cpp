@@ -126,7 +126,14 @@ TEST(LaunchPlan, StartsDlcsRanks) {
   EXPECT_EQ(plan.server->world, 4);
   EXPECT_EQ(plan.server->address, "m");
   EXPECT_EQ(plan.server->port, 23);
-  EXPECT_NE(complaint(config, 2, dlc).find("--nproc 2"), std::string::npos);
+  const LaunchPlan three = planned(config, 3, dlc);  // --nproc in place of LOCAL_WORLD_SIZE
+  ASSERT_TRUE(three.server);
+  EXPECT_EQ(three.server->first, 3);
+  EXPECT_EQ(three.server->count, 3);
+  EXPECT_EQ(three.server->world, 6);
+  LaunchConfig both = config;
+  both.gpus = "0,1";
+  EXPECT_NE(complaint(both, 3, dlc).find("--nproc 3 and --gpus 0,1"), std::string::npos);
   Variables rank = dlc;  // torchrun's on such a server
   rank["LOCAL_RANK"] = "1";
   EXPECT_TRUE(planned(config, 0, rank).rank);

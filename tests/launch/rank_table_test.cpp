@@ -31,6 +31,19 @@ TEST(RankTable, CountsTheRanksOfAServer) {
   EXPECT_EQ(read_rank_table(dir / "t", 0).port, third.port);
 }
 
+// Servers may keep one table in two forms: their ranks must meet all the same.
+TEST(RankTable, HasOnePortInAnyForm) {
+  const TempDir dir;
+  write_file(dir / "wide", table(rank("\"0\""), rank("\"1\"")));
+  write_file(dir / "other", table(rank("\"1\""), rank("\"0\"")));
+  write_file(dir / "compact",
+             R"({"server_list":[{"server_id":"a","device":[{"device_id":"0","rank_id":"0"}]},)"
+             R"({"server_id":"b","device":[{"device_id":"0","rank_id":"1"}]}],"status":"completed"})"
+             "\n\n");
+  EXPECT_EQ(read_rank_table(dir / "compact", 0).port, read_rank_table(dir / "wide", 1).port);
+  EXPECT_NE(read_rank_table(dir / "other", 0).port, read_rank_table(dir / "wide", 1).port);
+}
+
 TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
   const TempDir dir;
   const struct {

@@ -201,6 +201,18 @@ TEST_F(Loop, StopsInFp16OnlyWhenTheLossScaleCannotFall) {
   EXPECT_TRUE(logged("warning: iteration 3 is skipped"));
 }
 
+// Weights and losses are sound: it is the scale that is too large.
+TEST_F(Loop, AdvisesAnotherLossScaleWhereAFixedOneOverflows) {
+  PretrainConfig c = config("run");
+  c.train.fp16 = true;
+  c.train.loss_scale = 1e30;
+  c.train.eval_iters = 0;
+  const std::string what = complaint(c, ErrorKind::kData);
+  EXPECT_NE(what.find("lower --loss-scale 1e+30, or leave it out for a dynamic one"), std::string::npos)
+      << what;
+  EXPECT_EQ(what.find("--lr"), std::string::npos) << what;
+}
+
 // Megatron's own count for a ramp from 4 by 4 to 12 in 40 samples, of 100: five steps of 4, three of 8, four
 // of 12 (update_train_iters, run in Python).
 TEST_F(Loop, GrowsItsBatchAndResumesBitForBit) {
@@ -239,13 +251,25 @@ TEST_F(Loop, EvaluatesAloneWhenToldTo) {
   const auto before = figures("run", "test").back()["loss"].dump();
   c.train.eval_only = true;
   c.train.lr = 0.5;  // not looked at
-  c.checkpoint.save.clear();
+  c.checkpoint.save = dir_ / "nothing-to-save";
   log_.clear();
   EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 20);
+  EXPECT_FALSE(std::filesystem::exists(c.checkpoint.save));
   EXPECT_TRUE(logged(" validation loss at iteration 20 on validation set"));
   EXPECT_FALSE(logged(" iteration       20/"));
   EXPECT_EQ(figures("run", "train").size(), 20U);
   EXPECT_EQ(figures("run", "test").back()["loss"].dump(), before);
+}
+
+TEST_F(Loop, SaysThatASplitLeavesNoTrainingData) {
+  DataSets data = tiny_data();
+  data.train = {};
+  PretrainConfig c = config("run");
+  c.data.split = "0,1,0";
+  const std::string what = complaint(c, ErrorKind::kUsage, data);
+  EXPECT_EQ(
+      what,
+      "--split \"0,1,0\" leaves no training data; give --split a larger share for it, the first number");
 }
 
 TEST_F(Loop, LeavesOutAnEvaluationWithoutDataWithOneWarning) {

@@ -2,7 +2,9 @@
 #include "libcore/train/pth_checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "libcore/io/file.h"
 #include "libcore/train/loop.h"
 #include "tests/support/files.h"
+#include "tests/support/json_log.h"
 #include "tests/support/log_lines.h"
 #include "tests/train/tiny_run.h"
 
@@ -77,6 +80,60 @@ TEST_F(PthCheckpoint, IsOneFileWhateverTheLayout) {
   four.parallel.nproc = 4;
   four.finish();
   expect_resumed_bit_for_bit(four, 4);
+}
+
+// Half the ranks have half the batch: the schedule goes on at the same step. Rates by the tutorial's
+// formulas.
+TEST_F(PthCheckpoint, KeepsTheScheduleInStepsWithAnotherBatch) {
+  PretrainConfig c = config();
+  c.train.global_batch = 8;
+  c.train.warmup_iters = 6;
+  c.train.exit_interval = 4;
+  train(c, tiny_data(), nullptr);
+  c.train.global_batch = 4;
+  c.checkpoint.number = 3;
+  c.train.exit_interval = 8;
+  c.train.log_json = dir_ / "log";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 8);
+  const auto steps = log_lines(dir_ / "log", "train");
+  ASSERT_EQ(steps.size(), 4U);
+  for (int64_t i = 0; i < 4; ++i) {  // each line has the next step's rate
+    const auto done = static_cast<double>(i + 5);
+    const double share = 0.5 * (1 + std::cos(std::numbers::pi * (done - 6) / (20 - 6)));
+    const double want = done <= 6 ? 1e-2 * done / 6 : 1e-3 + (1e-2 - 1e-3) * share;
+    EXPECT_NEAR(steps[static_cast<size_t>(i)]["lr"].as_double(), want, 1e-12) << i;
+  }
+  c.train.warmup_iters = 5;
+  try {
+    train(c, tiny_data(), nullptr);
+    ADD_FAILURE() << "another warm-up was accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/model_000003.pth")) << text;
+    EXPECT_NE(text.find("--lr-warmup-iters, in samples: checkpoint 24, command line 20"), std::string::npos);
+  }
+}
+
+// 49 windows: 6 steps of 8 or 12 of 4 in an epoch.
+TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
+  PretrainConfig c = config();
+  c.train.global_batch = 8;
+  c.train.iters = c.train.decay_iters = 2 * 6;
+  c.train.exit_interval = 4;
+  DataSets data = tiny_data();
+  data.train.epoch = 48;
+  train(c, data, nullptr);
+  StartPoint start = pth_start(dir_ / "pth", 3);
+  EXPECT_EQ(start.schedule->decay_end, 96);
+  c.train.global_batch = 10;  // 4 steps an epoch
+  c.train.iters = c.train.decay_iters = 2 * 4;
+  count_in_steps(start, c.train, 40);
+  EXPECT_EQ(start.schedule->decay_end, 80);
+  EXPECT_EQ(start.state->schedule_samples, 4 * 10);
+  StartPoint longer = pth_start(dir_ / "pth", 3);
+  c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs is another decay
+  count_in_steps(longer, c.train, 40);
+  EXPECT_EQ(longer.schedule->decay_end, 12 * 10);
 }
 
 TEST_F(PthCheckpoint, IsNumberedByStepFromZero) {
@@ -158,8 +215,38 @@ TEST_F(PthCheckpoint, NamesWhatIsNotThere) {
   const std::string bytes = read_file(path);
   write_file(path, bytes.substr(0, bytes.size() / 2));
   EXPECT_NE(refusal(1).find("optimizer_000001.pth"), std::string::npos) << refusal(1);
-  fs::remove(path);
-  EXPECT_FALSE(pth_start(dir_ / "pth", 1).state);  // weights alone
+  write_file(path, bytes);
+  fs::rename(dir_ / "pth/model_000001.pth", dir_ / "pth/model_000007.pth");
+  fs::rename(path, dir_ / "pth/optimizer_000007.pth");
+  EXPECT_NE(refusal(7).find("optimizer_000007.pth: holds the state after step 1, its name and the model "
+                            "beside it are of step 7"),
+            std::string::npos)
+      << refusal(7);
+  fs::remove(dir_ / "pth/optimizer_000007.pth");
+  EXPECT_FALSE(pth_start(dir_ / "pth", 7).state);  // weights alone
+}
+
+TEST_F(PthCheckpoint, DoesNotOverwritePairsFromWeightsAlone) {
+  PretrainConfig c = config();
+  c.train.exit_interval = 2;
+  train(c, tiny_data(), nullptr);
+  fs::remove(dir_ / "pth/optimizer_000001.pth");
+  const std::string before = read_file(dir_ / "pth/model_000001.pth");
+  c.checkpoint.number = 1;
+  try {
+    train(c, tiny_data(), nullptr);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
+    EXPECT_TRUE(text.starts_with(dir_ / "pth/optimizer_000001.pth: is not there")) << text;
+  }
+  EXPECT_EQ(read_file(dir_ / "pth/model_000001.pth"), before);
+  c.checkpoint.number.reset();  // into another folder they may
+  c.checkpoint.load = dir_ / "pth";
+  c.checkpoint.save = dir_ / "other";
+  EXPECT_EQ(train(c, tiny_data(), nullptr).iteration, 2);
+  EXPECT_TRUE(file_exists(dir_ / "other/model_000001.pth"));
 }
 
 }  // namespace

@@ -210,6 +210,25 @@ TEST_F(Start, FindsAModelByItsIdOnTheHub) {
   ASSERT_TRUE(saved_args(from));
 }
 
+// A run file's key and PaddleNLP's options want a checkpoint too, without the option that Megatron has for
+// it.
+TEST_F(Start, SaysWhoNamedWhatIsMissing) {
+  CheckpointConfig config;
+  config.load = dir_ / "none";
+  config.load_named_by = "run.yaml:7: load_checkpoint";
+  config.exit_on_missing = true;
+  try {
+    find_start(config, tiny_config().model);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
+    EXPECT_TRUE(text.starts_with("run.yaml:7: load_checkpoint: " + config.load)) << text;
+    EXPECT_NE(text.find("give the folder of one"), std::string::npos) << text;
+    EXPECT_EQ(text.find("--exit-on-missing-checkpoint"), std::string::npos) << text;
+  }
+}
+
 TEST_F(Start, TellsTheArgsOfEachKind) {
   const ModelSource ours(dir_ / "s");
   export_hf({.source = ours}, dir_ / "hf");

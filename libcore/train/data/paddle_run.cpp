@@ -1,11 +1,17 @@
 #include "libcore/train/data/paddle_run.h"
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/reader.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/cache/hf_cache.h"
+#include "libcore/io/file.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/data/paddle_dataset.h"
 
@@ -34,22 +40,57 @@ void take_model(const std::string& path, PretrainConfig& config, Options& option
   if (!has_tokenizer(options)) take_tokenizer(source.tokenizer(), config.tokenizer);
 }
 
+/// The newest OUTPUT/checkpoint-N, as PaddleNLP and Hugging Face's Trainer name theirs, that is complete: one
+/// of ours, or a Hugging Face folder.
+std::optional<std::string> newest_numbered(const std::string& output) {
+  constexpr std::string_view kHead = "checkpoint-";
+  std::optional<std::string> newest;
+  int64_t most = -1;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(output, error)) {
+    const std::string name = entry.path().filename().string(), path = output + "/" + name;
+    const auto number = name.starts_with(kHead) ? parse_int(name.substr(kHead.size())) : std::nullopt;
+    if (!number || *number <= most) continue;
+    if (!file_exists(path + "/" + kIndexFile) && !file_exists(path + "/config.json")) continue;
+    most = *number;
+    newest = path;
+  }
+  return newest;
+}
+
+/// What the output folder has to go on from.
+std::optional<std::string> to_go_on_from(const std::string& output) {
+  if (latest_checkpoint(output)) return output;
+  const auto newest = newest_numbered(output);
+  if (newest && !file_exists(*newest + "/" + kIndexFile))
+    fail(ErrorKind::kUsage, *newest,
+         ": is the newest checkpoint of --output-dir, but another tool's: it has weights, and no state that "
+         "a run could go on from; give --resume-from-checkpoint ",
+         *newest, " to begin at step 0 with its weights, or --overwrite-output-dir to begin anew");
+  return newest;
+}
+
 /// Where the run's state or its first weights come from: a checkpoint of its own comes before the model,
 /// because a run that is started again goes on.
-void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
+void take_start(const PaddleConfig& paddle, PretrainConfig& config, const Options& options) {
   CheckpointConfig& checkpoint = config.checkpoint;
   if (!paddle.output_dir.empty()) checkpoint.save = paddle.output_dir;
   if (!paddle.resume_from.empty()) {
     checkpoint.load = paddle.resume_from;
+    checkpoint.load_named_by = "--resume-from-checkpoint";
     checkpoint.exit_on_missing = true;
     return;
   }
-  if (!checkpoint.load.empty()) return;
-  if (!paddle.output_dir.empty() && !paddle.overwrite && latest_checkpoint(paddle.output_dir)) {
-    checkpoint.load = paddle.output_dir;
-    log("going on from ", paddle.output_dir, " (--overwrite-output-dir begins anew)");
+  if (!checkpoint.load.empty()) {
+    if (!options.on_command_line("load")) checkpoint.load_named_by = options.source("load");
     return;
   }
+  if (!paddle.output_dir.empty() && !paddle.overwrite)
+    if (const auto from = to_go_on_from(paddle.output_dir)) {
+      checkpoint.load = *from;
+      log("going on from ", *from, " (--overwrite-output-dir begins anew)");
+      return;
+    }
   if (!paddle.continue_training.value_or(false)) {
     if (!paddle.model.empty())
       log("starting from random values: of ", paddle.model,
@@ -57,6 +98,7 @@ void take_start(const PaddleConfig& paddle, PretrainConfig& config) {
     return;
   }
   checkpoint.load = paddle.model;
+  checkpoint.load_named_by = "--model-name-or-path with --continue-training";
   checkpoint.exit_on_missing = true;
   checkpoint.finetune = true;
 }
@@ -85,7 +127,7 @@ void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options
   refuse_both("--input-dir", paddle.input_dir, "data-path", options);
   refuse_both("--resume-from-checkpoint", paddle.resume_from, "load", options);
   if (!paddle.model.empty()) take_model(paddle.model, config, options);
-  take_start(paddle, config);
+  take_start(paddle, config, options);
   if (!paddle.input_dir.empty())
     config.data.data_path = {dataset_of_folder(paddle.input_dir, config.data.cache)};
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
