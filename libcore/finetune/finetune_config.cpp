@@ -252,6 +252,7 @@ void check_files(const FinetuneConfig& config) {
   files.reads("--adapter", config.method.adapter);
   reads_tokenizer(files, config.run.tokenizer);
   add_run_outputs(files, config.run);
+  files.keeps("--output-dir", config.run.checkpoint.save, kTuningResults);
   files.check();
 }
 

@@ -244,6 +244,11 @@ struct FinetuneConfig {
   void check_preferences(Problems&) const;
 };
 
+/// What a run writes to --output-dir, which is its --save, beside checkpoints.
+inline constexpr std::string_view kTuningResults[] = {
+    "adapter_model.safetensors",   "adapter_config.json", "hf", "merged",
+    "generated_predictions.jsonl", "predict_results.json"};
+
 /// Throws kUsage when a file that the run writes beside its checkpoints is one that it reads, or another one
 /// that it writes.
 void check_files(const FinetuneConfig&);

@@ -15,7 +15,7 @@ void check_run(const PretrainConfig&, Problems&);
 
 /// kUsage when a file that the run writes is one that it reads, another output, or no file.
 void check_files(const PretrainConfig&);
-/// Adds to `files` the folder of checkpoints, and what is written beside them: figures, report, trace, log.
+/// Adds to `files` the folders of checkpoints, and what is written beside them: figures, report, trace, log.
 void add_run_outputs(RunFiles& files, const PretrainConfig&);
 
 /// Complains when the layout is of other than the ranks that there are.

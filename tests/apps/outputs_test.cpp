@@ -132,6 +132,33 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   }
 }
 
+// What a run reads of a checkpoint, or writes to it, lies deeper than in the folder that was named.
+TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
+  const std::string go_on = kTrain + "--save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
+  for (const char* const steps :
+       {"--train-iters 2", "--train-iters 3"}) {  // beside checkpoints a log is well
+    const CommandResult trained = run(go_on + steps);
+    ASSERT_EQ(trained.code, 0) << steps << ": " << trained.err;
+  }
+  ASSERT_EQ(run(kTune + "--report tuned/report.html").code, 0);
+  const auto before = files();
+  for (const auto& [command, output] :
+       {std::pair<std::string, std::string>{kTrain + "--load ck --log-json ", "ck/iter_0000003/index.json"},
+        {kTrain + "--load ck --report ", "ck/iter_0000003/losses.json"},
+        {kTrain + "--load ck/iter_0000003 --log-file ", "ck/iter_0000003/args.json"},
+        {kTrain + "--save ck --log-file ", "./ck/iter_0000003/state.json"},
+        {kTrain + "--save ck --trace ", "ck/latest_checkpointed_iteration.txt"},
+        {kTrain + "--save new --report ", "new"},
+        {kTrain + "--save new --report ", "new/iter_0000002/report"},
+        {kTune + "--report ", "tuned/adapter_config.json"},
+        {kTune + "--log-file ", "tuned/iter_0000002/state.json"}}) {
+    const CommandResult refused = run(command + output);
+    EXPECT_EQ(refused.code, 64) << command << output << ": " << refused.err;
+    EXPECT_NE(refused.err.find(quote(output)), std::string::npos) << refused.err;
+    EXPECT_TRUE(files() == before) << command << output;
+  }
+}
+
 // A folder that a program writes appears as a whole, its tracker with it.
 TEST_F(Outputs, OfAConversionAppearAtOnce) {
   ASSERT_EQ(run("megalith-convert model --to megalith --output out").code, 0);
