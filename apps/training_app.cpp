@@ -64,6 +64,12 @@ const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
   return plan_;
 }
 
+RunFiles TrainingApp::files(const Options& options) const {
+  RunFiles files;
+  files.reads("--config", options.config_file());
+  return files;
+}
+
 int TrainingApp::run(const Options& options, const Run& run) {
   if (plan_.server) return run_server_ranks(*plan_.server, "/proc/self/exe", {argv_, argv_ + argc_}, stop_);
   const int rank = plan_.rank ? plan_.rank->rank : 0;

@@ -8,6 +8,7 @@
 #include "libcore/config/launch_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/train_config.h"
+#include "libcore/io/run_files.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/train/pretrain.h"
@@ -25,6 +26,8 @@ class TrainingApp {
   bool read(Options& options);
   /// Finds out which ranks there are, and tells `parallel`; before options.check().
   const LaunchPlan& plan(ParallelConfig& parallel);
+  /// What every such run reads and writes, for check_files(); after plan().
+  RunFiles files(const Options& options) const;
 
   using Train =
       std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;

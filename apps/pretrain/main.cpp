@@ -154,7 +154,7 @@ int run_training(int argc, char** argv) {
   settle_paddle(command.paddle, config, options);
   mute_this_thread(false);
   if (!planner.wanted()) options.check();
-  check_files(config);
+  check_files(config, app.files(options));
   if (command.running.dry) return dry_run(plan, planner, std::move(config));
   const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =

@@ -243,8 +243,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
     problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
 }
 
-void check_files(const FinetuneConfig& config) {
-  RunFiles files;
+void check_files(const FinetuneConfig& config, RunFiles files) {
   files.reads("--model", config.data.model);
   files.reads("--data", config.data.data);
   files.reads("--eval-data", config.data.eval_data);

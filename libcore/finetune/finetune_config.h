@@ -11,6 +11,7 @@
 #include "libcore/convert/output/adapter.h"
 #include "libcore/finetune/lora.h"
 #include "libcore/finetune/records.h"
+#include "libcore/io/run_files.h"
 
 namespace megalith {
 
@@ -250,7 +251,7 @@ inline constexpr std::string_view kTuningResults[] = {
     "generated_predictions.jsonl", "predict_results.json"};
 
 /// Throws kUsage when a file that the run writes beside its checkpoints is one that it reads, or another one
-/// that it writes.
-void check_files(const FinetuneConfig&);
+/// that it writes. `files`: what the program knows of already.
+void check_files(const FinetuneConfig&, RunFiles files);
 
 }  // namespace megalith

@@ -78,8 +78,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
 }
 
-void check_files(const PretrainConfig& config) {
-  RunFiles files;
+void check_files(const PretrainConfig& config, RunFiles files) {
   const DataConfig& data = config.data;
   for (const auto& [option, paths] :
        {std::pair{"--data-path", &data.data_path}, std::pair{"--train-data-path", &data.train_path},

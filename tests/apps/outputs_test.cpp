@@ -96,7 +96,9 @@ TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
 TEST_F(Outputs, ThatAreInputsAreRefused) {
   ASSERT_EQ(run("ln -s bad.jsonl link; ln bad.jsonl hard; ln -s . here; ln -s set.bin bin;"
                 "mv bad.jsonl out_text_document.bin; ln -s out_text_document.bin bad.jsonl;"
-                "printf 'a 1\n' > coefficients; cp model/config.json config.json")
+                "printf 'a 1\n' > coefficients; cp model/config.json config.json;"
+                "echo 'log-interval: 1' > conf.yaml; mkdir conf; echo 'workers: 1' > conf/work.yaml;"
+                "echo 'to: hf' > conf/to.yaml; printf '{}' > conf/merged.idx")
                 .code,
             0);
   const auto before = files();
@@ -111,6 +113,14 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         kPreprocess + "--output-prefix new --rejects new_text_document.bin",
         tokenizer + "--rejects model/tokenizer.json",
         tokenizer + "--rejects here/model/config.json",
+        kPreprocess + "--config conf.yaml --output-prefix new --rejects conf.yaml",
+        kTrain + "--config conf.yaml --log-json here/conf.yaml",
+        kTrain + "--config conf.yaml --report conf.yaml",
+        kTune + "--config conf.yaml --log-file conf.yaml",
+        std::string("megalith-merge --config conf/merged.idx --input sets --output-prefix conf/merged"),
+        std::string("megalith-convert model --config conf/to.yaml --output conf"),
+        std::string("megalith-tokenizer train --config conf/work.yaml --input lines.jsonl --vocab-size 260 "
+                    "--output conf"),
         kTrain + "--log-json set.bin",
         kTrain + "--log-json bin",
         kTrain + "--report here/set.idx",

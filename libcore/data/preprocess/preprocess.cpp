@@ -135,8 +135,7 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
 
 /// Throws kUsage when an output is an input, or no file.
 void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
-                 const std::vector<InputFile>& inputs) {
-  RunFiles files;
+                 const std::vector<InputFile>& inputs, RunFiles files) {
   for (const InputFile& input : inputs) files.reads("--input", input.path);
   reads_tokenizer(files, tokenizer);
   for (const std::string& key : config.json_keys)
@@ -215,10 +214,10 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
   return run({config, tools, interrupt}, inputs);
 }
 
-int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files, RunFiles others) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
-  check_files(config, files, inputs);
+  check_files(config, files, inputs, std::move(others));
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, files, inputs);
   const TextTools tools = text_tools(config, *tokenizer);
   log_settings(config, *tokenizer);
