@@ -1,9 +1,11 @@
 #include "apps/training_app.h"
 
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <memory>
+#include <cstring>
 #include <utility>
+
+#include <unistd.h>
 
 #include "apps/app.h"
 #include "apps/manual_notes.h"
@@ -18,19 +20,19 @@ namespace {
 // on.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
-/// A rank's lines to workerlog.N of `folder`, which is made.
-LogSink worker_log(const std::string& folder, int rank) {
+/// workerlog.N of `folder`, which is made, in place of what was there.
+LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
   const std::string path = concat(folder, "/workerlog.", rank);
-  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
-  return [file](const std::string& line) { *file << line << std::endl; };
+  const int file = open_to_append(path);
+  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // that is said of what has no size, as a device
+    fail(ErrorKind::kIo, path, ": cannot be emptied: ", std::strerror(errno), "; give another --log-dir");
+  return {.descriptor = file, .path = path, .times = false};
 }
 
 /// This process's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
 void keep_log(const std::string& folder, int rank) {
-  make_directories(folder);
-  add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
+  add_log_file(worker_log(folder, rank));
   if (rank > 0) set_log_console(LogConsole::kNone);
 }
 
@@ -74,7 +76,8 @@ int TrainingApp::run(const Options& options, const Run& run) {
   if (plan_.server) return run_server_ranks(*plan_.server, "/proc/self/exe", {argv_, argv_ + argc_}, stop_);
   const int rank = plan_.rank ? plan_.rank->rank : 0;
   if (launch_.log_dir) keep_log(*launch_.log_dir, rank);
-  if (!run.train.log_file.empty() && rank == 0) add_log_file({.path = run.train.log_file});
+  if (!run.train.log_file.empty() && rank == 0)
+    add_log_file({.descriptor = open_to_append(run.train.log_file), .path = run.train.log_file});
   if (options.given("distributed-backend") && launch_.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
   if (run.train.log_throughput && rank == 0) measure_machine(run.train);
@@ -82,9 +85,12 @@ int TrainingApp::run(const Options& options, const Run& run) {
   if (plan_.rank) launched = {.launch = *plan_.rank, .logs = rank == 0 || launch_.log_dir.has_value()};
   ThreadLog thread_log;
   if (!plan_.rank && launch_.log_dir)
-    thread_log = [&](int thread) { return worker_log(*launch_.log_dir, thread); };
+    thread_log = [&](int thread) { return sink_to_file(worker_log(*launch_.log_dir, thread)); };
   const PretrainResult result = run.body(stop_, launched, thread_log);
-  if (result.stopped_by.empty()) return 0;
+  if (result.stopped_by.empty()) {
+    check_log_files();
+    return 0;
+  }
   tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run.saves));
   return kTryAgain;
 }

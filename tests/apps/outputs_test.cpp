@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -65,6 +66,41 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
     EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos)
         << command << ": " << alone.err;
     EXPECT_EQ(run("rm -rf out*").code, 0);
+  }
+}
+
+// The run goes on without the log, whose end is said at once and by the exit code.
+TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
+  const std::string train = kTrain + "--train-iters 10 --log-interval 1 ";
+  for (const auto& [start, option, file] :
+       {std::tuple<std::string, std::string, std::string>{"ulimit -f 1; ", "--log-file cut", "cut"},
+        {"ulimit -f 1; ", "--nproc 2 --micro-batch-size 1 --log-dir logs", "logs/workerlog.0"},
+        {"", "--log-file /dev/full", "/dev/full"}}) {
+    const CommandResult cut = run(start + train + option + " > /dev/null");
+    const std::string what =
+        file + ": cannot write: " + (start.empty() ? "No space left on device" : "File too large");
+    EXPECT_EQ(cut.code, 74) << option << ": " << cut.err;
+    const size_t at = cut.err.find("warning: " + what);
+    EXPECT_NE(at, std::string::npos) << option << ": " << cut.err;
+    EXPECT_EQ(cut.err.find("warning: " + what, at + 1), std::string::npos) << option << ": " << cut.err;
+    EXPECT_NE(cut.err.find("pretrain: error: " + what), std::string::npos) << option << ": " << cut.err;
+    EXPECT_EQ(run("rm -rf cut logs").code, 0);
+  }
+}
+
+// Somebody reads, or the run ends before its first step; a FIFO that is waited for would hang it.
+TEST_F(Outputs, OfTheLogThatAreFifosWantAReader) {
+  for (const std::string& option : {std::string("--log-file "), std::string("--log-dir . --log-file ")}) {
+    const std::string command = kTrain + "--train-iters 2 --save saved " + option + "fifo";
+    const CommandResult alone = run("mkfifo fifo; timeout 20 " + command);
+    EXPECT_EQ(alone.code, 74) << alone.err;
+    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << alone.err;
+    EXPECT_FALSE(fs::exists(dir_ / "saved"));
+    const CommandResult read =
+        run("cat fifo > got & exec 9<>fifo; " + command + "; code=$?; exec 9>&-; wait; exit $code");
+    EXPECT_EQ(read.code, 0) << read.err;
+    EXPECT_NE(read_file(dir_ / "got").find("training ..."), std::string::npos);
+    EXPECT_EQ(run("rm -rf fifo saved workerlog*").code, 0);
   }
 }
 
