@@ -1,5 +1,6 @@
 #include "apps/training_app.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -20,10 +21,14 @@ namespace {
 // on.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
+std::string worker_log_path(const std::string& folder, int rank) {
+  return concat(folder, "/workerlog.", rank);
+}
+
 /// workerlog.N of `folder`, which is made, in place of what was there.
 LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
-  const std::string path = concat(folder, "/workerlog.", rank);
+  const std::string path = worker_log_path(folder, rank);
   const int file = open_to_append(path);
   if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // that is said of what has no size, as a device
     fail(ErrorKind::kIo, path, ": cannot be emptied: ", std::strerror(errno), "; give another --log-dir");
@@ -62,6 +67,7 @@ bool TrainingApp::read(Options& options) {
 const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
   plan_ = plan_launch(launch_, parallel.nproc, [](const char* name) { return std::getenv(name); });
   parallel.processes = plan_.world();
+  threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   if (plan_.world() > 0) parallel.nproc = 0;  // it said how many to start
   return plan_;
 }
@@ -69,6 +75,11 @@ const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
 RunFiles TrainingApp::files(const Options& options) const {
   RunFiles files;
   files.reads("--config", options.config_file());
+  if (!launch_.log_dir) return files;
+  const int first = plan_.rank ? plan_.rank->rank : 0;
+  const int ranks = plan_.rank ? 1 : plan_.server ? plan_.world() : threads_;
+  for (int rank = first; rank < first + ranks; ++rank)
+    files.writes("--log-dir", worker_log_path(*launch_.log_dir, rank), OutputKind::kStream);
   return files;
 }
 

@@ -47,6 +47,7 @@ class TrainingApp {
   const StopSignal stop_;
   LaunchConfig launch_;
   LaunchPlan plan_;
+  int threads_ = 1;  // ranks of this process, where it is alone
 };
 
 }  // namespace megalith

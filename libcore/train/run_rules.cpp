@@ -6,6 +6,7 @@
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/log/run_outputs.h"
 #include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
@@ -101,8 +102,9 @@ void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
   files.keeps("--save", save, kCheckpoints);
   if (!file_exists(load + "/" + kTrackerFile) && real_path(load) != real_path(save))
     files.reads("--load", load);  // one model
+  const std::string metrics = metrics_path(config.train);
   // A report is drawn from the figures, which must then be kept.
-  files.writes("--log-json", config.train.log_json,
+  files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,
                config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);
   files.writes("--trace", config.train.trace, OutputKind::kStream);

@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {
@@ -35,7 +37,8 @@ class Outputs : public ProgramFolder {
   const std::string kTune = kTuneModel + "tuned ";
   const std::string kPlan =
       "megalith-autoplan --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
-      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 --gpus 8 "
+      "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
+      "--world-size 8 "
       "--gpu H100-SXM-80GB ";
   /// Commands whose last word will be the name of an output that is written from front to end.
   const std::vector<std::string> kStreams = {kPreprocess + "--output-prefix out --rejects ",
@@ -89,19 +92,39 @@ TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
 }
 
 // Somebody reads, or the run ends before its first step; a FIFO that is waited for would hang it.
-TEST_F(Outputs, OfTheLogThatAreFifosWantAReader) {
-  for (const std::string& option : {std::string("--log-file "), std::string("--log-dir . --log-file ")}) {
-    const std::string command = kTrain + "--train-iters 2 --save saved " + option + "fifo";
+TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
+  for (const std::string option : {"--log-file", "--report", "--trace", "--log-json"}) {
+    const std::string command = kTrain + "--train-iters 2 --save saved " + option + " fifo";
     const CommandResult alone = run("mkfifo fifo; timeout 20 " + command);
-    EXPECT_EQ(alone.code, 74) << alone.err;
-    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << alone.err;
-    EXPECT_FALSE(fs::exists(dir_ / "saved"));
+    EXPECT_EQ(alone.code, 74) << option << ": " << alone.err;
+    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << option << ": " << alone.err;
+    EXPECT_FALSE(file_exists(dir_ / "saved/latest_checkpointed_iteration.txt")) << option;
     const CommandResult read =
         run("cat fifo > got & exec 9<>fifo; " + command + "; code=$?; exec 9>&-; wait; exit $code");
-    EXPECT_EQ(read.code, 0) << read.err;
-    EXPECT_NE(read_file(dir_ / "got").find("training ..."), std::string::npos);
-    EXPECT_EQ(run("rm -rf fifo saved workerlog*").code, 0);
+    EXPECT_EQ(read.code, 0) << option << ": " << read.err;
+    EXPECT_GT(file_size(dir_ / "got"), 100U) << option;
+    EXPECT_FALSE(file_exists(dir_ / "fifo.jsonl")) << option;  // beside a FIFO stands no file of the report's
+    EXPECT_EQ(run("rm -rf fifo saved got").code, 0);
   }
+}
+
+// Two runs would mix their figures, and one report would be of both.
+TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
+  for (const std::string held : {"figures", "page.jsonl", "page", "trace"}) {
+    const LockFile lock(dir_ / held);
+    const CommandResult second = run(kTrain + "--train-iters 2 " +
+                                     (held == "figures" ? "--log-json figures"
+                                      : held == "trace" ? "--trace trace"
+                                                        : "--report page"));
+    EXPECT_EQ(second.code, 75) << held << ": " << second.err;
+    EXPECT_NE(second.err.find(held + ": another process is writing it: process " +
+                              std::to_string(::getpid()) + " on "),
+              std::string::npos)
+        << second.err;
+    for (const char* const name : {"figures", "page.jsonl", "page", "trace"})
+      EXPECT_FALSE(file_exists(dir_ / name)) << held << ' ' << name;
+  }
+  EXPECT_EQ(run(kTrain + "--train-iters 2 --log-json figures --report page --trace trace").code, 0);
 }
 
 TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
@@ -133,6 +156,7 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   ASSERT_EQ(run("ln -s bad.jsonl link; ln bad.jsonl hard; ln -s . here; ln -s set.bin bin;"
                 "mv bad.jsonl out_text_document.bin; ln -s out_text_document.bin bad.jsonl;"
                 "printf 'a 1\n' > coefficients; cp model/config.json config.json;"
+                "cp model/tokenizer.json words.jsonl;"
                 "echo 'log-interval: 1' > conf.yaml; mkdir conf; echo 'workers: 1' > conf/work.yaml;"
                 "echo 'to: hf' > conf/to.yaml; printf '{}' > conf/merged.idx")
                 .code,
@@ -163,6 +187,12 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         std::string("megalith-convert model --config conf/to.yaml --output conf"),
         std::string("megalith-tokenizer train --config conf/work.yaml --input lines.jsonl --vocab-size 260 "
                     "--output conf"),
+        kTrain + "--tokenizer-type HuggingFaceTokenizer --tokenizer-model words.jsonl --report words",
+        kTrain + "--report new --trace new.jsonl",
+        kTrain + "--report new --log-file here/new.jsonl",
+        kTrain + "--log-dir . --log-json workerlog.0",
+        kTrain + "--log-dir new --log-file here/new/workerlog.0",
+        kTrain + "--nproc 2 --micro-batch-size 1 --log-dir new --report new/workerlog.1",
         kTrain + "--log-json set.bin",
         kTrain + "--log-json bin",
         kTrain + "--report here/set.idx",
@@ -180,6 +210,8 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         kPlan + "--html new --trace here/new"}) {
     const CommandResult refused = run(command);
     EXPECT_EQ(refused.code, 64) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find(command.substr(command.rfind(' ') + 1)), std::string::npos)
+        << command << ": " << refused.err;
     EXPECT_TRUE(files() == before) << command;
   }
 }
