@@ -15,7 +15,7 @@ namespace {
 /// `out` does not, because no line is to blame for it.
 template <class RowOf>
 void map_lines(const std::string& input, std::ostream& out, RowOf&& row_of) {
-  LineReader reader(input, LineLimits{});
+  LineReader reader(input, {.refused = kLongestLine});
   LineBatch batch;
   int64_t number = 0;
   const auto named_row_of = [&](std::string_view line) {

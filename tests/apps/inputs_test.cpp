@@ -57,6 +57,21 @@ TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
   EXPECT_NE(named.all().find("2 documents, 2 sequences, 6 tokens"), std::string::npos) << named.err;
 }
 
+// One line without an end, of a device or of what a decoder makes of a few bytes, would take all memory.
+TEST_F(Inputs, WhoseLinesHaveNoEndAreRefused) {
+  const std::string encode = "megalith-tokenizer encode --tokenizer-model model --input ";
+  const std::string limit = "(ulimit -v 8000000; timeout 60 ";
+  for (const std::string& command :
+       {"rm -rf records; ln -s /dev/zero records; " + limit + kTuneModel + "tuned)",
+        limit + "megalith-tokenizer train --input /dev/zero --vocab-size 300 --output out)",
+        "head -c 300000000 /dev/zero | gzip -1 > zeros.gz; " + limit + encode + "zeros.gz)"}) {
+    const CommandResult refused = run(command);
+    EXPECT_EQ(refused.code, 65) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find(":1: the line has more than 268435456 bytes"), std::string::npos)
+        << command << ": " << refused.err;
+  }
+}
+
 TEST_F(Inputs, ThatAreNotWhatTheirNamesSayAreRefused) {
   for (const char* const end : {".gz", ".xz", ".bz2", ".zst"}) {
     for (const char* const text : {"{\"text\": \"1\"}\n", "", "\n", "\x1f"}) {
