@@ -31,7 +31,7 @@ std::string entry_of(const std::string& folder) {
 using WeightMap = std::map<std::string, std::string>;
 
 WeightMap weight_map(const std::string& index) {
-  const Json json = Json::load(index);
+  const Json json = Json::parse(read_own_file(index), index);
   const JsonNames names(json, index);
   const Json* map = json.find("weight_map");
   if (!map || !map->is_object()) fail(ErrorKind::kData, index, ": has no object \"weight_map\"");

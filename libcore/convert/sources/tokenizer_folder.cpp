@@ -256,7 +256,7 @@ std::map<std::string, std::string> tokenizer_files_of(const std::string& folder)
     if (!has(folder, name)) continue;
     const std::string path = folder + "/" + name;
     check_link(folder, path);
-    files[name] = read_file(path);
+    files[name] = read_own_file(path);
     if (!path.ends_with(".json")) continue;
     if (!parsed.emplace(name, Json::parse(files[name], path)).first->second.is_object())
       fail(ErrorKind::kData, path, ": is no JSON object; it is no tokenizer's file");
