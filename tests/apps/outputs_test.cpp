@@ -74,10 +74,10 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
 
 // The run goes on without the log, whose end is said at once and by the exit code.
 TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
-  const std::string train = kTrain + "--train-iters 10 --log-interval 1 ";
+  const std::string train = kTrainOnSet + "--train-iters 10 --log-interval 1 ";
   for (const auto& [start, option, file] :
        {std::tuple<std::string, std::string, std::string>{"ulimit -f 1; ", "--log-file cut", "cut"},
-        {"ulimit -f 1; ", "--nproc 2 --micro-batch-size 1 --log-dir logs", "logs/workerlog.0"},
+        {"ulimit -f 1; ", "--nproc 2 --log-dir logs", "logs/workerlog.0"},
         {"", "--log-file /dev/full", "/dev/full"}}) {
     const CommandResult cut = run(start + train + option + " > /dev/null");
     const std::string what =
@@ -94,7 +94,7 @@ TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
 // Somebody reads, or the run ends before its first step; a FIFO that is waited for would hang it.
 TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
   for (const std::string option : {"--log-file", "--report", "--trace", "--log-json"}) {
-    const std::string command = kTrain + "--train-iters 2 --save saved " + option + " fifo";
+    const std::string command = kTrain + "--save saved " + option + " fifo";
     const CommandResult alone = run("mkfifo fifo; timeout 20 " + command);
     EXPECT_EQ(alone.code, 74) << option << ": " << alone.err;
     EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << option << ": " << alone.err;
@@ -112,10 +112,9 @@ TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
 TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
   for (const std::string held : {"figures", "page.jsonl", "page", "trace"}) {
     const LockFile lock(dir_ / held);
-    const CommandResult second = run(kTrain + "--train-iters 2 " +
-                                     (held == "figures" ? "--log-json figures"
-                                      : held == "trace" ? "--trace trace"
-                                                        : "--report page"));
+    const CommandResult second = run(kTrain + (held == "figures" ? "--log-json figures"
+                                               : held == "trace" ? "--trace trace"
+                                                                 : "--report page"));
     EXPECT_EQ(second.code, 75) << held << ": " << second.err;
     EXPECT_NE(second.err.find(held + ": another process is writing it: process " +
                               std::to_string(::getpid()) + " on "),
@@ -124,7 +123,7 @@ TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
     for (const char* const name : {"figures", "page.jsonl", "page", "trace"})
       EXPECT_FALSE(file_exists(dir_ / name)) << held << ' ' << name;
   }
-  EXPECT_EQ(run(kTrain + "--train-iters 2 --log-json figures --report page --trace trace").code, 0);
+  EXPECT_EQ(run(kTrain + "--log-json figures --report page --trace trace").code, 0);
 }
 
 TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
@@ -192,7 +191,7 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         kTrain + "--report new --log-file here/new.jsonl",
         kTrain + "--log-dir . --log-json workerlog.0",
         kTrain + "--log-dir new --log-file here/new/workerlog.0",
-        kTrain + "--nproc 2 --micro-batch-size 1 --log-dir new --report new/workerlog.1",
+        kTrain + "--nproc 2 --log-dir new --report new/workerlog.1",
         kTrain + "--log-json set.bin",
         kTrain + "--log-json bin",
         kTrain + "--report here/set.idx",
@@ -218,7 +217,8 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
 
 // What a run reads of a checkpoint, or writes to it, lies deeper than in the folder that was named.
 TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
-  const std::string go_on = kTrain + "--save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
+  const std::string go_on =
+      kTrainOnSet + "--save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
   for (const char* const steps :
        {"--train-iters 2", "--train-iters 3"}) {  // beside checkpoints a log is well
     const CommandResult trained = run(go_on + steps);
