@@ -81,7 +81,8 @@ Json model(const TrainedBpe& trained) {
 /// Of each special token, in their order; models have hundreds of thousands of them.
 std::vector<int64_t> special_ids(const TrainedBpe& trained) {
   std::unordered_map<std::string_view, int64_t> ids;
-  for (const std::string& token : trained.tokens) ids.emplace(token, static_cast<int64_t>(ids.size()));
+  for (size_t id = 0; id < trained.tokens.size(); ++id)
+    ids.emplace(trained.tokens[id], static_cast<int64_t>(id));
   std::vector<int64_t> special;
   for (const std::string& token : trained.special_tokens) special.push_back(ids.at(token));
   return special;
