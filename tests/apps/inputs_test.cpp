@@ -89,7 +89,7 @@ TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {
           << name << ' ' << command << ": " << read.err;
     }
   const CommandResult named =
-      run("mkfifo words; cp -r model with; cat with/tokenizer.json > words & timeout 20 "
+      run("mkfifo words; cat model/tokenizer.json > words & timeout 20 "
           "megalith-tokenizer encode --tokenizer-type HuggingFaceTokenizer "
           "--tokenizer-model words --input model/config.json");
   EXPECT_EQ(named.code, 0) << named.err;
