@@ -1,9 +1,12 @@
 #include "apps/training_app.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <memory>
+#include <cstring>
 #include <utility>
+
+#include <unistd.h>
 
 #include "apps/app.h"
 #include "apps/manual_notes.h"
@@ -18,19 +21,23 @@ namespace {
 // on.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
-/// A rank's lines to workerlog.N of `folder`, which is made.
-LogSink worker_log(const std::string& folder, int rank) {
+std::string worker_log_path(const std::string& folder, int rank) {
+  return concat(folder, "/workerlog.", rank);
+}
+
+/// workerlog.N of `folder`, which is made, in place of what was there.
+LogFile worker_log(const std::string& folder, int rank) {
   make_directories(folder);
-  const std::string path = concat(folder, "/workerlog.", rank);
-  const auto file = std::make_shared<std::ofstream>(path, std::ios::trunc);
-  if (!*file) fail(ErrorKind::kIo, path, ": cannot be written; give another --log-dir");
-  return [file](const std::string& line) { *file << line << std::endl; };
+  const std::string path = worker_log_path(folder, rank);
+  const int file = open_to_append(path);
+  if (::ftruncate(file, 0) != 0 && errno != EINVAL)  // that is said of what has no size, as a device
+    fail(ErrorKind::kIo, path, ": cannot be emptied: ", std::strerror(errno), "; give another --log-dir");
+  return {.descriptor = file, .path = path, .times = false};
 }
 
 /// This process's lines go to workerlog.N of `folder`, those of rank 0 to stdout, too.
 void keep_log(const std::string& folder, int rank) {
-  make_directories(folder);
-  add_log_file({.path = concat(folder, "/workerlog.", rank), .append = false, .times = false});
+  add_log_file(worker_log(folder, rank));
   if (rank > 0) set_log_console(LogConsole::kNone);
 }
 
@@ -70,8 +77,20 @@ bool TrainingApp::read(Options& options) {
 const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
   plan_ = plan_launch(launch_, parallel.nproc, environment);
   parallel.processes = plan_.world();
+  threads_ = std::max(1, ParallelConfig::ranks_of(parallel.nproc));
   if (plan_.world() > 0) parallel.nproc = 0;  // it said how many to start
   return plan_;
+}
+
+RunFiles TrainingApp::files(const Options& options) const {
+  RunFiles files;
+  files.reads("--config", options.config_file());
+  if (!launch_.log_dir) return files;
+  const int first = plan_.rank ? plan_.rank->rank : 0;
+  const int ranks = plan_.rank ? 1 : plan_.server ? plan_.world() : threads_;
+  for (int rank = first; rank < first + ranks; ++rank)
+    files.writes("--log-dir", worker_log_path(*launch_.log_dir, rank), OutputKind::kStream);
+  return files;
 }
 
 int TrainingApp::run(const Options& options, const Run& run) {
@@ -79,7 +98,8 @@ int TrainingApp::run(const Options& options, const Run& run) {
   if (plan_.server) return run_server_ranks(*plan_.server, "/proc/self/exe", {argv_, argv_ + argc_}, stop_);
   const int rank = plan_.rank ? plan_.rank->rank : 0;
   if (launch_.log_dir) keep_log(*launch_.log_dir, rank);
-  if (!run.train.log_file.empty() && rank == 0) add_log_file({.path = run.train.log_file});
+  if (!run.train.log_file.empty() && rank == 0)
+    add_log_file({.descriptor = open_to_append(run.train.log_file), .path = run.train.log_file});
   if (options.given("distributed-backend") && launch_.transport == Transport::kNccl && rank == 0)
     log("--distributed-backend nccl is for GPUs: messages between processes go over gloo");
   if (run.train.log_throughput && rank == 0) measure_machine(run.train);
@@ -87,9 +107,12 @@ int TrainingApp::run(const Options& options, const Run& run) {
   if (plan_.rank) launched = {.launch = *plan_.rank, .logs = rank == 0 || launch_.log_dir.has_value()};
   ThreadLog thread_log;
   if (!plan_.rank && launch_.log_dir)
-    thread_log = [&](int thread) { return worker_log(*launch_.log_dir, thread); };
+    thread_log = [&](int thread) { return sink_to_file(worker_log(*launch_.log_dir, thread)); };
   const PretrainResult result = run.body(stop_, launched, thread_log);
-  if (result.stopped_by.empty()) return 0;
+  if (result.stopped_by.empty()) {
+    check_log_files();
+    return 0;
+  }
   tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run.saves));
   return kTryAgain;
 }

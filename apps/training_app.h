@@ -9,6 +9,7 @@
 #include "libcore/config/launch_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/train_config.h"
+#include "libcore/io/run_files.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/train/pretrain.h"
@@ -27,6 +28,8 @@ class TrainingApp {
   bool read(Options& options);
   /// Finds out which ranks there are, and tells `parallel`; before options.check().
   const LaunchPlan& plan(ParallelConfig& parallel);
+  /// What every such run reads and writes, for check_files(); after plan().
+  RunFiles files(const Options& options) const;
 
   using Train =
       std::function<PretrainResult(const StopSignal&, const std::optional<LaunchedRank>&, const ThreadLog&)>;
@@ -47,6 +50,7 @@ class TrainingApp {
   std::optional<Muted> silence_;
   LaunchConfig launch_;
   LaunchPlan plan_;
+  int threads_ = 1;  // ranks of this process, where it is alone
 };
 
 }  // namespace megalith

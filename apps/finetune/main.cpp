@@ -32,7 +32,7 @@ int run_tuning(int argc, char** argv) {
   app.plan(config.run.parallel);
   set_log_console(LogConsole::kStdout);
   options.check();
-  check_files(config, options.config_file());
+  check_files(config, app.files(options));
   return app.run(options,
                  {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
                   [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,

@@ -2,6 +2,7 @@
 #include "libcore/base/log.h"
 #include "libcore/config/cli.h"
 #include "libcore/data/merge/merge.h"
+#include "libcore/io/run_files.h"
 
 int main(int argc, char** argv) {
   using namespace megalith;  // NOLINT(google-build-using-namespace): a main of a few lines
@@ -14,6 +15,10 @@ int main(int argc, char** argv) {
             {{"PREFIX.bin, PREFIX.idx, PREFIX.json", "A dataset, and what made it; see megalith-data(1)."}});
     set_log_console(LogConsole::kStdout);  // as upstream: `| tee log` captures it
     if (!parse_options(options, argc, argv)) return 0;
+    RunFiles files;
+    files.reads("--config", options.config_file());
+    files.writes_dataset("--output-prefix", config.output_prefix);
+    files.check();
     merge_datasets(config);
     return 0;
   });

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "apps/app.h"
 #include "apps/manual_notes.h"
 #include "libcore/base/log.h"
@@ -34,6 +36,8 @@ int main(int argc, char** argv) {
                 {"PREFIX_KEY_document.json", "What made it, and hashes of both."}});
     set_log_console(LogConsole::kStdout);  // as upstream: `| tee log` captures it
     if (!parse_options(options, argc, argv)) return 0;
-    return run_preprocess(config, tokenizer);
+    RunFiles files;
+    files.reads("--config", options.config_file());
+    return run_preprocess(config, tokenizer, std::move(files));
   });
 }

@@ -156,7 +156,7 @@ int run_training(int argc, char** argv) {
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
   settle_paddle(command.paddle, config, options);
   if (!planner.wanted()) options.check();
-  check_files(config, options.config_file());
+  check_files(config, app.files(options));
   if (command.running.dry) return dry_run(plan, planner, std::move(config));
   const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =

@@ -70,9 +70,10 @@ struct TokenizerAppConfig {
   }
 };
 
-void train(const TokenizerAppConfig& config) {
+void train(const TokenizerAppConfig& config, const std::string& options_file) {
   make_directories(parent_or_here((std::filesystem::path(config.output) / "").parent_path()));
   RunFiles files;
+  files.reads("--config", options_file);
   files.reads("--input", config.input);
   files.replaces_folder("--output", config.output);
   files.check();
@@ -119,7 +120,7 @@ int main(int argc, char** argv) {
         .files(
             {{"vocab.json, merges.txt, tokenizer.json", "The two forms of what train makes, in --output."}});
     if (!parse_options(options, argc, argv)) return 0;
-    config.command == "train" ? train(config) : run_lines(config, files);
+    config.command == "train" ? train(config, options.config_file()) : run_lines(config, files);
     return 0;
   });
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -25,8 +26,9 @@ struct LogState {
   struct OpenFile {
     LogFile file;
     std::FILE* stream;
+    int error = 0;  // the system's, of the line that could not be written; none follows
   };
-  std::vector<OpenFile> files;
+  std::vector<std::shared_ptr<OpenFile>> files, opened;  // for all lines; all
   bool quiet = false;
   bool line_drawn = false;
 };
@@ -67,6 +69,23 @@ void put_on_console(LogState& s, const std::string& line, LogKind kind) {
   put_line(stderr, line);
 }
 
+void put_in_file(LogState& s, LogState::OpenFile& to, const std::string& line) {
+  if (to.error != 0) return;
+  errno = 0;
+  put_line(to.stream, to.file.times ? time_now() + ' ' + line : line);
+  if (std::fflush(to.stream) == 0 && !std::ferror(to.stream)) return;
+  to.error = errno != 0 ? errno : EIO;
+  clear_drawn_line(s);
+  put_line(stderr, concat("warning: ", to.file.path, ": cannot write: ", std::strerror(to.error),
+                          "; the log goes on without it"));
+}
+
+std::shared_ptr<LogState::OpenFile> open_file(LogState& s, const LogFile& file) {
+  std::FILE* const stream = ::fdopen(file.descriptor, "a");
+  if (stream == nullptr) fail(ErrorKind::kIo, file.path, ": cannot be written: ", std::strerror(errno));
+  return s.opened.emplace_back(std::make_shared<LogState::OpenFile>(LogState::OpenFile{file, stream}));
+}
+
 /// Never in the last column: there a terminal would go to the next line.
 void draw_line(const std::string& text) {
   LogState& s = state();
@@ -98,11 +117,25 @@ void set_log_console(LogConsole console) {
 }
 
 void add_log_file(const LogFile& file) {
-  std::FILE* const stream = std::fopen(file.path.c_str(), file.append ? "ae" : "we");
-  if (stream == nullptr) fail(ErrorKind::kIo, file.path, ": cannot be written: ", std::strerror(errno));
   LogState& s = state();
   const std::lock_guard lock(s.mutex);
-  s.files.push_back({file, stream});
+  s.files.push_back(open_file(s, file));
+}
+
+LogSink sink_to_file(const LogFile& file) {
+  LogState& s = state();
+  const std::lock_guard lock(s.mutex);
+  return [&s, to = open_file(s, file)](const std::string& line) {
+    const std::lock_guard alone(s.mutex);
+    put_in_file(s, *to, line);
+  };
+}
+
+void check_log_files() {
+  LogState& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& to : s.opened)
+    if (to->error != 0) fail(ErrorKind::kIo, to->file.path, ": cannot write: ", std::strerror(to->error));
 }
 
 std::string time_now() {
@@ -125,10 +158,7 @@ void log_line(const std::string& line, LogKind kind) {
     s.sink(line);
     return;
   }
-  for (const LogState::OpenFile& file : s.files) {
-    put_line(file.stream, file.file.times ? time_now() + ' ' + line : line);
-    std::fflush(file.stream);
-  }
+  for (const auto& file : s.files) put_in_file(s, *file, line);
   put_on_console(s, line, kind);
 }
 

@@ -23,13 +23,19 @@ void log_line(const std::string& line, LogKind kind = LogKind::kNote);
 /// too.
 enum class LogConsole : uint8_t { kStderr, kStdout, kNone };
 void set_log_console(LogConsole console);
-/// Lines of every kind go there, too; with `times` the date and time stand before them. Appended to what is
-/// there, or in its place. kIo.
+/// A file of the log. When it cannot be written, that is said once, on stderr, and the log goes on without
+/// it.
 struct LogFile {
-  std::string path;
-  bool append = true, times = true;
+  int descriptor;     // open for writing; the log's from now on, to the end of the process
+  std::string path;   // for that message
+  bool times = true;  // the date and time stand before a line
 };
+/// Lines of every kind go there, too.
 void add_log_file(const LogFile& file);
+/// For set_muted_sink(): lines go there alone.
+LogSink sink_to_file(const LogFile& file);
+/// Throws kIo, with the first file's path and the reason, when one of these could not be written.
+void check_log_files();
 /// "2026-11-22 19:44:51", as Megatron writes times.
 std::string time_now();
 

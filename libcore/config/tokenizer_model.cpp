@@ -151,7 +151,13 @@ TokenizerModel recognize_file(const std::string& path, const std::string& type) 
 
 std::optional<TokenizerModel> find_tokenizer(const std::string& folder, const std::string& type) {
   const auto in_folder = [&](const char* name) { return (fs::path(folder) / name).string(); };
-  const auto has = [&](const char* name) { return file_exists(in_folder(name)); };
+  const auto has = [&](const char* name) {
+    const std::string path = in_folder(name);
+    if (!file_exists(path)) return false;
+    // Nobody would write to a FIFO there.
+    if (!fs::is_regular_file(path)) fail(ErrorKind::kNoInput, path, ": is not a regular file");
+    return true;
+  };
   const bool whole = has("tokenizer.json"), gpt2_files = has("vocab.json") && has("merges.txt");
   if (gpt2_files && (!whole || type == kGpt2)) return gpt2(in_folder("vocab.json"), in_folder("merges.txt"));
   for (const char* name : kModelNames) {

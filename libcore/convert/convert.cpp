@@ -135,6 +135,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
 /// kUsage when the output is, or holds, an input.
 void check_files(const ConvertConfig& config, const std::string& output) {
   RunFiles files;
+  files.reads("--config", config.options_file);
   files.reads("PATH", config.path());
   files.reads("--merge-adapter", config.adapter);
   files.reads("--tokenizer", config.tokenizer);

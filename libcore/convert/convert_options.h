@@ -24,6 +24,7 @@ struct ConvertConfig {
   int heads = 0;
   bool crc = true, check = true;
   bool dry_run = false, json = false;
+  std::string options_file;  // no option here: that of --config, which no output may replace
 
   template <class V>
   void fields(V&& v) {

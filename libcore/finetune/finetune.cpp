@@ -195,9 +195,7 @@ void require_same_records(Communicator& world, const TuningSets& sets) {
 class OutputLock {
  public:
   explicit OutputLock(const std::string& output) : lock_((make_directories(output), output)) {
-    for (const char* name : {"adapter_model.safetensors", "adapter_config.json", "hf", "merged",
-                             "generated_predictions.jsonl", "predict_results.json"})
-      lock_.remove_leftovers(output + "/" + name);
+    for (const std::string_view name : kTuningResults) lock_.remove_leftovers(concat(output, "/", name));
   }
 
  private:

@@ -243,9 +243,7 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
     problems.add("--dpo is without dropout, which would blur what an answer's probability is; leave it at 0");
 }
 
-void check_files(const FinetuneConfig& config, const std::string& config_file) {
-  RunFiles files;
-  files.reads("--config", config_file);
+void check_files(const FinetuneConfig& config, RunFiles files) {
   files.reads("--model", config.data.model);
   files.reads("--data", config.data.data);
   files.reads("--eval-data", config.data.eval_data);
@@ -253,6 +251,7 @@ void check_files(const FinetuneConfig& config, const std::string& config_file) {
   files.reads("--adapter", config.method.adapter);
   reads_tokenizer(files, config.run.tokenizer);
   add_run_outputs(files, config.run);
+  files.keeps("--output-dir", config.run.checkpoint.save, kTuningResults);
   files.check();
 }
 

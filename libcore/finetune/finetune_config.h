@@ -11,6 +11,7 @@
 #include "libcore/convert/output/adapter.h"
 #include "libcore/finetune/lora.h"
 #include "libcore/finetune/records.h"
+#include "libcore/io/run_files.h"
 
 namespace megalith {
 
@@ -244,8 +245,13 @@ struct FinetuneConfig {
   void check_preferences(Problems&) const;
 };
 
+/// What a run writes to --output-dir, which is its --save, beside checkpoints.
+inline constexpr std::string_view kTuningResults[] = {
+    "adapter_model.safetensors",   "adapter_config.json", "hf", "merged",
+    "generated_predictions.jsonl", "predict_results.json"};
+
 /// Throws kUsage when a file that the run writes beside its checkpoints is one that it reads, or another one
-/// that it writes.
-void check_files(const FinetuneConfig&, const std::string& config_file);
+/// that it writes. `files`: what the program knows of already.
+void check_files(const FinetuneConfig&, RunFiles files);
 
 }  // namespace megalith

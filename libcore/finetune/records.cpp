@@ -215,7 +215,7 @@ namespace {
 void read_objects(const std::string& path, int64_t max_records,
                   const std::function<void(const Json&, const std::string& where)>& take) {
   int64_t count = 0;
-  LineReader reader(path, LineLimits{});
+  LineReader reader(path, {.refused = kLongestLine});
   LineBatch chunk;
   while (reader.next(chunk, [](size_t) {}))
     for (size_t i = 0; i < chunk.lines(); ++i) {

@@ -11,7 +11,7 @@ namespace megalith {
 namespace {
 
 Json load_if_there(const std::string& path) {
-  return file_exists(path) ? load_small(path) : Json();
+  return file_exists(path) ? load_own_small(path) : Json();
 }
 
 std::vector<int32_t> ids_in(const Json* value, const ModelSource& source, const std::string& where) {
@@ -70,7 +70,7 @@ GenerationFiles generation_files(const ModelSource& source, const Tokenizer& tok
   out.template_file = folder + "/tokenizer_config.json";
   out.chat_template = template_text(config.find("chat_template"));
   if (const std::string file = folder + "/chat_template.jinja"; file_exists(file)) {
-    out.chat_template = read_file(file);
+    out.chat_template = read_own_file(file);
     out.template_file = file;
   }
   return out;

@@ -168,8 +168,20 @@ std::string_view LineReader::take(size_t bytes) {
 }
 
 void LineReader::append(LineBatch& batch, std::string_view bytes, const Grow& grow) const {
-  if (batch.bytes() + bytes.size() > limits_.bytes) grow(batch.bytes() + bytes.size());
+  if (const size_t size = batch.bytes() + bytes.size(); size > limits_.bytes) {
+    refuse_long_line(batch, size);
+    grow(size);
+  }
   batch.buffer_.append(bytes.data(), bytes.size());
+}
+
+/// `bytes`: what the batch will have.
+void LineReader::refuse_long_line(const LineBatch& batch, size_t bytes) const {
+  const size_t begin = batch.lines() > 0 ? batch.ends_.back() : 0;
+  if (limits_.refused == 0 || bytes <= begin + limits_.refused) return;
+  const uint64_t line = in_element_ ? place_.line : batch.first_.line + batch.lines();
+  fail(ErrorKind::kData, input_.path(), ":", line, ": the ", in_element_ ? "element" : "line",
+       " has more than ", limits_.refused, " bytes; wanted text in lines");
 }
 
 void LineReader::at_end_of_input(LineBatch& batch) {

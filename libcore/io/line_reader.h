@@ -72,13 +72,18 @@ struct LineLimits {
   size_t bytes = size_t{1} << 20;
   size_t lines = 4096;
   size_t longest = 0;  // bytes of a line or element that are kept, about; 0: all
+  size_t refused = 0;  // more bytes, about, of a line or element are kData; 0: none are
 };
+
+/// For LineLimits::refused, where nobody asked for another: no text is so long, but a device or a bomb of a
+/// decoder is, and would take all memory.
+inline constexpr size_t kLongestLine = size_t{1} << 28;
 
 /// Cuts an input into batches of whole lines as Python's text files do: \n, \r\n and a lone \r end a line, a
 /// last line needs no end. An input whose first character is "[" is one JSON array, whose elements take the
 /// place of lines; what stands after it is lines again. The bytes themselves are not checked. Of a line that
 /// is longer than the limit more than the limit is kept, and then its end. Memory: one batch and a window of
-/// 256 KiB. Throws kData for an array without an end.
+/// 256 KiB. Throws kData for an array without an end, and at LineLimits::refused.
 class LineReader {
  public:
   /// Begins at `from`, which an earlier reader of the same input gave.
@@ -112,6 +117,7 @@ class LineReader {
   size_t scan_element();
   std::string_view take(size_t bytes);
   void append(LineBatch& batch, std::string_view bytes, const Grow& grow) const;
+  void refuse_long_line(const LineBatch& batch, size_t bytes) const;
   void at_end_of_input(LineBatch& batch);
   ReaderMark mark() const;
 

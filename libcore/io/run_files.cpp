@@ -1,5 +1,6 @@
 #include "libcore/io/run_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -31,6 +32,14 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path.starts_with(folder + "/");
 }
 
+/// Whether a name is that of the pattern, in which one "*" may stand for anything.
+bool fits(std::string_view name, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return name == pattern;
+  return name.size() + 1 >= pattern.size() && name.starts_with(pattern.substr(0, star)) &&
+         name.ends_with(pattern.substr(star + 1));
+}
+
 }  // namespace
 
 std::string real_path(const std::string& path) {
@@ -55,6 +64,24 @@ void RunFiles::reads(std::string_view option, const std::vector<std::string>& pa
 
 void RunFiles::reads_dataset(std::string_view option, const std::string& prefix) {
   for (const char* const end : {".bin", ".idx", ".json"}) reads(option, prefix + end);
+}
+
+void RunFiles::keeps(std::string_view option, const std::string& folder,
+                     std::span<const std::string_view> names) {
+  if (folder.empty()) return;
+  kept_.push_back({std::string(option),
+                   folder,
+                   real_path((fs::path(folder) / "").parent_path().string()),
+                   {names.begin(), names.end()}});
+}
+
+/// True also for the folder itself, and for what it lies in, which would be a file then.
+bool RunFiles::Kept::holds(const std::string& real_output) const {
+  if (real_output == real || lies_in(real, real_output)) return true;
+  if (!lies_in(real_output, real)) return false;
+  const std::string_view inside = std::string_view(real_output).substr(real.size() + 1);
+  const std::string_view first = inside.substr(0, inside.find('/'));
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return fits(first, name); });
 }
 
 void RunFiles::writes(std::string_view option, const std::string& path, OutputKind kind) {
@@ -105,6 +132,12 @@ void RunFiles::check() const {
         complain(output.folder && output.real != input.real ? " would be replaced, and holds the input of "
                                                             : " is also an input, of ",
                  input);
+        break;
+      }
+    for (const Kept& kept : kept_)
+      if (!output.folder && !is_device(output.path) && kept.holds(output.real)) {
+        problems.push_back(concat(output.option, ' ', quote(output.path), " is, or lies in, what ",
+                                  kept.option, ' ', quote(kept.path), " holds; give it another name"));
         break;
       }
     for (size_t j = 0; j < i; ++j)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ class RunFiles {
   void reads(std::string_view option, const std::vector<std::string>& paths);
   /// PREFIX.bin and .idx, and .json where it is their sidecar's name.
   void reads_dataset(std::string_view option, const std::string& prefix);
+  /// A folder, there already or not, in which only these names are the run's, with all that lies in them; in
+  /// a name one "*" stands for anything. The folder itself can be no output either.
+  void keeps(std::string_view option, const std::string& folder, std::span<const std::string_view> names);
 
   void writes(std::string_view option, const std::string& path, OutputKind kind = OutputKind::kFile);
   void writes_dataset(std::string_view option, const std::string& prefix);
@@ -35,10 +39,16 @@ class RunFiles {
     OutputKind kind = OutputKind::kFile;
     bool folder = false;
   };
+  struct Kept {
+    std::string option, path, real;
+    std::vector<std::string> names;
+    bool holds(const std::string& real_output) const;
+  };
   static std::string refusal(const Named& output);
   static bool meet(const Named& output, const Named& other);
 
   std::vector<Named> inputs_, outputs_;
+  std::vector<Kept> kept_;
 };
 
 }  // namespace megalith

@@ -10,5 +10,8 @@ namespace megalith {
 /// each byte of text, so that one of more than 4 MiB (hundreds of times what models have) is refused unread,
 /// kData.
 Json load_small(const std::string& path);
+/// The same of a file in a folder that was named, which is a regular one: kNoInput for a FIFO, which nobody
+/// would write to.
+Json load_own_small(const std::string& path);
 
 }  // namespace megalith

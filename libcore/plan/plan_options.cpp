@@ -212,7 +212,7 @@ void PlanCommand::check(Options& options) {
   }
   if (!paddle.model.empty()) {
     const std::string file = paddle.model + "/config.json";
-    const ModelConfig shape = file_exists(file) ? parse_hf_config(load_small(file), file).config
+    const ModelConfig shape = file_exists(file) ? parse_hf_config(load_own_small(file), file).config
                                                 : ModelSource(paddle.model).config();
     options.adopt(to_json(shape), paddle.model, {"Model"});
   }

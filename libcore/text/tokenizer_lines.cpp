@@ -11,21 +11,25 @@
 namespace megalith {
 namespace {
 
-/// Calls `take(std::string_view line)`; an Error of it gets the place in front.
-template <class Take>
-void each_line(const std::string& input, Take&& take) {
-  LineReader reader(input, LineLimits{});
+/// Writes `row_of(std::string_view line)` of each line, an Error of which gets the place in front; one of
+/// `out` does not, because no line is to blame for it.
+template <class RowOf>
+void map_lines(const std::string& input, std::ostream& out, RowOf&& row_of) {
+  LineReader reader(input, {.refused = kLongestLine});
   LineBatch batch;
   int64_t number = 0;
+  const auto named_row_of = [&](std::string_view line) {
+    try {
+      return row_of(line);
+    } catch (const Error& error) {
+      fail(error.kind(), input, ":", number, ": ", error.what());
+    }
+  };
   while (reader.next(batch, [](size_t) {})) {
     for (size_t i = 0; i < batch.lines(); ++i) {
       ++number;
       const std::span<char> line = batch.line(i);
-      try {
-        take(std::string_view(line.data(), line.size()));
-      } catch (const Error& error) {
-        fail(error.kind(), input, ":", number, ": ", error.what());
-      }
+      out << named_row_of(std::string_view(line.data(), line.size())) << '\n';
     }
   }
 }
@@ -58,23 +62,22 @@ std::vector<int32_t> ids_of(std::string_view line) {
 
 void TokenizerLines::encode(const std::string& input, std::ostream& out) const {
   std::vector<int32_t> ids;
-  std::string row;
-  each_line(input, [&](std::string_view line) {
+  map_lines(input, out, [&](std::string_view line) {
     ids.clear();
     tokenizer.encode(text_of(line, json), ids);
-    row.clear();
+    std::string row;
     for (size_t i = 0; i < ids.size(); ++i) {
       if (i > 0) row += ' ';
       row += std::to_string(ids[i]);
     }
-    out << row << '\n';
+    return row;
   });
 }
 
 void TokenizerLines::decode(const std::string& input, std::ostream& out) const {
-  each_line(input, [&](std::string_view line) {
-    const std::string text = tokenizer.decode(ids_of(line));
-    out << (json ? json_quote(text) : text) << '\n';
+  map_lines(input, out, [&](std::string_view line) {
+    std::string text = tokenizer.decode(ids_of(line));
+    return json ? json_quote(text) : text;
   });
 }
 

@@ -137,7 +137,7 @@ std::map<std::string, std::string> tokenizer_files(const TokenizerConfig& config
   }
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                            "tokenizer.model", "chat_template.jinja"})
-    if (file_exists((model / name).string())) files[name] = read_file((model / name).string());
+    if (file_exists((model / name).string())) files[name] = read_own_file((model / name).string());
   return files;
 }
 

@@ -85,8 +85,7 @@ PretrainResult TrainRun::go() {
   if (state_.iteration > start_) trainer_->check_memory();
   write_trace();
   run_log_->end(state_.iteration, end_reason_);
-  if (leads() && !config_.train.report.empty())
-    write_report(metrics_path(config_.train), config_.train.report);
+  if (leads() && !config_.train.report.empty()) write_report(outputs_->metrics(), config_.train.report);
   return {.iteration = state_.iteration,
           .stopped_by = stopped_by_,
           .saved = saved_ == state_.iteration,

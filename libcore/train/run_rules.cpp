@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/io/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
+#include "libcore/train/log/run_outputs.h"
 #include "libcore/train/torch_checkpoint.h"
 
 namespace megalith {
@@ -77,9 +79,7 @@ void check_run(const PretrainConfig& config, Problems& problems) {
     problems.add("--sample-prompt ", quote(prompt), " is not valid UTF-8");
 }
 
-void check_files(const PretrainConfig& config, const std::string& config_file) {
-  RunFiles files;
-  files.reads("--config", config_file);
+void check_files(const PretrainConfig& config, RunFiles files) {
   const DataConfig& data = config.data;
   for (const auto& [option, paths] :
        {std::pair{"--data-path", &data.data_path}, std::pair{"--train-data-path", &data.train_path},
@@ -87,15 +87,24 @@ void check_files(const PretrainConfig& config, const std::string& config_file) {
     for (const std::string& prefix : *paths)
       data.reads_texts() ? files.reads(option, prefix) : files.reads_dataset(option, prefix);
   reads_tokenizer(files, config.tokenizer);
-  files.reads("--load", config.checkpoint.load);
   add_run_outputs(files, config);
   files.check();
 }
 
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
-  files.reads("--save", config.checkpoint.save);
+  // Of us, of Megatron-LM, and of the DDP tutorial. What else lies beside them is the user's: a log, say,
+  // that the same command goes on with.
+  constexpr std::string_view kCheckpoints[] = {kTrackerFile, "iter_*", "release", "*.pth",
+                                               // in --load ROOT/iter_NNNNNNN
+                                               "tokenizer", "mp_rank_*"};
+  const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
+  files.keeps("--load", load, kCheckpoints);
+  files.keeps("--save", save, kCheckpoints);
+  if (!file_exists(load + "/" + kTrackerFile) && real_path(load) != real_path(save))
+    files.reads("--load", load);  // one model
+  const std::string metrics = metrics_path(config.train);
   // A report is drawn from the figures, which must then be kept.
-  files.writes("--log-json", config.train.log_json,
+  files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,
                config.train.report.empty() ? OutputKind::kStream : OutputKind::kFile);
   files.writes("--report", config.train.report, OutputKind::kStream);
   files.writes("--trace", config.train.trace, OutputKind::kStream);

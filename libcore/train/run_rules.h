@@ -13,9 +13,10 @@ namespace megalith {
 /// layout of other than the processes' or --nproc ranks, and about what training needs and was not given.
 void check_run(const PretrainConfig&, Problems&);
 
-/// kUsage when a file that the run writes is one that it reads, another output, or no file.
-void check_files(const PretrainConfig&, const std::string& config_file);
-/// Adds to `files` the folder of checkpoints, and what is written beside them: figures, report, trace, log.
+/// kUsage when a file that the run writes is one that it reads, another output, or no file. `files`: what the
+/// program knows of already.
+void check_files(const PretrainConfig&, RunFiles files);
+/// Adds to `files` the folders of checkpoints, and what is written beside them: figures, report, trace, log.
 void add_run_outputs(RunFiles& files, const PretrainConfig&);
 
 /// Complains when the layout is of other than the ranks that there are.

@@ -14,6 +14,7 @@
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/log/log_style.h"
 #include "libcore/train/log/metrics.h"
+#include "libcore/train/log/run_outputs.h"
 #include "libcore/train/log/straggler.h"
 #include "libcore/train/loop.h"
 #include "libcore/train/saver.h"
@@ -26,11 +27,6 @@ namespace megalith {
 inline std::string padded_iteration(int64_t iteration) {
   const std::string digits = std::to_string(iteration);
   return std::string(7 - std::min<size_t>(7, digits.size()), ' ') + digits;
-}
-
-/// Where the figures are kept: the report is drawn from them, so with one they must be somewhere.
-inline std::string metrics_path(const TrainConfig& train) {
-  return train.log_json.empty() && !train.report.empty() ? train.report + ".jsonl" : train.log_json;
 }
 
 /// One call of train_rank(): the constructor makes or loads the state that the run begins with
@@ -90,8 +86,9 @@ class TrainRun {
   const StopSignal& stop_;
   Communicator& world_;
   const Tuning* tuning_;
-  int ranks_here_;                // of it, on this machine
-  std::optional<LockFile> lock_;  // of --save, the first rank's
+  int ranks_here_;                     // of it, on this machine
+  std::optional<LockFile> lock_;       // of --save, the first rank's
+  std::optional<RunOutputs> outputs_;  // the first rank's
   /// The checkpoint of another --load, which must stay, because the same command will look for it again; or
   /// none.
   std::string base_;

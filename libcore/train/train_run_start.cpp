@@ -59,6 +59,7 @@ TrainRun::TrainRun(const RankInput& in)
       log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
           "too");
   }
+  if (leads()) outputs_.emplace(config_.train);
   trainer_ = std::make_unique<Trainer>(shape, *backend_, world_);
   schedule_ = make_lr_schedule(config_.train);
   const StartPoint* const from = start ? &*start : nullptr;
@@ -218,7 +219,7 @@ void TrainRun::start_log() {
   RunLogOptions where{.start = start_};
   if (leads()) {
     where.tensorboard = config_.train.tensorboard;
-    where.json = metrics_path(config_.train);
+    where.json = outputs_->metrics();
   }
   run_log_ = std::make_unique<RunLog>(where);
   run_log_->start({{"iteration", start_},

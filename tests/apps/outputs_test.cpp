@@ -2,14 +2,17 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "libcore/io/lock_file.h"
 #include "tests/apps/program_folder.h"
 
 namespace megalith::test {
@@ -69,6 +72,60 @@ TEST_F(Outputs, ThatAreFifosAreWrittenToWhenSomebodyReads) {
   }
 }
 
+// The run goes on without the log, whose end is said at once and by the exit code.
+TEST_F(Outputs, OfTheLogThatCannotBeWrittenAreTold) {
+  const std::string train = kTrainOnSet + "--train-iters 10 --log-interval 1 ";
+  for (const auto& [start, option, file] :
+       {std::tuple<std::string, std::string, std::string>{"ulimit -f 1; ", "--log-file cut", "cut"},
+        {"ulimit -f 1; ", "--nproc 2 --log-dir logs", "logs/workerlog.0"},
+        {"", "--log-file /dev/full", "/dev/full"}}) {
+    const CommandResult cut = run(start + train + option + " > /dev/null");
+    const std::string what =
+        file + ": cannot write: " + (start.empty() ? "No space left on device" : "File too large");
+    EXPECT_EQ(cut.code, 74) << option << ": " << cut.err;
+    const size_t at = cut.err.find("warning: " + what);
+    EXPECT_NE(at, std::string::npos) << option << ": " << cut.err;
+    EXPECT_EQ(cut.err.find("warning: " + what, at + 1), std::string::npos) << option << ": " << cut.err;
+    EXPECT_NE(cut.err.find("pretrain: error: " + what), std::string::npos) << option << ": " << cut.err;
+    EXPECT_EQ(run("rm -rf cut logs").code, 0);
+  }
+}
+
+// Somebody reads, or the run ends before its first step; a FIFO that is waited for would hang it.
+TEST_F(Outputs, OfTrainingThatAreFifosWantAReaderFromTheStart) {
+  for (const std::string option : {"--log-file", "--report", "--trace", "--log-json"}) {
+    const std::string command = kTrain + "--save saved " + option + " fifo";
+    const CommandResult alone = run("mkfifo fifo; timeout 20 " + command);
+    EXPECT_EQ(alone.code, 74) << option << ": " << alone.err;
+    EXPECT_NE(alone.err.find("fifo: nobody reads from it"), std::string::npos) << option << ": " << alone.err;
+    EXPECT_FALSE(file_exists(dir_ / "saved/latest_checkpointed_iteration.txt")) << option;
+    const CommandResult read =
+        run("cat fifo > got & exec 9<>fifo; " + command + "; code=$?; exec 9>&-; wait; exit $code");
+    EXPECT_EQ(read.code, 0) << option << ": " << read.err;
+    EXPECT_GT(file_size(dir_ / "got"), 100U) << option;
+    EXPECT_FALSE(file_exists(dir_ / "fifo.jsonl")) << option;  // beside a FIFO stands no file of the report's
+    EXPECT_EQ(run("rm -rf fifo saved got").code, 0);
+  }
+}
+
+// Two runs would mix their figures, and one report would be of both.
+TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
+  for (const std::string held : {"figures", "page.jsonl", "page", "trace"}) {
+    const LockFile lock(dir_ / held);
+    const CommandResult second = run(kTrain + (held == "figures" ? "--log-json figures"
+                                               : held == "trace" ? "--trace trace"
+                                                                 : "--report page"));
+    EXPECT_EQ(second.code, 75) << held << ": " << second.err;
+    EXPECT_NE(second.err.find(held + ": another process is writing it: process " +
+                              std::to_string(::getpid()) + " on "),
+              std::string::npos)
+        << second.err;
+    for (const char* const name : {"figures", "page.jsonl", "page", "trace"})
+      EXPECT_FALSE(file_exists(dir_ / name)) << held << ' ' << name;
+  }
+  EXPECT_EQ(run(kTrain + "--log-json figures --report page --trace trace").code, 0);
+}
+
 TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
   struct Case {
     std::string command, output;
@@ -98,7 +155,10 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
   ASSERT_EQ(run("ln -s bad.jsonl link; ln bad.jsonl hard; ln -s . here; ln -s set.bin bin;"
                 "mv bad.jsonl out_text_document.bin; ln -s out_text_document.bin bad.jsonl;"
                 "printf 'a 1\n' > coefficients; echo 'seed: 7' > run.yaml;"
-                "echo 'gpu: h100' > cluster.yaml; cp model/config.json config.json")
+                "echo 'gpu: h100' > cluster.yaml; cp model/config.json config.json;"
+                "cp model/tokenizer.json words.jsonl;"
+                "echo 'log-interval: 1' > conf.yaml; mkdir conf; echo 'workers: 1' > conf/work.yaml;"
+                "echo 'to: hf' > conf/to.yaml; printf '{}' > conf/merged.idx")
                 .code,
             0);
   const auto before = files();
@@ -111,8 +171,28 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         kPreprocess + "--output-prefix out",
         kPreprocess + "--output-prefix here/out",
         kPreprocess + "--output-prefix new --rejects new_text_document.bin",
+        kPreprocess + "--output-prefix new --rejects here/new_text_document.json",
+        kPreprocess + "--output-prefix new --resume --rejects new.resume.json",
+        kPreprocess + "--output-prefix new --resume --rejects new.resume.json.partial",
+        kPreprocess + "--output-prefix new --resume --rejects new.hashes.partial",
+        kPreprocess + "--output-prefix new --resume --rejects new_text_document.bin.partial",
+        kPreprocess + "--output-prefix new --resume --rejects here/new_text_document.lengths.partial",
         tokenizer + "--rejects model/tokenizer.json",
         tokenizer + "--rejects here/model/config.json",
+        kPreprocess + "--config conf.yaml --output-prefix new --rejects conf.yaml",
+        kTrain + "--config conf.yaml --log-json here/conf.yaml",
+        kTrain + "--config conf.yaml --report conf.yaml",
+        kTune + "--config conf.yaml --log-file conf.yaml",
+        std::string("megalith-merge --config conf/merged.idx --input sets --output-prefix conf/merged"),
+        std::string("megalith-convert model --config conf/to.yaml --output conf"),
+        std::string("megalith-tokenizer train --config conf/work.yaml --input lines.jsonl --vocab-size 260 "
+                    "--output conf"),
+        kTrain + "--tokenizer-type HuggingFaceTokenizer --tokenizer-model words.jsonl --report words",
+        kTrain + "--report new --trace new.jsonl",
+        kTrain + "--report new --log-file here/new.jsonl",
+        kTrain + "--log-dir . --log-json workerlog.0",
+        kTrain + "--log-dir new --log-file here/new/workerlog.0",
+        kTrain + "--nproc 2 --log-dir new --report new/workerlog.1",
         kTrain + "--log-json set.bin",
         kTrain + "--log-json bin",
         kTrain + "--report here/set.idx",
@@ -135,7 +215,37 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         kPlan + "--html new --trace here/new"}) {
     const CommandResult refused = run(command);
     EXPECT_EQ(refused.code, 64) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find(command.substr(command.rfind(' ') + 1)), std::string::npos)
+        << command << ": " << refused.err;
     EXPECT_TRUE(files() == before) << command;
+  }
+}
+
+// What a run reads of a checkpoint, or writes to it, lies deeper than in the folder that was named.
+TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
+  const std::string go_on =
+      kTrainOnSet + "--save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
+  for (const char* const steps :
+       {"--train-iters 2", "--train-iters 3"}) {  // beside checkpoints a log is well
+    const CommandResult trained = run(go_on + steps);
+    ASSERT_EQ(trained.code, 0) << steps << ": " << trained.err;
+  }
+  ASSERT_EQ(run(kTune + "--report tuned/report.html").code, 0);
+  const auto before = files();
+  for (const auto& [command, output] :
+       {std::pair<std::string, std::string>{kTrain + "--load ck --log-json ", "ck/iter_0000003/index.json"},
+        {kTrain + "--load ck --report ", "ck/iter_0000003/losses.json"},
+        {kTrain + "--load ck/iter_0000003 --log-file ", "ck/iter_0000003/args.json"},
+        {kTrain + "--save ck --log-file ", "./ck/iter_0000003/state.json"},
+        {kTrain + "--save ck --trace ", "ck/latest_checkpointed_iteration.txt"},
+        {kTrain + "--save new --report ", "new"},
+        {kTrain + "--save new --report ", "new/iter_0000002/report"},
+        {kTune + "--report ", "tuned/adapter_config.json"},
+        {kTune + "--log-file ", "tuned/iter_0000002/state.json"}}) {
+    const CommandResult refused = run(command + output);
+    EXPECT_EQ(refused.code, 64) << command << output << ": " << refused.err;
+    EXPECT_NE(refused.err.find(quote(output)), std::string::npos) << refused.err;
+    EXPECT_TRUE(files() == before) << command << output;
   }
 }
 

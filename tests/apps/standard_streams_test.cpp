@@ -80,6 +80,23 @@ TEST_F(StandardStreams, AreCheckedFromTheFirstByteOn) {
   EXPECT_NE(cut.err.find("stdout: cannot write: File too large"), std::string::npos) << cut.err;
 }
 
+// A line that is being answered while stdout fails is not what failed.
+TEST_F(StandardStreams, AreNotTakenForTheirInput) {
+  std::string many;
+  for (int i = 0; i < 20000; ++i) many += "1 2 3\n";  // more than a pipe holds
+  write_file(dir_ / "many", many);
+  for (const std::string command : {"encode", "decode"}) {
+    const std::string words = "megalith-tokenizer " + command + " --tokenizer-model model --input many";
+    const CommandResult gone = run("{ " + words + "; echo $? > code; } | head -c 1 > first; exit $(cat code)");
+    EXPECT_EQ(gone.code, 0) << command << ": " << gone.err;
+    EXPECT_EQ(gone.err, "") << command;
+    EXPECT_EQ(file_size(dir_ / "first"), 1U) << command;
+    const CommandResult full = run(words + " > /dev/full");
+    EXPECT_EQ(full.code, 74) << command << ": " << full.err;
+    EXPECT_EQ(full.err, "tokenizer: error: stdout: cannot write: No space left on device\n") << command;
+  }
+}
+
 TEST_F(StandardStreams, EndQuietlyWhenTheReaderHasGone) {
   for (const std::string& command : kPrinting) {
     // The reader has gone before the first byte.

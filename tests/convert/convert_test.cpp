@@ -334,6 +334,8 @@ TEST(ModelSource, NamesTheTensorThatDoesNotFit) {
   wider.set("n_inner", 40);
   EXPECT_NE(wider.refusal().find("is [36], but the configuration says [40]"), std::string::npos)
       << wider.refusal();
+  for (const char* const file : {"/model.safetensors: tensor ", "/config.json)"})
+    EXPECT_NE(wider.refusal().find(file), std::string::npos) << wider.refusal();
 }
 
 // As the first GPT-2 files were: no "transformer." before the names, the causal masks among the tensors, the

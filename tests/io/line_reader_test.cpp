@@ -50,6 +50,25 @@ TEST(LineReader, EndsLinesAsPythonsTextFiles) {
   EXPECT_EQ(read_lines("a\r").lines, Lines{"a"});
 }
 
+TEST(LineReader, RefusesALineThatIsTooLong) {
+  constexpr LineLimits kLimits{.refused = 2'000'000};
+  const std::string many(3'000'000, 'x');
+  for (const auto& [contents, said] :
+       {std::pair{"a\nb\n" + many, ":3: the line has more than 2000000 bytes"},
+        {"a\r\n" + many + "\nb", ":2: the line has more than 2000000 bytes"},
+        {"[1,\n\"" + many + "\"]", ": the element has more than 2000000 bytes"}})
+    try {
+      read_lines(contents, kLimits);
+      ADD_FAILURE() << said;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData);
+      EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+    }
+  std::string lines;
+  while (lines.size() < 3'000'000) lines += std::string(999, 'x') + '\n';
+  EXPECT_EQ(read_lines(lines, {.bytes = 4'000'000, .refused = 2'000'000}).lines.size(), 3000U);
+}
+
 // Of a longer line a little more than the limit, and its end: those around it are as they are without one.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;

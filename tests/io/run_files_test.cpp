@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -73,6 +74,36 @@ TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInput) {
     files.reads("--input", dir_ / "folder/in");
     files.replaces_folder("--output", dir_ / output);
     EXPECT_EQ(!complaint(files).empty(), bad) << output << ": " << complaint(files);
+  }
+}
+
+TEST_F(RunFilesTest, KeepsSomeNamesOfAFolderWhatLiesInThemToo) {
+  fs::create_directories(dir_ / "kept/iter_2/deep");
+  fs::create_directory_symlink("kept/iter_2", dir_ / "short");
+  constexpr std::string_view kNames[] = {"tracker", "iter_*", "*.pth"};
+  for (const auto& [output, bad] : {std::pair{"kept", true},
+                                    {"kept/", true},
+                                    {"kept/tracker", true},
+                                    {"kept/iter_2/index", true},
+                                    {"kept/iter_2/deep/new", true},
+                                    {"short/deep/new", true},
+                                    {"kept/iter_7/new", true},
+                                    {"kept/model.pth", true},
+                                    {"later", true},
+                                    {"later/of/iter_7/new", true},
+                                    {"later/of/log", false},
+                                    {"kept/log", false},
+                                    {"kept/logs/iter_2", false},
+                                    {"kept/trackers", false},
+                                    {"kept/model.pth.html", false},
+                                    {"kept.iter_2", false}}) {
+    RunFiles files;
+    files.keeps("--save", dir_ / "kept", kNames);
+    files.keeps("--later", (dir_ / "later/of") + "/", kNames);
+    files.writes("--output", dir_ / output);
+    const std::string said = complaint(files);
+    EXPECT_EQ(!said.empty(), bad) << output << ": " << said;
+    EXPECT_TRUE(!bad || said.find(quote(dir_ / output)) != std::string::npos) << said;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/views/weights_folder.h"
 
 namespace megalith {
 namespace {
@@ -26,13 +27,19 @@ bool ends_with_any(const std::string& name, const std::vector<const char*>& endi
                      [&](const char* ending) { return name.ends_with(ending); });
 }
 
+/// Names both files that contradict each other, where a folder holds them.
+[[noreturn]] void refuse_shape(const TensorFile& file, const StoredTensor& found, const Shape& wanted) {
+  const auto* const folder = dynamic_cast<const WeightsFolder*>(&file);
+  fail(ErrorKind::kData, folder ? folder->file_of(found.name) : file.path(), ": tensor ", quote(found.name),
+       " is ", found.shape(), ", but the configuration says ", wanted,
+       folder ? concat(" (", folder->path(), "/config.json)") : "");
+}
+
 StoredTensor checked_parts(const TensorFile& file, const RenamedTensor& renamed) {
   const StoredTensor& first = file.at(renamed.theirs.front().name);
   for (const TheirTensor& part : renamed.theirs) {
     const StoredTensor& found = file.at(part.name);
-    if (found.shape() != part.shape)
-      fail(ErrorKind::kData, file.path(), ": tensor ", quote(part.name), " is ", found.shape(),
-           ", but the configuration says ", part.shape);
+    if (found.shape() != part.shape) refuse_shape(file, found, part.shape);
     if (found.dtype != first.dtype)
       fail(ErrorKind::kData, file.path(), ": tensor ", quote(part.name), " is ", found.dtype_name,
            ", its sister ", quote(first.name), " ", first.dtype_name);

@@ -31,7 +31,7 @@ std::string entry_of(const std::string& folder) {
 using WeightMap = std::map<std::string, std::string>;
 
 WeightMap weight_map(const std::string& index) {
-  const Json json = Json::load(index);
+  const Json json = Json::parse(read_own_file(index), index);
   const JsonNames names(json, index);
   const Json* map = json.find("weight_map");
   if (!map || !map->is_object()) fail(ErrorKind::kData, index, ": has no object \"weight_map\"");
@@ -107,14 +107,21 @@ WeightsFolder::WeightsFolder(std::string folder, CrcCheck crc, PendingFiles* wri
     if (!find(tensor)) fail(ErrorKind::kData, index, ": tensor ", quote(tensor), " is not in ", quote(name));
 }
 
+/// `tensor` is one of tensors_.
+const TensorFile& WeightsFolder::owner_of(const StoredTensor& tensor) const {
+  return *files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]];
+}
+
+const std::string& WeightsFolder::file_of(const std::string& tensor) const {
+  return owner_of(at(tensor)).path();
+}
+
 void WeightsFolder::read(const Box& box, View out) const {
-  const StoredTensor& tensor = at(box.name);
-  files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]]->read(box, out);
+  owner_of(at(box.name)).read(box, out);
 }
 
 ConstView WeightsFolder::mapped(const Box& box) const {
-  const StoredTensor& tensor = at(box.name);
-  return files_[owners_[static_cast<size_t>(&tensor - tensors_.data())]]->mapped(box);
+  return owner_of(at(box.name)).mapped(box);
 }
 
 }  // namespace megalith

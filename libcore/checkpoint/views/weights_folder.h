@@ -27,8 +27,12 @@ class WeightsFolder final : public TensorFile {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   void read(const Box& box, View out) const override;
   ConstView mapped(const Box& box) const override;
+  /// The path of the file that holds a tensor. kData when none does.
+  const std::string& file_of(const std::string& tensor) const;
 
  private:
+  const TensorFile& owner_of(const StoredTensor& tensor) const;
+
   std::string folder_;
   std::vector<std::unique_ptr<TensorFile>> files_;
   std::vector<StoredTensor> tensors_;  // sorted by name

@@ -104,7 +104,7 @@ AdapterKind adapter_kind(const std::string& path) {
   AdapterKind out;
   if (!is_adapter(path)) return out;
   try {
-    const Json config = load_small(path + "/" + kConfig);
+    const Json config = load_own_small(path + "/" + kConfig);
     if (const Json* kind = config.find("peft_type"); kind && kind->is_string()) out.name = kind->as_string();
     if (const Json* positions = config.find("num_virtual_tokens"); positions && positions->is_int())
       out.positions = positions->as_int();
@@ -114,7 +114,7 @@ AdapterKind adapter_kind(const std::string& path) {
   return out;
 }
 
-Adapter::Adapter(const std::string& folder) : folder_(folder), config_(load_small(folder + "/" + kConfig)) {
+Adapter::Adapter(const std::string& folder) : folder_(folder), config_(load_own_small(folder + "/" + kConfig)) {
   const Settings settings(config_, folder + "/" + kConfig);
   kind_ = settings.text("peft_type");
   if (kind_ != kPeftLora && kind_ != kPeftPrefix)

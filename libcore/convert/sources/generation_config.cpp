@@ -13,7 +13,7 @@ namespace {
 /// An empty object where the folder has none.
 Json load_if_there(const std::string& path) {
   if (!file_exists(path)) return Json::object();
-  Json json = load_small(path);
+  Json json = load_own_small(path);
   if (!json.is_object()) fail(ErrorKind::kData, path, ": is no JSON object");
   return json;
 }

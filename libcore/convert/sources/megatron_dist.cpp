@@ -290,7 +290,7 @@ class DistReader {
 void check_backend(const std::string& folder) {
   const std::string path = folder + "/metadata.json";
   if (!file_exists(path)) return;
-  const Json json = load_small(path);
+  const Json json = load_own_small(path);
   const Json* backend = json.find("sharded_backend");
   const Json* version = json.find("sharded_backend_version");
   if (!backend || !backend->is_string() || backend->as_string() != "torch_dist")

@@ -193,7 +193,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
 }
 
 void ModelSource::open_hugging_face(const std::string& path, const SourceOptions& options) {
-  const HfModel model = parse_hf_config(load_small(path + "/config.json"), path + "/config.json");
+  const HfModel model = parse_hf_config(load_own_small(path + "/config.json"), path + "/config.json");
   path_ = path;
   config_ = model.config;
   tokenizer_ = tokenizer_in(path);

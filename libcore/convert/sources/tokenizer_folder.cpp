@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -118,11 +119,11 @@ TrainedBpe from_tokenizer_json(const std::map<std::string, std::string>& files) 
   return bpe;
 }
 
-bool is_added(const Json& tokenizer, const std::string& token) {
-  const Json* added = tokenizer.find("added_tokens");
-  if (!added || !added->is_array()) return false;
-  return std::any_of(added->as_array().begin(), added->as_array().end(),
-                     [&](const Json& one) { return one["content"].as_string() == token; });
+std::set<std::string> added_tokens_of(const Json& tokenizer) {
+  std::set<std::string> tokens;
+  if (const Json* added = tokenizer.find("added_tokens"); added && added->is_array())
+    for (const Json& one : added->as_array()) tokens.insert(one["content"].as_string());
+  return tokens;
 }
 
 // How merges.txt differs from the model of a tokenizer.json; empty: it does not.
@@ -225,8 +226,9 @@ void check_agreement(const std::map<std::string, std::string>& files,
     for (const auto& [token, id] : theirs)
       if (const auto it = all.find(token); it == all.end() || it->second != id)
         differ("vocab.json", concat("token ", quote(token), " has id ", id));
+    const std::set<std::string> added = added_tokens_of(json);
     for (const auto& [token, id] : model)
-      if (!theirs.contains(token) && !is_added(json, token))
+      if (!theirs.contains(token) && !added.contains(token))
         differ("vocab.json", concat("has no token ", quote(token)));
   }
   if (const auto merges = files.find("merges.txt"); merges != files.end())
@@ -254,7 +256,7 @@ std::map<std::string, std::string> tokenizer_files_of(const std::string& folder)
     if (!has(folder, name)) continue;
     const std::string path = folder + "/" + name;
     check_link(folder, path);
-    files[name] = read_file(path);
+    files[name] = read_own_file(path);
     if (!path.ends_with(".json")) continue;
     if (!parsed.emplace(name, Json::parse(files[name], path)).first->second.is_object())
       fail(ErrorKind::kData, path, ": is no JSON object; it is no tokenizer's file");

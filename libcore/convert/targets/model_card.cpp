@@ -51,7 +51,7 @@ std::string metrics_file(const Json& args, const fs::path& checkpoint) {
 // Passes over a line that is no object, because a run that was killed may have cut its last one.
 LossHistory losses_in(const std::string& path) {
   LossHistory losses;
-  for (const std::string& text : split(read_file(path), '\n')) {
+  for (const std::string& text : split(read_own_file(path), '\n')) {
     Json line;
     try {
       line = Json::parse(text, path);

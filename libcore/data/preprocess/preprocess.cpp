@@ -17,7 +17,9 @@
 #include "libcore/base/text.h"
 #include "libcore/config/thread_limit.h"
 #include "libcore/config/vocab_padding.h"
+#include "libcore/data/indexed/sidecar.h"
 #include "libcore/data/preprocess/preprocess_stages.h"
+#include "libcore/io/file.h"
 #include "libcore/io/run_files.h"
 #include "libcore/io/stop_signal.h"
 #include "libcore/text/formats/tokenizer_files.h"
@@ -133,14 +135,33 @@ TextTools text_tools(const PreprocessConfig& config, const Tokenizer& tokenizer)
   return tools;
 }
 
+/// What a run that can be interrupted keeps until its end.
+void add_kept_files(const PreprocessConfig& config, RunFiles& files) {
+  const auto keeps = [&](const char* option, const std::string& path) {
+    files.writes(option, AtomicFile::partial_name(path));
+  };
+  const std::string journal = PreprocessJournal::path_of(config.output_prefix);
+  files.writes("--resume", journal);
+  keeps("--resume", journal);
+  keeps("--resume", config.output_prefix + ".hashes");
+  for (const std::string& key : config.json_keys)
+    for (const char* const end : {".bin", ".lengths", ".documents"})
+      keeps("--output-prefix", config.prefix_of(key) + end);
+  if (!config.rejects.empty()) keeps("--rejects", config.rejects);
+}
+
 /// Throws kUsage when an output is an input, or no file.
 void check_files(const PreprocessConfig& config, const TokenizerConfig& tokenizer,
-                 const std::vector<InputFile>& inputs) {
-  RunFiles files;
+                 const std::vector<InputFile>& inputs, RunFiles files) {
   for (const InputFile& input : inputs) files.reads("--input", input.path);
   reads_tokenizer(files, tokenizer);
-  for (const std::string& key : config.json_keys)
-    files.writes_dataset("--output-prefix", config.prefix_of(key));
+  for (const std::string& key : config.json_keys) {
+    const std::string prefix = config.prefix_of(key), sidecar = sidecar_path(prefix);
+    files.writes_dataset("--output-prefix", prefix);
+    if (!file_exists(sidecar) || is_sidecar(sidecar))
+      files.writes("--output-prefix", sidecar);  // else it stays
+  }
+  if (config.resume) add_kept_files(config, files);
   files.writes("--rejects", config.rejects, config.resume ? OutputKind::kFile : OutputKind::kStream);
   files.check();
 }
@@ -215,10 +236,10 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
   return run({config, tools, interrupt}, inputs);
 }
 
-int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files) {
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& files, RunFiles others) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<InputFile> inputs = look_at_inputs(config.inputs);
-  check_files(config, files, inputs);
+  check_files(config, files, inputs, std::move(others));
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(config, files, inputs);
   const TextTools tools = text_tools(config, *tokenizer);
   log_settings(config, *tokenizer);

@@ -7,6 +7,7 @@
 
 #include "libcore/config/fields.h"
 #include "libcore/config/tokenizer_config.h"
+#include "libcore/io/run_files.h"
 #include "libcore/json/document_json.h"
 #include "libcore/text/tokenizer.h"
 
@@ -128,7 +129,7 @@ PreprocessSummary preprocess(const PreprocessConfig& config, const Tokenizer& to
 
 /// The app: makes the tokenizer and preprocesses, with Megatron's log lines. Returns the exit code: 0, or,
 /// after SIGTERM or SIGINT, 75 when the same command goes on (config.resume), else 128 and the signal's
-/// number.
-int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer);
+/// number. `files`: what the program reads beside what these name, which no output may replace.
+int run_preprocess(const PreprocessConfig& config, const TokenizerConfig& tokenizer, RunFiles files);
 
 }  // namespace megalith

@@ -11,7 +11,7 @@
 namespace megalith {
 
 PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json identity)
-    : path_(output_prefix + ".resume.json"), lock_(path_), identity_(std::move(identity)) {
+    : path_(path_of(output_prefix)), lock_(path_), identity_(std::move(identity)) {
   if (!file_exists(path_)) return;
   const std::string text = read_own_file(path_);
   if (seal_of(text) != Seal::kWhole)
@@ -29,6 +29,10 @@ PreprocessJournal::PreprocessJournal(const std::string& output_prefix, Json iden
          "; give the same inputs and options, or remove that file to begin anew");
   }
   state_ = journal["state"];
+}
+
+std::string PreprocessJournal::path_of(const std::string& output_prefix) {
+  return output_prefix + ".resume.json";
 }
 
 void PreprocessJournal::write(Json state) {

@@ -195,6 +195,7 @@ class PreprocessJournal {
   /// Reads what an interrupted run left, if any. kUsage when it is not the run that `identity` describes,
   /// with what differs; kData when the file was changed; kComm when that run is not over.
   PreprocessJournal(const std::string& output_prefix, Json identity);
+  static std::string path_of(const std::string& output_prefix);
   const std::optional<Json>& state() const { return state_; }
   void write(Json state);
   void remove() const;

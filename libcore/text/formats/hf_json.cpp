@@ -38,7 +38,7 @@ constexpr std::array kModelMembers = {"type",
 std::string end_of_text(const std::string& tokenizer_json) {
   const auto path = std::filesystem::path(tokenizer_json).parent_path() / "tokenizer_config.json";
   if (!file_exists(path.string())) return kEndOfText;
-  const Json config = Json::load(path.string());
+  const Json config = Json::parse(read_own_file(path.string()), path.string());
   const Json* token = config.find("eos_token");
   if (token && token->is_object()) token = token->find("content");
   return token && token->is_string() ? token->as_string() : kEndOfText;
@@ -161,7 +161,9 @@ HfParts read_stages(const JsonCursor& root, const HfPretokenizer& pretokenizer, 
 struct Source {
   std::string path;  // of tokenizer.json
   const HfSettings& settings;
+  bool in_folder;  // that was named: then nobody would write to a FIFO of this path
 
+  std::string text() const { return in_folder ? read_own_file(path) : read_file(path); }
   std::string end() const { return settings.eod.empty() ? end_of_text(path) : settings.eod; }
 };
 
@@ -260,7 +262,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
     if (const auto packed = kept->load())
       if (std::optional<HfParts> parts = unpack_parts({packed->text(), packed}, source))
         return make(std::move(*parts)).tokenizer;
-  const Json json = Json::load(source.path);
+  const Json json = Json::parse(source.text(), source.path);
   const JsonCursor root(json, source.path);
   if (!json.is_object()) root.refuse("an object");
   root.only(kMembers);
@@ -280,7 +282,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Source& source) {
 std::unique_ptr<Tokenizer> read_hf_tokenizer(const std::string& path, const HfSettings& settings) {
   const bool is_folder = std::filesystem::is_directory(path);
   return read_tokenizer(
-      {is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path, settings});
+      {is_folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path, settings, is_folder});
 }
 
 }  // namespace megalith

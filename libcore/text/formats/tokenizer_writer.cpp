@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -75,14 +78,22 @@ Json model(const TrainedBpe& trained) {
                       {"merges", std::move(merges)}};
 }
 
-int64_t id_of(const TrainedBpe& trained, const std::string& token) {
-  return std::find(trained.tokens.begin(), trained.tokens.end(), token) - trained.tokens.begin();
+/// Of each special token, in their order; models have hundreds of thousands of them.
+std::vector<int64_t> special_ids(const TrainedBpe& trained) {
+  std::unordered_map<std::string_view, int64_t> ids;
+  for (size_t id = 0; id < trained.tokens.size(); ++id)
+    ids.emplace(trained.tokens[id], static_cast<int64_t>(id));
+  std::vector<int64_t> special;
+  for (const std::string& token : trained.special_tokens) special.push_back(ids.at(token));
+  return special;
 }
 
 std::string tokenizer_json(const TrainedBpe& trained) {
   Json added = Json::array();
-  for (const std::string& token : trained.special_tokens) {
-    Json entry = Json::Object{{"id", id_of(trained, token)}};
+  const std::vector<int64_t> ids = special_ids(trained);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string& token = trained.special_tokens[i];
+    Json entry = Json::Object{{"id", ids[i]}};
     const Json settings = added_token(token);
     entry.as_object().insert(entry.as_object().end(), settings.as_object().begin(),
                              settings.as_object().end());
@@ -114,8 +125,10 @@ std::string tokenizer_config(const TrainedBpe& trained) {
   const Json roles = token_roles(trained);
   for (const auto& [role, token] : roles.as_object()) config.set(role, token);
   Json decoder = Json::object();
-  for (const std::string& token : trained.special_tokens)
-    decoder.set(std::to_string(id_of(trained, token)), added_token(token));
+  const std::vector<int64_t> ids = special_ids(trained);
+  // Without set(), which looks for the name among all before it.
+  for (size_t i = 0; i < ids.size(); ++i)
+    decoder.as_object().emplace_back(std::to_string(ids[i]), added_token(trained.special_tokens[i]));
   config.set("added_tokens_decoder", std::move(decoder));
   return config.dump(2) + "\n";
 }

@@ -36,6 +36,30 @@ TEST(WriteTokenizer, TellsTransformersWhatTheTokensAreFor) {
   EXPECT_EQ(tokenizer->eod(), 0);
 }
 
+// So many that it would take minutes to look for each among all.
+TEST(WriteTokenizer, KnowsTheIdsOfManySpecialTokens) {
+  constexpr int kMany = 300000, kOthers = 256;
+  TrainedBpe many;
+  for (int i = 0; i < kOthers; ++i) many.tokens.push_back("t" + std::to_string(i));
+  for (int i = 0; i < kMany; ++i) {
+    many.tokens.push_back("<special " + std::to_string(i) + ">");
+    many.special_tokens.push_back(many.tokens.back());
+  }
+  const auto texts = tokenizer_texts(many);
+  const Json added = Json::parse(texts.at("tokenizer.json"), "tokenizer.json")["added_tokens"];
+  const Json config = Json::parse(texts.at("tokenizer_config.json"), "tokenizer_config.json");
+  const auto& decoder = config["added_tokens_decoder"].as_object();
+  ASSERT_EQ(added.as_array().size(), size_t{kMany});
+  ASSERT_EQ(decoder.size(), size_t{kMany});
+  for (size_t i = 0; i < decoder.size(); ++i) {
+    const std::string text = "<special " + std::to_string(i) + ">";
+    ASSERT_EQ(added.as_array()[i]["content"].as_string(), text);
+    ASSERT_EQ(added.as_array()[i]["id"].as_int(), static_cast<int64_t>(i) + kOthers);
+    ASSERT_EQ(decoder[i].first, std::to_string(i + kOthers));
+    ASSERT_EQ(decoder[i].second["content"].as_string(), text);
+  }
+}
+
 TEST(WriteTokenizer, ReplacesATokenizerButNoOtherFolder) {
   const test::TempDir dir;
   write_tokenizer(dir / "out", train_on_corpus(300));

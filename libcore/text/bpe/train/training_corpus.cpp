@@ -43,7 +43,7 @@ class LineSource {
     while (!reader_ || !reader_->next(lines.batch, grow)) {
       if (reader_) bytes_before_ += reader_->input().consumed();
       if (next_file_ == files_.size()) return false;
-      reader_ = std::make_unique<LineReader>(files_[next_file_++], LineLimits{});
+      reader_ = std::make_unique<LineReader>(files_[next_file_++], LineLimits{.refused = kLongestLine});
       line_ = 1;
     }
     lines.path = files_[next_file_ - 1];

@@ -1,0 +1,22 @@
+#include "libcore/train/log/run_outputs.h"
+
+#include <filesystem>
+
+namespace megalith {
+
+std::string metrics_path(const TrainConfig& train) {
+  if (!train.log_json.empty() || train.report.empty()) return train.log_json;
+  return is_stream(train.report) ? std::string() : train.report + ".jsonl";
+}
+
+RunOutputs::RunOutputs(const TrainConfig& train)
+    : metrics_(metrics_path(train)),
+      held_metrics_(metrics_),
+      held_report_(train.report),
+      held_trace_(train.trace) {
+  if (!metrics_.empty() || train.report.empty()) return;
+  aside_.emplace(std::filesystem::temp_directory_path() / "megalith-report");
+  metrics_ = (aside_->path() / "figures.jsonl").string();
+}
+
+}  // namespace megalith
