@@ -58,12 +58,12 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
   constexpr int kMaxPieces = 1500;
   const int64_t most = std::max<int64_t>(c.pipeline, kMaxPieces / (2 * c.pipeline * c.chunks));
-  const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, most);
+  const std::vector<PlayedStep> played = play_pipeline(p, plan, most);
   double end = 0;
   int shown = 0;
-  for (const TimelinePiece& piece : pieces) {
-    end = std::max(end, piece.end);
-    shown = std::max(shown, piece.step.microbatch + 1);
+  for (const PlayedStep& at : played) {
+    end = std::max(end, at.end);
+    shown = std::max(shown, at.step.microbatch + 1);
   }
   const int row = std::clamp(360 / c.pipeline, 6, 18);
   const double scale = (kWidth - kLeft - 10) / end;
@@ -74,12 +74,12 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     if (c.pipeline <= 32 || stage % 4 == 0)
       out << "<text x=" << kLeft - 6 << " y=" << stage * row + std::min(row, 13) << " class=r>" << stage
           << "</text>";
-  for (const TimelinePiece& piece : pieces) {
-    const bool forward = piece.step.kind == Step::kForward;
-    const int light = 72 - 30 * piece.step.chunk / std::max(c.chunks, 1);
-    out << "<rect x=" << pixels(kLeft + scale * piece.begin) << " y=" << piece.stage * row
-        << " width=" << pixels(std::max(0.3, scale * (piece.end - piece.begin) - 0.3))
-        << " height=" << row - 1 << " fill=\"hsl(" << (forward ? 215 : 145) << " 55% " << light << "%)\"/>";
+  for (const PlayedStep& at : played) {
+    const bool forward = at.step.kind == Step::kForward;
+    const int light = 72 - 30 * at.step.chunk / std::max(c.chunks, 1);
+    out << "<rect x=" << pixels(kLeft + scale * at.begin) << " y=" << at.stage * row
+        << " width=" << pixels(std::max(0.3, scale * (at.end - at.begin) - 0.3)) << " height=" << row - 1
+        << " fill=\"hsl(" << (forward ? 215 : 145) << " 55% " << light << "%)\"/>";
   }
   out << "</svg>\n";
 }
