@@ -50,7 +50,7 @@ TEST(LineReader, EndsLinesAsPythonsTextFiles) {
   EXPECT_EQ(read_lines("a\r").lines, Lines{"a"});
 }
 
-// Of a longer line a little more than the limit, and its end: those around it are as they are without one.
+// A longer line gives a little more than the limit, and its end: those around it are as they are without one.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {
