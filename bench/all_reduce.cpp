@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kParameters = 124'475'904;
 constexpr size_t kTurns = 7, kWarm = 2;
 
-/// Of all threads of this process so far.
+/// Processor time of all threads of this process so far.
 double process_ms() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

@@ -4,8 +4,8 @@
     python3 bench/convert.py [--binary build/release/bin/megalith-convert] [--dir /tmp/convert-bench] [--runs 3] [--layers 48] [--only NAME]
 
 Makes DIR/hf (3.1 GB, written in blocks) and from it DIR/megatron. Converts both ways, with the check, in turn with
-`cp` and fsync of the same bytes, and prints a JSON line for each way and state: seconds and their ratio (least,
-median, greatest), peak memory of the process (rusage), and the limit of 2 x the largest tensor + 64 MB.
+`cp` and fsync of the same bytes, and prints a JSON line for each way and state: seconds and their ratio (min,
+median, max), peak memory of the process (rusage), and the limit of 2 x the largest tensor + 64 MB.
 
 Both start from the same state of the system's memory, made anew before each:
   warm   the input is in memory, and a copy of it was just written, synced and deleted: memory for the output is there

@@ -6,7 +6,7 @@
 Needs torch, transformers and peft. Rows: LoRA (rank 8 on c_attn) on batches of 4 records of 512 tokens in fp32; and
 records of Alpaca's lengths (5 to 512 tokens, most below 100), padded batches of 4 and, with megalith, packed ones. Each
 round runs the programs one after the other; the table has medians of records' tokens a second over all steps but the
-first, and the greatest memory of each process. The model and the records are made once and kept in --work.
+first, and the max memory of each process. The model and the records are made once and kept in --work.
 """
 import argparse
 import json

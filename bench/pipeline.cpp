@@ -48,7 +48,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Of what `call` does, the least of each.
+/// Prints the rate of what `call` does, by the min of its turns.
 template <class Call>
 void measure(const std::string& what, uint64_t bytes, const Call& call) {
   double wall = 1e9, processor = 1e9;

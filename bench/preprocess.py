@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures Megalith's preprocessing, tokenizer training and merging against their peers, in one run: the
-programs take turns, and of each the median, least and greatest of its turns are printed, with the memory that
+programs take turns, and of each the median, min and max of its turns are printed, with the memory that
 its process had at most (getrusage). The output is Markdown, ready for docs/benchmarks.md.
 
   bench/preprocess.py --corpora DIR --vocab DIR [--peers PYTHON] [--quick] [--only preprocess,large,train,merge]
@@ -27,7 +27,7 @@ KEYS = {"en": "text", "code": "content", "multi": "text"}
 
 
 class Run:
-    """One process: seconds of wall time and of processor time, greatest memory, and what it printed. The system
+    """One process: seconds of wall time and of processor time, max memory, and what it printed. The system
     counts this process's own memory too, up to the exec: it is kept below any that is measured. The cores are set for
     the thread that starts it, which it inherits: with Python's preexec_fn its beginning would be a copy of this
     process, which takes 3 ms more."""
@@ -80,7 +80,7 @@ class Table:
     def print(self, against=None):
         rate = self.work is not None
         print(f"\n**{self.title}**\n")
-        print("| program | seconds: median (least – greatest) |" + (" MB/s |" if rate else "") +
+        print("| program | seconds: median (min – max) |" + (" MB/s |" if rate else "") +
               " processor s | memory MiB |" + (" relative speed |" if against else ""))
         print("|---|---|" + ("---|" if rate else "") + "---|---|" + ("---|" if against else ""))
         for name, turns in self.turns.items():

@@ -111,7 +111,7 @@ def main():
                 rates[REFERENCE].append(base)
                 rates[name].append(rate)
                 ratios[name].append(rate / base)
-    print("| layout | tokens/s: median (least - greatest) | times 1 rank x 2 threads | processor ms a token | memory of all ranks |")
+    print("| layout | tokens/s: median (min - max) | times 1 rank x 2 threads | processor ms a token | memory of all ranks |")
     print("|---|---|---|---|---|")
     for name in [REFERENCE, *names]:
         ratio = f"{statistics.median(ratios[name]):.3f}" if name in ratios else "1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Measures how long the programs take to start: the commands take turns, and of each the median, least and
-greatest number of milliseconds from spawn to exit are printed, as Markdown for docs/preprocess.md. "ready" is
+"""Measures how long the programs take to start: the commands take turns, and of each the median, min and
+max number of milliseconds from spawn to exit are printed, as Markdown for docs/benchmarks.md. "ready" is
 what megalith-preprocess logs as its time to startup: from its first statement to the tokenizer being ready.
 
   bench/start.py --vocab DIR [--bin DIR] [--turns N]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures how long megalith-pretrain takes from its start to its first step: GPT-2 of 124 million parameters in bf16, with
-random weights and with those of a checkpoint, in turns. Medians, with the least and the most. Markdown, ready for
+random weights and with those of a checkpoint, in turns. Medians, with min and max. Markdown, ready for
 docs/benchmarks.md.
 
   bench/train_start.py [--bin build/release/bin] [--turns 7]"""
@@ -47,7 +47,7 @@ def main():
         for _ in range(options.turns):
             for row, more in rows.items():
                 took[row].append(seconds_to_training(options, folder, more))
-    print("| weights | seconds to the first step: median (least - greatest) |\n|---|---|")
+    print("| weights | seconds to the first step: median (min - max) |\n|---|---|")
     for row, values in took.items():
         print(f"| {row} | {statistics.median(values):.2f} ({min(values):.2f} - {max(values):.2f}) |")
 

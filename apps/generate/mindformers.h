@@ -16,9 +16,9 @@ struct MindFormersOptions {
 
   template <class V>
   void fields(V&& v) {
-    v("run_mode", run_mode, "Of a MindFormers file: predict.", unlisted());
+    v("run_mode", run_mode, "A MindFormers file's mode: predict.", unlisted());
     v("do_sample", do_sample,
-      "Of a MindFormers file: false is temperature 0, true is 1 if none is given; "
+      "For a MindFormers file: false is temperature 0, true is 1 if none is given; "
       "--temperature on the command line comes before it.",
       unlisted());
   }

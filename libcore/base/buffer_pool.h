@@ -11,7 +11,7 @@ namespace megalith {
 /// taken at the same time. A thread gets the buffer that it gave back last, because that one is in the caches
 /// of its core, else the last one that any thread gave back. Any number of threads at once.
 ///
-/// It pays in preprocess with two workers: one buffer for each chunk on its way grew to the longest text that
+/// It pays in preprocess with two workers: one buffer for each batch on its way grew to the longest text that
 /// came by (4 to 7 MiB more memory, each growth moving pages that the other worker used), and writing to what
 /// was in the other core's caches took 4 ms of 460.
 class BufferPool {

@@ -42,10 +42,10 @@ struct NoteDoc {
 ///   if (!parse_options(options, argc, argv)) return 0;     // apps/app.h; --help was printed
 ///
 /// Every app also has --help (-h), --version, --quiet, --config FILE and, unlisted, --help-markdown,
-/// --help-man,
-/// --help-bash-completion, --help-zsh-completion, --help-fish-completion and --help-purpose. On the command
-/// line "-" and "_" are the same in a name; a flag is --flag, --no-flag or
-/// --flag true|false|1|0; an option takes its value as the next word or after "=".
+/// --help-man, --help-bash-completion, --help-zsh-completion, --help-fish-completion and --help-purpose.
+///
+/// On the command line "-" and "_" are the same in a name; a flag is --flag, --no-flag or --flag
+/// true|false|1|0; an option takes its value as the next word or after "=".
 ///
 /// Precedence: defaults < --config < adopt() < command line.
 class Options {

@@ -25,7 +25,7 @@ struct MindFormersRun {
 
   template <class V>
   void fields(V&& v) {
-    v("run-mode", mode, "Of MindFormers: train or finetune.", unlisted());
+    v("run-mode", mode, "MindFormers' mode: train or finetune.", unlisted());
   }
   void validate(Problems&) const;
 };

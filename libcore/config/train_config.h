@@ -123,7 +123,7 @@ struct TrainConfig {
     v("clip-grad", clip_grad, "Greatest norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));
     v("clip-grad-after-warmup", clip_after_warmup, "Clip the gradient only after the warm-up.");
-    v("seed", seed, "Of initial weights, sample order and dropout.", at_least(0));
+    v("seed", seed, "The seed of initial weights, sample order and dropout.", at_least(0));
     v("log-interval", log_interval, "Steps between two log lines.", at_least(1), alias({"logging-steps"}));
     v("eval-interval", eval_interval, "Steps between two evaluations.", at_least(1),
       alias({"eval-steps", "eval-freq"}));

@@ -86,7 +86,7 @@ void plan_steps(FinetuneConfig& config, const TuningData& data) {
       " steps, ", format_fixed(static_cast<double>(*train.iters) / static_cast<double>(epoch), 2), " epochs");
 }
 
-/// Of a run that trains nothing: one evaluation, at its end.
+/// A run that trains nothing has one evaluation, at its end.
 void plan_no_steps(FinetuneConfig& config) {
   TrainConfig& train = config.run.train;
   train.iters = 0;

@@ -216,11 +216,11 @@ void read_objects(const std::string& path, int64_t max_records,
                   const std::function<void(const Json&, const std::string& where)>& take) {
   int64_t count = 0;
   LineReader reader(path, {.refused = kLongestLine});
-  LineBatch chunk;
-  while (reader.next(chunk, [](size_t) {}))
-    for (size_t i = 0; i < chunk.lines(); ++i) {
-      const std::string where = concat(path, ":", chunk.place(i, 0).line);
-      const std::span<char> line = chunk.line(i);
+  LineBatch batch;
+  while (reader.next(batch, [](size_t) {}))
+    for (size_t i = 0; i < batch.lines(); ++i) {
+      const std::string where = concat(path, ":", batch.place(i, 0).line);
+      const std::span<char> line = batch.line(i);
       const std::string_view text(line.data(), line.size());
       if (trim(text).empty()) continue;
       take(Json::parse(text, where), where);

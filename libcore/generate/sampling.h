@@ -29,7 +29,7 @@ struct SampleOptions {
       "Divides the positive logits of tokens that stood already, the prompt's too, and multiplies the "
       "negative ones; 1: none.",
       positive());
-    v("seed", seed, "Of the sampling.", at_least(0));
+    v("seed", seed, "The seed of the sampling.", at_least(0));
   }
 };
 

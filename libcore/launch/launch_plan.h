@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "libcore/launch/environment.h"
 #include "libcore/config/launch_config.h"
+#include "libcore/launch/environment.h"
 #include "libcore/launch/server_ranks.h"
 
 namespace megalith {

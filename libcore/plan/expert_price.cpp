@@ -28,7 +28,7 @@ struct ExpertPricer {
   double h = m.hidden, e = r.e, g = gates(m);
 
   double grouped(double out, double in) const { return r.grouped_product(rows / local, out, in, local); }
-  /// Of the weights' gradients: each expert's has its own tokens inside.
+  /// The product of the weights' gradients: each expert's has its own tokens inside.
   double grouped_gradient(double out, double in) const {
     return r.grouped_product(out, in, rows / local, local);
   }

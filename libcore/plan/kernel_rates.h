@@ -29,7 +29,7 @@ struct KernelRates {
   /// multiprocessors, so that the last wave is the only one that is not full.
   double grouped_product(double rows, double columns, double depth, double count) const;
 
-  /// Of the peak: flash attention's forward pass on heads of `channels`.
+  /// The share of the peak that flash attention's forward pass reaches on heads of `channels`.
   double flash_rate(double channels) const;
 
   /// What host and device take together for kernels of `device` seconds that the host starts meanwhile.

@@ -79,7 +79,7 @@ struct Pricer : KernelRates {
   double attention_flops() const {  // two products, half of them masked
     return n * m.seq_length * (q() + attended());
   }
-  /// Of a head, the mean of both products.
+  /// Channels of a head, the mean of both products.
   double channels() const { return 0.5 * (m.query_channels() + m.output_channels()); }
   /// Passes over the scores in memory; the first number is for a kernel that scales, masks and normalises at
   /// once.

@@ -26,7 +26,7 @@ double chunks_in_flight(const PlanProblem& p, const Candidate& c, int stage) {
   return total;
 }
 
-/// Of one parameter: fp32 masters of 16-bit models, two moments.
+/// For one parameter: fp32 masters of 16-bit models, two moments.
 double optimizer_bytes(const PlanProblem& p) {
   return (p.half() ? 4 : 0) + (p.software.adam_8bit ? 2 : 8);
 }

@@ -74,17 +74,16 @@ void memory_bars(std::ostream& out, const PlanProblem& p, const Plan& plan) {
       << " class=r fill=\"#c00\">" << format_fixed(usable_memory(p) / 1e9, 1) << " GB usable</text></svg>\n";
 }
 
-/// One path for all pieces of a colour, a box each: an element each takes three times the bytes.
-std::string boxes(const std::vector<TimelinePiece>& pieces, const std::vector<int>& stages, const Step& like,
+/// One path for all steps of a colour, a box each: an element each takes three times the bytes.
+std::string boxes(const std::vector<PlayedStep>& played, const std::vector<int>& stages, const Step& like,
                   double scale, int height) {
   std::ostringstream out;
-  for (const TimelinePiece& piece : pieces) {
-    const auto at = std::lower_bound(stages.begin(), stages.end(), piece.stage);
-    if (piece.step.kind != like.kind || piece.step.chunk != like.chunk || at == stages.end() ||
-        *at != piece.stage)
+  for (const PlayedStep& ran : played) {
+    const auto at = std::lower_bound(stages.begin(), stages.end(), ran.stage);
+    if (ran.step.kind != like.kind || ran.step.chunk != like.chunk || at == stages.end() || *at != ran.stage)
       continue;
-    const std::string width = pixels(std::max(0.3, scale * (piece.end - piece.begin) - 0.3));
-    out << 'M' << pixels(kLeft + scale * piece.begin) << ' ' << (at - stages.begin()) * height << 'h' << width
+    const std::string width = pixels(std::max(0.3, scale * (ran.end - ran.begin) - 0.3));
+    out << 'M' << pixels(kLeft + scale * ran.begin) << ' ' << (at - stages.begin()) * height << 'h' << width
         << 'v' << height - 1 << "h-" << width << 'z';
   }
   return out.str();
@@ -92,18 +91,18 @@ std::string boxes(const std::vector<TimelinePiece>& pieces, const std::vector<in
 
 void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
   const Candidate& c = plan.candidate;
-  constexpr int kMaxPieces = 3000, kMaxRows = 32;
-  const int pieces_of_microbatch = 2 * c.chunks;
-  const int64_t most = std::max<int64_t>(c.pipeline, kMaxPieces / 2 / (pieces_of_microbatch * c.pipeline));
-  const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, most);
+  constexpr int kMaxSteps = 3000, kMaxRows = 32;
+  const int steps_of_microbatch = 2 * c.chunks;
+  const int64_t most = std::max<int64_t>(c.pipeline, kMaxSteps / 2 / (steps_of_microbatch * c.pipeline));
+  const std::vector<PlayedStep> played = play_pipeline(p, plan, most);
   double end = 0;
   int shown = 0;
-  for (const TimelinePiece& piece : pieces) {
-    end = std::max(end, piece.end);
-    shown = std::max(shown, piece.step.microbatch + 1);
+  for (const PlayedStep& at : played) {
+    end = std::max(end, at.end);
+    shown = std::max(shown, at.step.microbatch + 1);
   }
   const std::vector<int> stages =
-      shown_stages(c.pipeline, std::min(kMaxRows, kMaxPieces / (pieces_of_microbatch * shown)));
+      shown_stages(c.pipeline, std::min(kMaxRows, kMaxSteps / (steps_of_microbatch * shown)));
   const auto rows = static_cast<int>(stages.size());
   const int height = std::clamp(360 / rows, 6, 18);
   const double scale = (kWidth - kLeft - 10) / end;
@@ -118,7 +117,7 @@ void timeline(std::ostream& out, const PlanProblem& p, const Plan& plan) {
     for (const auto kind : {Step::kForward, Step::kBackward})
       out << "<path fill=\"hsl(" << (kind == Step::kForward ? 215 : 145) << " 55% "
           << 72 - 30 * chunk / std::max(c.chunks, 1) << "%)\" d=\""
-          << boxes(pieces, stages, {.kind = kind, .chunk = chunk, .microbatch = 0}, scale, height)
+          << boxes(played, stages, {.kind = kind, .chunk = chunk, .microbatch = 0}, scale, height)
           << "\"/>\n";
   out << "</svg>\n";
 }

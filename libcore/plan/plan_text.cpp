@@ -125,7 +125,7 @@ constexpr EstimateColumn kSums[] = {
     {"device", [](const MemoryEstimate& b) { return b.device(); }},
 };
 
-/// Of a table, or of JSON, which has all of them.
+/// The columns of a table, or of JSON, which has all of them.
 std::vector<EstimateColumn> estimate_columns(std::span<const MemoryPart> parts) {
   std::vector<EstimateColumn> columns;
   for (const MemoryPart& part : parts) columns.push_back({part.name, part.value});

@@ -40,7 +40,7 @@ struct Interval {
 Interval interval(const PlanProblem&, double seconds);
 /// The step with the tokens at both ends of their imbalance (PlanProblem::imbalance_point).
 Interval imbalance_interval(const PlanProblem&, const Candidate&);
-/// Of a step that takes `seconds`; with experts both ends of the token imbalance are in it.
+/// The interval of a step that takes `seconds`; with experts both ends of the token imbalance are in it.
 Interval step_interval(const PlanProblem&, const Candidate&, double seconds);
 
 /// Floating-point operations of one step over all devices: 6 per parameter of a matrix and token (of the

@@ -21,10 +21,10 @@ class Player {
       orders_.push_back(plan_pipeline(stage, c_.pipeline, c_.chunks, microbatches, c_.pipeline));
   }
 
-  std::vector<TimelinePiece> play() {
+  std::vector<PlayedStep> play() {
     std::vector<size_t> next(orders_.size(), 0);
     std::vector<double> free(orders_.size(), 0);
-    std::vector<TimelinePiece> out;
+    std::vector<PlayedStep> out;
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t stage = 0; stage < orders_.size(); ++stage)
@@ -32,10 +32,10 @@ class Player {
           const Step& step = orders_[stage][next[stage]];
           const double ready = needed(static_cast<int>(stage), step);
           if (ready == kNever) break;
-          TimelinePiece piece{static_cast<int>(stage), step, std::max(ready, free[stage]), 0};
-          piece.end = free[stage] = piece.begin + seconds(piece.stage, step);
-          done(piece);
-          out.push_back(piece);
+          PlayedStep at{static_cast<int>(stage), step, std::max(ready, free[stage]), 0};
+          at.end = free[stage] = at.begin + seconds(at.stage, step);
+          done(at);
+          out.push_back(at);
           ++next[stage];
           moved = true;
         }
@@ -51,7 +51,7 @@ class Player {
                static_cast<size_t>(microbatches_) +
            static_cast<size_t>(microbatch);
   }
-  /// When what a piece needs from its neighbour in the chain of chunks is there.
+  /// When what a step needs from its neighbour in the chain of chunks is there.
   double needed(int stage, const Step& step) const {
     const int here = step.chunk * c_.pipeline + stage, last = c_.chunks * c_.pipeline - 1;
     const auto at = [&](const std::vector<double>& times, int at_chain) {
@@ -73,9 +73,9 @@ class Player {
     const double whole = stage_seconds(c_, price_, kind) - (stage == c_.pipeline - 1 ? price_.head : 0);
     return whole / c_.chunks - forward + (head ? (1 - kForwardOfHead) * price_.head : 0);
   }
-  void done(const TimelinePiece& piece) {
-    auto& times = piece.step.kind == Step::kForward ? forward_ : backward_;
-    times[place(piece.stage, piece.step.chunk, piece.step.microbatch)] = piece.end;
+  void done(const PlayedStep& at) {
+    auto& times = at.step.kind == Step::kForward ? forward_ : backward_;
+    times[place(at.stage, at.step.chunk, at.step.microbatch)] = at.end;
   }
 
   const PlanProblem& p_;
@@ -83,27 +83,27 @@ class Player {
   const LayerPrice price_;
   const int microbatches_;
   std::vector<std::vector<Step>> orders_;
-  std::vector<double> forward_, backward_;  // when each piece is done
+  std::vector<double> forward_, backward_;  // when each step is done
 };
 
 }  // namespace
 
-std::vector<TimelinePiece> play_pipeline(const PlanProblem& p, const Plan& plan, int64_t microbatches) {
+std::vector<PlayedStep> play_pipeline(const PlanProblem& p, const Plan& plan, int64_t microbatches) {
   const Candidate& c = plan.candidate;
   int64_t count = std::min(microbatches, c.microbatches);
   if (c.chunks > 1) count = std::max<int64_t>(c.pipeline, count / c.pipeline * c.pipeline);  // whole groups
   return Player(p, plan, static_cast<int>(count)).play();
 }
 
-std::string chrome_trace(const std::vector<TimelinePiece>& pieces) {
+std::string chrome_trace(const std::vector<PlayedStep>& played) {
   Json events = Json::array(), root = Json::object();
-  for (const TimelinePiece& piece : pieces) {
-    const char* const category = piece.step.kind == Step::kForward ? "forward" : "backward";
-    events.push_back(to_json(TraceEvent{.name = concat(piece.step),
+  for (const PlayedStep& at : played) {
+    const char* const category = at.step.kind == Step::kForward ? "forward" : "backward";
+    events.push_back(to_json(TraceEvent{.name = concat(at.step),
                                         .category = category,
-                                        .begin_us = piece.begin * 1e6,
-                                        .us = (piece.end - piece.begin) * 1e6,
-                                        .thread = piece.stage}));
+                                        .begin_us = at.begin * 1e6,
+                                        .us = (at.end - at.begin) * 1e6,
+                                        .thread = at.stage}));
   }
   root.set("traceEvents", std::move(events));
   return root.dump() + '\n';

@@ -42,7 +42,7 @@ class Player {
  private:
   using Piece = std::tuple<bool, int, int>;  // forward, place in the chain of chunks, microbatch
 
-  /// The columns after which a piece's input is there; nothing: not yet.
+  /// The columns after which a step's input is there; nothing: not yet.
   std::optional<size_t> ready(const Step& step, int place) const {
     const auto end = [&](bool forward, int at) -> std::optional<size_t> {
       const auto found = ends_.find({forward, at, step.microbatch});

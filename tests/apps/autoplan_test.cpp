@@ -138,7 +138,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
   EXPECT_NE(gpu.err.find("of \"this machine's processor\", the plan of H100"), std::string::npos) << gpu.err;
 }
 
-// Of no machine's own speed: an H100 at 70 % of its data sheet's rate.
+// The profile is of no machine's own speed: an H100 at 70 % of its data sheet's rate.
 TEST(Autoplan, PlansWithAGpusProfile) {
   const test::TempDir folder;
   const std::string file = folder / "h100.json";

@@ -66,6 +66,7 @@ TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
   for (const auto& [arguments, code, message] : {
            Case{"--output " + dir / "x", 64, "PATH ... is missing"},
            Case{convert_golden("gpt2") + " --to onnx --output " + dir / "x", 64, "hf"},
+           Case{"inspect", 64, "inspect needs a path; wanted: inspect PATH"},
            Case{convert_golden("gpt2") + " more --output " + dir / "x", 64, "one input is wanted"},
            Case{convert_golden("gpt2") + " --dtype q8_0 --output " + dir / "x", 64, "needs --to gguf"},
            Case{convert_golden("gpt2") + " --tp 2 --output " + dir / "x", 64, "need --to megatron"},

@@ -68,7 +68,7 @@ TEST_F(DdpTutorial, PrintsItsLines) {
   ASSERT_GT(steps, 6);
   const std::vector<Json> train = lines("l.jsonl", "train");
   ASSERT_EQ(static_cast<int64_t>(train.size()), 2 * steps);
-  // Of one rank the batch's loss is the step's.
+  // With one rank the batch's loss is the step's.
   const std::vector<std::string> batches =
       grep(log, "\\[GPU0\\] Epoch \\d+ \\(Batch \\d{6}\\): Train loss \\d+\\.\\d{3}$");
   ASSERT_EQ(batches.size(), train.size()) << log;

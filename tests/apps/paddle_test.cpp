@@ -25,7 +25,7 @@ class PaddleApp : public PretrainApp {
     for (const char* end : {".bin", ".idx"})
       fs::rename(dir_ / ("c" + std::string(end)), dir_ / ("data/c" + std::string(end)));
   }
-  /// Of one rank, without what the launcher takes.
+  /// A run of one rank, without what the launcher takes.
   CommandResult pretrain(const std::string& options) const { return run(kLine + options); }
   static std::vector<double> numbers(const std::string& log, const std::string& name) {
     std::vector<double> out;

@@ -22,8 +22,15 @@ TEST(PreprocessDocs, EveryCommandWorks) {
                      "\"}}\n");
   write_file(dir / "corpus.jsonl", corpus);
   write_file(dir / "broken.jsonl", "{\"text\": 1}\n{\"text\": \"whole\"}\n");
+  for (const char* part : {"AA", "AB"}) {
+    fs::create_directories(dir / concat("datasets/text/", part));
+    const CommandResult made =
+        run_command(concat(app("preprocess"), " --input ", dir / "corpus.jsonl", " --tokenizer-model ",
+                           dir / "tokenizer", " --output-prefix ", dir / "datasets/text/", part, "/wiki"));
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
   const std::vector<std::string> commands = doc_commands("preprocess.md");
-  EXPECT_EQ(commands.size(), 6U);
+  EXPECT_EQ(commands.size(), 7U);
   for (const std::string& command : commands) {
     const CommandResult run = run_command(
         concat("cd ", dir.path().string(), " && PATH=", MEGALITH_BINARY_DIR, "/bin:$PATH; ", command));
@@ -39,6 +46,7 @@ TEST(PreprocessDocs, EveryCommandWorks) {
   EXPECT_EQ(documents("long_text_document"), 30);  // without the ten duplicates
   EXPECT_EQ(documents("mended_text_document"), 41);
   EXPECT_EQ(documents("nested_meta.text_document"), 40);
+  EXPECT_EQ(documents("all"), 80);
   EXPECT_EQ(read_file(dir / "plain_text_document.bin"), read_file(dir / "piped_text_document.bin"));
   EXPECT_EQ(read_file(dir / "rejects.jsonl"), "{\"text\": 1}\n");
 }

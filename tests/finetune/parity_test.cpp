@@ -268,7 +268,7 @@ TEST(TuningInt8, IsLoraOverTheRoundedBase) {
   }
 }
 
-// Of a run whose weights are frozen the estimate counts the adapters' gradients and moments alone: 4 and 8
+// In a run whose weights are frozen the estimate counts the adapters' gradients and moments alone: 4 and 8
 // bytes a number, and what is left free before the next tensor, bucket or rank's share.
 TEST(TuningMemory, FrozenWeightsHaveNeitherGradientsNorMoments) {
   const ModelSource model(kFolder + "/llama");

@@ -54,7 +54,7 @@ struct Logits {
   int64_t bytes, mapped;
 };
 
-/// Of six tokens, with the weights of a store.
+/// Logits of six tokens, with the weights of a store.
 Logits logits(const TinyModel& like, const TensorFile& file, const WeightOptions& options = {}) {
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Stream stream = backend->make_stream();

@@ -69,7 +69,7 @@ TEST(LineReader, RefusesALineThatIsTooLong) {
   EXPECT_EQ(read_lines(lines, {.bytes = 4'000'000, .refused = 2'000'000}).lines.size(), 3000U);
 }
 
-// Of a longer line a little more than the limit, and its end: those around it are as they are without one.
+// A longer line gives a little more than the limit, and its end: those around it are as they are without one.
 TEST(LineReader, KeepsLittleMoreThanTheLimitOfALongLine) {
   constexpr size_t kLimit = 1000, kLong = 3'000'000, kMax = size_t{3} << 19;
   for (const std::string end : {"\n", "\r\n", "\r", ""}) {

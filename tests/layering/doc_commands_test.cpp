@@ -1,5 +1,4 @@
 // Every command of README.md and of docs/ is run by a test, or tests/DOC_COMMANDS says why none does.
-#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
@@ -9,17 +8,17 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/json/json.h"
 #include "tests/layering/tree.h"
 #include "tests/support/files.h"
 
 namespace megalith {
 namespace {
-namespace fs = std::filesystem;
-
-using test::kRoot;
+using test::doc_pages;
 using test::table_lines;
 using test::tests_by_name;
 using test::text_of;
+using test::text_of_page;
 
 /// A line of tests/DOC_COMMANDS.
 struct Runner {
@@ -41,29 +40,53 @@ std::vector<Runner> read_table() {
   return runners;
 }
 
-/// "README.md" and the pages below docs/, by their paths from there; not the generated one, whose blocks are
-/// the programs' synopses.
-std::vector<std::string> pages() {
-  std::vector<std::string> found = {"README.md"};
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs"))
-    if (entry.path().extension() == ".md" && entry.path().filename() != "options.md")
-      found.push_back(entry.path().lexically_relative(kRoot / "docs").string());
+/// The text of a page between its blocks.
+std::string prose_of(const std::string& page) {
+  std::istringstream text(text_of_page(page));
+  std::string prose;
+  bool inside = false;
+  for (std::string line; std::getline(text, line);) {
+    const bool fence = line.starts_with("```");
+    if (!inside && !fence) prose += line + '\n';
+    inside ^= fence;
+  }
+  return prose;
+}
+
+/// Commands of ours that a page has in backticks: a program or script and what it is given. One with "…" and
+/// a program with a single option or subcommand (`megalith-data verify`) only say what is spoken of.
+std::vector<std::string> spoken_commands(const std::string& page) {
+  static const std::regex kSpan(R"(`([^`]+)`)"), kSpace(R"(\s+)");
+  static const std::regex kCommand(R"((\w+=\S+ )*(python3? )?(megalith-[a-z-]+ \S+ \S|)"
+                                   R"(((build|bench|tools)/\S+|bench_\w+|ctest|cmake|\./(demo|test)) \S).*)");
+  std::vector<std::string> found;
+  const std::string prose = prose_of(page);
+  for (std::sregex_iterator at(prose.begin(), prose.end(), kSpan), end; at != end; ++at) {
+    const std::string span = std::regex_replace((*at)[1].str(), kSpace, " ");
+    if (std::regex_match(span, kCommand) && span.find("…") == span.npos) found.push_back(span);
+  }
   return found;
 }
 
 TEST(DocCommands, EachIsRunByATestOrHasAReason) {
   const std::vector<Runner> runners = read_table();
   std::set<size_t> used;
-  for (const std::string& page : pages())
-    for (const std::string& command : test::doc_commands(page)) {
-      bool found = false;
-      for (size_t i = 0; i < runners.size(); ++i)
-        if (runners[i].page == page && command.starts_with(runners[i].start)) {
-          found = true;
-          used.insert(i);
-        }
-      EXPECT_TRUE(found) << page << ": no line of tests/DOC_COMMANDS speaks of: " << command;
+  const auto look_for = [&](const std::string& page, const std::string& command, bool spoken) {
+    bool found = false;
+    for (size_t i = 0; i < runners.size(); ++i) {
+      const Runner& runner = runners[i];
+      // A test that runs all blocks of a page does not see what stands between them.
+      if (runner.page != page || !command.starts_with(runner.start) || (spoken && runner.start.empty()))
+        continue;
+      found = true;
+      used.insert(i);
     }
+    EXPECT_TRUE(found) << page << ": no line of tests/DOC_COMMANDS speaks of: " << command;
+  };
+  for (const std::string& page : doc_pages()) {
+    for (const std::string& command : test::doc_commands(page)) look_for(page, command, false);
+    for (const std::string& command : spoken_commands(page)) look_for(page, command, true);
+  }
   for (size_t i = 0; i < runners.size(); ++i)
     EXPECT_TRUE(used.contains(i)) << "tests/DOC_COMMANDS: " << runners[i].page << " has no command "
                                   << runners[i].start;
@@ -84,8 +107,8 @@ TEST(DocCommands, TheNamedTestsReadThePage) {
 // Else a command could stand where no test looks.
 TEST(DocCommands, StandInBlocksThatSaySo) {
   static const std::set<std::string> kOthers = {"json", "text", "yaml", "python"};
-  for (const std::string& page : pages()) {
-    std::istringstream text(text_of(page == "README.md" ? page : "docs/" + page));
+  for (const std::string& page : doc_pages()) {
+    std::istringstream text(text_of_page(page));
     bool inside = false, shell = false;
     int number = 0;
     for (std::string line; std::getline(text, line);) {
@@ -101,6 +124,25 @@ TEST(DocCommands, StandInBlocksThatSaySo) {
       }
     }
   }
+}
+
+// A reader copies from them: one document, or one a line.
+TEST(DocBlocks, OfJsonAreJson) {
+  int blocks = 0;
+  for (const std::string& page : doc_pages()) {
+    std::istringstream text(text_of_page(page));
+    for (std::string line; std::getline(text, line);) {
+      if (line != "```json") continue;
+      ++blocks;
+      std::string whole;
+      std::vector<std::string> documents;
+      for (; std::getline(text, line) && line != "```"; whole += line + '\n') documents.push_back(line);
+      if (whole.starts_with("{\n")) documents = {whole};
+      for (const std::string& document : documents)
+        EXPECT_NO_THROW(Json::parse(document, page)) << page << ": " << document;
+    }
+  }
+  EXPECT_GT(blocks, 1);
 }
 
 }  // namespace

@@ -44,4 +44,16 @@ std::map<std::string, std::string> tests_by_name() {
   return found;
 }
 
+std::vector<std::string> doc_pages() {
+  std::vector<std::string> found = {"README.md"};
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs"))
+    if (entry.path().extension() == ".md" && entry.path().filename() != "options.md")
+      found.push_back(entry.path().lexically_relative(kRoot / "docs").string());
+  return found;
+}
+
+std::string text_of_page(const std::string& page) {
+  return text_of(page == "README.md" ? page : "docs/" + page);
+}
+
 }  // namespace megalith::test

@@ -22,4 +22,11 @@ std::vector<std::string> table_lines(const std::string& path);
 /// "Suite.Name" of every test that is not disabled -> its file, as a path from kRoot.
 std::map<std::string, std::string> tests_by_name();
 
+/// "README.md" and the pages below docs/, by their paths from there; not the generated one, whose blocks are
+/// the programs' synopses.
+std::vector<std::string> doc_pages();
+
+/// The text of one of doc_pages().
+std::string text_of_page(const std::string& page);
+
 }  // namespace megalith::test

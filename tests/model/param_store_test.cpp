@@ -174,7 +174,7 @@ TEST(ParamStore, FrozenParametersHaveNoGradientAndAPlaceOfTheirOwn) {
   EXPECT_GT(store.parameters(), 2 * trained);
   EXPECT_LT(store.elements(), trained + 16 * ParamStore::kAlign);
   EXPECT_LE(store.grad_bytes(), static_cast<size_t>(store.elements()) * sizeof(float) + 256);
-  // Of 4 slots of a group v_proj has one: B is [groups, 1, head, rank].
+  // v_proj has one of the 4 slots of a group: B is [groups, 1, head, rank].
   const Param* const b = table.find("decoder.layers.0.self_attention.linear_qkv.lora_B.v_proj");
   ASSERT_NE(b, nullptr);
   Shape wanted = table.find("decoder.layers.0.self_attention.linear_qkv.weight")->global;

@@ -219,7 +219,7 @@ std::vector<Outcome> run_context_attention_grad(Bed& bed, const ContextCase& c) 
                     .kv = bed.put(dtype, c.kv_shape(), Values(kv)),
                     .dkv = dkv,
                     .rows = c.rows});
-  // Of both at once, as where they are packed: a query's own gradient is small beside what is rounded in it.
+  // Both at once, as where they are packed: a query's own gradient is small beside what is rounded in it.
   const auto loss = [&](const Values& at) {
     const auto keys = at.begin() + local.qkv_size();
     Values whole = qkv;

@@ -125,7 +125,7 @@ TEST(ExpertPrice, AGatherIsTheSameForAnyBalance) {
   }
 }
 
-// Of a token's two copies a rank keeps the input (h), both halves before the activation (2f), what comes out
+// A rank keeps of a token's two copies the input (h), both halves before the activation (2f), what comes out
 // (f), in 16 bits, and the copy's weight in 4 bytes; of a token 8 scores, probabilities and choices.
 TEST(ExpertPrice, KeepsEachCopyOfATokenOnce) {
   PlanProblem p = mixtral(64);

@@ -19,9 +19,9 @@ Plan priced(const PlanProblem& p, Candidate c) {
   return make_plan(p, c);
 }
 
-double end_of(const std::vector<TimelinePiece>& pieces) {
+double end_of(const std::vector<PlayedStep>& played) {
   double end = 0;
-  for (const TimelinePiece& piece : pieces) end = std::max(end, piece.end);
+  for (const PlayedStep& at : played) end = std::max(end, at.end);
   return end;
 }
 
@@ -34,23 +34,22 @@ TEST(Timeline, AgreesWithTheTimeModel) {
     const Plan plan = priced(p, c);
     const StepTime& t = plan.time;
     const double closed = t.compute + t.recompute + t.tensor_comm + t.bubble;
-    const std::vector<TimelinePiece> pieces = play_pipeline(p, plan, plan.candidate.microbatches);
-    EXPECT_EQ(static_cast<int64_t>(pieces.size()), 2 * c.pipeline * c.chunks * plan.candidate.microbatches);
+    const std::vector<PlayedStep> played = play_pipeline(p, plan, plan.candidate.microbatches);
+    EXPECT_EQ(static_cast<int64_t>(played.size()), 2 * c.pipeline * c.chunks * plan.candidate.microbatches);
     // Interleaved, and with a head on one stage, stages wait a little more than the closed form counts.
-    EXPECT_NEAR(end_of(pieces) / closed, 1, c.chunks > 1 ? 0.08 : 0.03) << c.pipeline << ' ' << c.chunks;
+    EXPECT_NEAR(end_of(played) / closed, 1, c.chunks > 1 ? 0.08 : 0.03) << c.pipeline << ' ' << c.chunks;
   }
 }
 
 TEST(Timeline, StagesDoOneThingAtATime) {
   const PlanProblem p = gpt_22b(64);
-  std::vector<TimelinePiece> pieces =
-      play_pipeline(p, priced(p, {.tensor = 8, .pipeline = 8, .chunks = 3}), 8);
-  std::sort(pieces.begin(), pieces.end(), [](const TimelinePiece& a, const TimelinePiece& b) {
+  std::vector<PlayedStep> played = play_pipeline(p, priced(p, {.tensor = 8, .pipeline = 8, .chunks = 3}), 8);
+  std::sort(played.begin(), played.end(), [](const PlayedStep& a, const PlayedStep& b) {
     return std::tie(a.stage, a.begin) < std::tie(b.stage, b.begin);
   });
-  for (size_t i = 1; i < pieces.size(); ++i)
-    if (pieces[i].stage == pieces[i - 1].stage) {
-      EXPECT_GE(pieces[i].begin, pieces[i - 1].end);
+  for (size_t i = 1; i < played.size(); ++i)
+    if (played[i].stage == played[i - 1].stage) {
+      EXPECT_GE(played[i].begin, played[i - 1].end);
     }
 }
 

@@ -29,7 +29,7 @@ using test::Family;
 constexpr int kVocab = 301;  // padded to 384 by one rank, to 512 by two and four
 constexpr int kSeq = 16;
 
-// Of a gradient of more than kLong elements the golden has every kStride-th.
+// The golden has every kStride-th element of a gradient of more than kLong.
 constexpr size_t kLong = 1024, kStride = 61;
 
 /// The golden's shape, without dropout.

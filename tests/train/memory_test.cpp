@@ -101,7 +101,7 @@ TEST(RunMemory, OfAFrozenModelCountsTheAdaptersAlone) {
   EXPECT_EQ(estimate.parameters, full.parameters + 2 * (2 * 16 + 48 * 2));
   EXPECT_EQ(estimate.grads, 2U * (64 + 128) * 4);
   EXPECT_EQ(estimate.optimizer, 2 * estimate.grads);
-  // Of 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
+  // For 9 x 2 rows the second norm's 16 and the activation's 64 numbers are not kept, in two layers, each
   // tensor from a multiple of 256 bytes on.
   EXPECT_EQ(full.executor.tape - estimate.executor.tape, 2U * (1280 + 4608));
   EXPECT_LT(estimate.backward.flops, 0.7 * full.backward.flops);

@@ -27,7 +27,7 @@ struct Event {
   std::string name;
   double begin, end;
 };
-/// Of a run's trace, by rank and name of the lane.
+/// Events of a run's trace, by rank and name of the lane.
 using Lanes = std::map<std::pair<int64_t, std::string>, std::vector<Event>>;
 
 Lanes traced(PretrainConfig config) {

@@ -22,7 +22,7 @@ struct AdapterKind {
   std::string name;       // kPeftLora, kPeftPrefix or another one; empty: nothing that can be read says so
   int64_t positions = 0;  // of a prefix; 0: not said
 };
-/// Of a folder; an empty one where that is no adapter, or none that can be read: Adapter says what is wrong.
+/// A folder's kind; an empty one where it is no adapter or cannot be read: Adapter says what is wrong.
 AdapterKind adapter_kind(const std::string& path);
 
 /// An adapter of PEFT: adapter_config.json and adapter_model.safetensors. LoRA and prefix tuning.

@@ -40,7 +40,7 @@ void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
 void OutputCheck::follow(PlacedFiles& files, Follow side) {
   if (!wanted()) return;
   files_ = &files;
-  // Made here, so that nothing is given away before the thread runs.
+  // Made here, so that buffers are kept for it from now on: the thread may begin later.
   auto reader = std::make_shared<PlacedFiles::Reader>(files);
   written_run_.emplace(
       [this, side = std::move(side), reader]() mutable {

@@ -23,7 +23,7 @@ struct SampleOrderOptions {
   void fields(V&& v) {
     v("data-path", data_path, "Datasets: PREFIX, or WEIGHT PREFIX pairs to blend.", required(),
       metavar("PREFIX"));
-    v("seed", seed, "Of the shuffling.", between(0, 4294967295.0));
+    v("seed", seed, "The seed of the shuffling.", between(0, 4294967295.0));
     v("seq-length", seq_length, "Tokens of a sample.", required(), at_least(1));
     v("split", split, "Weights of the train, valid and test parts.", metavar("A,B,C"));
     v("samples", samples, "Samples to draw from train, valid and test; 0 or none: one epoch.", required(),

@@ -28,7 +28,7 @@ struct Accelerator {
 
 /// Watts that the device has for each FLOP/s in 16 bits, relative to an A100's; 0: not known.
 double power_share(const Accelerator&);
-/// Of its peak, the most that a device is believed to sustain in products.
+/// The max share of its peak that a device is believed to sustain in products.
 inline constexpr double kMostSustained = 0.98;
 
 /// The devices that can be named: those of the file that is installed with the programs (docs/gpus.yaml says

@@ -16,7 +16,7 @@ constexpr double kTolerance = 1.02;
 /// A GPU's cache may hold a part of what an op that memory bounds reads and writes, which makes it so many
 /// times as fast. A processor's caches may do more: of it the fit's bandwidth is judged.
 constexpr double kCached = 4;
-/// Of points that a fit has not seen, as much as makes plans doubtful.
+/// An error on points that a fit has not seen, as large as makes plans doubtful.
 constexpr double kPoor = 0.5;
 /// Characters of a word of the file that are shown.
 constexpr size_t kShown = 60;

@@ -119,7 +119,7 @@ ModelShape gpt_oss_shape(const Json& json, const std::string& where, const Setti
   return m;
 }
 
-/// Of DeepSeek's shared experts together.
+/// The width of DeepSeek's shared experts together.
 int shared_width(const Settings& s, int each, int otherwise) {
   const int64_t experts = number_from_zero(s, "n_shared_experts", ModelShape::kWidest, otherwise);
   if (experts * each > ModelShape::kWidest)

@@ -120,11 +120,11 @@ struct ModelShape : ModelConfig {
 
   /// Whether an auxiliary loss keeps the experts balanced.
   bool has_balance_loss() const;
-  /// Of the fullest expert: 1 with forced balance, else up to 1.72 with an auxiliary loss and 1.04 with the
+  /// For the fullest expert: 1 with forced balance, else up to 1.72 with an auxiliary loss and 1.04 with the
   /// router's bias (Wang et al. 2024, arXiv 2408.15664, table 2: MaxVio 0.72 and 0.04 at 1 billion
   /// parameters, quoted from memory), and no more than the capacity.
   TokenImbalance expert_imbalance() const;
-  /// Of the fullest of `ranks` ranks, which hold as many experts each: loads of experts that vary by
+  /// For the fullest of `ranks` ranks, which hold as many experts each: loads of experts that vary by
   /// themselves even out on a rank, by the standard deviation of a draw without replacement.
   TokenImbalance rank_imbalance(int ranks) const;
 

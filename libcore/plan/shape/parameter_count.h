@@ -26,11 +26,11 @@ inline ParameterCount count_parameters(const ModelShape& m, int tensor) {
 
 /// Parameters of the model, tied ones once.
 double total_parameters(const ModelShape&);
-/// Of them, those that a token passes: of the routed experts only as many as the router chooses.
+/// Those of them that a token passes: of the routed experts only as many as the router chooses.
 double active_parameters(const ModelShape&);
 
-/// Of the matrices that a token passes in a layer, with or without experts: half of its operations forward,
-/// beside those of the scores.
+/// Parameters of the matrices that a token passes in a layer, with or without experts: half of its
+/// operations forward, beside those of the scores.
 double matrix_parameters(const ModelShape&, bool experts);
 
 // Widths of one tensor rank's part of a layer.

@@ -6,7 +6,7 @@
 
 namespace megalith {
 
-/// One piece of a rank's work: a microbatch through one of its chunks, forward or backward.
+/// One step of a rank's work: a microbatch through one of its chunks, forward or backward.
 struct Step {
   enum Kind : uint8_t { kForward, kBackward } kind;
   int chunk;

@@ -420,7 +420,7 @@ TEST_F(PreprocessTest, StopsWhereTheTokenizerRefusesAText) {
   EXPECT_EQ(files(), std::vector<std::string>{"a"});
 }
 
-// Of the second line the first key's text has been tokenized when the other's is refused.
+// The second line's first key has been tokenized when the other's text is refused.
 TEST_F(PreprocessTest, RejectsTheLineWhoseTextTheTokenizerRefuses) {
   const std::string path = input("a",
                                  "{\"text\":\"1\",\"t\":\"a\"}\n{\"text\":[\"2\",\"\\u00e9\"],\"t\":\"!\"}\n{"
@@ -537,7 +537,7 @@ TEST_F(PreprocessTest, ReportsEachLogInterval) {
   EXPECT_FALSE(logged("Processed 5 documents ("));
 }
 
-// Of a batch that could not be taken, some may be written: what is saved must not say that it was.
+// Some of a batch that could not be taken may be written: what is saved must not say that it was.
 TEST_F(PreprocessTest, GoesOnBeforeTheBatchThatFailed) {
   const std::string good = "{\"text\":\"1\"}\n{\"text\":\"2\"}\n";
   input("a", good + "{\"text\":\"3\"}\nbad\n{\"text\":\"5\"}\n");

@@ -75,7 +75,7 @@ TEST(BytePairEncoder, TakesWaysToOneTokenFromTheLeftWhereRanksAreTokens) {
 }
 
 TEST(BytePairEncoder, HashesTheSameMergesAlikeInWhateverOrderTheyAreGiven) {
-  // Of one rank where that is the token.
+  // All merges have one rank where that is the token.
   std::vector<Merge> merges = {{'a', 'a', 256}};
   for (int32_t left = 0; left < 255; ++left) merges.push_back({left, 255 - left, 257});
   const auto hash = [](std::span<const Merge> given) {

@@ -17,7 +17,7 @@ struct Pretokens {
   std::vector<uint32_t> ends;
 };
 
-/// Of few characters, mostly ASCII if `plain`; sometimes of hundreds.
+/// Pretokens of few characters, mostly ASCII if `plain`; sometimes of hundreds.
 Pretokens random_pretokens(std::mt19937& random, bool plain) {
   Pretokens out;
   for (size_t count = 1 + random() % 70; count > 0; --count) {
