@@ -1,0 +1,174 @@
+// What megalith-autoplan does with Megatron's options, and whether its launch lines say what was asked.
+#include <regex>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "tests/support/files.h"
+
+namespace megalith {
+namespace {
+
+using test::app;
+using test::CommandResult;
+using test::run_command;
+
+const char* const k7b =
+    " --gpu h100 --world-size 16 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length "
+    "4096 "
+    "--vocab-size 32000 --global-batch-size 64 --top 1 ";
+
+// What Megatron's option moves in memory or time is obeyed, or refused with what to do.
+TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"--recompute-granularity selective --recompute-modules mlp",
+       "--recompute-modules mlp is not planned; give"},
+      {"--recompute-modules core_attn",
+       "--recompute-modules core_attn needs --recompute-granularity selective"},
+      {"--distribute-saved-activations", "--distribute-saved-activations is not supported; each tensor rank"},
+      {"--cp-comm-type a2a", "--cp-comm-type is not supported; keys and values"},
+      {"--hierarchical-context-parallel-sizes 2 2", "--hierarchical-context-parallel-sizes is not supported"},
+      {"--microbatch-group-size-per-virtual-pipeline-stage 4",
+       "--microbatch-group-size-per-virtual-pipeline-stage is not supported"},
+      {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping is not supported"},
+      {"--standalone-embedding-stage", "--standalone-embedding-stage is not supported; give --account-for"},
+      {"--optimizer-cpu-offload", "--optimizer-cpu-offload is not supported"},
+      {"--no-masked-softmax-fusion", "--no-masked-softmax-fusion changes nothing"},
+      {"--attention-backend flash --attention-kernel torch", "say the same; leave one of them out"},
+      {"--recompute-granularity full --recompute-method uniform --recompute-num-layers 8",
+       "--recompute-num-layers 8 of --recompute-method uniform is not planned"},
+      {"--recompute-granularity selective --recompute-method block", "R1: --recompute-method and"},
+      {"--recompute-granularity selective --recompute-num-layers 2", "R1: --recompute-method and"},
+      {"--recompute-method block --recompute-num-layers 2", "need --recompute-granularity full"},
+      {"--data-parallel-sharding-strategy optim", "needs --use-megatron-fsdp"},
+      {"--pipeline-model-parallel-layout Et*16|m|L", "stage \"m\" is not planned; wanted E"}};
+  for (const auto& [options, says] : kRefused) {
+    const std::string quoted = std::regex_replace(std::string(options), std::regex("(\\S*[|]\\S*)"), "'$1'");
+    const CommandResult refused = run_command(app("autoplan") + k7b + quoted);
+    EXPECT_EQ(refused.code, 64) << options;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << options << refused.err;
+  }
+  const auto planned = [](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + k7b + options);
+    EXPECT_EQ(result.code, 0) << options << result.err;
+    EXPECT_EQ(result.err.find("ignored"), std::string::npos) << result.err;
+    const size_t at = result.out.find("options of plan 1\n  ");
+    return at == std::string::npos ? "" : result.out.substr(at, result.out.find('\n', at + 20) - at) + ' ';
+  };
+  const std::string cut =
+      "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 "
+      "--num-layers-per-virtual-pipeline-stage 4 ";
+  const std::pair<std::string, const char*> kObeyed[] = {
+      {"--attention-backend unfused", " --attention-backend unfused "},
+      {"--attention-backend unfused --no-masked-softmax-fusion",
+       " --attention-backend unfused --no-masked-softmax-fusion "},
+      {cut + "--no-overlap-p2p-communication", " --no-overlap-p2p-communication "},
+      {"--recompute-granularity selective --recompute-modules layernorm mlp_act",
+       " --recompute-modules layernorm mlp_act "},
+      {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 3",
+       " --recompute-method block --recompute-num-layers 3 "},
+      {cut + "--recompute-granularity full --recompute-method block --recompute-num-layers 4",
+       " --recompute-method uniform --recompute-num-layers 1 "},  // all of a chunk's: every layer
+      {"--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor",
+       " --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format "
+       "fsdp_dtensor "},
+      {"--pipeline-model-parallel-layout 'Et*7|t*9|ttttttttt|t*7L'",
+       " --decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7 "},
+      {"--tensor-model-parallel-size 1 --sequence-parallel", " --tensor-model-parallel-size 1 "}};  // S1: off
+  for (const auto& [options, says] : kObeyed) {
+    const std::string line = planned(options);
+    EXPECT_NE(line.find(says), std::string::npos) << options << '\n' << line;
+  }
+  EXPECT_EQ(planned("--tensor-model-parallel-size 1 --sequence-parallel").find("--sequence-parallel"),
+            std::string::npos);
+}
+
+// docs/planner.md: bytes of a parameter, 2 of its gradient's 4 left out (spec: 18 without a distributed
+// optimizer, of them 4 of the gradient).
+TEST(Autoplan, TakesGradientsOfSixteenBits) {
+  const auto plan = [](const std::string& options) {
+    const CommandResult result =
+        run_command(app("autoplan") + k7b +
+                    "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 1 "
+                    "--sharding none --json " +
+                    options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out, "answer")["plans"].as_array().at(0);
+  };
+  const Json wide = plan(""), narrow = plan("--grad-reduce-in-bf16");
+  EXPECT_EQ(2 * narrow["memory_bytes"]["gradients"].as_double(),
+            wide["memory_bytes"]["gradients"].as_double());
+  EXPECT_NE(narrow["options"].as_string().find(" --grad-reduce-in-bf16"), std::string::npos);
+  const CommandResult text = run_command(app("autoplan") + k7b + "--grad-reduce-in-bf16");
+  EXPECT_NE(text.out.find("Megatron-LM only: this version's trainer has no option for gradients in 16 bits"),
+            std::string::npos)
+      << text.out;
+}
+
+// docs/planner.md: "cut and shape included".
+TEST(Autoplan, AsksForNothingThatALogHas) {
+  const test::TempDir folder;
+  std::string log;
+  for (const auto& [name, value] : {std::pair{"num_layers", "32"},
+                                    {"hidden_size", "4096"},
+                                    {"num_attention_heads", "32"},
+                                    {"seq_length", "4096"},
+                                    {"global_batch_size", "64"},
+                                    {"micro_batch_size", "1"},
+                                    {"tensor_model_parallel_size", "8"},
+                                    {"padded_vocab_size", "32768"},
+                                    {"world_size", "16"}})
+    log += std::string("  ") + name + " ............. " + value + '\n';
+  for (int step = 1; step < 6; ++step)
+    log += " iteration 1/ 9 | elapsed time per iteration (ms): 9000.0 | learning rate: 1.0E-04 |\n";
+  write_file(folder / "run.log", log);
+  const CommandResult result =
+      run_command(app("autoplan") + " --gpu h100 --vocab-size 32000 --verify-log " + (folder / "run.log"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("measured 9.000 s"), std::string::npos) << result.out;
+}
+
+// The printed line is read again by the same program, and asks for the same.
+TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
+  const std::string model =
+      " --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000 "
+      "--rotary-base 500000 --position-embedding-type rope --norm-epsilon 1e-6 --hidden-dropout 0 "
+      "--make-vocab-size-divisible-by 64 --no-bias-gelu-fusion --add-qkv-bias --disable-bias-linear ";
+  const std::string run =
+      "--lr 3e-4 --min-lr 3e-5 --train-iters 500 --data-path 0.3 \"/data/it's one\" 0.7 /data/two "
+      "--no-load-optim --mock-data --save /ckpt --log-json figures.jsonl --tokenizer-type NullTokenizer ";
+  const auto lines = [](const std::string& options) {
+    const CommandResult result = run_command(app("autoplan") + options + "--top 1");
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  };
+  const std::string first = lines(
+      " --world-size 8 --global-batch-size 32 --gpu h100 --tensor-model-parallel-size 1 "
+      "--pipeline-model-parallel-size 1 --context-parallel-size 1 --use-distributed-optimizer" +
+      model + run);
+  const auto line_of = [](const std::string& text, const std::string& program) {
+    std::smatch found;
+    EXPECT_TRUE(
+        std::regex_search(text, found, std::regex("\n  (\\S+=1 )?torchrun [^\n]*" + program + "([^\n]*)")))
+        << text;
+    return found.empty() ? "" : found[2].str();
+  };
+  const std::string megatron = line_of(first, "pretrain_gpt.py"), ours = line_of(first, "megalith-pretrain");
+  for (const std::string& line : {megatron, ours}) {
+    EXPECT_NE(line.find(" --lr 0.0003 --min-lr 3e-05 "), std::string::npos) << line;
+    EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
+    EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
+    EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
+    const std::string again = lines(" --world-size 8 --gpu h100" + line + ' ');
+    EXPECT_EQ(line_of(again, "pretrain_gpt.py"), megatron);
+    EXPECT_NE(first.find("--data-path 0.3 \"/data/it'\\''s one\""), std::string::npos) << "srun " << first;
+  }
+  EXPECT_EQ(megatron.find("--log-json"), std::string::npos) << megatron;
+  EXPECT_NE(ours.find("--log-json figures.jsonl"), std::string::npos) << ours;
+}
+
+}  // namespace
+}  // namespace megalith
