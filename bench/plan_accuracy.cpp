@@ -317,8 +317,10 @@ Candidate candidate(const Record& r, const PlanProblem& p) {
   c.recompute = recompute(text(r, "recompute"));
   const int total =
       p.model.layers + 2;  // embedding and head counted as layers, where that makes the cut even
-  if (c.pipeline > 1 && p.model.layers % c.pipeline != 0 && total % c.pipeline == 0)
+  if (c.pipeline > 1 && p.model.layers % c.pipeline != 0 && total % c.pipeline == 0) {
     c.first_layers = c.last_layers = total / c.pipeline - 1;
+    c.counts_embedding = c.counts_head = true;
+  }
   c.global_batch = p.global_batch;
   c.microbatches = std::max<int64_t>(
       1, std::llround(static_cast<double>(c.global_batch) / (static_cast<double>(c.micro_batch) * c.data)));
