@@ -405,7 +405,9 @@ TEST(Autoplan, SearchesTheSizesBesideTheDataRanks) {
   const auto run = [&](const std::string& options) { return run_command(app("autoplan") + model + options); };
   const CommandResult result = run(" --world-size 16 --data-parallel-size 2 --json");
   ASSERT_EQ(result.code, 0) << result.err;
-  for (const Json& plan : Json::parse(result.out, "answer")["plans"].as_array()) {
+  const Json answer = Json::parse(result.out, "answer");
+  ASSERT_FALSE(answer["plans"].as_array().empty());
+  for (const Json& plan : answer["plans"].as_array()) {
     EXPECT_EQ(plan["data"].as_int(), 2);
     EXPECT_EQ(plan["tensor"].as_int() * plan["pipeline"].as_int() * plan["context"].as_int(), 8);
   }
@@ -580,8 +582,9 @@ TEST(Autoplan, ObeysOrRefusesEachParallelOption) {
 TEST(Autoplan, KeepsAGivenGlobalBatchBelowTheLargest) {
   const CommandResult kept = run_command(app("autoplan") + k22b + " --global-batch-size 8 --json --top 3");
   ASSERT_EQ(kept.code, 0) << kept.err;
-  for (const Json& plan : Json::parse(kept.out, "answer")["plans"].as_array())
-    EXPECT_EQ(plan["global_batch"].as_int(), 8);
+  const Json answer = Json::parse(kept.out, "answer");
+  ASSERT_FALSE(answer["plans"].as_array().empty());
+  for (const Json& plan : answer["plans"].as_array()) EXPECT_EQ(plan["global_batch"].as_int(), 8);
   const CommandResult above = run_command(app("autoplan") + k22b + " --global-batch-size 64");
   EXPECT_EQ(above.code, 64);
   EXPECT_NE(above.err.find("--global-batch-size 64 is above --max-global-batch-size 16"), std::string::npos)

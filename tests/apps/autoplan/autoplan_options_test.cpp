@@ -99,8 +99,8 @@ TEST(Autoplan, TakesGradientsOfSixteenBits) {
     return Json::parse(result.out, "answer")["plans"].as_array().at(0);
   };
   const Json wide = plan(""), narrow = plan("--grad-reduce-in-bf16");
-  EXPECT_EQ(2 * narrow["memory_bytes"]["gradients"].as_double(),
-            wide["memory_bytes"]["gradients"].as_double());
+  const double four = wide["memory_bytes"]["gradients"].as_double();
+  EXPECT_NEAR(narrow["memory_bytes"]["gradients"].as_double() / four, 0.5, 1e-5);  // JSON has six digits
   EXPECT_NE(narrow["options"].as_string().find(" --grad-reduce-in-bf16"), std::string::npos);
   const CommandResult text = run_command(app("autoplan") + k7b + "--grad-reduce-in-bf16");
   EXPECT_NE(text.out.find("Megatron-LM only: this version's trainer has no option for gradients in 16 bits"),
@@ -158,7 +158,7 @@ TEST(Autoplan, PrintsLinesOfTheRunThatWasAskedFor) {
   };
   const std::string megatron = line_of(first, "pretrain_gpt.py"), ours = line_of(first, "megalith-pretrain");
   for (const std::string& line : {megatron, ours}) {
-    EXPECT_NE(line.find(" --lr 0.0003 --min-lr 3e-05 "), std::string::npos) << line;
+    EXPECT_NE(line.find(" --lr 3e-04 --min-lr 3e-05 "), std::string::npos) << line;
     EXPECT_NE(line.find(" --data-path 0.3 \"/data/it's one\" 0.7 /data/two "), std::string::npos) << line;
     EXPECT_NE(line.find(" --no-load-optim"), std::string::npos) << line;
     EXPECT_NE(line.find(" --mock-data"), std::string::npos) << line;
