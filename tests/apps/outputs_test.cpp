@@ -224,7 +224,7 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
 // What a run reads of a checkpoint, or writes to it, lies deeper than in the folder that was named.
 TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
   const std::string go_on =
-      kTrainOnSet + "--save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
+      kTrainOnSet + "--lr-decay-iters 9 --save ck --load ck --log-json ck/log.jsonl --report ck/report.html ";
   for (const char* const steps :
        {"--train-iters 2", "--train-iters 3"}) {  // beside checkpoints a log is well
     const CommandResult trained = run(go_on + steps);
