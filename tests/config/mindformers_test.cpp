@@ -272,10 +272,9 @@ TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
 
 TEST(MindFormers, NamesAGroupButForWhatIsObeyedOfIt) {
   const std::string log = train_on(kWhole).log;
-  for (const char* part :
-       {"context (but for device_target, max_device_memory)", "runner_config (but for batch_size)",
-        "callbacks (but for per_print_times, save_checkpoint_steps)",
-        "train_dataset (but for data_loader.dataset_dir)"})
+  for (const char* part : {"context (but for device_target)", "runner_config (but for batch_size)",
+                           "callbacks (but for per_print_times, save_checkpoint_steps)",
+                           "train_dataset (but for data_loader.dataset_dir)"})
     EXPECT_NE(log.find(part), std::string::npos) << part << "\n" << log;
   // Without a number of steps the epochs count.
   const Training epochs = train_on(

@@ -221,7 +221,13 @@ TEST(Launch, NamesTheEightBitsAndTheAttentionThatWerePriced) {
 TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
   PlanProblem p = gpt_22b(64);
   p.model.layers = 30;
-  Candidate c{.tensor = 8, .pipeline = 2, .chunks = 4, .first_layers = 15, .last_layers = 15};
+  Candidate c{.tensor = 8,
+              .pipeline = 2,
+              .chunks = 4,
+              .first_layers = 15,
+              .last_layers = 15,
+              .counts_embedding = true,
+              .counts_head = true};
   ASSERT_FALSE(complete(p, c)) << complete(p, c)->reason;
   EXPECT_TRUE(has(launch_options(p, c),
                   "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "
@@ -229,6 +235,7 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
       << launch_options(p, c);
   p.model.layers = 31;  // the embedding alone
   c.last_layers = 0;
+  c.counts_head = false;
   ASSERT_FALSE(complete(p, c)) << complete(p, c)->reason;
   EXPECT_TRUE(has(launch_options(p, c),
                   "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "))
