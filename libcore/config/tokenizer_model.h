@@ -20,8 +20,8 @@ std::optional<TokenizerModel> find_tokenizer(const std::string& folder, const st
 
 /// What a file or a folder holds, known by its content and not by its name: GPT-2's vocab.json (with
 /// merges.txt beside it, or the reverse) and a folder of both, a tokenizer.json or its folder,
-/// SentencePiece's protobuf (of which `type` may name either tokenizer), tiktoken's ranks. In a folder also one
-/// NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing where
+/// SentencePiece's protobuf (of which `type` may name either tokenizer), tiktoken's ranks. In a folder also
+/// one NAME-vocab.json with NAME-merges.txt, one NAME.tiktoken, and the folder "tokenizer". Nothing where
 /// there is no such path. kData, saying what a tokenizer's file looks like, for anything else; kNoInput where
 /// the other one of GPT-2's two files lacks.
 std::optional<TokenizerModel> recognize_tokenizer(const std::string& path, const std::string& type = {});

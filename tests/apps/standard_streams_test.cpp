@@ -87,7 +87,8 @@ TEST_F(StandardStreams, AreNotTakenForTheirInput) {
   write_file(dir_ / "many", many);
   for (const std::string command : {"encode", "decode"}) {
     const std::string words = "megalith-tokenizer " + command + " --tokenizer-model model --input many";
-    const CommandResult gone = run("{ " + words + "; echo $? > code; } | head -c 1 > first; exit $(cat code)");
+    const CommandResult gone =
+        run("{ " + words + "; echo $? > code; } | head -c 1 > first; exit $(cat code)");
     EXPECT_EQ(gone.code, 0) << command << ": " << gone.err;
     EXPECT_EQ(gone.err, "") << command;
     EXPECT_EQ(file_size(dir_ / "first"), 1U) << command;

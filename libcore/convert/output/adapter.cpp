@@ -114,7 +114,8 @@ AdapterKind adapter_kind(const std::string& path) {
   return out;
 }
 
-Adapter::Adapter(const std::string& folder) : folder_(folder), config_(load_own_small(folder + "/" + kConfig)) {
+Adapter::Adapter(const std::string& folder)
+    : folder_(folder), config_(load_own_small(folder + "/" + kConfig)) {
   const Settings settings(config_, folder + "/" + kConfig);
   kind_ = settings.text("peft_type");
   if (kind_ != kPeftLora && kind_ != kPeftPrefix)
