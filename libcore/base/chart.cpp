@@ -29,7 +29,7 @@ void stretch(Scale& scale, double value) {
 
 /// Dots lie around a line; the few far off, such as a first step, would press the line flat.
 void stretch_by_dots(Scale& scale, const std::vector<ChartSeries>& series) {
-  constexpr double kFar = 0.5;  // of the greatest value of the lines
+  constexpr double kFar = 0.5;  // of the max value of the lines
   const double reach = kFar * std::max(-scale.low, scale.high);
   const bool no_line = scale.low > scale.high;
   const Scale near{no_line ? -INFINITY : scale.low - reach, no_line ? INFINITY : scale.high + reach};
@@ -66,7 +66,7 @@ class Ticks {
     const double size = std::max(std::fabs(scale.low), std::fabs(scale.high));
     const double power = std::floor(std::log10(scale.step()) + 1e-9);
     scientific_ = size >= 1e7 || (size > 0 && size < 1e-3);
-    // Keeps of the greatest number's digits those that a step changes, since more would tell nothing.
+    // Keeps of the max number's digits those that a step changes, since more would tell nothing.
     decimals_ =
         static_cast<int>(std::clamp(scientific_ ? std::floor(std::log10(size)) - power : -power, 0.0, 8.0));
   }

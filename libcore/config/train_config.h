@@ -120,7 +120,7 @@ struct TrainConfig {
     v("adam-beta1", beta1, "Decay of the first moment.", between(0, 1));
     v("adam-beta2", beta2, "Decay of the second moment.", between(0, 1));
     v("adam-eps", adam_eps, "Added to the root of the second moment.", positive());
-    v("clip-grad", clip_grad, "Greatest norm of the gradient; 0: not clipped.", at_least(0),
+    v("clip-grad", clip_grad, "Max norm of the gradient; 0: not clipped.", at_least(0),
       alias({"max-grad-norm"}));
     v("clip-grad-after-warmup", clip_after_warmup, "Clip the gradient only after the warm-up.");
     v("seed", seed, "The seed of initial weights, sample order and dropout.", at_least(0));
@@ -164,7 +164,7 @@ struct TrainConfig {
       at_least(0), default_text("dynamic with --fp16, else 1"));
     v("initial-loss-scale", initial_loss_scale, "First dynamic loss scale of --fp16.", positive(),
       alias({"scale-loss"}));
-    v("min-loss-scale", min_loss_scale, "Least dynamic loss scale of --fp16.", positive());
+    v("min-loss-scale", min_loss_scale, "Min dynamic loss scale of --fp16.", positive());
     v("loss-scale-window", loss_scale_window,
       "Steps in a row without overflow after which --fp16 doubles the loss scale.", at_least(1));
     v("hysteresis", hysteresis,

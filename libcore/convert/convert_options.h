@@ -54,7 +54,7 @@ struct ConvertConfig {
       "An adapter given as PATH is written as an adapter.",
       metavar("DIR"));
     v("max-shard-size", max_shard_size,
-      "Greatest size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
+      "Max size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
     v("tokenizer", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",
       metavar("DIR"));
     v("vocab-file", vocab_file,
@@ -71,7 +71,7 @@ struct ConvertConfig {
       at_least(0), default_text("from the checkpoint"));
     v("crc", crc, "Compare the checksums in torch's files when they are read.");
     v("check", check,
-      "Run the model before and after the conversion on a few tokens and print the greatest difference of "
+      "Run the model before and after the conversion on a few tokens and print the max difference of "
       "the logits.");
     v("dry-run", dry_run, "Print what would be written, tensor by tensor, and write nothing.");
     v("json", json, "Print the table of inspect or --dry-run as JSON.");

@@ -44,7 +44,7 @@ class Head {
     RowBlock rows(int64_t begin, int64_t end) const;
   };
   void row_block(const Ctx&, const RowBlock&, float grad_scale) const;
-  /// Makes a rank's softmax statistics those of the whole vocabulary, of which it has a share: the greatest
+  /// Makes a rank's softmax statistics those of the whole vocabulary, of which it has a share: the max
   /// maximum, and sums rescaled to it so that they may be added up.
   void reduce(const Ctx&, View max, View sum_exp) const;
   /// Rows of a block, so that there are as few blocks as possible, equal but for the last one, which may be a

@@ -18,7 +18,7 @@ struct MeasureInput {
 /// What one stage needs: bytes of memory, and the price of one microbatch.
 struct StageCost {
   size_t tape = 0;                // saved activations of one microbatch
-  size_t scratch = 0;             // greatest need of forward and backward
+  size_t scratch = 0;             // max need of forward and backward
   size_t evaluation_scratch = 0;  // of a forward pass that keeps nothing
   size_t values = 0, grads = 0;
   size_t tensor_bytes = 0;   // that the tensor group reduces, gathers and scatters: whole tensors' bytes

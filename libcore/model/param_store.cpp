@@ -69,10 +69,10 @@ int64_t share_windows(std::vector<Bucket>& buckets) {
   for (const Bucket& bucket : buckets)
     if (!bucket.alone) window = std::max(window, bucket.elements());
   int64_t end = 2 * window;
-  int turn = 0;
+  int sharing = 0;  // buckets so far that share one
   for (Bucket& bucket : buckets) {
     if (bucket.alone) end += bucket.elements();
-    bucket.grads = bucket.alone ? end - bucket.elements() : (turn++ % 2) * window;
+    bucket.grads = bucket.alone ? end - bucket.elements() : (sharing++ % 2) * window;
   }
   return end;
 }

@@ -31,7 +31,7 @@ int64_t query_heads(const ConstView& qkv) {
 
 /// Queries times the keys each may see, over batch and heads: a query at position p sees p + 1.
 double causal_pairs(const ConstView& qkv, const RowPositions& rows) {
-  const int64_t s = qkv.shape[0], after = std::clamp<int64_t>(s - std::max<int64_t>(rows.turn, 0), 0, s);
+  const int64_t s = qkv.shape[0], after = std::clamp<int64_t>(s - std::max<int64_t>(rows.split, 0), 0, s);
   const double pairs = static_cast<double>(s) * static_cast<double>(s + 1) / 2 +
                        static_cast<double>(s) * static_cast<double>(rows.first) +
                        static_cast<double>(after) * static_cast<double>(rows.jump);

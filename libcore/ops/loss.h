@@ -4,7 +4,7 @@
 
 namespace megalith {
 
-/// Per row of logits its greatest entry and the sum of exp(entry - greatest), which cannot overflow, over the
+/// Per row of logits its max entry and the sum of exp(entry - max), which cannot overflow, over the
 /// first `columns` columns: the padding of a vocabulary takes no part.
 struct SoftmaxStats {
   View max, sum_exp;  // [n] f32
@@ -15,7 +15,7 @@ struct SoftmaxStats {
   Cost cost() const;
 };
 
-/// sum_exp *= exp(from - to): a rank's sum, taken from its own maximum, becomes relative to the greatest of
+/// sum_exp *= exp(from - to): a rank's sum, taken from its own maximum, becomes relative to the max of
 /// all ranks, so that they may be added up.
 struct SoftmaxRescale {
   View sum_exp;        // [n] f32

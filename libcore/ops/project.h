@@ -22,7 +22,7 @@ struct Project {
   Cost cost() const;
 };
 
-/// Each row in 8 bits, with a scale of its own so that a small row keeps its bits: scales[j] = greatest
+/// Each row in 8 bits, with a scale of its own so that a small row keeps its bits: scales[j] = max
 /// |w[j]| / 127, q[j] = w[j] / scales[j] to the nearest integer.
 struct QuantizeRows {
   View q;       // [rows, columns] i8

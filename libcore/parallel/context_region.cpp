@@ -19,7 +19,7 @@ RowPositions context_rows(int rank, int size, int64_t rows) {
     fail(ErrorKind::kInternal, rows, " rows of a sequence on each of ", size,
          " context ranks are no two chunks");
   const int64_t chunk = rows / 2;
-  return {.first = rank * chunk, .turn = chunk, .jump = 2 * (size - 1 - int64_t{rank}) * chunk};
+  return {.first = rank * chunk, .split = chunk, .jump = 2 * (size - 1 - int64_t{rank}) * chunk};
 }
 
 ContextRegion::ContextRegion(Communicator& ascending, Communicator& descending)

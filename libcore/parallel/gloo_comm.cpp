@@ -95,7 +95,7 @@ class ProcessComm final : public Communicator {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// The members of a color agree on the greatest number that any rank has free: those of other colors may take
+/// The members of a color agree on the max number that any rank has free: those of other colors may take
 /// the same, since they have no member in common.
 std::unique_ptr<Communicator> ProcessComm::split(const std::string& name, int color, int key) {
   struct Offer {

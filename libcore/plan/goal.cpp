@@ -77,7 +77,7 @@ class Tries {
     return out;
   }
   /// The fewest devices that meet the goal; those between them and the next fewer that were tried are, too.
-  std::optional<Scale> least() {
+  std::optional<Scale> fewest() {
     if (!bounded()) return std::nullopt;
     for (const bool refined : {false, true}) {
       const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
@@ -118,11 +118,11 @@ class Tries {
   /// Of those that were tried: the one that ends first, of those that meet the goal or of all.
   std::optional<int> soonest_devices(bool meeting) const {
     std::optional<int> out;
-    double least = 0;
+    double min_days = 0;
     for (const auto& [devices, scale] : tried_) {
-      if (!scale || (meeting && !meets(goal_, *scale)) || (out && scale->days >= least)) continue;
+      if (!scale || (meeting && !meets(goal_, *scale)) || (out && scale->days >= min_days)) continue;
       out = devices;
-      least = scale->days;
+      min_days = scale->days;
     }
     return out;
   }
@@ -165,7 +165,7 @@ Scaling scaling(const PlanProblem& p, const Fixed& fixed, const Goal& goal) {
   Tries tries(p, fixed, goal);
   Scaling out;
   out.powers = tries.doubled();
-  out.least = tries.least();
+  out.fewest = tries.fewest();
   if (goal.budget) out.fastest = tries.soonest();
   return out;
 }
@@ -178,8 +178,8 @@ std::string scaling_text(const PlanProblem& p, const Goal& goal, const Scaling& 
   out << '\n';
   for (const Scale& scale : found.powers) out << "  " << row_of(p, goal, scale) << '\n';
   if (!goal.days && !goal.budget) return out.str();
-  if (found.least)
-    out << "fewest: " << row_of(p, goal, *found.least) << '\n';
+  if (found.fewest)
+    out << "fewest: " << row_of(p, goal, *found.fewest) << '\n';
   else
     out << "no number of devices meets that\n";
   if (found.fastest) out << "soonest within the budget: " << row_of(p, goal, *found.fastest) << '\n';

@@ -32,7 +32,7 @@ struct Scale {
 /// the model evenly. A number of devices for which no plan fits is left out.
 struct Scaling {
   std::vector<Scale> powers;     // the doubled, fewest devices first
-  std::optional<Scale> least;    // fewest devices that meet every bound of the goal
+  std::optional<Scale> fewest;   // fewest devices that meet every bound of the goal
   std::optional<Scale> fastest;  // with a budget: which of those within it ends first
 };
 Scaling scaling(const PlanProblem&, const Fixed&, const Goal&);

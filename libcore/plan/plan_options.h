@@ -118,7 +118,7 @@ struct PlanOptions : PlanTarget {
     v("budget", budget, "Print which numbers of devices cost no more than this; needs --gpu-hour-price.",
       positive());
     v("explain", explain,
-      "Print the Pareto front, and the least devices, longest sequence and most layers that have a plan.");
+      "Print the Pareto front, and the fewest devices, longest sequence and most layers that have a plan.");
     v("emit", emit, "Print a job for a scheduler in place of the tables.");
     v("html", html, "Write a page with memory bars, the pipeline's timeline and the Pareto front there.",
       metavar("FILE"));

@@ -199,7 +199,7 @@ void tell_failure(std::ostream& out, const Report& r) {
   }
   const Plan& plan = *r.result.closest;
   const double lacking = plan.memory.estimate.needed() - usable_memory(r.problem);
-  out << "nothing fits; the least is " << gigabytes(plan.memory.estimate.needed()) << " GB on stage "
+  out << "nothing fits; the closest takes " << gigabytes(plan.memory.estimate.needed()) << " GB on stage "
       << plan.memory.stage << ", " << gigabytes(lacking) << " GB more than a device has, with\n  "
       << launch_options(r.problem, plan.candidate) << '\n'
       << remedy_line(r) << estimate_table(r, plan.candidate);
@@ -394,7 +394,7 @@ Json scaling_object(const Report& r) {
   out.set("tokens", r.goal->tokens);
   for (const Scale& scale : r.scaling.powers) powers.push_back(scale_object(r, scale));
   out.set("powers_of_two", std::move(powers));
-  if (r.scaling.least) out.set("fewest", scale_object(r, *r.scaling.least));
+  if (r.scaling.fewest) out.set("fewest", scale_object(r, *r.scaling.fewest));
   if (r.scaling.fastest) out.set("soonest", scale_object(r, *r.scaling.fastest));
   return out;
 }

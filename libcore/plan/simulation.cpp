@@ -52,15 +52,15 @@ class Exchange {
   /// The latest of all ranks' clocks.
   double meet(double now) {
     std::unique_lock lock(mutex_);
-    const int64_t turn = turn_;
+    const int64_t meeting = meeting_;
     latest_ = std::max(latest_, now);
     if (++come_ == ranks_) {
       come_ = 0;
       met_ = std::exchange(latest_, 0.0);
-      ++turn_;
+      ++meeting_;
       changed_.notify_all();
     }
-    changed_.wait(lock, [&] { return failed_ || turn_ != turn; });
+    changed_.wait(lock, [&] { return failed_ || meeting_ != meeting; });
     stop_if_failed();
     return met_;
   }
@@ -81,7 +81,7 @@ class Exchange {
   std::map<Route, double> busy_until_;
   std::map<Route, std::deque<double>> arrivals_;
   int come_ = 0;
-  int64_t turn_ = 0;
+  int64_t meeting_ = 0;
   double latest_ = 0, met_ = 0;
   bool failed_ = false;
 };

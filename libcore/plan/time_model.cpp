@@ -156,7 +156,7 @@ struct Assembly {
     wait_for_the_slowest(t);
     return t;
   }
-  double least() const {
+  double minimum() const {
     StepTime t = pipeline(slowest());
     t.optimizer = optimizer(most_parameters(), true);
     wait_for_the_slowest(t);
@@ -179,7 +179,7 @@ double least_seconds(const PlanProblem& p, const Candidate& c, const LayerPrice&
                      const Layout& layout) {
   Candidate bare = c;
   bare.recompute = Recomputed::kNone;
-  return Assembly{p, bare, price, layout}.least();
+  return Assembly{p, bare, price, layout}.minimum();
 }
 
 double stage_seconds(const Candidate& c, const LayerPrice& price, const Layout::Kind& kind) {

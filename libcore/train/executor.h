@@ -58,7 +58,7 @@ class Executor {
   /// Seconds that this rank's stages took in the last run(), without its waits for other stages, so that a
   /// slow rank is told from one that waits; on a GPU of the calls alone.
   double stage_seconds() const { return stage_seconds_; }
-  /// Greatest use of any tape so far, in bytes.
+  /// Max use of any tape so far, in bytes.
   size_t tape_peak() const;
 
  private:

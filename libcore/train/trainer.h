@@ -62,7 +62,7 @@ class Trainer {
   const Shards& shards() const { return *shards_; }
   /// The gradients of the last step, until the next one begins: as they were summed, before clipping.
   const GradBuffer& grads() const { return *grads_; }
-  /// Greatest norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
+  /// Max norm of the gradient from the next step on; 0: not clipped. Before: train.clip_grad.
   void set_clip(double max_norm) { max_norm_ = max_norm; }
   /// Whether own_loss() is known after a step, which costs a GPU a wait of the host.
   void keep_own_loss(bool keep) { keeps_own_loss_ = keep; }

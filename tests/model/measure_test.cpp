@@ -26,7 +26,7 @@ TEST(Measure, CountsWhatALayersTensorGroupMoves) {
                activations = rows * static_cast<size_t>(test::tiny_gpt2().hidden);
   EXPECT_EQ(tensor_bytes(2, 2, false) - tensor_bytes(1, 2, false), 4 * activations);
   EXPECT_EQ(tensor_bytes(2, 2, true) - tensor_bytes(1, 2, true), 10 * activations);
-  // The embedding's rows, the head's gradient; of each token the greatest logit, the sum of exponentials, the
+  // The embedding's rows, the head's gradient; of each token the max logit, the sum of exponentials, the
   // loss.
   EXPECT_EQ(tensor_bytes(1, 2, false), 6 * activations + 3 * rows);
   EXPECT_EQ(tensor_bytes(1, 1, false), 0u);

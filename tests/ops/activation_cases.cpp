@@ -95,7 +95,7 @@ void add_dropout_cases(std::vector<OpCase>& cases, const Types& types) {
                      }});
     cases.push_back(
         {type + "context", [=](Bed& bed) {
-           return run_dropout(bed, dtype, {6, 2, 33}, 0.4f, true, {.first = 3, .turn = 2, .jump = 8});
+           return run_dropout(bed, dtype, {6, 2, 33}, 0.4f, true, {.first = 3, .split = 2, .jump = 8});
          }});
     cases.push_back({type + "none", [=](Bed& bed) { return run_dropout(bed, dtype, {5, 3, 70}, 0, true); }});
     cases.push_back({type + "high", [=](Bed& bed) {

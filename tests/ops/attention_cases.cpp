@@ -292,11 +292,11 @@ void add_context_cases(std::vector<OpCase>& cases, DType dtype) {
     cases.push_back(
         {"attention_grad context" + type, [c](Bed& bed) { return run_context_attention_grad(bed, c); }});
   };
-  add({20, 2, 2, 2, 17}, 10, {.first = 0, .turn = 5, .jump = 10}, 0);
-  add({20, 2, 2, 2, 17}, 10, {.first = 5, .turn = 5, .jump = 0}, 0.25f);
-  add({150, 1, 1, 2, 32}, 50, {.first = 25, .turn = 25, .jump = 50}, 0.1f);
-  add({176, 1, 2, 1, 64}, 44, {.first = 44, .turn = 22, .jump = 44}, 0);
-  add({304, 1, 1, 1, 16}, 152, {.first = 0, .turn = 76, .jump = 152}, 0.2f);
+  add({20, 2, 2, 2, 17}, 10, {.first = 0, .split = 5, .jump = 10}, 0);
+  add({20, 2, 2, 2, 17}, 10, {.first = 5, .split = 5, .jump = 0}, 0.25f);
+  add({150, 1, 1, 2, 32}, 50, {.first = 25, .split = 25, .jump = 50}, 0.1f);
+  add({176, 1, 2, 1, 64}, 44, {.first = 44, .split = 22, .jump = 44}, 0);
+  add({304, 1, 1, 1, 16}, 152, {.first = 0, .split = 76, .jump = 152}, 0.2f);
 }
 
 }  // namespace
@@ -334,7 +334,7 @@ void add_attention_cases(std::vector<OpCase>& cases, const Types& types) {
                      }});
     cases.push_back(
         {"rope context" + type, [=](Bed& bed) {
-           return run_rope(bed, {{6, 2, 1, 2, 32}, 16, {.first = 2, .turn = 4, .jump = 7}, dtype});
+           return run_rope(bed, {{6, 2, 1, 2, 32}, 16, {.first = 2, .split = 4, .jump = 7}, dtype});
          }});
     cases.push_back({"copy_key_values context" + type, [=](Bed& bed) {
                        return run_copy_key_values(bed, {5, 2, 3, 2, 9}, dtype);

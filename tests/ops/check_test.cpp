@@ -148,7 +148,7 @@ TEST(AttentionCheck, RefusesWrongShapes) {
   expect_refused(good, Spoil([](Attention& op) { op.kv = tensor({9, 2, 3, 3, 8}); }), "kv [s_total");
   expect_refused(good, Spoil([](Attention& op) {
                    op.kv = tensor({9, 2, 3, 2, 8});
-                   op.rows = {.first = 0, .turn = 3, .jump = 3};
+                   op.rows = {.first = 0, .split = 3, .jump = 3};
                  }),
                  "within kv");
 
@@ -188,7 +188,7 @@ TEST(AttentionCheck, RefusesWrongShapes) {
       .qkv = tensor({7, 2, 3, 4, 8}), .cos = tensor({9, 4}), .sin = tensor({9, 4}), .rows = {.first = 2}};
   using SpoilRope = std::function<void(Rope&)>;
   expect_refused(rope, SpoilRope([](Rope& op) { op.rows.first = 3; }), "within the table");
-  expect_refused(rope, SpoilRope([](Rope& op) { op.rows = {.first = 0, .turn = 4, .jump = 3}; }),
+  expect_refused(rope, SpoilRope([](Rope& op) { op.rows = {.first = 0, .split = 4, .jump = 3}; }),
                  "within the table");
   expect_refused(rope, SpoilRope([](Rope& op) { op.cos = op.sin = tensor({9, 5}); }), "within a head");
   expect_refused(rope, SpoilRope([](Rope& op) { op.sin = tensor({9, 3}); }), "cos and sin");

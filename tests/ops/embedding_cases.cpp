@@ -152,7 +152,7 @@ void add_embedding_cases(std::vector<OpCase>& cases, const Types& types) {
         const std::string name = concat(" ", name_of(dtype), " ", positions ? "positions " : "", h);
         const EmbeddingCase c{9, 2, h, 7, h == 17 ? 4 : 0, positions, dtype};
         EmbeddingCase spans = c;
-        spans.rows = {.first = 1, .turn = 4, .jump = 6};
+        spans.rows = {.first = 1, .split = 4, .jump = 6};
         if (positions && h == 17) {
           cases.push_back(
               {"embedding context" + name, [spans](Bed& bed) { return run_embedding(bed, spans); }});

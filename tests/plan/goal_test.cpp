@@ -26,12 +26,12 @@ TEST(Scaling, NamesTheFewestDevicesOfADeadline) {
   constexpr double kTokens = 300e9;
   const Goal goal{.tokens = kTokens, .days = 30};
   const Scaling found = scaling(gpt_22b_in_large_batches(), {}, goal);
-  ASSERT_TRUE(found.least);
-  EXPECT_DOUBLE_EQ(found.least->days, days_with(found.least->devices, kTokens));
-  EXPECT_LE(found.least->days, 30);
-  EXPECT_EQ(found.least->devices % 8, 0);
+  ASSERT_TRUE(found.fewest);
+  EXPECT_DOUBLE_EQ(found.fewest->days, days_with(found.fewest->devices, kTokens));
+  EXPECT_LE(found.fewest->days, 30);
+  EXPECT_EQ(found.fewest->devices % 8, 0);
   int devices = 8;
-  while (devices < found.least->devices) {
+  while (devices < found.fewest->devices) {
     EXPECT_GT(days_with(devices, kTokens), 30) << devices;
     devices += 8;
   }
@@ -79,9 +79,9 @@ TEST(Scaling, GivesNoDeadlineUpAtAPowerOfTwoThatIsNoFaster) {
   ASSERT_GT(with(p, goal, 512).days, more.days);
   goal.days = more.days;
   const Scaling found = scaling(p, {}, goal);
-  ASSERT_TRUE(found.least);
-  EXPECT_LE(found.least->days, *goal.days);
-  EXPECT_LE(found.least->devices, 768);
+  ASSERT_TRUE(found.fewest);
+  EXPECT_LE(found.fewest->days, *goal.days);
+  EXPECT_LE(found.fewest->devices, 768);
 }
 
 TEST(Scaling, ABudgetBuysNumbersOfDevicesBetweenThePowersOfTwo) {
@@ -111,7 +111,7 @@ TEST(Scaling, SaysThatNothingMeetsTheGoal) {
   const Goal goal{.tokens = 300e9, .gpu_hour = 2, .days = 0.001, .budget = 1};
   const PlanProblem p = gpt_22b_in_large_batches();
   const Scaling found = scaling(p, {}, goal);
-  EXPECT_FALSE(found.least);
+  EXPECT_FALSE(found.fewest);
   EXPECT_NE(scaling_text(p, goal, found).find("no number of devices meets that"), std::string::npos);
 }
 

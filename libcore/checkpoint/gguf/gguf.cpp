@@ -232,14 +232,14 @@ std::string_view name_of(GgufType type) {
 
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out) {
   for (int64_t block = 0; block < n / kQ8Block; ++block, values += kQ8Block, out += kQ8BlockBytes) {
-    float greatest = 0;
+    float max_abs = 0;
     bool finite = true;
     for (int64_t i = 0; i < kQ8Block; ++i) {
-      greatest = std::max(greatest, std::fabs(values[i]));
+      max_abs = std::max(max_abs, std::fabs(values[i]));
       finite &= std::isfinite(values[i]);
     }
     if (!finite) return false;
-    const float scale = greatest / 127, inverse = scale == 0 ? 0 : 1 / scale;
+    const float scale = max_abs / 127, inverse = scale == 0 ? 0 : 1 / scale;
     convert_elements(out, DType::kF16, &scale, DType::kF32, 1);
     auto* quantized = reinterpret_cast<int8_t*>(out + sizeof(uint16_t));
     for (int64_t i = 0; i < kQ8Block; ++i)

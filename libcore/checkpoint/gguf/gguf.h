@@ -21,7 +21,7 @@ constexpr uint64_t kQ8BlockBytes = 34;  // fp16 scale, 32 signed bytes
 uint64_t gguf_bytes(GgufType type, int64_t elements);
 std::string_view name_of(GgufType type);  // "Q8_0"
 
-/// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = greatest magnitude /
+/// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = max magnitude /
 /// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. False, and nothing of use,
 /// when one is not finite.
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out);

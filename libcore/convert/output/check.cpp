@@ -212,7 +212,7 @@ Matrix Forward::attention(Matrix qkv) const {
   for (int64_t h = 0; h < heads; ++h) {
     const int64_t group = h / (heads / groups) * head;
     for (int64_t t = 0; t < qkv.rows; ++t) {
-      double sum = 0, greatest = -INFINITY;
+      double sum = 0, top = -INFINITY;
       const int64_t first =
           config_.sliding_window > 0 ? std::max<int64_t>(0, t + 1 - config_.sliding_window) : 0;
       for (int64_t s = first; s <= t; ++s) {
@@ -220,10 +220,10 @@ Matrix Forward::attention(Matrix qkv) const {
         for (int64_t i = 0; i < head; ++i)
           dot += double{qkv.row(t)[h * head + i]} * qkv.row(s)[key + group + i];
         weight[static_cast<size_t>(s)] = dot / std::sqrt(static_cast<double>(head));
-        greatest = std::max(greatest, weight[static_cast<size_t>(s)]);
+        top = std::max(top, weight[static_cast<size_t>(s)]);
       }
       for (int64_t s = first; s <= t; ++s)
-        sum += weight[static_cast<size_t>(s)] = std::exp(weight[static_cast<size_t>(s)] - greatest);
+        sum += weight[static_cast<size_t>(s)] = std::exp(weight[static_cast<size_t>(s)] - top);
       for (int64_t s = first; s <= t; ++s)
         for (int64_t i = 0; i < head; ++i)
           out.row(t)[h * head + i] +=
@@ -348,9 +348,9 @@ std::string first_not_finite(const TensorFile& file) {
 }
 
 std::string text_of(const Comparison& c) {
-  return concat("check: greatest difference of the logits of ", c.tokens, " tokens ",
-                format_scientific(c.max_difference, 1), ", greatest logit ", format_fixed(c.max_logit, 2),
-                "; ", format_duration(c.seconds), ", ", format_bytes(static_cast<double>(c.peak_bytes)),
+  return concat("check: max difference of the logits of ", c.tokens, " tokens ",
+                format_scientific(c.max_difference, 1), ", max logit ", format_fixed(c.max_logit, 2), "; ",
+                format_duration(c.seconds), ", ", format_bytes(static_cast<double>(c.peak_bytes)),
                 " peak memory");
 }
 

@@ -49,7 +49,7 @@ std::string text_of(const Comparison& comparison);
 /// Reads all of it.
 std::string first_not_finite(const TensorFile& file);
 
-/// Beyond this share of the greatest logit two models that hold the same numbers are not the same: sums in
+/// Beyond this share of the max logit two models that hold the same numbers are not the same: sums in
 /// another order differ by 1e-6, a wrong row or angle by more than a tenth.
 constexpr double kSameModel = 1e-3;
 

@@ -76,7 +76,7 @@ std::optional<Sidecar> read_sidecar(const std::string& prefix) {
 std::unique_ptr<AtomicFile> make_sidecar(const std::string& prefix, const Sidecar& s) {
   const std::string path = sidecar_path(prefix);
   if (file_exists(path) && !is_sidecar(path)) {
-    warn(path, ": is not a sidecar of a dataset, left as it is; the greatest token id of ", quote(prefix),
+    warn(path, ": is not a sidecar of a dataset, left as it is; the max token id of ", quote(prefix),
          " is therefore not noted");
     return nullptr;
   }

@@ -9,7 +9,7 @@
 
 namespace megalith {
 
-/// The smallest and greatest token id; without tokens 0 and -1.
+/// The min and max token id; without tokens 0 and -1.
 struct TokenRange {
   int64_t min = 0, max = -1;
   bool operator==(const TokenRange&) const = default;

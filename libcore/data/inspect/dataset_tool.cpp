@@ -139,7 +139,7 @@ void print_dataset(const IndexedDataset& data, std::ostream& out) {
     out << "not known: there is no " << sidecar_path(data.prefix()) << '\n';
     return;
   }
-  out << sidecar->tokenizer << " of " << format_count(sidecar->vocab_size) << " ids, the greatest here "
+  out << sidecar->tokenizer << " of " << format_count(sidecar->vocab_size) << " ids, the max here "
       << format_count(sidecar->max_token_id) << "\n  content    "
       << (sidecar->idx_hash.empty() ? "hashes are not known"
                                     : "hashes are kept: `megalith-data verify` compares")
@@ -223,7 +223,7 @@ Verified verify_dataset(const std::string& prefix) {
   verify_content(data.idx().path(), {{data.idx().size(), sidecar->idx_hash}});
   verify_content(data.bin().path(), sidecar->bin_parts);
   if (const int64_t max_id = scan_tokens(data).max; max_id != sidecar->max_token_id)
-    fail(ErrorKind::kData, sidecar_path(prefix), ": tells of the greatest token id ", sidecar->max_token_id,
+    fail(ErrorKind::kData, sidecar_path(prefix), ": tells of the max token id ", sidecar->max_token_id,
          ", the dataset's is ", max_id, "; remove the file to go on without it");
   return Verified::kContent;
 }

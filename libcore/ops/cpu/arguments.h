@@ -10,16 +10,16 @@
 /// What the kernels' arguments are made of besides: stretches of work, positions of rows.
 namespace megalith::cpu {
 
-/// Elements per piece of an element-wise op: tens of microseconds of work.
-inline constexpr int64_t kPiece = 1 << 14;
+/// Elements per range of an element-wise op: tens of microseconds of work.
+inline constexpr int64_t kRange = 1 << 14;
 
-/// Rows per piece of a row-wise op.
-inline int64_t piece_rows(int64_t columns) {
-  return std::max<int64_t>(1, kPiece / std::max<int64_t>(1, columns));
+/// Rows per range of a row-wise op.
+inline int64_t range_rows(int64_t columns) {
+  return std::max<int64_t>(1, kRange / std::max<int64_t>(1, columns));
 }
 
 inline RowSpans spans_of(const RowPositions& rows) {
-  return {rows.first, rows.turn, rows.jump};
+  return {rows.first, rows.split, rows.jump};
 }
 
 }  // namespace megalith::cpu

@@ -97,7 +97,7 @@ void AttentionRunner::run(const Rope& op) const {
                       .starts = op.starts.as<int32_t>(),
                       .batch = std::max<int64_t>(1, heads.b)};
   const auto rope = kernels_.rope[storage_of(op.qkv.dtype)];
-  for_each_piece(heads.s, piece_rows(heads.qkv_stride()),
+  for_each_range(heads.s, range_rows(heads.qkv_stride()),
                  [&](int64_t begin, int64_t end) { rope(args, begin, end); });
 }
 
@@ -165,7 +165,7 @@ void AttentionRunner::run(const CopyKeyValues& op) const {
   const Heads to(op.to.shape), from(op.from.shape);
   const int64_t groups = to.s * to.b * to.groups;
   const size_t bytes = static_cast<size_t>(2 * to.head) * size_of(op.to.dtype);
-  for_each_piece(groups, piece_rows(2 * to.head), [&](int64_t begin, int64_t end) {
+  for_each_range(groups, range_rows(2 * to.head), [&](int64_t begin, int64_t end) {
     for (int64_t group = begin; group < end; ++group)
       std::memcpy(at(op.to, to.qkv_place(0, group, to.r)), at(op.from, from.qkv_place(0, group, from.r)),
                   bytes);

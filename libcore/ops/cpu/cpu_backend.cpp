@@ -44,7 +44,7 @@ void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& 
   int64_t columns = 0;
   for (const View& sum : sums) columns += sum ? sum.elements() : 0;
   float* const partial = thread_scratch(static_cast<size_t>(blocks * columns));
-  for_each_piece(rows, size,
+  for_each_range(rows, size,
                  [&](int64_t begin, int64_t end) { block(partial + begin / size * columns, begin, end); });
   int64_t offset = 0;
   for (const View& sum : sums) {
@@ -60,7 +60,7 @@ void sum_over_rows(int64_t rows, std::initializer_list<View> sums, const Block& 
 void copy_bytes(void* to, const void* from, size_t bytes) {
   constexpr int64_t kCopied = int64_t{1} << 20;
   if (bytes == 0) return;
-  for_each_piece(static_cast<int64_t>(bytes), kCopied, [&](int64_t begin, int64_t end) {
+  for_each_range(static_cast<int64_t>(bytes), kCopied, [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
                 static_cast<size_t>(end - begin));
   });
@@ -216,7 +216,7 @@ void CpuBackend::run(Stream&, const QuantizeRows& op) {
   const QuantizeArgs args{
       .q = op.q.as<int8_t>(), .scales = op.scales.as<float>(), .w = op.w.data, .columns = op.w.shape[1]};
   const auto quantize = kernels_.quantize_rows[storage_of(op.w.dtype)];
-  for_each_piece(op.w.shape[0], piece_rows(args.columns),
+  for_each_range(op.w.shape[0], range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { quantize(args, begin, end); });
 }
 
@@ -227,7 +227,7 @@ void CpuBackend::run(Stream&, const WidenRows& op) {
                           .w = nullptr,
                           .columns = op.w.shape[1]};
   float* const to = op.w.as<float>();
-  for_each_piece(op.w.shape[0], piece_rows(args.columns), [&](int64_t begin, int64_t end) {
+  for_each_range(op.w.shape[0], range_rows(args.columns), [&](int64_t begin, int64_t end) {
     kernels_.widen_rows(to + begin * args.columns, args, begin, end);
   });
 }
@@ -258,14 +258,14 @@ void CpuBackend::run(Stream&, const LayerNorm& op) {
   args.b = op.b.data;
   args.mean = op.mean.as<float>();
   const auto norm = kernels_.layer_norm[storage_of(op.x.dtype)];
-  for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
+  for_each_range(op.x.shape.rows(), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
 }
 
 void CpuBackend::run(Stream&, const RmsNorm& op) {
   const NormArgs args = norm_args(op);
   const auto norm = kernels_.rms_norm[storage_of(op.x.dtype)];
-  for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
+  for_each_range(op.x.shape.rows(), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { norm(args, begin, end); });
 }
 
@@ -312,7 +312,7 @@ void for_each_stretch(const Slots& slots, int64_t begin, int64_t end, const Move
 
 void CpuBackend::run(Stream&, const AddSlots& op) {
   const auto add = kernels_.add[storage_of(op.y.dtype)][storage_of(op.x.dtype)];
-  for_each_piece(op.x.shape.rows(), piece_rows(op.slots.taken()), [&](int64_t begin, int64_t end) {
+  for_each_range(op.x.shape.rows(), range_rows(op.slots.taken()), [&](int64_t begin, int64_t end) {
     for_each_stretch(op.slots, begin, end, [&](int64_t whole, int64_t part, int64_t n) {
       add(at(op.y, whole), at(op.x, part), n);
     });
@@ -321,7 +321,7 @@ void CpuBackend::run(Stream&, const AddSlots& op) {
 
 void CpuBackend::run(Stream&, const TakeSlots& op) {
   const size_t element = size_of(op.x.dtype);
-  for_each_piece(op.y.shape.rows(), piece_rows(op.slots.taken()), [&](int64_t begin, int64_t end) {
+  for_each_range(op.y.shape.rows(), range_rows(op.slots.taken()), [&](int64_t begin, int64_t end) {
     for_each_stretch(op.slots, begin, end, [&](int64_t whole, int64_t part, int64_t n) {
       std::memcpy(at(op.y, part), at(op.x, whole), static_cast<size_t>(n) * element);
     });
@@ -343,13 +343,13 @@ void CpuBackend::run(Stream&, const ScaleBy& op) {
 
 void CpuBackend::run(Stream&, const Gelu& op) {
   const auto gelu = kernels_.gelu[storage_of(op.x.dtype)];
-  for_each_piece(op.x.elements(), kPiece,
+  for_each_range(op.x.elements(), kRange,
                  [&](int64_t begin, int64_t end) { gelu(op.y.data, op.x.data, op.tanh_form, begin, end); });
 }
 
 void CpuBackend::run(Stream&, const GeluGrad& op) {
   const auto grad = kernels_.gelu_grad[storage_of(op.x.dtype)];
-  for_each_piece(op.x.elements(), kPiece, [&](int64_t begin, int64_t end) {
+  for_each_range(op.x.elements(), kRange, [&](int64_t begin, int64_t end) {
     grad(op.dx.data, op.dy.data, op.x.data, op.tanh_form, begin, end);
   });
 }
@@ -357,14 +357,14 @@ void CpuBackend::run(Stream&, const GeluGrad& op) {
 void CpuBackend::run(Stream&, const SwiGlu& op) {
   const auto swiglu = kernels_.swiglu[storage_of(op.x.dtype)];
   const int64_t columns = op.y.shape.back();
-  for_each_piece(op.y.shape.rows(), piece_rows(columns),
+  for_each_range(op.y.shape.rows(), range_rows(columns),
                  [&](int64_t begin, int64_t end) { swiglu(op.y.data, op.x.data, columns, begin, end); });
 }
 
 void CpuBackend::run(Stream&, const SwiGluGrad& op) {
   const auto grad = kernels_.swiglu_grad[storage_of(op.x.dtype)];
   const int64_t columns = op.dy.shape.back();
-  for_each_piece(op.dy.shape.rows(), piece_rows(columns), [&](int64_t begin, int64_t end) {
+  for_each_range(op.dy.shape.rows(), range_rows(columns), [&](int64_t begin, int64_t end) {
     grad(op.dx.data, op.dy.data, op.x.data, columns, begin, end);
   });
 }
@@ -380,7 +380,7 @@ void CpuBackend::run(Stream&, const Dropout& op) {
                          .rows = spans_of(op.key.rows),
                          .key = mask_key(op.key)};
   const auto dropout = kernels_.dropout[storage_of(op.x.dtype)];
-  for_each_piece(op.x.shape.rows(), piece_rows(args.columns),
+  for_each_range(op.x.shape.rows(), range_rows(args.columns),
                  [&](int64_t begin, int64_t end) { dropout(args, begin, end); });
 }
 
@@ -394,7 +394,7 @@ void CpuBackend::run(Stream&, const Embedding& op) {
   const auto convert = kernels_.copy[storage_of(op.y.dtype)][storage_of(op.table.dtype)];
   const auto add =
       kernels_.add[storage_of(op.y.dtype)][storage_of(op.positions ? op.positions.dtype : op.y.dtype)];
-  for_each_piece(rows, piece_rows(h), [&](int64_t begin, int64_t end) {
+  for_each_range(rows, range_rows(h), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
       if (id >= 0 && id < vocabulary)
@@ -416,7 +416,7 @@ void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
                 batch = rows / std::max<int64_t>(1, op.dy.shape[0]);
   const int64_t vocabulary = op.dtable.shape.rows();
   const auto add = kernels_.add[kF32][storage_of(op.dy.dtype)];
-  for_each_piece(h, kColumns, [&](int64_t begin, int64_t end) {
+  for_each_range(h, kColumns, [&](int64_t begin, int64_t end) {
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t id = op.ids.as<int32_t>()[row] - int64_t{op.first_id};
       const auto* const dy = at(op.dy, row * h + begin);
@@ -433,7 +433,7 @@ void CpuBackend::run(Stream&, const EmbeddingGrad& op) {
 void CpuBackend::run(Stream&, const SoftmaxStats& op) {
   const int64_t stride = op.logits.shape.back();
   const auto stats = kernels_.softmax_stats[storage_of(op.logits.dtype)];
-  for_each_piece(op.logits.shape.rows(), piece_rows(stride), [&](int64_t begin, int64_t end) {
+  for_each_range(op.logits.shape.rows(), range_rows(stride), [&](int64_t begin, int64_t end) {
     stats(op.max.as<float>(), op.sum_exp.as<float>(), op.logits.data, stride, op.columns, begin, end);
   });
 }
@@ -456,17 +456,17 @@ void CpuBackend::run(Stream&, const CrossEntropy& op) {
                               .want_grad = op.want_grad,
                               .first_id = op.first_id};
   const auto loss = kernels_.cross_entropy[storage_of(op.logits.dtype)];
-  for_each_piece(op.logits.shape.rows(), piece_rows(args.stride),
+  for_each_range(op.logits.shape.rows(), range_rows(args.stride),
                  [&](int64_t begin, int64_t end) { loss(args, begin, end); });
 }
 
-/// Sums of pieces of fixed size, added in order.
+/// Sums of ranges of fixed size, added in order.
 void CpuBackend::run(Stream&, const SumSquares& op) {
   const int64_t n = op.x.elements();
   const auto sum = kernels_.sum_squares[storage_of(op.x.dtype)];
-  std::vector<double> partial(static_cast<size_t>((n + kPiece - 1) / kPiece));
-  for_each_piece(n, kPiece, [&](int64_t begin, int64_t end) {
-    partial[static_cast<size_t>(begin / kPiece)] = sum(at(op.x, begin), end - begin);
+  std::vector<double> partial(static_cast<size_t>((n + kRange - 1) / kRange));
+  for_each_range(n, kRange, [&](int64_t begin, int64_t end) {
+    partial[static_cast<size_t>(begin / kRange)] = sum(at(op.x, begin), end - begin);
   });
   double total = 0;
   for (const double part : partial) total += part;
@@ -495,7 +495,7 @@ void CpuBackend::run(Stream&, const AdamW& op) {
       .rates = adam_rates(
           scalars, {.beta1 = op.beta1, .beta2 = op.beta2, .eps = op.eps, .weight_decay = op.weight_decay})};
   const auto update = kernels_.adamw[op.value ? storage_of(op.value.dtype) : kF32];
-  for_each_piece(op.master.elements(), kPiece, [&](int64_t begin, int64_t end) { update(args, begin, end); });
+  for_each_range(op.master.elements(), kRange, [&](int64_t begin, int64_t end) { update(args, begin, end); });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 void fill_with(const View& to, T value) {
-  for_each_piece(to.elements(), 4 * kPiece,
+  for_each_range(to.elements(), 4 * kRange,
                  [&](int64_t begin, int64_t end) { std::fill(to.as<T>() + begin, to.as<T>() + end, value); });
 }
 
@@ -20,20 +20,20 @@ void fill_with(const View& to, T value) {
 
 void copy_elements(const Kernels& kernels, const View& to, const ConstView& from) {
   if (to.dtype == from.dtype) {
-    for_each_piece(static_cast<int64_t>(to.bytes()), 4 * kPiece, [&](int64_t begin, int64_t end) {
+    for_each_range(static_cast<int64_t>(to.bytes()), 4 * kRange, [&](int64_t begin, int64_t end) {
       std::memmove(static_cast<std::byte*>(to.data) + begin, static_cast<const std::byte*>(from.data) + begin,
                    static_cast<size_t>(end - begin));
     });
     return;
   }
   const auto convert = kernels.copy[storage_of(to.dtype)][storage_of(from.dtype)];
-  for_each_piece(to.elements(), kPiece,
+  for_each_range(to.elements(), kRange,
                  [&](int64_t begin, int64_t end) { convert(at(to, begin), at(from, begin), end - begin); });
 }
 
 void add_elements(const Kernels& kernels, const View& to, const ConstView& from) {
   const auto sum = kernels.add[storage_of(to.dtype)][storage_of(from.dtype)];
-  for_each_piece(to.elements(), kPiece,
+  for_each_range(to.elements(), kRange,
                  [&](int64_t begin, int64_t end) { sum(at(to, begin), at(from, begin), end - begin); });
 }
 

@@ -45,7 +45,7 @@ struct NormGradArgs {
 
 /// RowPositions, which has functions.
 struct RowSpans {
-  int64_t first, turn, jump;
+  int64_t first, split, jump;
 };
 
 struct DropoutArgs {
@@ -193,7 +193,7 @@ struct Kernels {
   /// Rows [begin, end) of w, [Storage of w]. A sum over columns is made in one order, however many rows of x
   /// there are, so that a generated text does not depend on its neighbours in the batch.
   void (*project[kWeightStorages])(const ProjectArgs&, int64_t begin, int64_t end);
-  /// Rows [begin, end): q = round(w / scale), scale = greatest |w| of the row / 127. [Storage of w].
+  /// Rows [begin, end): q = round(w / scale), scale = max |w| of the row / 127. [Storage of w].
   void (*quantize_rows[kStorages])(const QuantizeArgs&, int64_t begin, int64_t end);
   /// to[row, :] = scales[row] q[row, :] for the rows [begin, end); `to` holds them alone.
   void (*widen_rows)(float* to, const QuantizeArgs&, int64_t begin, int64_t end);

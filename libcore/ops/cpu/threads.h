@@ -16,9 +16,9 @@ void for_each_block(int64_t blocks, const Work& work) {
   for (int64_t block = 0; block < blocks; ++block) work(block);
 }
 
-/// Cuts [0, n) into pieces of `size`, the last one shorter, and calls work(begin, end) for each.
+/// Cuts [0, n) into ranges of `size`, the last one shorter, and calls work(begin, end) for each.
 template <class Work>
-void for_each_piece(int64_t n, int64_t size, const Work& work) {
+void for_each_range(int64_t n, int64_t size, const Work& work) {
   for_each_block((n + size - 1) / size,
                  [&](int64_t block) { work(block * size, std::min(n, (block + 1) * size)); });
 }

@@ -178,20 +178,20 @@ __device__ void absorb(const float (&scores)[T::kRows][T::kRows], int64_t first,
                        const HeadMask& mask, SoftmaxRows<T>& rows, HeadSums<T>& out, float* probabilities) {
   MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
     const int64_t query = first + thread_y() + kSide * i;
-    float greatest = rows.max[i], total = 0;
+    float new_max = rows.max[i], total = 0;
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) if (key + thread_x() + kSide * j <= past + query)
-        greatest = fmaxf(greatest, scores[i][j]);
-    greatest = row_max(greatest);
+        new_max = fmaxf(new_max, scores[i][j]);
+    new_max = row_max(new_max);
     MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j) {
       const int64_t column = key + thread_x() + kSide * j;
-      float p = column <= past + query ? expf(scores[i][j] - greatest) : 0.0f;
+      float p = column <= past + query ? expf(scores[i][j] - new_max) : 0.0f;
       total += p;
       if (p != 0) p *= mask.at(query, column);
       probabilities[(thread_y() + kSide * i) * T::kScoreStride + thread_x() + kSide * j] = p;
     }
-    const float shrink = expf(rows.max[i] - greatest);  // 0 the first time
+    const float shrink = expf(rows.max[i] - new_max);  // 0 the first time
     rows.sum[i] = rows.sum[i] * shrink + row_sum(total);
-    rows.max[i] = greatest;
+    rows.max[i] = new_max;
     out.scale_row(i, shrink);
   }
 }

@@ -65,7 +65,7 @@ MEGALITH_HD Half narrow<Half>(float value) {
   uint32_t rounded = 0;
   if (size > 0x7f800000u)
     rounded = 0x7e00;
-  else if (size >= 0x477ff000u)  // 65520, half way from the greatest fp16 to the next power of two
+  else if (size >= 0x477ff000u)  // 65520, half way from the max fp16 to the next power of two
     rounded = 0x7c00;
   else if (size < 0x38800000u)  // below 2^-14: multiples of 2^-24, as which 0.5 + size is rounded
     rounded = bits_of(float_of(size) + 0.5f) - 0x3f000000u;

@@ -40,7 +40,7 @@ cudaDataType_t cuda_type(DType dtype) {
   return dtype == DType::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// Greatest power of two up to 256 that divides the address.
+/// Max power of two up to 256 that divides the address.
 uint32_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data) | 256;
   return static_cast<uint32_t>(address & (~address + 1));

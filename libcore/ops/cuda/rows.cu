@@ -71,9 +71,9 @@ template <class T>
 __global__ void softmax_stats(SoftmaxArgs a) {
   const int64_t row = blockIdx.x;
   const T* const x = static_cast<const T*>(a.logits) + row * a.stride;
-  float greatest = -INFINITY, sum = 0;
-  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) greatest = fmaxf(greatest, widen(x[i]));
-  const float max = block_max(greatest);
+  float own_max = -INFINITY, sum = 0;
+  for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) own_max = fmaxf(own_max, widen(x[i]));
+  const float max = block_max(own_max);
   for (int64_t i = threadIdx.x; i < a.columns; i += blockDim.x) sum += expf(widen(x[i]) - max);
   sum = block_sum(sum);
   if (threadIdx.x != 0) return;

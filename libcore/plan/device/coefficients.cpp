@@ -81,7 +81,7 @@ constexpr CoefficientInfo kTable[] = {
     {"expert_launches", "kernels", &C::expert_launches, 0, 10, 2, 0.4, 2,
      "that each expert of a rank takes in the forward pass, for both products"},
     {"optimizer_traffic", "1", &C::optimizer_traffic, 0.8, 4, 1.5, 0.3, 1.45323,
-     "memory traffic of a step over its least"},
+     "memory traffic of a step over its min"},
     {"step_overhead", "s", &C::step_overhead, 1e-3, 0.2, 0.02, 0.6, 0.00973306,
      "data, logging, gradient norm"},
     {"context_bytes", "B", &C::context_bytes, 2e8, 2e9, 7e8, 0.3, 8.44381e+08,

@@ -92,7 +92,7 @@ class Search {
   /// `without`: the fold whose points do not count; kAll: none.
   DeviceRates from(const DeviceRates& start, double step, size_t without) {
     DeviceRates best = start;
-    double least = loss(best, without);
+    double min_loss = loss(best, without);
     for (; step > kFinest; step /= 2)
       for (bool better = true; better;) {
         better = false;
@@ -101,8 +101,8 @@ class Search {
             DeviceRates tried = best;
             move(rate, tried, way);
             const double now = loss(tried, without);
-            if (now >= least - 1e-12) continue;
-            least = now;
+            if (now >= min_loss - 1e-12) continue;
+            min_loss = now;
             best = tried;
             better = true;
             break;

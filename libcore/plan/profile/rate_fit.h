@@ -54,7 +54,7 @@ struct PointErrors {
 };
 PointErrors errors_of(std::span<const ProfilePoint>, std::span<const double> predicted);
 
-/// The rates with which the points are predicted best: least sum of Huber's losses of the errors' logarithms,
+/// The rates with which the points are predicted best: min sum of Huber's losses of the errors' logarithms,
 /// each kind counting the same, and of a pull to `before` so weak that a rate moves wherever points say
 /// something of it.
 DeviceRates fit_rates(std::span<const ProfilePoint>, const DeviceRates& before, std::span<const FittedRate>,

@@ -66,7 +66,7 @@ std::unique_ptr<Tokenizer> make_null(const TokenizerFiles& files) {
     fail(ErrorKind::kUsage, "--tokenizer-type NullTokenizer needs --vocab-size of at least 1, found ",
          files.vocab_size);
   refuse_special_tokens(files, "its texts are ids");
-  refuse_eod(files, "it is the greatest id");
+  refuse_eod(files, "it is the max id");
   return std::make_unique<NullTokenizer>(files.vocab_size);
 }
 

@@ -32,7 +32,7 @@ class Vocabulary {
   /// The merge of `left` and `right`. kData with `where`: one of the two or the joined token is unknown.
   BytePairEncoder::Merge merge(const std::string& left, const std::string& right, const Where& where) const;
 
-  /// The text of each id up to the greatest; empty where no token has it. Throws kData when that is more than
+  /// The text of each id up to the max; empty where no token has it. Throws kData when that is more than
   /// any model has.
   std::vector<std::string> texts() const;
 

@@ -6,7 +6,7 @@
 namespace megalith {
 
 /// The factor of the loss before the backward pass, so that gradients of activations are not lost below
-/// fp16's least number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
+/// fp16's min number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
 /// --min-loss-scale, when --hysteresis steps since the last growth overflowed, and at each that follows;
 /// doubled after --loss-scale-window steps in a row that did not. With --loss-scale it stays that; without
 /// --fp16 and --loss-scale it is 1. Every rank has one, and all decide alike, as a skipped step is agreed.
@@ -17,7 +17,7 @@ class LossScale {
   double value() const { return value_; }
   /// After each training step; `overflow`: loss or gradients were not finite.
   void update(bool overflow);
-  /// False where the scale is fixed or at its least, so that a further overflow cannot be cured.
+  /// False where the scale is fixed or at its min, so that a further overflow cannot be cured.
   bool can_fall() const { return dynamic_ && value_ > least_; }
   bool dynamic() const { return dynamic_; }
 

@@ -67,7 +67,7 @@ TEST(DatasetTool, CountsTheGreatestIdAgain) {
   Sidecar sidecar = *read_sidecar(dir / "c");
   sidecar.max_token_id = 8;
   make_sidecar(dir / "c", sidecar)->commit();
-  EXPECT_NE(refusal(dir / "c").find("c.json: tells of the greatest token id 8, the dataset's is 9"),
+  EXPECT_NE(refusal(dir / "c").find("c.json: tells of the max token id 8, the dataset's is 9"),
             std::string::npos);
 }
 
@@ -176,7 +176,7 @@ TEST(DatasetTool, DrawsAPageThatFitsTheTerminal) {
   sequences  3, the longest of 4 tokens
   tokens     7, uint16
   files      .bin 14 B, .idx 102 B
-  tokenizer  T of 10 ids, the greatest here 9
+  tokenizer  T of 10 ids, the max here 9
   content    hashes are kept: `megalith-data verify` compares
 tokens a document: min 0,
   median 3, mean 2.3, 90 % up
