@@ -9,10 +9,10 @@ namespace megalith {
 std::vector<std::span<const char>> IdBuffer::parts(size_t from, size_t to) const {
   std::vector<std::span<const char>> found;
   size_t begin = 0;
-  for (const Part& part : parts_) {
-    const size_t first = std::max(from, begin), last = std::min(to, begin + part.bytes);
-    if (first < last) found.emplace_back(part.data + (first - begin), last - first);
-    begin += part.bytes;
+  for (const ByteBuffer& part : parts_) {
+    const size_t first = std::max(from, begin), last = std::min(to, begin + part.size());
+    if (first < last) found.emplace_back(part.data() + (first - begin), last - first);
+    begin += part.size();
   }
   return found;
 }
@@ -29,18 +29,16 @@ std::vector<int32_t> IdBuffer::ids() const {
 }
 
 void IdBuffer::clear() {
-  const auto is_kept = [](const Part& part) {
-    return part.own.capacity() > 0 && part.own.capacity() <= BufferPool::kBytes;
-  };
-  while (parts_.size() > 1 || (!parts_.empty() && !is_kept(parts_[0]))) end_part();
-  if (!parts_.empty()) parts_[0].bytes = 0;
+  while (parts_.size() > 1 || (!parts_.empty() && parts_[0].capacity() > kPartBytes)) parts_.pop_back();
+  if (!parts_.empty()) parts_[0].clear();
   bytes_ = 0;
 }
 
 void IdBuffer::truncate(size_t ids) {
   const size_t bytes = ids * width_;
-  while (bytes_ > bytes && bytes_ - parts_.back().bytes >= bytes) end_part();
-  if (bytes_ > bytes) parts_.back().bytes -= bytes_ - bytes;
+  for (; bytes_ > bytes && bytes_ - parts_.back().size() >= bytes; parts_.pop_back())
+    bytes_ -= parts_.back().size();
+  if (bytes_ > bytes) parts_.back().truncate(parts_.back().size() - (bytes_ - bytes));
   bytes_ = bytes;
 }
 
@@ -60,23 +58,7 @@ void IdBuffer::append(std::span<const int32_t> ids) {
 }
 
 void IdBuffer::begin_part(size_t min_bytes) {
-  Part& part = parts_.emplace_back();
-  if (pool_ && min_bytes <= BufferPool::kBytes) {
-    part.lent = pool_->take();
-    part.data = part.lent.data;
-    part.capacity = BufferPool::kBytes;
-  } else {
-    part.own.reserve(std::max(min_bytes, BufferPool::kBytes));
-    part.data = part.own.data();
-    part.capacity = part.own.capacity();
-  }
-}
-
-void IdBuffer::end_part() {
-  const Part& part = parts_.back();
-  bytes_ -= part.bytes;
-  if (part.lent.data) pool_->give(part.lent);
-  parts_.pop_back();
+  parts_.emplace_back().reserve(std::max(min_bytes, kPartBytes));
 }
 
 }  // namespace megalith

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "libcore/base/buffer_pool.h"
 #include "libcore/base/byte_buffer.h"
 
 namespace megalith {
@@ -14,10 +13,9 @@ namespace megalith {
 /// they are in parts, so that it neither moves when there are more nor is measured by the longest text.
 class IdBuffer {
  public:
-  /// `width`: 2 or 4. The pool, which must outlive this, lends the memory of the parts; without one each has
-  /// its own.
-  explicit IdBuffer(size_t width, BufferPool* pool = nullptr) : pool_(pool), width_(width) {}
-  ~IdBuffer() { clear(); }
+  static constexpr size_t kPartBytes = size_t{1} << 18;  // of a part, unless a call needs more
+
+  explicit IdBuffer(size_t width) : width_(width) {}  // 2 or 4
   IdBuffer(IdBuffer&& other) noexcept = default;
   IdBuffer& operator=(IdBuffer&&) = delete;
   IdBuffer(const IdBuffer&) = delete;
@@ -34,8 +32,8 @@ class IdBuffer {
   /// `take` gets all ids in order. sizeof(Id) == width().
   template <class Id, class Take>
   void each_part(const Take& take) const {
-    for (const Part& part : parts_)
-      take(std::span<const Id>(reinterpret_cast<const Id*>(part.data), part.bytes / sizeof(Id)));
+    for (const ByteBuffer& part : parts_)
+      take(std::span<const Id>(reinterpret_cast<const Id*>(part.data()), part.size() / sizeof(Id)));
   }
 
   void clear();
@@ -48,30 +46,22 @@ class IdBuffer {
   /// end. sizeof(Id) == width(). Throws std::bad_alloc.
   template <class Id>
   Id* extend(size_t max) {
-    if (parts_.empty() || parts_.back().capacity - parts_.back().bytes < max * sizeof(Id))
+    if (parts_.empty() || parts_.back().capacity() - parts_.back().size() < max * sizeof(Id))
       begin_part(max * sizeof(Id));
-    return reinterpret_cast<Id*>(parts_.back().data + parts_.back().bytes);
+    return reinterpret_cast<Id*>(parts_.back().data() + parts_.back().size());
   }
   template <class Id>
   void finish(const Id* end) {
-    Part& part = parts_.back();
-    const auto bytes = static_cast<size_t>(reinterpret_cast<const char*>(end) - part.data);
-    bytes_ += bytes - part.bytes;
-    part.bytes = bytes;
+    ByteBuffer& part = parts_.back();
+    const auto added = static_cast<size_t>(reinterpret_cast<const char*>(end) - (part.data() + part.size()));
+    part.extend(added);
+    bytes_ += added;
   }
 
  private:
-  struct Part {
-    char* data = nullptr;
-    size_t bytes = 0, capacity = 0;
-    BufferPool::Buffer lent = {};  // where `data` is, or:
-    ByteBuffer own = {};
-  };
   void begin_part(size_t min_bytes);
-  void end_part();
 
-  std::vector<Part> parts_;
-  BufferPool* pool_;
+  std::vector<ByteBuffer> parts_;
   size_t width_;
   size_t bytes_ = 0;  // of all parts
 };

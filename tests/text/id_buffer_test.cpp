@@ -54,24 +54,17 @@ TEST(IdBuffer, TakesWhatWasWrittenOfTheRoomGiven) {
 
 /// As many ids as several parts hold, some of them in one call.
 std::vector<int32_t> many_ids() {
-  std::vector<int32_t> ids(BufferPool::kBytes);
+  std::vector<int32_t> ids(IdBuffer::kPartBytes);
   std::iota(ids.begin(), ids.end(), 0);
   for (int32_t& id : ids) id %= 60000;
   return ids;
 }
 
-class IdBufferMemory : public testing::TestWithParam<bool> {
- protected:
-  BufferPool blocks;
-  BufferPool* pool = GetParam() ? &blocks : nullptr;
-};
-INSTANTIATE_TEST_SUITE_P(PoolOrOwn, IdBufferMemory, testing::Bool());
-
-TEST_P(IdBufferMemory, IsInPartsThatNobodySees) {
+TEST(IdBuffer, IsInPartsThatNobodySees) {
   const std::vector<int32_t> ids = many_ids();
   for (const size_t width : {2, 4})
     for (const size_t at_once : {size_t{1000}, size_t{70'001}, ids.size()}) {
-      IdBuffer buffer(width, pool);
+      IdBuffer buffer(width);
       for (size_t at = 0; at < ids.size(); at += at_once)
         buffer.append(std::span(ids).subspan(at, std::min(at_once, ids.size() - at)));
       EXPECT_TRUE(buffer.ids() == ids);
@@ -92,9 +85,9 @@ TEST_P(IdBufferMemory, IsInPartsThatNobodySees) {
     }
 }
 
-TEST_P(IdBufferMemory, GoesOnWhereItWasTruncated) {
+TEST(IdBuffer, GoesOnWhereItWasTruncated) {
   std::vector<int32_t> ids = many_ids();
-  IdBuffer buffer(2, pool);
+  IdBuffer buffer(2);
   for (size_t at = 0; at < ids.size(); at += 10'000)
     buffer.append(std::span(ids).subspan(at, std::min<size_t>(10'000, ids.size() - at)));
   for (const size_t kept :
@@ -111,14 +104,15 @@ TEST_P(IdBufferMemory, GoesOnWhereItWasTruncated) {
   EXPECT_TRUE(buffer.parts().empty());
 }
 
-TEST(IdBuffer, GivesItsMemoryToTheNextOne) {
-  BufferPool blocks;
-  IdBuffer first(2, &blocks), second(2, &blocks);
-  first.append(std::vector<int32_t>{1, 2, 3});
-  const char* const block = first.parts()[0].data();
-  first.clear();
-  second.append(std::vector<int32_t>{4});
-  EXPECT_EQ(second.parts()[0].data(), block);
+TEST(IdBuffer, KeepsOnePartForTheNextText) {
+  IdBuffer buffer(2);
+  buffer.append(std::vector<int32_t>{1, 2, 3});
+  const char* const part = buffer.parts()[0].data();
+  buffer.append(many_ids());  // more than a part holds
+  buffer.clear();
+  buffer.append(std::vector<int32_t>{4});
+  EXPECT_EQ(buffer.parts()[0].data(), part);
+  EXPECT_EQ(buffer.ids(), std::vector{4});
 }
 
 TEST(Tokenizer, EncodesToBuffersWhatItEncodesToAVector) {

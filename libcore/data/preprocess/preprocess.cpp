@@ -74,7 +74,7 @@ class DocumentPipeline {
                             .sink = [this](DocumentBatch& batch) { sink(batch); },
                             .weight = batch_bytes_,
                             .interrupt = [this] { job_.interrupt.set(); }}) {
-    for (size_t i = 0; i < limits_.workers; ++i) encoders_.emplace_back(job.config, job.tools, tokens_);
+    for (size_t i = 0; i < limits_.workers; ++i) encoders_.emplace_back(job.config, job.tools);
   }
   DocumentPipeline(const DocumentPipeline&) = delete;
   DocumentPipeline& operator=(const DocumentPipeline&) = delete;
@@ -107,7 +107,6 @@ class DocumentPipeline {
   PipelineLimits limits_;
   size_t batch_bytes_;
   DocumentSource lines_;
-  BufferPool tokens_;
   std::vector<DocumentEncoder> encoders_;
   Pipeline<DocumentBatch> pipeline_;
 };

@@ -46,18 +46,17 @@ std::optional<int32_t> eod_of(const PreprocessConfig& config, const Tokenizer& t
   return config.append_eod ? std::optional(tokenizer.eod()) : std::nullopt;
 }
 
-DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BufferPool& memory)
+DocumentEncoder::DocumentEncoder(const PreprocessConfig& config, const TextTools& tools)
     : config_(config),
       parser_(config.json_keys),
       tools_(tools),
       dtype_(optimal_dtype(tools.tokenizer.vocab_size())),
       eod_(eod_of(config, tools.tokenizer)),
       keys_(config.json_keys.size()),
-      sizes_(keys_),
-      memory_(memory) {}
+      sizes_(keys_) {}
 
 void DocumentEncoder::encode(DocumentBatch& batch) {
-  while (batch.keys.size() < keys_) batch.keys.emplace_back(dtype_, memory_);
+  while (batch.keys.size() < keys_) batch.keys.emplace_back(dtype_);
   for (KeyTokens& key : batch.keys) key.clear();
   batch.long_line.reset();
   batch.hashes.clear();

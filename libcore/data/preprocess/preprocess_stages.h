@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "libcore/base/buffer_pool.h"
 #include "libcore/base/log.h"
 #include "libcore/data/indexed/indexed_dataset.h"
 #include "libcore/data/preprocess/content_set.h"
@@ -78,7 +77,7 @@ struct BadLine {
 /// One key's documents in a batch, end to end, as they go to the file. It has cache lines of its own, because
 /// different threads work on different batches (see Pipeline's slots).
 struct alignas(64) KeyTokens {
-  KeyTokens(IndexedDType dtype, BufferPool& memory) : tokens(size_of(dtype), &memory) {}
+  explicit KeyTokens(IndexedDType dtype) : tokens(size_of(dtype)) {}
   IdBuffer tokens;
   std::unique_ptr<ScratchFile> long_tokens;  // after them, those of the last document when its line is long
   std::vector<int32_t> lengths;              // of each sequence
@@ -149,8 +148,7 @@ class DocumentSource {
 /// The pipeline's work, one object per worker: lines to tokens.
 class alignas(64) DocumentEncoder {
  public:
-  /// `memory`: of the tokens, until the batches are through the sink.
-  DocumentEncoder(const PreprocessConfig& config, const TextTools& tools, BufferPool& memory);
+  DocumentEncoder(const PreprocessConfig& config, const TextTools& tools);
 
   /// Lends a batch that will be read the memory of lines that were encoded, because it is in this core's
   /// caches, and there is less of it than if every batch on its way kept its own (with two workers 2.7
@@ -183,7 +181,6 @@ class alignas(64) DocumentEncoder {
   size_t keys_;
   std::vector<KeySizes> sizes_;  // before the line
   ByteBuffer spare_;             // of lines
-  BufferPool& memory_;
 };
 
 std::optional<int32_t> eod_of(const PreprocessConfig& config,

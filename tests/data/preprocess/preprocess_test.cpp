@@ -547,10 +547,9 @@ TEST_F(PreprocessTest, GoesOnBeforeTheBatchThatFailed) {
   const std::vector<InputFile> files = look_at_inputs(config_.inputs);
   {
     const Interrupt interrupt;
-    BufferPool memory;
     DocumentOutput output(config_, tools, files);
     DocumentSource source(files, {{.bytes = 4096, .lines = 2}, 1}, interrupt, output.start());
-    DocumentEncoder encoder(config_, tools, memory);
+    DocumentEncoder encoder(config_, tools);
     DocumentBatch batch;
     for (const bool fails : {false, true}) {
       ASSERT_TRUE(source.next(batch, [](size_t) {}));
@@ -574,9 +573,8 @@ TEST_F(PreprocessTest, LendsTheMemoryOfLinesThatNobodyNeeds) {
   const ByteTokenizer tokenizer;
   const TextTools tools{tokenizer, tokenizer.hash()};
   const Interrupt interrupt;
-  BufferPool memory;
   DocumentSource source(look_at_inputs(config_.inputs), {{.bytes = 4096, .lines = 1}, 1}, interrupt, {});
-  DocumentEncoder encoder(config_, tools, memory);
+  DocumentEncoder encoder(config_, tools);
   const auto next = [&](DocumentBatch& batch) {
     encoder.lend_memory(batch);
     ASSERT_TRUE(source.next(batch, [](size_t) {}));

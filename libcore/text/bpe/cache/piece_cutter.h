@@ -28,7 +28,8 @@ uint32_t* cut_pieces_avx512vbmi2(const MergeBorders& borders, const PretokenEnds
 CutPieces cut_pieces(Isa isa);
 
 /// Cuts long pretokens into pieces that merging keeps apart, because a run of Chinese hardly ever comes
-/// again, but its characters do, so that the token cache finds them (text of many languages: 84 -> 158 MB/s).
+/// again, but its characters do, so that the token cache finds them. Without it text of many languages takes
+/// 1.97 times the processor time, English 1.08.
 class PieceCutter {
  public:
   /// Keeps a reference to `borders`.

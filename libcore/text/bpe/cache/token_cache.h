@@ -13,7 +13,8 @@
 namespace megalith {
 
 /// The token cache: what all threads together know of pieces. They share one, because a cache for each thread
-/// learned every word once a thread: 10 % more processor time and 20 MiB more memory with two.
+/// learns every word once a thread: with two threads 5 % (English) and 7 % (many languages) more processor
+/// time, and 18 to 20 MiB more memory.
 struct TokenCache {
   struct Size {
     int table_bits;     // lines of a PieceTable
