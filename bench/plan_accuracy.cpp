@@ -412,11 +412,13 @@ Prediction predict(const Record& r, const Coefficients& k) {
   return number(r, "global_batch") > 0 ? predict_best(r, p) : Prediction{};
 }
 
-/// A row that cannot be priced is left empty, and the others are not.
+/// A row that cannot be priced is left empty, and the others are not. A file of the program that cannot be
+/// read ends it, because every row would be empty.
 Prediction predict_or_say(size_t row, const Record& r, const Coefficients& k) {
   try {
     return predict(r, k);
   } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kUsage && error.kind() != ErrorKind::kData) throw;
     std::fprintf(stderr, "row %zu is left empty: %s\n", row, error.what());
     return {};
   }
