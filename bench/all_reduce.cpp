@@ -1,6 +1,6 @@
 // bench_all_reduce [RANKS]: the sum of fp32 gradients of a model of 124M parameters (498 MB), and of their
 // bf16 rounding (249 MB), over ranks (2) that are processes on the loopback interface, then over ranks that
-// are threads. Prints one JSON object a line: the median, the least and the most of seven turns after two, in
+// are threads. Prints one JSON object a line: the median, the min and the max of seven turns after two, in
 // milliseconds, as rank 0 sees them, and what its process took of processors (all threads' ranks are one
 // process): that tells on a busy machine, too.
 #include <algorithm>

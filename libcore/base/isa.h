@@ -11,7 +11,7 @@ namespace megalith {
 enum class Isa : uint8_t { kGeneric, kAvx2, kAvx512, kAvx512Bf16 };
 const char* name(Isa isa);  // "generic", "avx2", "avx512", "avx512bf16"
 
-/// The max that this processor runs.
+/// The largest instruction set that this processor runs.
 Isa best_isa();
 
 /// The one to use: the best, or a lower one that the environment variable MEGALITH_ISA names (for tests;
@@ -43,7 +43,7 @@ struct Implementations {
 #define MEGALITH_IF_SIMD(implementation) nullptr
 #endif
 
-/// The one for the max instruction set that `isa` includes.
+/// The implementation for the largest instruction set that `isa` includes.
 template <class T>
 T select(Isa isa, const Implementations<T>& of) {
   if (of.avx512bf16 != nullptr && isa >= Isa::kAvx512Bf16) return of.avx512bf16;

@@ -18,9 +18,9 @@ struct NotFinite {
   int64_t count = 0, first = 0;
 };
 
-/// Of n elements of host memory; none of a type without such numbers. Each weight that is converted is looked
-/// at, which takes 5 to 8 % of a conversion from and to the page cache without --check: a check of a few
-/// tokens misses rows that they do not use, and no bad number is to pass in silence.
+/// Counts those among n elements of host memory; none in a type without such numbers. Each weight that is
+/// converted is looked at, which takes 5 to 8 % of a conversion from and to the page cache without --check: a
+/// check of a few tokens misses rows that they do not use, and no bad number is to pass in silence.
 NotFinite find_not_finite(const void* elements, DType type, int64_t n);
 
 }  // namespace megalith

@@ -215,7 +215,7 @@ struct PairOptions {
 };
 
 /// Everything that megalith-finetune is told. The model's shape, the sequence length and the number of steps
-/// follow from files; `run` is completed with them by plan_tuning().
+/// follow from files; `run` is completed with them by prepare_tuning().
 struct FinetuneConfig {
   FinetuneConfig();
 

@@ -42,7 +42,7 @@ struct KvPrefix {
 };
 
 /// Continues sequences of tokens with a whole model, placed on the stream's backend. The results of a
-/// sequence are the same whatever else is in the batch: prompts are read one by one (in pieces of at most
+/// sequence are the same whatever else is in the batch: prompts are read one by one (in runs of at most
 /// kPromptRows), and a pass over new tokens computes each row as if it were alone.
 class Generator {
  public:

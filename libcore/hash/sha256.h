@@ -14,7 +14,7 @@ namespace megalith {
 using Sha256Blocks = void (*)(std::array<uint32_t, 8>& state, const uint8_t* blocks, size_t count);
 Sha256Blocks sha256_kernel(Isa isa);
 
-/// SHA-256 (FIPS 180-4) of bytes given in pieces.
+/// SHA-256 (FIPS 180-4) of bytes that update() gets one after the other.
 class Sha256 {
  public:
   void update(const void* data, size_t bytes);

@@ -99,7 +99,7 @@ struct Generic {
   static uint64_t specials(Bytes16 x) { return (x.is('"') | x.is('\\') | x.at_most(0x1F)).bits(); }
 };
 
-/// Simd::Register of Simd::kBytes bytes is loaded, stored, and has a bit for each special byte.
+/// A register of Simd::kBytes bytes is loaded, stored, and has a bit for each special byte.
 template <class Simd>
 const char* find_special(const char* at, const char* end) {
   for (; end - at >= Simd::kBytes; at += Simd::kBytes) {

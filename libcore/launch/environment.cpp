@@ -231,7 +231,7 @@ LaunchSizes sizes_of(const Reader& read, const Family& family) {
           local ? concat(family.local_world, '=', *local) : std::string()};
 }
 
-/// Of sizes that count servers those of their ranks.
+/// Sizes that count servers become those of their ranks.
 void count_server_ranks(LaunchSizes& sizes) {
   if (sizes.local_world == 0) {
     sizes.local_world = kServerRanks;

@@ -75,7 +75,7 @@ class ProcessWorld {
 
   /// A number that no group of this rank had; see use_group().
   int next_group() { return next_group_.fetch_add(1); }
-  /// The members have agreed on a number for a new group: the max that any of them had, so that it is
+  /// The members have agreed on a number for a new group: the largest that any of them had, so that it is
   /// new to all.
   void use_group(int number);
 

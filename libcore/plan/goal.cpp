@@ -115,7 +115,7 @@ class Tries {
     });
     return (goal_.days && !met) || (goal_.budget && scale.cost <= *goal_.budget);
   }
-  /// Of those that were tried: the one that ends first, of those that meet the goal or of all.
+  /// The one that ends first of those that were tried and meet the goal, or of all that were tried.
   std::optional<int> soonest_devices(bool meeting) const {
     std::optional<int> out;
     double min_days = 0;

@@ -67,7 +67,7 @@ StageParameters stage_parameters(const Candidate&, const ParameterCount&, const 
 MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, const LayerPrice&, const Layout::Kind&);
 MemoryEstimate memory_estimate(const PlanProblem&, const Candidate&, int stage);
 
-/// The stage whose needed() is max, and its estimate.
+/// The stage with the largest needed(), and its estimate.
 struct WorstStage {
   int stage = 0;
   MemoryEstimate estimate;

@@ -266,7 +266,7 @@ void tell_best(std::ostream& out, const Report& r) {
 
 void tell_inverse(std::ostream& out, const Report& r) {
   const Inverse& i = *r.inverse;
-  out << "\nleast devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
+  out << "\nfewest devices (powers of two, or all) " << i.least_devices << "; longest sequence (doubled) "
       << i.longest_sequence << "; most layers of this width (doubled) " << i.most_layers << '\n';
 }
 
@@ -345,8 +345,8 @@ Json plan_object(const PlanProblem& p, const Plan& plan) {
   return entry;
 }
 
-/// Of plan 1: memory of its stages, and how to start it with Megatron-LM's program or, where it runs it,
-/// ours.
+/// Tells of plan 1 the memory of its stages, and how to start it with Megatron-LM's program or, where it runs
+/// it, ours.
 void set_best(Json& root, const Report& r) {
   const PlanProblem& p = r.problem;
   const Candidate& c = r.result.plans.front().candidate;

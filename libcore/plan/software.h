@@ -23,7 +23,7 @@ struct Software {
   bool compiled = false;             // torch.compile: element-wise work joined, fewer launches
   bool overlap_gradients = true;     // reduced while the last backward pass runs
   bool overlap_parameters = true;    // gathered while the first forward pass runs
-  bool overlap_tensor = false;       // tensor-parallel collectives cut into pieces under matrix products
+  bool overlap_tensor = false;       // tensor-parallel collectives cut up and done beside matrix products
   bool overlap_exchange = false;     // tokens on their way to experts beside another microbatch's work
   bool overlap_messages = true;      // pipeline messages of an interleaved schedule
   bool scatters_messages = false;    // each tensor rank sends its part, and the next stage's gather the whole

@@ -11,7 +11,7 @@
 
 namespace megalith {
 
-/// When pieces of a stream's work began and ended, while it is on. Any thread may call.
+/// Collects the spans of streams' work, while it is on. Any thread may call.
 class SpanLog {
  public:
   using Clock = std::chrono::steady_clock;

@@ -92,8 +92,8 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 }
 
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
-  // Of us, of Megatron-LM, and of the DDP tutorial. What else lies beside them is the user's: a log, say,
-  // that the same command goes on with.
+  // Our files, Megatron-LM's, and those of the DDP tutorial. What else lies beside them is the user's: a log,
+  // say, that the same command goes on with.
   constexpr std::string_view kCheckpoints[] = {kTrackerFile, "iter_*", "release", "*.pth",
                                                // in --load ROOT/iter_NNNNNNN
                                                "tokenizer", "mp_rank_*"};

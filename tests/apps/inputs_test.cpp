@@ -53,6 +53,41 @@ TEST_F(Inputs, InFoldersAreReadOnceThoughLinksLeadToThemAgain) {
         << inputs << made.all();
   }
   // One by one they are taken as they are named.
+  const CommandResult named = run("rm -f out*; " + kPreprocess + "corpus/a.jsonl corpus/z.jsonl");
+  EXPECT_NE(named.all().find("2 documents, 2 sequences, 6 tokens"), std::string::npos) << named.err;
+}
+
+// One line without an end, of a device or of what a decoder makes of a few bytes, would take all memory.
+TEST_F(Inputs, WhoseLinesHaveNoEndAreRefused) {
+  const std::string encode = "megalith-tokenizer encode --tokenizer-model model --input ";
+  const std::string limit = "(ulimit -v 8000000; timeout 60 ";
+  for (const std::string& command :
+       {"rm -rf records; ln -s /dev/zero records; " + limit + kTuneModel + "tuned)",
+        limit + "megalith-tokenizer train --input /dev/zero --vocab-size 300 --output out)",
+        "head -c 300000000 /dev/zero | gzip -1 > zeros.gz; " + limit + encode + "zeros.gz)"}) {
+    const CommandResult refused = run(command);
+    EXPECT_EQ(refused.code, 65) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find(":1: the line has more than 268435456 bytes"), std::string::npos)
+        << command << ": " << refused.err;
+  }
+}
+
+// A FIFO that the user names may be read, but nobody would ever write to one that lies in a model's folder.
+TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {
+  for (const std::string name :
+       {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+        "added_tokens.json", "chat_template.jinja", "generation_config.json", "model.safetensors",
+        "model.safetensors.index.json", "adapter_config.json"})
+    for (const std::string command : {"megalith-convert --output out with", "megalith-convert inspect with",
+                                      "megalith-generate --prompt a --max-new-tokens 1 --model with"}) {
+      const CommandResult read = run("rm -rf with out; cp -r model with; rm -f with/" + name +
+                                     (name.ends_with(".index.json") ? " with/model.safetensors" : "") +
+                                     "; mkfifo with/" + name + "; timeout 20 " + command);
+      EXPECT_TRUE(read.code == 0 || read.code == 65 || read.code == 66)
+          << name << ' ' << command << ": " << read.code << ' ' << read.err;
+      EXPECT_TRUE(read.code == 0 || read.err.find("with/" + name) != std::string::npos)
+          << name << ' ' << command << ": " << read.err;
+    }
 }
 
 TEST_F(Inputs, ThatAreNotWhatTheirNamesSayAreRefused) {

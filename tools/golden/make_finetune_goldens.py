@@ -86,7 +86,7 @@ def batch_of(samples):
 
 
 def log_probabilities(model, batch):
-    """Of each answer, the sum over its tokens."""
+    """The sum over the tokens of each answer."""
     labels = batch["labels"][:, 1:]
     logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
     each = torch.log_softmax(logits, -1).gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)

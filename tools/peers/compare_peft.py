@@ -44,7 +44,7 @@ def tune(work, output, *words):
 
 
 def our_losses(work, model, *adapter):
-    """Of each held-out answer alone, without training."""
+    """Each held-out answer alone, without training."""
     losses = []
     for i, (prompt, answer) in enumerate(PAIRS):
         with open(f"{work}/one.json", "w") as file:

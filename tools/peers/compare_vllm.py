@@ -37,7 +37,7 @@ MODELS = {
 
 
 def by_transformers(folder, export, dtype):
-    """Of each prompt the ids, the ids of the continuation, and their log probabilities."""
+    """Each prompt's ids, the ids of the continuation, and their log probabilities."""
     import torch
     import transformers
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()

@@ -170,7 +170,7 @@ class SickNumbers {
     }
     count_ += found.count;
   }
-  /// Of all formats and whether the models are compared or not, because a few tokens may not meet them.
+  /// Counted in all formats, whether the models are compared or not, because a few tokens may not meet them.
   void warn_of(const std::string& source) const {
     if (count_ == 0) return;
     const std::string which = count_ == 1

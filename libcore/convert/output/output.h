@@ -42,8 +42,8 @@ using OutputPlan = std::vector<OutputFile>;
 uint64_t bytes_of(const OutputPlan& plan);
 int64_t elements_of(const OutputPlan& plan);
 
-/// How much memory the files of a plan may be written with: half of the largest tensor, but a piece must fit
-/// and disks want large ones.
+/// How much memory the files of a plan may be written with: half of the largest tensor, but a block must
+/// fit, and disks want large ones.
 size_t memory_for(const OutputPlan& plan);
 /// A file of a plan, already created: its number, and where each of its tensors begins.
 struct PlacedFile {

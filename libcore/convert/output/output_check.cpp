@@ -25,7 +25,7 @@ void OutputCheck::compare(const ModelView& written, bool rounded) {
 
 void OutputCheck::compare_with(const CheckedSide& written, bool rounded) {
   source_run_->wait();
-  // Of weights that are not finite themselves write_tensors() told.
+  // write_tensors() told of weights that are not finite themselves.
   if (!source_side_.finite && first_not_finite(*conversion_.view().file).empty())
     warn(conversion_.source.path(),
          ": the model computes numbers that are not finite; its weights are too large for their type: it is "

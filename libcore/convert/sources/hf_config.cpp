@@ -106,7 +106,7 @@ int qwen2_window(const Settings& s, int layers) {
 }
 
 // What LLaMA, Qwen2 and Mistral have in common.
-ModelConfig rope_config(const Settings& s, int greatest_position) {
+ModelConfig rope_config(const Settings& s, int max_position) {
   ModelConfig c;
   c.layers = s.count("num_hidden_layers");
   c.hidden = s.count("hidden_size");
@@ -115,7 +115,7 @@ ModelConfig rope_config(const Settings& s, int greatest_position) {
   c.query_groups = s.count("num_key_value_heads", c.heads);
   c.group_query = c.query_groups != c.heads;
   c.kv_channels = s.count("head_dim", c.hidden / c.heads);
-  c.max_positions = c.seq_length = s.count("max_position_embeddings", greatest_position);
+  c.max_positions = c.seq_length = s.count("max_position_embeddings", max_position);
   c.vocab_size = s.count("vocab_size");
   c.norm_epsilon = s.number("rms_norm_eps", 1e-6);
   c.untied_head = !s.flag("tie_word_embeddings", false);

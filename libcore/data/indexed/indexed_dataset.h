@@ -48,7 +48,7 @@ class IndexedDatasetWriter {
   /// files.
   void remove_partial_files();
 
-  /// Many documents in pieces: first any number of add_ids(), which takes ids in the dataset's type (see
+  /// Many documents bit by bit: first any number of add_ids(), which takes ids in the dataset's type (see
   /// narrow_ids), then end_documents(): `sequences` holds each document's number of sequences, `lengths` each
   /// sequence's number of tokens. kInternal when they do not add up to what was added.
   void add_ids(std::span<const char> bytes);

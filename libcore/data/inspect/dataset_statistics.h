@@ -45,7 +45,7 @@ LengthCounts document_lengths(const IndexedDataset& data);
 
 /// How often ids occur. Only ids below 2^24 are told apart, so that memory is bounded.
 struct IdCounts {
-  std::vector<int64_t> of_id;  // up to the max one
+  std::vector<int64_t> of_id;  // up to the largest id
   int64_t outside = 0;         // negative ones and those from 2^24 on
 
   int64_t different() const;

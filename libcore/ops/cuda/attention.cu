@@ -24,7 +24,7 @@ struct Tiles {
   static constexpr int kHeadFloats = kTile * kHeadStride, kScoreFloats = kTile * kScoreStride;
 };
 
-using Quad = Chunk<4, float>;
+using Quad = Vector<4, float>;
 
 __device__ inline unsigned thread_x() {
   return threadIdx.x % kSide;
@@ -74,8 +74,8 @@ __device__ void multiply_rows(float (&scores)[T::kRows][T::kRows], const float* 
   MEGALITH_UNROLL_2 for (int column = 0; column < T::kWidth; column += 4) {
     Quad left[T::kRows], right[T::kRows];
     MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
-      left[i] = chunk_at<4>(a + (thread_y() + kSide * i) * T::kHeadStride + column);
-      right[i] = chunk_at<4>(b + (thread_x() + kSide * i) * T::kHeadStride + column);
+      left[i] = vector_at<4>(a + (thread_y() + kSide * i) * T::kHeadStride + column);
+      right[i] = vector_at<4>(b + (thread_x() + kSide * i) * T::kHeadStride + column);
     }
     MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) MEGALITH_UNROLL for (int j = 0; j < T::kRows; ++j)
         MEGALITH_UNROLL for (int k = 0; k < 4; ++k) scores[i][j] += left[i].at[k] * right[j].at[k];
@@ -101,7 +101,7 @@ struct HeadSums {
     MEGALITH_UNROLL_2 for (int j = 0; j < T::kTile; ++j) {
       Quad line[T::kParts];
       MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part) line[part] =
-          chunk_at<4>(heads + j * T::kHeadStride + 4 * (thread_x() + kSide * part));
+          vector_at<4>(heads + j * T::kHeadStride + 4 * (thread_x() + kSide * part));
       MEGALITH_UNROLL for (int i = 0; i < T::kRows; ++i) {
         const float weight = weights[j * depth + static_cast<int>(thread_y() + kSide * i) * row];
         MEGALITH_UNROLL for (int part = 0; part < T::kParts; ++part)

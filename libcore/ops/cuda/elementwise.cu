@@ -8,23 +8,23 @@ namespace {
 // ---- maps: to[i] = f(from[i]...)
 
 template <class... T>
-constexpr size_t greatest_size() {
+constexpr size_t max_size() {
   size_t size = 1;
   ((size = sizeof(T) > size ? sizeof(T) : size), ...);
   return size;
 }
-/// Elements per chunk: 16 bytes of the widest type.
+/// Elements per vector: 16 bytes of the widest type.
 template <class... T>
-constexpr int kElements = static_cast<int>(16 / greatest_size<T...>());
+constexpr int kElements = static_cast<int>(16 / max_size<T...>());
 
 template <int kWide, class To, class F, class... From>
-__device__ void map_chunk(To* to, F f, const Chunk<kWide, From>&... from) {
-  Chunk<kWide, To> result;
+__device__ void map_vector(To* to, F f, const Vector<kWide, From>&... from) {
+  Vector<kWide, To> result;
   MEGALITH_UNROLL for (int j = 0; j < kWide; ++j) result.at[j] = narrow<To>(f(widen(from.at[j])...));
-  *reinterpret_cast<Chunk<kWide, To>*>(to) = result;
+  *reinterpret_cast<Vector<kWide, To>*>(to) = result;
 }
 
-/// Each thread takes chunks of up to 16 bytes; single elements where they are not aligned and at the end.
+/// Each thread takes vectors of up to 16 bytes; single elements where they are not aligned and at the end.
 /// `to` may be one of `from`.
 template <class F, class To, class... From>
 __global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*... from) {
@@ -32,7 +32,7 @@ __global__ void map_elements(int64_t n, bool aligned, F f, To* to, const From*..
   const int64_t stride = int64_t{kWide} * blockDim.x * gridDim.x;
   for (int64_t i = kWide * (int64_t{blockIdx.x} * blockDim.x + threadIdx.x); i < n; i += stride) {
     if (aligned && i + kWide <= n) {
-      map_chunk<kWide, To, F, From...>(to + i, f, chunk_at<kWide>(from + i)...);
+      map_vector<kWide, To, F, From...>(to + i, f, vector_at<kWide>(from + i)...);
       continue;
     }
     for (int64_t j = i; j < i + kWide && j < n; ++j) to[j] = narrow<To>(f(widen(from[j])...));

@@ -90,12 +90,12 @@ __device__ inline float block_max(float value) {
 
 /// Adjacent elements that are read and written in one instruction.
 template <int kWide, class T>
-struct alignas(kWide * sizeof(T)) Chunk {
+struct alignas(kWide * sizeof(T)) Vector {
   T at[kWide];
 };
 template <int kWide, class T>
-__device__ Chunk<kWide, T> chunk_at(const T* place) {
-  return *reinterpret_cast<const Chunk<kWide, T>*>(place);
+__device__ Vector<kWide, T> vector_at(const T* place) {
+  return *reinterpret_cast<const Vector<kWide, T>*>(place);
 }
 
 }  // namespace megalith::cuda

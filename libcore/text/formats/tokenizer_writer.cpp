@@ -78,7 +78,7 @@ Json model(const TrainedBpe& trained) {
                       {"merges", std::move(merges)}};
 }
 
-/// Of each special token, in their order; models have hundreds of thousands of them.
+/// The ids of the special tokens, in their order; models have hundreds of thousands of them.
 std::vector<int64_t> special_ids(const TrainedBpe& trained) {
   std::unordered_map<std::string_view, int64_t> ids;
   for (size_t id = 0; id < trained.tokens.size(); ++id)

@@ -6,7 +6,7 @@
 namespace megalith {
 
 /// The factor of the loss before the backward pass, so that gradients of activations are not lost below
-/// fp16's min number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
+/// fp16's smallest number. Megatron's DynamicGradScaler (core/optimizer/grad_scaler.py): halved, down to
 /// --min-loss-scale, when --hysteresis steps since the last growth overflowed, and at each that follows;
 /// doubled after --loss-scale-window steps in a row that did not. With --loss-scale it stays that; without
 /// --fp16 and --loss-scale it is 1. Every rank has one, and all decide alike, as a skipped step is agreed.

@@ -1,0 +1,32 @@
+// docs/reliability.md names the tests that hold each promise: all of them are there.
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <string>
+
+#include <fnmatch.h>
+#include <gtest/gtest.h>
+
+#include "tests/layering/tree.h"
+
+namespace megalith {
+namespace {
+
+TEST(ReliabilityPage, NamesTestsThatThereAre) {
+  const std::map<std::string, std::string> there = test::tests_by_name();
+  const std::string page = test::text_of("docs/reliability.md");
+  // `Suite.Name`, with an instantiation before it and "*" or "…" for what is left out.
+  static const std::regex kName("`([A-Za-z]+/)?([A-Z*][A-Za-z0-9*]*(\\.[A-Z*][A-Za-z0-9*]*|\\*))(…)?`");
+  int names = 0;
+  for (std::sregex_iterator at(page.begin(), page.end(), kName), end; at != end; ++at, ++names) {
+    const std::string pattern = (*at)[2].str() + ((*at)[4].matched ? "*" : "");
+    EXPECT_TRUE(
+        std::any_of(there.begin(), there.end(),
+                    [&](const auto& test) { return ::fnmatch(pattern.c_str(), test.first.c_str(), 0) == 0; }))
+        << "there is no test " << at->str();
+  }
+  EXPECT_GE(names, 60);
+}
+
+}  // namespace
+}  // namespace megalith
