@@ -1,6 +1,7 @@
 #include "libcore/train/data/paddle_dataset.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -11,11 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/torch/zip_archive.h"
 #include "libcore/data/indexed/indexed_dataset.h"
+#include "libcore/hash/xxh64.h"
 #include "libcore/io/file.h"
 
 namespace megalith {
@@ -24,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kIds = "_ids.npy", kLengths = "_idx.npz";
+constexpr std::string_view kMade = ".from_npy-";  // after NAME, before the hash
 
 /// A one-dimensional array in numpy's format (numpy.lib.format, versions 1 to 3), little-endian integers.
 struct NpyArray {
@@ -105,11 +110,32 @@ std::vector<int32_t> lengths_of(const std::string& path, size_t ids) {
   return lengths;
 }
 
-/// Whether what was made is newer than the file, so that it is still that file's.
-bool is_newer(const std::string& made, const std::string& from) {
+/// A text that is another one once the file was written anew or another one has its place. Times are compared
+/// for equality only, because a copy may keep a date older than that of what was there (cp -p).
+std::string identity(const std::string& path) {
   std::error_code error;
-  const auto theirs = fs::last_write_time(from, error), ours = fs::last_write_time(made, error);
-  return !error && ours >= theirs;
+  const std::string real = fs::canonical(path, error).string();
+  struct stat file {};
+  if (error || ::stat(real.c_str(), &file) != 0)
+    fail(ErrorKind::kNoInput, path, ": cannot be read: ", error ? error.message() : std::strerror(errno),
+         "; wanted NAME", kIds, " with NAME", kLengths, " beside it");
+  const auto time = [](const timespec& t) { return concat(' ', t.tv_sec, '.', t.tv_nsec); };
+  return concat(real, '\0', file.st_size, time(file.st_mtim), time(file.st_ctim), '\0');
+}
+
+/// The name of the pair that is made of these arrays as they are now. No other arrays have it, and no dataset
+/// of the user's.
+std::string made_name(const std::string& stem) {
+  const std::string sources = identity(concat(stem, kIds)) + identity(concat(stem, kLengths));
+  return concat(fs::path(stem).filename().string(), kMade, hex64(xxh64(sources)));
+}
+
+/// Whether a pair has such a name, of what the arrays are now or were before.
+bool is_made_of(const std::string& pair, const std::string& stem) {
+  constexpr size_t kHashDigits = 16;
+  if (!pair.starts_with(concat(stem, kMade))) return false;
+  const std::string_view hash = std::string_view(pair).substr(stem.size() + kMade.size());
+  return hash.size() == kHashDigits && hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 void make_pair(const std::string& stem, const std::string& prefix) {
@@ -124,6 +150,9 @@ void make_pair(const std::string& stem, const std::string& prefix) {
   IndexedDatasetWriter writer(prefix, *type);
   writer.add_ids({ids.bytes.data(), ids.bytes.size()});
   writer.end_documents(lengths, std::vector<int32_t>(lengths.size(), 1));
+  if (!prefix.ends_with(made_name(stem)))
+    fail(ErrorKind::kData, ids_path, " or ", lengths_path,
+         ": was changed while it was read; run again when both are complete");
   writer.finish();
   log(prefix, ".bin, .idx: made of ", ids_path, " and ", lengths_path, ", ", format_count(writer.documents()),
       " documents, ", format_count(writer.tokens()), " tokens");
@@ -154,6 +183,17 @@ std::vector<std::string> stems(const std::string& folder, std::string_view end) 
   return out;
 }
 
+[[noreturn]] void refuse_count(const std::string& folder, const std::vector<std::string>& pairs,
+                               const std::vector<std::string>& arrays) {
+  std::vector<std::string> found;
+  for (const std::string& pair : pairs) found.push_back(pair + ".idx");
+  for (const std::string& stem : arrays) found.push_back(concat(stem, kIds));
+  fail(found.empty() ? ErrorKind::kNoInput : ErrorKind::kUsage, "--input-dir ", folder, ": holds ",
+       found.empty() ? "no dataset" : concat(found.size(), " datasets (", join(found, ", "), ")"),
+       "; wanted one, NAME.bin with NAME.idx or NAME", kIds, " with NAME", kLengths,
+       ": move the others away, or name what is to be read with --data-path, which takes pairs");
+}
+
 }  // namespace
 
 std::string dataset_of_folder(const std::string& folder, const std::string& cache) {
@@ -161,28 +201,18 @@ std::string dataset_of_folder(const std::string& folder, const std::string& cach
     fail(ErrorKind::kNoInput, "--input-dir ", folder, ": is no folder; wanted one with a dataset");
   const std::vector<std::string> arrays = stems(folder, kIds);
   std::vector<std::string> pairs = stems(folder, ".idx");
-  std::erase_if(pairs, [&](const std::string& pair) {  // what was made of the arrays
-    return std::find(arrays.begin(), arrays.end(), pair) != arrays.end();
+  std::erase_if(pairs, [&](const std::string& pair) {
+    return std::any_of(arrays.begin(), arrays.end(),
+                       [&](const std::string& stem) { return is_made_of(pair, stem); });
   });
-  if (arrays.size() + pairs.size() != 1) {
-    std::vector<std::string> found = pairs;
-    found.insert(found.end(), arrays.begin(), arrays.end());
-    fail(found.empty() ? ErrorKind::kNoInput : ErrorKind::kUsage, "--input-dir ", folder, ": holds ",
-         found.empty() ? "no dataset" : concat(found.size(), " datasets (", join(found, ", "), ")"),
-         "; wanted one, NAME.bin with NAME.idx or NAME", kIds, " with NAME", kLengths,
-         ", or name several with --data-path");
-  }
+  if (arrays.size() + pairs.size() != 1) refuse_count(folder, pairs, arrays);
   if (!pairs.empty()) return pairs.front();
   const std::string& stem = arrays.front();
-  const std::string prefix = cache.empty() ? stem : concat(cache, "/", fs::path(stem).filename().string());
-  const auto is_made = [&] {
-    const std::string made = prefix + ".idx";
-    return is_newer(made, concat(stem, kIds)) && is_newer(made, concat(stem, kLengths));
-  };
-  while (!is_made())
-    // What was made counts whatever its time says, because a source of tomorrow's date stays newer than what
-    // is made of it.
-    if (make_or_wait(stem, prefix)) break;
+  const fs::path beside = cache.empty() ? fs::path(stem).parent_path() : fs::path(cache);
+  const std::string prefix = (beside / made_name(stem)).string();
+  const auto is_made = [&] { return file_exists(prefix + ".bin") && file_exists(prefix + ".idx"); };
+  while (!is_made() && !make_or_wait(stem, prefix)) {
+  }
   return prefix;
 }
 

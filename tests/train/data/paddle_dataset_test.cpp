@@ -3,7 +3,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -21,13 +25,32 @@ namespace fs = std::filesystem;
 class PaddleDataset : public testing::Test {
  protected:
   PaddleDataset() { fs::copy(test::test_data("train/goldens/paddle"), dir_ / "data"); }
-  std::string refusal() const {
+  std::string refusal(const std::string& cache = "") const {
     try {
-      dataset_of_folder(dir_ / "data", "");
+      dataset_of_folder(dir_ / "data", cache);
     } catch (const Error& error) {
       return error.what();
     }
     return {};
+  }
+  /// What a pair made of data/corpus_* or of a copy has as its path, all but the hash.
+  static bool is_made_in(const std::string& folder, const std::string& prefix) {
+    return prefix.starts_with(folder + "/corpus.from_npy-") && file_exists(prefix + ".bin") &&
+           file_exists(prefix + ".idx");
+  }
+  static int32_t first_id(const std::string& prefix) {
+    const IndexedDataset data(prefix);
+    std::vector<int32_t> ids(static_cast<size_t>(data.sequence_length(0)));
+    data.sequence(0).copy_to(ids.data());
+    return ids.front();
+  }
+  /// Another corpus of the same size in the array's place: its first id is `id`, its date `date`.
+  void replace_ids(const std::string& folder, char id, fs::file_time_type date) const {
+    const std::string path = folder + "/corpus_ids.npy";
+    std::string ids = read_file(path);
+    ids[ids.size() - size_t{2} * 45] = id;
+    write_file(path, ids);
+    fs::last_write_time(path, date);
   }
   test::TempDir dir_;
   test::LogLines log_;
@@ -35,7 +58,7 @@ class PaddleDataset : public testing::Test {
 
 TEST_F(PaddleDataset, ReadsNumpysArrays) {
   const std::string prefix = dataset_of_folder(dir_ / "data", "");
-  EXPECT_EQ(prefix, dir_ / "data/corpus");
+  EXPECT_TRUE(is_made_in(dir_ / "data", prefix)) << prefix;
   const IndexedDataset data(prefix);
   EXPECT_EQ(data.dtype(), IndexedDType::kU16);
   ASSERT_EQ(data.documents(), 4);
@@ -54,25 +77,75 @@ TEST_F(PaddleDataset, ReadsNumpysArrays) {
 }
 
 TEST_F(PaddleDataset, MakesThePairOnceAndInTheCacheWhereThereIsOne) {
-  EXPECT_EQ(dataset_of_folder(dir_ / "data", dir_ / "cache"), dir_ / "cache/corpus");
-  EXPECT_FALSE(file_exists(dir_ / "data/corpus.idx"));
+  const std::string cached = dataset_of_folder(dir_ / "data", dir_ / "cache");
+  EXPECT_TRUE(is_made_in(dir_ / "cache", cached)) << cached;
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_ / "data"), {}), 2);
   const size_t lines = log_.lines.size();
-  EXPECT_EQ(dataset_of_folder(dir_ / "data", dir_ / "cache"), dir_ / "cache/corpus");
+  EXPECT_EQ(dataset_of_folder(dir_ / "data", dir_ / "cache"), cached);
   EXPECT_EQ(log_.lines.size(), lines);  // it was taken as it is
-  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), dir_ / "data/corpus");
-  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), dir_ / "data/corpus");  // the pair is not a second dataset
+  const std::string beside = dataset_of_folder(dir_ / "data", "");
+  EXPECT_TRUE(is_made_in(dir_ / "data", beside)) << beside;
+  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), beside);  // the pair is not a second dataset
+}
+
+TEST_F(PaddleDataset, TouchesNoPairOfTheUsers) {
+  for (const char* folder : {"data", "cache"}) {
+    fs::create_directories(dir_ / folder);
+    for (const char* end : {"/corpus.bin", "/corpus.idx"})
+      write_file(dir_ / (folder + std::string(end)), "the user's");
+  }
+  const auto hour = std::chrono::hours(1);
+  for (const auto age : {hour, -hour}) {  // older than the arrays, and newer
+    fs::last_write_time(dir_ / "data/corpus.idx", fs::file_time_type::clock::now() - age);
+    for (const std::string& cache : {std::string(), dir_ / "cache"}) {
+      EXPECT_NE(refusal(cache).find("holds 2 datasets"), std::string::npos) << refusal(cache);
+      EXPECT_NE(refusal(cache).find("data/corpus.idx, "), std::string::npos) << refusal(cache);
+      EXPECT_NE(refusal(cache).find("data/corpus_ids.npy)"), std::string::npos) << refusal(cache);
+    }
+  }
+  for (const char* end : {"/corpus.bin", "/corpus.idx"}) {
+    EXPECT_EQ(read_file(dir_ / ("data" + std::string(end))), "the user's");
+    fs::remove(dir_ / ("data" + std::string(end)));
+  }
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", dir_ / "cache")), 5);
+  for (const char* end : {"/corpus.bin", "/corpus.idx"})
+    EXPECT_EQ(read_file(dir_ / ("cache" + std::string(end))), "the user's");
+}
+
+TEST_F(PaddleDataset, KeepsApartTwoFoldersWithOneName) {
+  fs::copy(dir_ / "data", dir_ / "other");
+  replace_ids(dir_ / "other", 9, fs::last_write_time(dir_ / "data/corpus_ids.npy"));
+  const std::string cache = dir_ / "cache";
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", cache)), 5);
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "other", cache)), 9);
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", cache)), 5);
+}
+
+// cp -p of an older corpus over the arrays, and even one of the same date.
+TEST_F(PaddleDataset, MakesAnotherPairOfACorpusWithAnOldDate) {
+  const auto date = fs::last_write_time(dir_ / "data/corpus_ids.npy");
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 5);
+  replace_ids(dir_ / "data", 9, date - std::chrono::hours(1));
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 9);
+  // The clock of a file system may stand still for some milliseconds.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  replace_ids(dir_ / "data", 11, date - std::chrono::hours(1));
+  EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 11);
 }
 
 TEST_F(PaddleDataset, MakesThePairOfASourceOfTomorrowsDate) {
   fs::last_write_time(dir_ / "data/corpus_ids.npy",
                       fs::file_time_type::clock::now() + std::chrono::hours(24));
-  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), dir_ / "data/corpus");
+  const std::string made = dataset_of_folder(dir_ / "data", "");
+  const size_t lines = log_.lines.size();
+  EXPECT_EQ(dataset_of_folder(dir_ / "data", ""), made);
+  EXPECT_EQ(log_.lines.size(), lines);
 }
 
 TEST_F(PaddleDataset, TakesAPairAsItIs) {
   const test::TempDir other;
-  dataset_of_folder(dir_ / "data", other / "pair");
-  EXPECT_EQ(dataset_of_folder(other / "pair", ""), other / "pair/corpus");
+  const std::string made = dataset_of_folder(dir_ / "data", other / "pair");
+  EXPECT_EQ(dataset_of_folder(other / "pair", ""), made);
 }
 
 TEST_F(PaddleDataset, NamesTheFileThatIsWrong) {
