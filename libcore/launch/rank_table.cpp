@@ -1,7 +1,9 @@
 #include "libcore/launch/rank_table.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,22 +23,65 @@ struct ListedRank {
   std::string server;
 };
 
-/// hccl_tools.py writes numbers as strings, people also as numbers.
-int number(const Json& json, const std::string& where) {
-  if (json.is_int() && json.as_int() >= 0 && json.as_int() < (1 << 20))
-    return static_cast<int>(json.as_int());
-  const auto value = json.is_string() ? parse_int(json.as_string()) : std::nullopt;
-  if (!value || *value < 0 || *value >= (1 << 20))
-    fail(ErrorKind::kUsage, where, ": ", json.dump(), " is no rank; wanted a number from 0");
-  return static_cast<int>(*value);
+/// A value of a table and where it stands there, for messages.
+struct Place {
+  const Json& json;
+  std::string where;
+  const char* before_key = ".";
+
+  [[noreturn]] void refuse(const char* wanted) const {
+    fail(ErrorKind::kData, where, ": ", json.dump(), " is no ", wanted);
+  }
+  Place at(const std::string& key) const {
+    const Json* const value = json.find(key);
+    if (!value)
+      fail(ErrorKind::kData, where, ": has no \"", key,
+           "\"; make the table anew with hccl_tools.py or megalith-rank-table");
+    return {*value, concat(where, before_key, key)};
+  }
+  std::vector<Place> list() const {
+    if (!json.is_array()) refuse("list");
+    std::vector<Place> places;
+    for (const Json& value : json.as_array())
+      places.push_back({value, concat(where, '[', places.size(), ']')});
+    return places;
+  }
+  const std::string& text() const {
+    if (!json.is_string()) refuse("text in quotes");
+    return json.as_string();
+  }
+  /// hccl_tools.py writes numbers as strings, people also as numbers.
+  int number(const char* what) const {
+    constexpr int64_t kEnd = 1 << 20;
+    const auto value = json.is_int()      ? std::optional(json.as_int())
+                       : json.is_string() ? parse_int(json.as_string())
+                                          : std::nullopt;
+    if (!value || *value < 0 || *value >= kEnd)
+      fail(ErrorKind::kUsage, where, ": ", json.dump(), " is no ", what, "; wanted a number from 0");
+    return static_cast<int>(*value);
+  }
+};
+
+/// Checks all that a table says, whoever reads it, so that no part of a bad one is passed on.
+std::vector<ListedRank> listed_ranks(const Place& table) {
+  std::vector<ListedRank> ranks;
+  const std::vector<Place> servers = table.at("server_list").list();
+  for (const Place& server : servers)
+    for (const Place& device : server.at("device").list()) {
+      device.at("device_id").number("device");
+      if (device.json.find("device_ip")) device.at("device_ip").text();
+      ranks.push_back({device.at("rank_id").number("rank"), server.at("server_id").text()});
+    }
+  if (!table.json.find("server_count")) return ranks;
+  const Place count = table.at("server_count");
+  if (static_cast<size_t>(count.number("number of servers")) != servers.size())
+    fail(ErrorKind::kUsage, count.where, ": ", count.json.dump(), ", but server_list holds ", servers.size(),
+         "; merge the tables of all servers (megalith-rank-table merge)");
+  return ranks;
 }
 
 std::vector<ListedRank> ranks_of(const Json& table, const std::string& path) {
-  std::vector<ListedRank> ranks;
-  for (const Json& server : table["server_list"].as_array())
-    for (const Json& device : server["device"].as_array())
-      ranks.push_back({number(device["rank_id"], concat(path, ": server_list: rank_id")),
-                       server["server_id"].as_string()});
+  std::vector<ListedRank> ranks = listed_ranks({table, path, ": "});
   std::stable_sort(ranks.begin(), ranks.end(),
                    [](const ListedRank& a, const ListedRank& b) { return a.rank < b.rank; });
   for (size_t i = 0; i < ranks.size(); ++i)
@@ -146,14 +191,7 @@ RankTable read_rank_table(const std::string& path, int rank) {
   const Json table = Json::load(path);
   if (const Json* status = table.find("status"); status && *status != Json("completed"))
     fail(ErrorKind::kUsage, path, ": status: ", status->dump(), ", wanted \"completed\"");
-  const std::vector<ListedRank> ranks = [&] {
-    try {
-      return ranks_of(table, path);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kData) throw;
-      fail(ErrorKind::kData, path, ": server_list: ", error.what());
-    }
-  }();
+  const std::vector<ListedRank> ranks = ranks_of(table, path);
   if (rank >= static_cast<int>(ranks.size()))
     fail(ErrorKind::kUsage, path, ": holds ", ranks.size(), " ranks, not RANK_ID ", rank);
   RankTable out{.world = static_cast<int>(ranks.size()),

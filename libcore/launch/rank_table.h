@@ -15,8 +15,9 @@ struct RankTable {
   int port = 0;              // from the table's bytes, so that all ranks have the same one
 };
 
-/// The table at `path` as `rank` sees it. kUsage when it is not complete, when its ranks are not 0 to n-1
-/// once each, or lack `rank`; kNoInput and kData when it cannot be read.
+/// The table at `path` as `rank` sees it. kUsage when it is not complete (status, server_count), when its
+/// ranks are not 0 to n-1 once each, or lack `rank`, or a device has no number; kNoInput and kData when it
+/// cannot be read.
 RankTable read_rank_table(const std::string& path, int rank);
 
 /// The device numbers that "[0,8)", as hccl_tools.py takes them, or "8" stands for: 0 to 7. kUsage.

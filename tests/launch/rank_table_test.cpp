@@ -19,6 +19,11 @@ std::string rank(const std::string& id) {
   return R"({"device_id": "0", "rank_id": )" + id + "}";
 }
 
+/// Two servers, and how many there are said to be.
+std::string counted(const std::string& servers) {
+  return R"({"server_count": )" + servers + ", " + table(rank("0"), rank("1")).substr(1);
+}
+
 TEST(RankTable, CountsTheRanksOfAServer) {
   const TempDir dir;
   // Ranks need not rise along the file, and are strings or numbers.
@@ -44,6 +49,27 @@ TEST(RankTable, HasOnePortInAnyForm) {
   EXPECT_NE(read_rank_table(dir / "other", 0).port, read_rank_table(dir / "wide", 1).port);
 }
 
+TEST(RankTable, TakesAsManyServersAsItCounts) {
+  const TempDir dir;
+  for (const char* servers : {"\"2\"", "2"}) {
+    write_file(dir / "t", counted(servers));
+    EXPECT_EQ(read_rank_table(dir / "t", 1).world, 2) << servers;
+  }
+}
+
+TEST(RankTable, MergesNoBadTable) {
+  const TempDir dir;
+  for (const char* device : {R"({"rank_id": "0"})", R"({"device_id": null, "rank_id": "0"})"}) {
+    write_file(dir / "t", table(device, rank("1")));
+    try {
+      ADD_FAILURE() << merged_rank_table_text({dir / "t"});
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find(std::string(dir / "t") + ": server_list[0].device[0]"), 0U)
+          << error.what();
+    }
+  }
+}
+
 TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
   const TempDir dir;
   const struct {
@@ -57,7 +83,17 @@ TEST(RankTable, RefusesWhatIsNotCompleteAndOnce) {
       {table(rank("\"0\""), rank("\"x\"")), "\"x\" is no rank", ErrorKind::kUsage},
       {table("", ""), "holds 0 ranks", ErrorKind::kUsage},
       {table(rank("\"0\""), ""), "holds 1 ranks, not RANK_ID 1", ErrorKind::kUsage},
-      {"{\"server_list\": 3}", "server_list", ErrorKind::kData},
+      {"{\"server_list\": 3}", ": server_list: 3 is no list", ErrorKind::kData},
+      {"{}", "has no \"server_list\"", ErrorKind::kData},
+      {table(rank("\"0\""), R"({"rank_id": "1"})"), ": server_list[1].device[0]: has no \"device_id\"",
+       ErrorKind::kData},
+      {table(rank("\"0\""), R"({"device_id": null, "rank_id": "1"})"),
+       ": server_list[1].device[0].device_id: null is no device", ErrorKind::kUsage},
+      {table(rank("\"0\""), R"({"device_id": "0", "device_ip": null, "rank_id": "1"})"),
+       ": server_list[1].device[0].device_ip: null is no text", ErrorKind::kData},
+      {counted("\"3\""), ": server_count: \"3\", but server_list holds 2", ErrorKind::kUsage},
+      {counted("1"), ": server_count: 1, but server_list holds 2", ErrorKind::kUsage},
+      {counted("null"), ": server_count: null is no number of servers", ErrorKind::kUsage},
       {"{", "", ErrorKind::kData},
   };
   for (const auto& c : cases) try {
