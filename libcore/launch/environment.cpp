@@ -32,6 +32,34 @@ constexpr Family kPaddle = {"Paddle's launcher", "PADDLE_TRAINER_ID", "PADDLE_TR
 constexpr Family kAscend = {"the rank table", "RANK_ID", "RANK_SIZE", nullptr, nullptr};
 constexpr const Family* kFamilies[] = {&kRank, &kOpenMpi, &kPmi, &kSlurm, &kPaddle, &kAscend};  // precedence
 
+/// What launchers set beside a family's variables, or in their place, and what no run needs.
+struct Beside {
+  const char* name;
+  const char* missing;  // what is asked for in its place
+  int alone;            // its greatest value in a process that is the only one
+  const char* only_with = nullptr;
+};
+constexpr int kRankAlone = 0, kWorldAlone = 1;
+constexpr Beside kBeside[] = {
+    {"GROUP_RANK", kRank.rank, kRankAlone},
+    {"GROUP_WORLD_SIZE", kRank.rank, kWorldAlone},
+    {"ROLE_RANK", kRank.rank, kRankAlone},
+    {"ROLE_WORLD_SIZE", kRank.rank, kWorldAlone},
+    {"OMPI_COMM_WORLD_NODE_RANK", kOpenMpi.rank, kRankAlone},
+    {"PMIX_RANK", kPmi.rank, kRankAlone},
+    {"MV2_COMM_WORLD_RANK", kPmi.rank, kRankAlone},
+    {"MV2_COMM_WORLD_SIZE", kPmi.rank, kWorldAlone},
+    {"SLURM_STEP_NUM_TASKS", kSlurm.rank, kWorldAlone},
+    {"SLURM_NPROCS", kSlurm.rank, kWorldAlone, kSlurm.only_with},  // the batch script has the job's
+    {"SLURM_NODEID", kSlurm.rank, kRankAlone},
+    {"PADDLE_GLOBAL_RANK", kPaddle.rank, kRankAlone},
+    {"PADDLE_GLOBAL_SIZE", kPaddle.rank, kWorldAlone},
+    {"PADDLE_LOCAL_RANK", kPaddle.rank, kRankAlone},
+    {"PADDLE_NNODES", kPaddle.rank, kWorldAlone},
+    {"MS_NODE_ID", kAscend.rank, kRankAlone},
+    {"MS_WORKER_NUM", kAscend.rank, kWorldAlone},
+};
+
 class Reader {
  public:
   Reader(const Environment& environment, const LaunchHints& hints)
@@ -290,6 +318,11 @@ void refuse_leftovers(const Reader& read) {
   // The batch script of Slurm is process 0.
   const auto task = read.number(kSlurm.rank, 0, kMax);
   if (task.value_or(0) > 0) refuse_alone(concat(kSlurm.rank, '=', *task), kSlurm.only_with);
+  for (const Beside& beside : kBeside) {
+    if (beside.only_with && read.text(beside.only_with).empty()) continue;
+    const auto value = read.number(beside.name, 0, kMax);
+    if (value.value_or(0) > beside.alone) refuse_alone(concat(beside.name, '=', *value), beside.missing);
+  }
   const std::string endpoints = read.text("PADDLE_TRAINER_ENDPOINTS");
   if (split(endpoints, ',').size() > 1)
     refuse_alone(concat("PADDLE_TRAINER_ENDPOINTS=", quote(endpoints)), kPaddle.rank);

@@ -193,6 +193,9 @@ TEST(ReadLaunch, OverlooksOnlyWhatTellsOfNoLauncher) {
   EXPECT_FALSE(read_launch(of({{"MASTER_ADDR", "m"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "0"}})));
   EXPECT_FALSE(read_launch(of({{"LOCAL_WORLD_SIZE", "4"}})));  // set for DLC's commands, of a launch to come
   EXPECT_FALSE(read_launch(of({{"PADDLE_TRAINER_ENDPOINTS", "a:1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})));
+  // Those of a process that is the only one; SLURM_NPROCS of a batch script is its job's.
+  EXPECT_FALSE(read_launch(of({{"PADDLE_GLOBAL_SIZE", "1"}, {"PADDLE_LOCAL_RANK", "0"}})));
+  EXPECT_FALSE(read_launch(of({{"SLURM_NPROCS", "4"}, {"SLURM_NODEID", "0"}, {"SLURM_JOB_ID", "1"}})));
 }
 
 TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
@@ -240,6 +243,22 @@ TEST(ReadLaunch, RefusesWhatContradictsItselfOrIsNoNumber) {
       {{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, "OMPI_COMM_WORLD_LOCAL_SIZE=2 in the environment tells"},
       {{{"PADDLE_TRAINER_ENDPOINTS", "a:1,b:2"}}, "PADDLE_TRAINER_ENDPOINTS=\"a:1,b:2\" in the environment"},
       {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, "but SLURM_STEP_ID is not there"},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+       "SLURM_STEP_NUM_TASKS=2 in the environment tells of several ranks, but SLURM_PROCID is not there"},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_NPROCS", "2"}}, "SLURM_NPROCS=2 in the environment tells"},
+      {{{"SLURM_NODEID", "1"}}, "SLURM_NODEID=1 in the environment tells"},
+      {{{"OMPI_COMM_WORLD_NODE_RANK", "1"}}, "OMPI_COMM_WORLD_NODE_RANK=1 in the environment tells"},
+      {{{"PADDLE_GLOBAL_SIZE", "2"}},
+       "PADDLE_GLOBAL_SIZE=2 in the environment tells of several ranks, but PADDLE_TRAINER_ID is not there"},
+      {{{"PADDLE_GLOBAL_RANK", "1"}}, "PADDLE_GLOBAL_RANK=1 in the environment tells"},
+      {{{"PADDLE_LOCAL_RANK", "1"}}, "PADDLE_LOCAL_RANK=1 in the environment tells"},
+      {{{"PADDLE_NNODES", "2"}}, "PADDLE_NNODES=2 in the environment tells"},
+      {{{"PADDLE_NNODES", "two"}}, "PADDLE_NNODES=\"two\" in the environment: wanted a number"},
+      {{{"GROUP_RANK", "1"}}, "GROUP_RANK=1 in the environment tells"},
+      {{{"ROLE_WORLD_SIZE", "2"}}, "ROLE_WORLD_SIZE=2 in the environment tells"},
+      {{{"PMIX_RANK", "1"}}, "PMIX_RANK=1 in the environment tells"},
+      {{{"MV2_COMM_WORLD_SIZE", "2"}}, "MV2_COMM_WORLD_SIZE=2 in the environment tells"},
+      {{{"MS_WORKER_NUM", "2"}}, "MS_WORKER_NUM=2 in the environment tells"},
       {with(two, {{"TORCHELASTIC_RUN_ID", "j"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
        "without MASTER_ADDR and MASTER_PORT"},
   };
