@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -35,6 +37,42 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+namespace {
+
+/// The number that a word begins with, as text without sign and leading zeros ("0x1" has the number 0);
+/// nothing: none, or a negative one.
+std::optional<std::string> leading_number(std::string_view word) {
+  const bool negative = word.starts_with('-');
+  if (negative || word.starts_with('+')) word.remove_prefix(1);
+  const size_t digits = std::min(word.find_first_not_of("0123456789"), word.size());
+  if (digits == 0) return std::nullopt;
+  const std::string_view number = word.substr(0, digits);
+  const size_t zeros = std::min(number.find_first_not_of('0'), digits - 1);
+  if (negative && number.substr(zeros) != "0") return std::nullopt;
+  return std::string(number.substr(zeros));
+}
+
+/// The devices of a list; twice the same one: none, as there.
+std::vector<std::string> named_gpus(const std::string& list) {
+  std::string_view prefix;  // of unique ids, whose kind the first one chooses
+  for (const std::string_view kind : {"GPU-", "MIG-"})
+    if (list.starts_with(kind)) prefix = kind;
+  std::vector<std::string> gpus;
+  for (const std::string& word : split(list, ',')) {
+    std::optional<std::string> gpu;
+    if (prefix.empty())
+      gpu = leading_number(trim(word));
+    else if (word.starts_with(prefix))
+      gpu = word;
+    if (!gpu) break;
+    if (std::find(gpus.begin(), gpus.end(), *gpu) != gpus.end()) return {};
+    gpus.push_back(*gpu);
+  }
+  return gpus;
+}
+
+}  // namespace
+
 int visible_gpus() {
   const char* const named = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!named) {
@@ -42,14 +80,7 @@ int visible_gpus() {
     const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", no_driver);
     return no_driver ? 0 : static_cast<int>(std::distance(gpus, {}));
   }
-  int count = 0;
-  for (const std::string& entry : split(named, ',')) {
-    const std::string_view id = trim(entry);
-    const auto number = parse_int(id);
-    if (!(number && *number >= 0) && !id.starts_with("GPU-") && !id.starts_with("MIG-")) break;
-    ++count;
-  }
-  return count;
+  return static_cast<int>(named_gpus(named).size());
 }
 
 }  // namespace megalith

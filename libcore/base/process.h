@@ -18,9 +18,9 @@ int usable_cpus();
 /// Empty where the variable is not set.
 std::string environment(const char* name);
 
-/// NVIDIA's devices that this process would see: as many as CUDA_VISIBLE_DEVICES names before the first one
-/// that is invalid (CUDA C++ Programming Guide, environment variables), whether they are there or not; where
-/// it is not set, those of the machine.
+/// NVIDIA's devices that this process would see: those that CUDA_VISIBLE_DEVICES names, counted as torch does
+/// (torch/cuda/__init__.py, _parse_visible_devices), whether they are there or not: up to the first word that
+/// is no device, none where one is named twice. Where it is not set, those of the machine.
 int visible_gpus();
 
 }  // namespace megalith

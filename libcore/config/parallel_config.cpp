@@ -120,10 +120,14 @@ int ParallelConfig::ranks_of(int nproc) {
   if (nproc == kAutoRanks) return usable_cpus();
   if (nproc != kGpuRanks) return nproc;
   const int gpus = visible_gpus();
-  if (gpus == 0)
-    fail(ErrorKind::kUsage,
-         "--nproc gpu: CUDA_VISIBLE_DEVICES names no device, and this machine has none; give a number, or "
-         "auto for one rank a CPU");
+  if (gpus == 0) {
+    const std::string named = environment("CUDA_VISIBLE_DEVICES");
+    fail(ErrorKind::kUsage, "--nproc gpu: ",
+         named.empty() ? "CUDA_VISIBLE_DEVICES names no device, and this machine has none"
+                       : concat("CUDA_VISIBLE_DEVICES=", quote(named),
+                                " names no device, or one of them twice; wanted such as 0,2"),
+         "; give a number, or auto for one rank a CPU");
+  }
   return gpus;
 }
 

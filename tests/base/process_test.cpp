@@ -32,7 +32,7 @@ TEST(PeakMemory, IsInBytesAndStaysWhenMemoryIsGivenBack) {
   EXPECT_GE(peak_memory(), with);
 }
 
-// What CUDA would show a process: the list up to its first invalid entry.
+// The numbers are those of torch 2.15.0's torch.cuda._parse_visible_devices() for each list.
 TEST(VisibleGpus, AreThoseThatTheEnvironmentNames) {
   for (const auto& [list, count] : {std::pair{"0,2", 2},
                                     {"3", 1},
@@ -40,7 +40,25 @@ TEST(VisibleGpus, AreThoseThatTheEnvironmentNames) {
                                     {"", 0},
                                     {"-1", 0},
                                     {"0,-1,1", 1},
-                                    {"GPU-5a1e,MIG-77", 2},
+                                    {"GPU-5a1e,MIG-77", 1},
+                                    {"GPU-a,GPU-b", 2},
+                                    {"GPU-a, GPU-b", 1},
+                                    {"GPU-a,GPU-a", 0},
+                                    {"GPU-a,x,GPU-a", 1},
+                                    {"MIG-1,MIG-2", 2},
+                                    {" GPU-a", 0},
+                                    {"0,GPU-a", 1},
+                                    {"0,0", 0},
+                                    {"0,1,0", 0},
+                                    {"01,1", 0},
+                                    {"0,-1,0", 1},
+                                    {"0x1,2", 2},
+                                    {"0x1,0", 0},
+                                    {"1gpu2,2ampere", 2},
+                                    {"+1,2", 2},
+                                    {"-0,1", 2},
+                                    {"1,,2", 1},
+                                    {"99999999999999999999,1", 2},
                                     {"NoDevFiles", 0}}) {
     const test::Variable shown("CUDA_VISIBLE_DEVICES", list);
     EXPECT_EQ(visible_gpus(), count) << list;

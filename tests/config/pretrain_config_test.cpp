@@ -239,6 +239,10 @@ TEST(PretrainConfig, CountsTheRanksOfOneProcess) {
   {
     const test::Variable shown("CUDA_VISIBLE_DEVICES", "0,2");
     EXPECT_EQ(given(small() + "--nproc_per_node gpu").parallel.world, 2);
+    const test::Variable twice("CUDA_VISIBLE_DEVICES", "0,0");
+    EXPECT_EQ(complaint(small() + "--nproc gpu"),
+              "--nproc gpu: CUDA_VISIBLE_DEVICES=\"0,0\" names no device, or one of them twice; wanted such "
+              "as 0,2; give a number, or auto for one rank a CPU");
   }
   EXPECT_EQ(complaint(small() + "--nproc -1"), "--nproc -1: wanted between 0 and 1024");
   EXPECT_EQ(complaint(small() + "--nproc 3 --tensor-model-parallel-size 2"),
