@@ -19,11 +19,11 @@ table=$1 config=$2 range=$3 mode=$4
 shift 4
 half_open='^\[([0-9]+),([0-9]+)[])]$'
 [[ $range =~ $half_open ]] || usage "DEVICE_RANGE \"$range\": wanted [A,B], ranks A to B-1"
-first=${BASH_REMATCH[1]} end=${BASH_REMATCH[2]}
+first=$((10#${BASH_REMATCH[1]})) end=$((10#${BASH_REMATCH[2]})) # 08 is no octal number
 [ "$end" -gt "$first" ] || usage "DEVICE_RANGE \"$range\" holds no rank"
 size=$((end - first))
 # Without RANK_SIZE the run is this server's, and ranks are counted from its first device.
-if [[ ${1-} =~ ^[0-9]+$ ]]; then size=$1; shift; rank=$first; else rank=0; fi
+if [[ ${1-} =~ ^[0-9]+$ ]]; then size=$((10#$1)); shift; rank=$first; else rank=0; fi
 last=$((rank + end - first - 1))
 [ "$last" -lt "$size" ] || usage "DEVICE_RANGE \"$range\" goes beyond the $size ranks of RANK_SIZE"
 

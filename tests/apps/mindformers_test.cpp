@@ -127,9 +127,15 @@ TEST_F(MindFormersApps, NameWhatIsWrongBeforeARankStarts) {
   refused("table.json run.yaml 0,2 train 2", 64, "\"0,2\": wanted [A,B]");
   refused("table.json run.yaml [0,4] train 2", 64, "goes beyond the 2 ranks");
   refused("table.json run.yaml [0,2] train 4", 64, "table.json: holds 2 ranks, RANK_SIZE is 4");
+  // 08 is a number, and no octal one.
+  refused("table.json run.yaml [0,08] train 2", 64, "\"[0,08]\" goes beyond the 2 ranks");
+  refused("table.json run.yaml [0,2] train 08", 64, "table.json: holds 2 ranks, RANK_SIZE is 8");
   refused("table.json run.yaml [0,2] evaluate 2", 64, "\"evaluate\" is no mode");
   write_file(dir_ / "table.json", "{\"server_list\": [], \"status\": \"initializing\"}");
   refused("table.json run.yaml [0,2] train 2", 64, "table.json: status: \"initializing\"");
+  write_file(dir_ / "table.json",
+             R"({"server_list": [{"server_id": "a", "device": [{"rank_id": "0"}]}], "status": "completed"})");
+  refused("table.json run.yaml [0,1] train 1", 65, "table.json: server_list[0].device[0]: has no");
   write_file(dir_ / "table.json", "{");
   refused("table.json run.yaml [0,2] train 2", 65, "table.json");
 }
