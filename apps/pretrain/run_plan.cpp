@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/launch_config.h"
 #include "libcore/plan/explain.h"
@@ -24,7 +25,11 @@ struct Reader {
     command.trains_here = trains_here;
     command.add_to(options);
     options.add("Processes", launch);
+    // What there is to say of the words, the program has said when it read them; what a run ignores, it says
+    // itself, and that is not what a plan ignores.
+    std::optional<Muted> said(std::in_place);
     options.read(words);
+    if (!trains_here) said.reset();
     command.check(options);
   }
 };

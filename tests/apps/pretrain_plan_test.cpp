@@ -84,6 +84,25 @@ TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   }
 }
 
+// The planner reads the same words as the trainer, which speaks for both.
+TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
+  const auto times = [](const std::string& log, const std::string& part) {
+    size_t count = 0;
+    for (size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+    return count;
+  };
+  const CommandResult trained = run(open() + "--nproc 2 --use-flash-attn --seed 7--log-interval 5"),
+                      planned = run_command(app("pretrain") + " " + kGpt22b +
+                                            " --use-flash-attn --hidden-dropout 0.1--gpu h100");
+  for (const CommandResult& result : {trained, planned}) {
+    EXPECT_EQ(result.code, 0);
+    EXPECT_EQ(times(result.all(), "ignored, no meaning here: "), 1U) << result.all();
+    EXPECT_EQ(times(result.all(), "was read as two words"), 1U) << result.all();
+  }
+  EXPECT_NE(trained.all().find("ignored, no meaning here: --use-flash-attn\n"), std::string::npos)
+      << trained.all();
+}
+
 TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const CommandResult result = run(open() + "--nproc 2 --tensor-model-parallel-size 2 --micro-batch-size 1");
   ASSERT_EQ(result.code, 0) << result.all();
