@@ -133,7 +133,7 @@ int dry_run(const LaunchPlan& plan, const Planner& planner, PretrainConfig confi
     fail(ErrorKind::kUsage,
          "--dry-run shows a layout that is known; plan first (megalith-autoplan, or --world-size without a "
          "launcher), and give the plan's options in place of --max-global-batch-size");
-  if (!plan.rank || plan.rank->rank == 0) write_stdout(describe_run(std::move(config)));
+  if (!plan.rank || plan.rank->rank == 0) describe_run(std::move(config), write_stdout);
   return 0;
 }
 

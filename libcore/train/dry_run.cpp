@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "libcore/base/text.h"
+#include "libcore/ops/cuda_plugin.h"
 #include "libcore/train/layout.h"
 #include "libcore/train/memory.h"
 #include "libcore/train/schedules/schedule.h"
@@ -124,13 +126,18 @@ std::string schedule_picture(const ParallelConfig& parallel, const ModelConfig& 
   return out;
 }
 
-std::string dry_run_text(const PretrainConfig& config, const DataSets& data, const Tokenizer* tokenizer) {
+DryMemory dry_memory(const PretrainConfig& config) {
+  const std::string& device = config.train.device;
+  const bool on_host =
+      device == "cpu" || (device == "gpu" && make_backend(device)->name() == std::string_view("cpu"));
+  const MachineMemory machine{on_host ? available_memory() : std::nullopt, config.parallel.local_world};
+  const CheckpointConfig saved = config.train.eval_only ? CheckpointConfig{} : config.checkpoint;
+  return {chosen_save_copy(saved, run_shape(config), machine).ranks, on_host};
+}
+
+std::string dry_run_text(const PretrainConfig& config, const std::vector<ModelRank>& ranks,
+                         const DataSets& data, const Tokenizer* tokenizer) {
   const RunShape run = run_shape(config);
-  const bool on_host = config.train.device == "cpu";
-  const std::vector<ModelRank> ranks =
-      chosen_save_copy(config.checkpoint, run,
-                       {on_host ? available_memory() : std::nullopt, config.parallel.local_world})
-          .ranks;
   const BatchShape batch = batch_shape(run);
   std::string out = layout_text(config) + memory_text(ranks);
   out += concat("a step of ", *config.train.iters, ": ", config.train.global_batch, " samples of ",

@@ -358,10 +358,12 @@ PretrainResult meet_and_run(const PretrainConfig& config, const Json& agreed, co
 
 }  // namespace
 
-std::string describe_run(PretrainConfig config) {
+void describe_run(PretrainConfig config, const std::function<void(const std::string&)>& print) {
   Opened run(std::move(config));
   run.open({.check = stop_if_asked, .index_folder = run.config.data.cache});
-  return dry_run_text(run.config, run.sets, run.tokenizer.get());
+  const DryMemory memory = dry_memory(run.config);
+  print(dry_run_text(run.config, memory.ranks, run.sets, run.tokenizer.get()));
+  require_device_memory(memory.ranks, run.config.train.device_memory, memory.on_host);
 }
 
 ProcessRank process_rank(const RankWorld& ranks) {

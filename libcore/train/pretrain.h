@@ -48,8 +48,9 @@ PretrainResult pretrain(PretrainConfig config, const StopSignal& stop,
                         const std::optional<LaunchedRank>& rank = {}, const Settle& settle = {},
                         const ThreadLog& thread_log = {});
 
-/// --dry-run: opens tokenizer and data as a run would, and says what it would do (dry_run_text()), as one
-/// process whatever the number of ranks.
-std::string describe_run(PretrainConfig config);
+/// --dry-run: opens tokenizer and data as a run would, and gives `print` what it would do (dry_run_text()),
+/// as one process whatever the number of ranks. kUsage afterwards when a rank takes more than
+/// TrainConfig::device_memory, as the run would end.
+void describe_run(PretrainConfig config, const std::function<void(const std::string&)>& print);
 
 }  // namespace megalith

@@ -40,6 +40,19 @@ TEST_F(PretrainThreads, ShowARunWithoutRunningIt) {
   EXPECT_EQ(result.out.find("iteration"), std::string::npos) << result.out;
 }
 
+TEST_F(PretrainThreads, ShowThatARunIsBeyondTheDevicesMemory) {
+  const std::string small = "--device-memory-gb 0.0001 ";
+  const CommandResult shown = train(small + "--dry-run"), tried = train(small);
+  EXPECT_EQ(tried.code, 64) << tried.all();
+  EXPECT_EQ(shown.code, 64) << shown.all();
+  EXPECT_NE(shown.err.find("--device-memory-gb 0.0001: (tensor, pipeline) rank (0, 0) needs"),
+            std::string::npos)
+      << shown.err;
+  EXPECT_EQ(shown.err, tried.err);
+  EXPECT_NE(shown.out.find("first samples:"), std::string::npos) << shown.out;
+  EXPECT_EQ(train("--nproc 2 --device-memory-gb 1 --dry-run").code, 0);
+}
+
 TEST_F(PretrainThreads, SayWhoseStagesTookLongest) {
   const CommandResult result = train("--nproc 2 --log-straggler");
   ASSERT_EQ(result.code, 0) << result.err;
