@@ -85,6 +85,8 @@ const LaunchPlan& TrainingApp::plan(ParallelConfig& parallel) {
 RunFiles TrainingApp::files(const Options& options) const {
   RunFiles files;
   files.reads("--config", options.config_file());
+  files.reads("--hostfile", launch_.hostfile);
+  if (const char* const table = environment("RANK_TABLE_FILE")) files.reads("RANK_TABLE_FILE", table);
   if (!launch_.log_dir) return files;
   const int first = plan_.rank ? plan_.rank->rank : 0;
   const int ranks = plan_.rank ? 1 : plan_.server ? plan_.world() : threads_;

@@ -15,6 +15,7 @@
 #include "libcore/config/mindformers.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/tokenizer_model.h"
+#include "libcore/convert/sources/model_files.h"
 #include "libcore/data/samples/sample_order.h"
 #include "libcore/launch/launch_plan.h"
 #include "libcore/train/data/paddle_run.h"
@@ -104,6 +105,12 @@ struct Command {
     options.translate(translate_mindformers);
     options.rule([this](Problems& problems) { check_run(config, problems); });
   }
+  /// With what is read under PaddleNLP's names alone.
+  RunFiles files(RunFiles known) const {
+    reads_model(known, "--model-name-or-path", paddle.model);
+    known.reads("--input-dir", paddle.input_dir);
+    return known;
+  }
 };
 
 void add_notes(Options& options) {
@@ -156,7 +163,7 @@ int run_training(int argc, char** argv) {
   set_log_console(LogConsole::kStdout);  // as upstream: `| tee train.log` captures it
   settle_paddle(command.paddle, config, options);
   if (!planner.wanted()) options.check();
-  check_files(config, app.files(options));
+  check_files(config, command.files(app.files(options)));
   if (command.running.dry) return dry_run(plan, planner, std::move(config));
   const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =

@@ -14,6 +14,7 @@
 #include "libcore/base/text.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/output/adapter.h"
+#include "libcore/convert/sources/model_files.h"
 #include "libcore/convert/sources/tokenizer_folder.h"
 #include "libcore/convert/targets/gguf.h"
 #include "libcore/convert/targets/hf.h"
@@ -136,7 +137,7 @@ std::string finish_in_place(const ConvertConfig& config, const Target& target) {
 void check_files(const ConvertConfig& config, const std::string& output) {
   RunFiles files;
   files.reads("--config", config.options_file);
-  files.reads("PATH", config.path());
+  reads_model(files, "PATH", config.path());
   files.reads("--merge-adapter", config.adapter);
   files.reads("--tokenizer", config.tokenizer);
   files.reads("--tokenizer-model", config.tokenizer_model);

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/convert/sources/model_files.h"
 #include "libcore/finetune/axolotl.h"
 #include "libcore/io/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
@@ -210,6 +211,7 @@ void FinetuneConfig::check_folders(Problems& problems) const {
   if (!schedule.output.empty() && run.checkpoint.save != schedule.output)
     problems.add("--output-dir ", schedule.output, " and --save ", run.checkpoint.save,
                  " contradict each other; give one of them");
+  check_replaced(problems);
   if (schedule.overwrite && resume().wanted)
     problems.add("--overwrite-output-dir and --resume-from-checkpoint ", paddle.resume_from,
                  " contradict each other; give one of them");
@@ -217,6 +219,26 @@ void FinetuneConfig::check_folders(Problems& problems) const {
     problems.add(
         "--ckpt-format torch and pth are for megalith-pretrain; leave it out: the result is "
         "written for peft or as a Hugging Face folder");
+}
+
+// The run's end would put its result in the place of what it began with.
+void FinetuneConfig::check_replaced(Problems& problems) const {
+  struct Begin {
+    const char* option;
+    const std::string& path;
+    const char* result;  // in --output-dir
+    bool written;
+  };
+  const bool trains = schedule.do_train;
+  for (const auto& [option, path, result, written] :
+       {Begin{"--adapter", method.adapter, "", trains},
+        {"--model", data.model, "/hf", trains && method.method == "full" && method.export_model},
+        {"--model", data.model, "/merged", trains && method.merge},
+        {"--data", data.data, "/generated_predictions.jsonl", generation.wanted},
+        {"--eval-data", data.eval_data, "/generated_predictions.jsonl", generation.wanted}})
+    if (written && !path.empty() && real_path(path) == real_path(run.checkpoint.save + result))
+      problems.add(option, ' ', quote(path), " would be replaced by the result of the run in --output-dir ",
+                   quote(run.checkpoint.save), "; give another folder");
 }
 
 void FinetuneConfig::check_combinations(Problems& problems) const {
@@ -244,14 +266,18 @@ void FinetuneConfig::check_preferences(Problems& problems) const {
 }
 
 void check_files(const FinetuneConfig& config, RunFiles files) {
-  files.reads("--model", config.data.model);
+  reads_model(files, "--model", config.data.model);
+  // Beside the run's own checkpoints a log, say, is the user's.
+  const std::string& save = config.run.checkpoint.save;
+  if (const std::string resumed = config.resume().folder; real_path(resumed) != real_path(save))
+    reads_model(files, "--resume-from-checkpoint", resumed);
   files.reads("--data", config.data.data);
   files.reads("--eval-data", config.data.eval_data);
   files.reads("--chat-template", config.data.chat_template);
   files.reads("--adapter", config.method.adapter);
   reads_tokenizer(files, config.run.tokenizer);
   add_run_outputs(files, config.run);
-  files.keeps("--output-dir", config.run.checkpoint.save, kTuningResults);
+  files.keeps("--output-dir", save, kTuningResults);
   files.check();
 }
 

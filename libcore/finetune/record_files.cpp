@@ -15,10 +15,16 @@
 namespace megalith {
 namespace {
 
-/// The folder's file of that name, with .json or .jsonl; empty: there is none.
+/// The folder's file of that name, with .json or .jsonl; empty: there is none. What is no file is refused,
+/// because nobody would ever write to a FIFO that lies there.
 std::string file_in(const std::string& folder, const char* name) {
-  for (const char* end : {".json", ".jsonl"})
-    if (const std::string path = folder + "/" + name + end; file_exists(path)) return path;
+  for (const char* end : {".json", ".jsonl"}) {
+    const std::string path = folder + "/" + name + end;
+    if (!file_exists(path)) continue;
+    if (!std::filesystem::is_regular_file(path))
+      fail(ErrorKind::kNoInput, path, ": is not a regular file; give --data or --eval-data its own name");
+    return path;
+  }
   return {};
 }
 

@@ -1,7 +1,6 @@
 #include "libcore/io/file.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -72,12 +71,6 @@ int open_stream(const std::string& path, OutputKind kind) {
   if (const std::string what = kind_that_is_not(kind, info.st_mode); !what.empty())
     fail(ErrorKind::kIo, path, ": is ", what, ", which would be replaced; give another name");
   return open_to_append(path);
-}
-
-std::string temporary_name(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  const fs::path p(path);
-  return (p.parent_path() / concat(".", p.filename().string(), ".tmp-", getpid(), "-", counter++)).string();
 }
 
 /// Locks the file, cuts it to `size` bytes, because nobody noted what came after them, and goes to its end.

@@ -1,15 +1,24 @@
 #include "libcore/io/file_calls.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <vector>
 
 #include <unistd.h>
 
 #include "libcore/base/error.h"
+#include "libcore/base/text.h"
 #include "libcore/io/file_writer.h"
 
 namespace megalith {
+namespace {
+
+constexpr std::string_view kMark = ".tmp-";  // between an output's name and who writes it
+
+}  // namespace
 
 void fail_write(const char* doing, const std::string& path) {
   fail(ErrorKind::kIo, path, ": cannot ", doing, ": ", std::strerror(errno));
@@ -59,6 +68,21 @@ size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path) {
     done += static_cast<size_t>(n);
   }
   return done;
+}
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  const std::filesystem::path p(path);
+  return (p.parent_path() / concat(".", p.filename().string(), kMark, ::getpid(), "-", counter++)).string();
+}
+
+std::optional<TemporaryName> parse_temporary_name(std::string_view name) {
+  const size_t mark = name.rfind(kMark);
+  if (!name.starts_with('.') || mark == std::string_view::npos || mark < 2) return std::nullopt;
+  const std::vector<std::string> numbers = split(name.substr(mark + kMark.size()), '-');
+  const auto process = parse_int(numbers[0]);
+  if (numbers.size() != 2 || !process || !parse_int(numbers[1])) return std::nullopt;
+  return TemporaryName{std::string(name.substr(1, mark - 1)), *process};
 }
 
 }  // namespace megalith

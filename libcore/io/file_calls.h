@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
-// The system's calls that the files of io/ share.
+// The system's calls that the files of io/ share, and their temporary names.
 
 namespace megalith {
 
@@ -40,5 +41,16 @@ struct BytesToRead {
 };
 /// Bytes read: fewer than wished at the end of the file. kIo with `path`.
 size_t read_at_place(int fd, const BytesToRead& wish, const std::string& path);
+
+/// The hidden name beside `path`, new at each call, under which AtomicFile and AtomicDirectory write:
+/// ".OUTPUT.tmp-PROCESS-NUMBER". A process that is killed may leave it behind.
+std::string temporary_name(const std::string& path);
+/// What such a name says.
+struct TemporaryName {
+  std::string output;   // a name without its folder
+  int64_t process = 0;  // who wrote it
+};
+/// Nothing for any other name; `name` is without its folder.
+std::optional<TemporaryName> parse_temporary_name(std::string_view name);
 
 }  // namespace megalith

@@ -1,11 +1,17 @@
 #include "libcore/io/held_output.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libcore/io/file.h"
+#include "libcore/io/run_files.h"
 
 namespace megalith {
+
+namespace fs = std::filesystem;
 
 bool is_stream(const std::string& path) {
   struct stat info {};
@@ -14,10 +20,15 @@ bool is_stream(const std::string& path) {
 
 HeldOutput::HeldOutput(const std::string& path) {
   if (path.empty()) return;
-  if (is_stream(path))
+  std::error_code error;
+  if (is_stream(path)) {
     fd_ = open_to_append(path);
-  else
+  } else if (fs::is_symlink(path, error)) {
+    lock_.emplace(real_path(path));
+    lock_->remove_leftovers(path);  // of one that took the link's place
+  } else {
     lock_.emplace(path);
+  }
 }
 
 HeldOutput::~HeldOutput() {

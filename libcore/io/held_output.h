@@ -11,8 +11,9 @@ namespace megalith {
 bool is_stream(const std::string& path);
 
 /// Keeps an output that will be written later, or bit by bit, for its owner alone while this lives: what is a
-/// file, or not there yet, is locked as LockFile does; a FIFO is open, so that its reader waits and one that
-/// nobody reads is refused now (kIo) and not after the work. A device is anybody's. An empty path: nothing.
+/// file, or not there yet, is locked as LockFile does, what a link leads to in its place; a FIFO is open, so
+/// that its reader waits and one that nobody reads is refused now (kIo) and not after the work. A device is
+/// anybody's. An empty path: nothing.
 class HeldOutput {
  public:
   explicit HeldOutput(const std::string& path);

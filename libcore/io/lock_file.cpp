@@ -19,6 +19,8 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/io/file.h"
+#include "libcore/io/file_calls.h"
 
 namespace megalith {
 namespace {
@@ -47,30 +49,23 @@ std::string user_name(uid_t id) {
   return concat("the user ", id);
 }
 
-/// Whether `name` is ".OUTPUT.tmp-NUMBER-NUMBER", or that of a file of a dataset OUTPUT.
-bool is_leftover(std::string_view name, const std::string& output) {
-  if (!name.starts_with("." + output)) return false;
-  name.remove_prefix(1 + output.size());
-  for (const std::string_view end : {".bin", ".idx", ".json"})
-    if (name.starts_with(end)) {
-      name.remove_prefix(end.size());
-      break;
-    }
-  constexpr std::string_view kMark = ".tmp-";
-  if (!name.starts_with(kMark)) return false;
-  const std::vector<std::string> numbers = split(name.substr(kMark.size()), '-');
-  return numbers.size() == 2 && parse_int(numbers[0]) && parse_int(numbers[1]);
+/// Whether `name` is that of `output`, or of a file of the dataset `output`.
+bool is_of(std::string_view name, std::string_view output) {
+  if (!name.starts_with(output)) return false;
+  name.remove_prefix(output.size());
+  return name.empty() || name == ".bin" || name == ".idx" || name == ".json";
 }
 
-/// For the only writer of `output`.
-void remove_left_by_others(const fs::path& output) {
+/// For the only writer of the outputs in `folder` of which `ours(name)` holds.
+template <class Ours>
+void remove_left_by_others(const fs::path& folder, const Ours& ours) {
   std::error_code error;
   std::vector<fs::path> found;
-  const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
   for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
-       entry.increment(error))
-    if (is_leftover(entry->path().filename().string(), output.filename().string()))
-      found.push_back(entry->path());
+       entry.increment(error)) {
+    const auto temporary = parse_temporary_name(entry->path().filename().string());
+    if (temporary && ours(temporary->output)) found.push_back(entry->path());
+  }
   for (const fs::path& path : found) fs::remove_all(path, error);  // if it cannot be, it stays
 }
 
@@ -164,7 +159,14 @@ LockFile::~LockFile() {
 }
 
 void LockFile::remove_leftovers(const std::string& output) const {
-  if (held_) remove_left_by_others(real_output(output));
+  if (!held_) return;
+  const fs::path real = real_output(output);
+  const std::string own = real.filename().string();
+  remove_left_by_others(parent_or_here(real), [&](std::string_view name) { return is_of(name, own); });
+}
+
+void LockFile::remove_leftovers_in(const std::string& folder, std::string_view begin) const {
+  if (held_) remove_left_by_others(folder, [&](std::string_view name) { return name.starts_with(begin); });
 }
 
 }  // namespace megalith

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace megalith {
 
@@ -21,6 +22,8 @@ class LockFile {
 
   /// The same for another output, which only the owner of this lock writes: a file in the folder, say.
   void remove_leftovers(const std::string& output) const;
+  /// The same for all outputs in `folder` whose names begin so.
+  void remove_leftovers_in(const std::string& folder, std::string_view begin) const;
 
  private:
   int open_file() const;

@@ -44,7 +44,14 @@ bool fits(std::string_view name, std::string_view pattern) {
 
 std::string real_path(const std::string& path) {
   std::error_code error;
-  const fs::path real = fs::weakly_canonical(fs::absolute(path, error), error);
+  fs::path there = (fs::absolute(path, error) / "").parent_path();
+  // What a link leads to may be not there yet; then weakly_canonical() takes the link for the thing.
+  constexpr int kMostLinks = 40;  // as Linux counts them
+  for (int links = 0; links < kMostLinks && !fs::exists(there, error) && fs::is_symlink(there, error);
+       ++links)
+    there = there.parent_path() / fs::read_symlink(there, error);
+  error.clear();
+  const fs::path real = fs::weakly_canonical(there, error);
   return error ? path : real.string();
 }
 
@@ -69,10 +76,7 @@ void RunFiles::reads_dataset(std::string_view option, const std::string& prefix)
 void RunFiles::keeps(std::string_view option, const std::string& folder,
                      std::span<const std::string_view> names) {
   if (folder.empty()) return;
-  kept_.push_back({std::string(option),
-                   folder,
-                   real_path((fs::path(folder) / "").parent_path().string()),
-                   {names.begin(), names.end()}});
+  kept_.push_back({std::string(option), folder, real_path(folder), {names.begin(), names.end()}});
 }
 
 /// True also for the folder itself, and for what it lies in, which would be a file then.
@@ -94,11 +98,7 @@ void RunFiles::writes_dataset(std::string_view option, const std::string& prefix
 
 void RunFiles::replaces_folder(std::string_view option, const std::string& path) {
   if (path.empty()) return;
-  outputs_.push_back(
-      {.option = std::string(option), .path = path, .real = real_path((fs::path(path) / "").string())});
-  std::string& real = outputs_.back().real;
-  if (real.size() > 1 && real.ends_with('/')) real.pop_back();
-  outputs_.back().folder = true;
+  outputs_.push_back({.option = std::string(option), .path = path, .real = real_path(path), .folder = true});
 }
 
 /// Why what stands there cannot be written; empty: it can.
@@ -127,19 +127,18 @@ void RunFiles::check() const {
                                 "; give it another name"));
     };
     if (std::string why = refusal(output); !why.empty()) problems.push_back(std::move(why));
-    for (const Named& input : inputs_)
-      if (meet(output, input)) {
-        complain(output.folder && output.real != input.real ? " would be replaced, and holds the input of "
-                                                            : " is also an input, of ",
-                 input);
-        break;
-      }
-    for (const Kept& kept : kept_)
-      if (!output.folder && !is_device(output.path) && kept.holds(output.real)) {
-        problems.push_back(concat(output.option, ' ', quote(output.path), " is, or lies in, what ",
-                                  kept.option, ' ', quote(kept.path), " holds; give it another name"));
-        break;
-      }
+    const auto input =
+        std::find_if(inputs_.begin(), inputs_.end(), [&](const Named& named) { return meet(output, named); });
+    const auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& folder) {
+      return !is_device(output.path) && folder.holds(output.real);
+    });
+    if (input != inputs_.end())
+      complain(output.folder && output.real != input->real ? " would be replaced, and holds the input of "
+                                                           : " is also an input, of ",
+               *input);
+    else if (kept != kept_.end())
+      problems.push_back(concat(output.option, ' ', quote(output.path), " is, or lies in, what ",
+                                kept->option, ' ', quote(kept->path), " holds; give it another name"));
     for (size_t j = 0; j < i; ++j)
       if (meet(output, outputs_[j])) complain(" is also an output, of ", outputs_[j]);
   }

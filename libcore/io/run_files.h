@@ -9,7 +9,8 @@
 
 namespace megalith {
 
-/// The absolute path, links followed, of what is not there yet too; `path` where the system does not tell.
+/// The absolute path, links followed, of what is not there yet too, without a slash at its end; `path` where
+/// the system does not tell.
 std::string real_path(const std::string& path);
 
 /// The files that a run will read and write, by the options that name them, so that no output destroys an

@@ -166,6 +166,10 @@ std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const T
   return writer;
 }
 
+std::string passage_of(const std::string& save, CheckpointFormat format) {
+  return save + (format == CheckpointFormat::kTorch ? "/.torch" : "/.pth");
+}
+
 void save_through_ours(const std::string& folder, const TrainState& state, Trainer& trainer,
                        const CheckpointExtras& extras, const MakeOther& make) {
   Communicator& world = trainer.groups().world;

@@ -60,6 +60,9 @@ void put_state(CheckpointWriter&, const RankState&);
 std::unique_ptr<CheckpointWriter> checkpoint_of(const std::string& root, const TrainState&, Trainer&,
                                                 const CheckpointExtras&);
 
+/// The hidden folder in --save through which save_through_ours() makes a checkpoint of that format.
+std::string passage_of(const std::string& save, CheckpointFormat);
+
 /// A checkpoint in another format: all ranks write one of ours below `folder`, the first makes the other of
 /// it with `make`, and `folder` goes. Every rank calls it, and none goes on before it is there, however long
 /// that takes.

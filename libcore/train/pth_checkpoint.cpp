@@ -255,11 +255,12 @@ void take_optimizer(const TorchFile& file, StartPoint& start, NamedTensors& tens
 std::string save_pth_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
                                 const CheckpointExtras& extras) {
   const std::string model = pth_path(root, "model", state.iteration - 1);
-  save_through_ours(root + "/.pth", state, trainer, extras, [&](const std::string& ours) {
-    const CheckpointReader source(ours);
-    write_optimizer(pth_path(root, "optimizer", state.iteration - 1), source, trainer);
-    write_model(model, source);
-  });
+  save_through_ours(passage_of(root, CheckpointFormat::kPth), state, trainer, extras,
+                    [&](const std::string& ours) {
+                      const CheckpointReader source(ours);
+                      write_optimizer(pth_path(root, "optimizer", state.iteration - 1), source, trainer);
+                      write_model(model, source);
+                    });
   return model;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "libcore/base/text.h"
-#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/convert/sources/model_files.h"
 #include "libcore/io/run_files.h"
 #include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/log/run_outputs.h"
@@ -92,16 +92,10 @@ void check_files(const PretrainConfig& config, RunFiles files) {
 }
 
 void add_run_outputs(RunFiles& files, const PretrainConfig& config) {
-  // Our files, Megatron-LM's, and those of the DDP tutorial. What else lies beside them is the user's: a log,
-  // say, that the same command goes on with.
-  constexpr std::string_view kCheckpoints[] = {kTrackerFile, "iter_*", "release", "*.pth",
-                                               // in --load ROOT/iter_NNNNNNN
-                                               "tokenizer", "mp_rank_*"};
   const std::string &load = config.checkpoint.load, &save = config.checkpoint.save;
-  files.keeps("--load", load, kCheckpoints);
-  files.keeps("--save", save, kCheckpoints);
-  if (!file_exists(load + "/" + kTrackerFile) && real_path(load) != real_path(save))
-    files.reads("--load", load);  // one model
+  keeps_checkpoints(files, "--save", save);
+  // A log beside the checkpoints, say, is the user's: the same command goes on with it.
+  if (real_path(load) != real_path(save)) reads_model(files, "--load", load);
   const std::string metrics = metrics_path(config.train);
   // A report is drawn from the figures, which must then be kept.
   files.writes(config.train.log_json.empty() ? "--report" : "--log-json", metrics,

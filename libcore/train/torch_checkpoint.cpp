@@ -69,11 +69,12 @@ std::string no_torch_checkpoint(const ModelConfig& model, const ParallelConfig& 
 std::string save_torch_checkpoint(const std::string& root, const TrainState& state, Trainer& trainer,
                                   const CheckpointExtras& extras) {
   std::string path = concat(root, "/", iteration_folder(state.iteration));
-  save_through_ours(root + "/.torch", state, trainer, extras, [&](const std::string& ours) {
-    const ModelSource source(ours);
-    export_megatron_run({.source = source, .tokenizer_folder = source.tokenizer_folder()}, root,
-                        layout_of(trainer.shape().parallel), run_of(state, trainer, extras));
-  });
+  save_through_ours(
+      passage_of(root, CheckpointFormat::kTorch), state, trainer, extras, [&](const std::string& ours) {
+        const ModelSource source(ours);
+        export_megatron_run({.source = source, .tokenizer_folder = source.tokenizer_folder()}, root,
+                            layout_of(trainer.shape().parallel), run_of(state, trainer, extras));
+      });
   return path;
 }
 

@@ -46,6 +46,7 @@ class TrainRun {
 
   bool saves() const { return !config_.checkpoint.save.empty() && !config_.train.eval_only; }
   RunShape agreed_shape() const;
+  void take_folder();
   void make_saver();
   void begin_base(const StartPoint*);
   void take_preferences(const Tuning::Preferences&);

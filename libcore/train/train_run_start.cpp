@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -51,10 +52,7 @@ TrainRun::TrainRun(const RankInput& in)
   const RunShape shape = agreed_shape();  // a run that memory refuses leaves no folder
   if (saves()) {
     make_shared_folder(world_, config_.checkpoint.save);
-    if (leads()) {
-      lock_.emplace(config_.checkpoint.save);
-      end_killed_save(config_.checkpoint.save);
-    }
+    if (leads()) take_folder();
     if (leads() && config_.checkpoint.format == CheckpointFormat::kTorchDist)
       log("--ckpt-format torch_dist: checkpoints are written in our own format, which fits every layout, "
           "too");
@@ -71,6 +69,18 @@ TrainRun::TrainRun(const RankInput& in)
   together([&] { begin_trained(from); });
   check_data();
   make_saver();
+}
+
+/// Takes --save for this run alone, and removes what killed runs left in it.
+void TrainRun::take_folder() {
+  const CheckpointConfig& config = config_.checkpoint;
+  lock_.emplace(config.save);
+  end_killed_save(config.save);
+  for (const char* const begin : {"iter_", kTrackerFile, "model_", "optimizer_"})
+    lock_->remove_leftovers_in(config.save, begin);
+  if (is_ours(config.format)) return;
+  std::error_code ignored;  // the next save says what is wrong
+  std::filesystem::remove_all(passage_of(config.save, config.format), ignored);
 }
 
 /// The first rank looks at the memory of its machine for all, so that all come to one decision.

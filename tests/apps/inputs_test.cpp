@@ -147,6 +147,24 @@ TEST_F(Inputs, ThatAreNoFilesLetNobodyWait) {
   }
 }
 
+// What lies beside a dataset or in a folder of records under a name that is read, and is no file.
+TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
+  for (const std::string make : {"mkfifo ", "mkdir "})
+    for (const auto& [name, command] :
+         {std::pair<std::string, std::string>{"set.json", "megalith-data verify set"},
+          {"set.json", kTrain + "--train-iters 1"},
+          {"set.json", "megalith-merge --input set --output-prefix out"},
+          {"records/train.json", kTuneModel + "out"},
+          {"records/dev.json", kTuneModel + "out"}}) {
+      const CommandResult refused =
+          run("cp -r records k; rm -f " + name + "; " + make + name + "; timeout 20 " + command +
+              "; code=$?; rm -rf set.json records; mv k records; exit $code");
+      EXPECT_EQ(refused.code, 66) << make << name << "; " << command << ": " << refused.err;
+      EXPECT_NE(refused.err.find(name + ": is not a regular file"), std::string::npos)
+          << make << name << "; " << command << ": " << refused.err;
+    }
+}
+
 TEST_F(Inputs, WithNamesThatLeadNowhereAreNoInternalErrors) {
   const std::string name(300, 'n');
   fs::create_symlink("circle", dir_ / "circle");

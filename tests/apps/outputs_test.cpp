@@ -35,6 +35,7 @@ class Outputs : public ProgramFolder {
   const std::string kPreprocess =
       "megalith-preprocess --input bad.jsonl --tokenizer-type NullTokenizer --vocab-size 9 --on-error skip ";
   const std::string kTune = kTuneModel + "tuned ";
+  const std::string kTuneAnother = "megalith-finetune --data records --max-steps 2 --output-dir new ";
   const std::string kPlan =
       "megalith-autoplan --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
       "--max-position-embeddings 64 --vocab-size 1000 --micro-batch-size 1 --global-batch-size 8 "
@@ -123,7 +124,23 @@ TEST_F(Outputs, OfTrainingAreOneRunsAlone) {
     for (const char* const name : {"figures", "page.jsonl", "page", "trace"})
       EXPECT_FALSE(file_exists(dir_ / name)) << held << ' ' << name;
   }
-  EXPECT_EQ(run(kTrain + "--log-json figures --report page --trace trace").code, 0);
+  const LockFile lock(dir_ / "figures");
+  const CommandResult linked = run("ln -s figures link; " + kTrain + "--log-json link");
+  EXPECT_EQ(linked.code, 75) << linked.err;
+  EXPECT_FALSE(file_exists(dir_ / "figures"));
+  EXPECT_EQ(run(kTrain + "--log-json others --report page --trace trace").code, 0);
+}
+
+// The figures of a report would be added to somebody's own text, which no report could be drawn from.
+TEST_F(Outputs, OfAReportAreAddedToFiguresAlone) {
+  write_file(dir_ / "page.jsonl", "hello\n");
+  const CommandResult refused = run(kTrain + "--save saved --report page");
+  EXPECT_EQ(refused.code, 65) << refused.err;
+  EXPECT_NE(refused.err.find("page.jsonl:1"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_file(dir_ / "page.jsonl"), "hello\n");
+  EXPECT_TRUE(fs::is_empty(dir_ / "saved"));  // no step was made
+  EXPECT_EQ(run("rm page.jsonl; " + kTrain + "--report page").code, 0);
+  EXPECT_EQ(run(kTrain + "--report page").code, 0);
 }
 
 TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
@@ -152,9 +169,13 @@ TEST_F(Outputs, ThatAreNoFilesAreNotReplaced) {
 
 // Refused before anything is opened: all files are as they were, and there are no more.
 TEST_F(Outputs, ThatAreInputsAreRefused) {
+  write_file(dir_ / "table.json",
+             R"({"server_list": [{"server_id": "127.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}],
+                 "status": "completed"})");
   ASSERT_EQ(run("ln -s bad.jsonl link; ln bad.jsonl hard; ln -s . here; ln -s set.bin bin;"
                 "mv bad.jsonl out_text_document.bin; ln -s out_text_document.bin bad.jsonl;"
                 "printf 'a 1\n' > coefficients; echo 'seed: 7' > run.yaml;"
+                "echo 'localhost slots=1' > hosts;"
                 "echo 'gpu: h100' > cluster.yaml; cp model/config.json config.json;"
                 "cp model/tokenizer.json words.jsonl;"
                 "echo 'log-interval: 1' > conf.yaml; mkdir conf; echo 'workers: 1' > conf/work.yaml;"
@@ -209,6 +230,10 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         kTrain + "--config run.yaml --log-json run.yaml",
         kTrain + "--config run.yaml --report here/run.yaml",
         kTune + "--config run.yaml --log-json run.yaml",
+        kTrain + "--hostfile hosts --log-json here/hosts",
+        "RANK_TABLE_FILE=table.json RANK_ID=0 " + kTrain + "--log-json table.json",
+        kTrain + "--model-name-or-path model --report model/model.safetensors",
+        kTrain + "--model-name-or-path here/model --log-file model/config.json",
         kPlan + "--config run.yaml --html run.yaml",
         kPlan + "--cluster cluster.yaml --html here/cluster.yaml",
         kPlan + "--coefficients coefficients --html here/coefficients",
@@ -219,6 +244,19 @@ TEST_F(Outputs, ThatAreInputsAreRefused) {
         << command << ": " << refused.err;
     EXPECT_TRUE(files() == before) << command;
   }
+}
+
+// An index is made of them first, and they stay the input.
+TEST_F(Outputs, ThatAreNumpysArraysAreRefused) {
+  fs::copy(test_data("train/goldens/paddle"), dir_ / "arrays");
+  std::string train = kTrain + "--input-dir arrays --log-json arrays/corpus_ids.npy";
+  train.erase(train.find("--data-path set "), std::string("--data-path set ").size());
+  const std::string before = read_file(dir_ / "arrays/corpus_ids.npy");
+  const CommandResult refused = run(train);
+  EXPECT_EQ(refused.code, 64) << refused.err;
+  EXPECT_NE(refused.err.find("\"arrays/corpus_ids.npy\" is also an input, of --input-dir"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(read_file(dir_ / "arrays/corpus_ids.npy"), before);
 }
 
 // What a run reads of a checkpoint, or writes to it, lies deeper than in the folder that was named.
@@ -241,12 +279,43 @@ TEST_F(Outputs, ThatLieInACheckpointAreRefused) {
         {kTrain + "--save new --report ", "new"},
         {kTrain + "--save new --report ", "new/iter_0000002/report"},
         {kTune + "--report ", "tuned/adapter_config.json"},
-        {kTune + "--log-file ", "tuned/iter_0000002/state.json"}}) {
+        {kTune + "--log-file ", "tuned/iter_0000002/state.json"},
+        {kTuneAnother + "--model ck --log-json ", "ck/iter_0000003/index.json"},
+        {kTuneAnother + "--model ck --report ", "ck/iter_0000003/state.json"},
+        {kTuneAnother + "--model ck/iter_0000003 --trace ", "ck/iter_0000003/tokenizer/vocab.json"},
+        {kTuneAnother + "--model model --resume-from-checkpoint ck --trace ", "ck/iter_0000003/args.json"},
+        {kTrain + "--model-name-or-path ck --log-file ", "ck/iter_0000003/args.json"},
+        {"megalith-convert ck --to gguf --output ", "ck/iter_0000003/state.gguf"},
+        {"megalith-convert ck --to hf --output ", "ck/iter_0000003/tokenizer"}}) {
     const CommandResult refused = run(command + output);
     EXPECT_EQ(refused.code, 64) << command << output << ": " << refused.err;
     EXPECT_NE(refused.err.find(quote(output)), std::string::npos) << refused.err;
     EXPECT_TRUE(files() == before) << command << output;
   }
+}
+
+// The end of a run puts its result where what it began with stands.
+TEST_F(Outputs, OfATuningDoNotReplaceWhatItBeganWith) {
+  ASSERT_EQ(run(kTuneModel + "tuned --merge-weights && ln -s tuned link").code, 0);
+  const auto before = files();
+  const std::string tune = "megalith-finetune --max-steps 2 --micro-batch-size 1 --output-dir tuned ";
+  for (const std::string& command :
+       {tune + "--lora --data records --model model --adapter tuned",
+        tune + "--lora --data records --model model --adapter link/",
+        tune + "--lora --data records --merge-weights --model tuned/merged",
+        tune + "--data records --model link/hf",
+        tune + "--do-generation --model model --data link/generated_predictions.jsonl"}) {
+    const CommandResult refused = run(command);
+    EXPECT_EQ(refused.code, 64) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find(quote(command.substr(command.rfind(' ') + 1)) + " would be replaced"),
+              std::string::npos)
+        << command << ": " << refused.err;
+    EXPECT_TRUE(files() == before) << command;
+  }
+  const CommandResult answered = run(kTuneModel +
+                                     "tuned --adapter tuned --no-do-train --do-generation "
+                                     "--max-new-tokens 2 --eval-data records/train.json");
+  EXPECT_EQ(answered.code, 0) << answered.err;  // its answers are no part of the adapter
 }
 
 // A folder that a program writes appears as a whole, its tracker with it.

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "libcore/base/error.h"
+#include "libcore/io/file.h"
 #include "libcore/text/formats/make_tokenizer.h"
 #include "tests/support/files.h"
 
@@ -72,6 +74,33 @@ TEST_F(TokenizerOfModel, OfIdsHasTheModelsVocabulary) {
   TokenizerConfig config;
   config.type = "NullTokenizer";
   EXPECT_EQ(make_tokenizer(files(config))->vocab_size(), 700);  // config.json's
+}
+
+// Nobody would ever write to a FIFO that lies in a folder of records; one that the user names may be read.
+TEST(DataFiles, OfAFolderAreRegularFiles) {
+  namespace fs = std::filesystem;
+  for (const std::string name : {"train.json", "train.jsonl", "dev.json", "dev.jsonl"}) {
+    const TempDir dir;
+    TuningDataOptions options;
+    options.data = dir.path();
+    write_file(dir / "train.jsonl", "{}");
+    for (const bool folder : {false, true}) {
+      fs::remove_all(dir / name);
+      folder ? fs::create_directory(dir / name) : ::mkfifo((dir / name).c_str(), 0600) == 0;
+      try {
+        data_files(options, true);
+        ADD_FAILURE() << name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kNoInput);
+        EXPECT_EQ(std::string(error.what()).find(dir / name + ": is not a regular file"), 0U) << error.what();
+      }
+    }
+    options.eval_data = dir / "dev.json";
+    fs::remove_all(dir / "train.json");
+    write_file(dir / "train.json", "{}");
+    EXPECT_EQ(name.starts_with("train") ? options.eval_data : data_files(options, true).dev.path,
+              options.eval_data);
+  }
 }
 
 }  // namespace

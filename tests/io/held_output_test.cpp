@@ -40,6 +40,27 @@ TEST(HeldOutput, LocksAFileAndWhatIsNotThereYet) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
 }
 
+TEST(HeldOutput, LocksWhatALinkLeadsTo) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  write_file(dir / "file", "text");
+  fs::create_directory(dir / "folder");
+  fs::create_symlink("../file", dir / "folder/link");
+  fs::create_symlink("link", dir / "folder/second");
+  fs::create_symlink("later", dir / "folder/new");  // which is not there yet
+  write_file(dir / "folder/.link.tmp-1-0", "of a report that was killed in the link's place");
+  for (const auto& [one, other] : {std::pair{"file", "folder/link"},
+                                   {"folder/link", "file"},
+                                   {"folder/link", "folder/second"},
+                                   {"folder/new", "folder/later"},
+                                   {"folder/later", "folder/new"}}) {
+    const HeldOutput first(dir / one);
+    EXPECT_EQ(kind_of_second(dir / other), ErrorKind::kComm) << one << ' ' << other;
+  }
+  EXPECT_FALSE(file_exists(dir / "folder/.link.tmp-1-0"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "folder"), {}), 3);  // and no lock
+}
+
 TEST(HeldOutput, KeepsTheReaderOfAFifoWaiting) {
   const test::TempDir dir;
   const std::string fifo = dir / "fifo";

@@ -68,6 +68,19 @@ TEST(LockFile, RemovesWhatKilledWritersLeft) {
   for (const std::string& other : others) EXPECT_TRUE(file_exists(dir / other)) << other;
 }
 
+TEST(LockFile, RemovesWhatKilledWritersLeftInAFolder) {
+  const test::TempDir dir;
+  const std::vector<std::string> left = {".iter_0000001.tmp-12-0", ".iter_.tmp-1-1"},
+                                 stays = {".iter_1.tmp", ".iter_1.tmp-1-x", "iter_1.tmp-1-0",
+                                          ".other.tmp-1-0", ".iter_1.tmp-1-0.mine"};
+  for (const auto* names : {&left, &stays})
+    for (const std::string& name : *names) write_file(dir / name, "");
+  const LockFile lock(dir.path());
+  lock.remove_leftovers_in(dir.path(), "iter_");
+  for (const std::string& name : left) EXPECT_FALSE(file_exists(dir / name)) << name;
+  for (const std::string& name : stays) EXPECT_TRUE(file_exists(dir / name)) << name;
+}
+
 /// This process from now on is a user who may not do everything, in a folder that all may write.
 void become_somebody(const std::string& folder) {
   ::chmod(folder.c_str(), 0777);

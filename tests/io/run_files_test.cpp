@@ -36,6 +36,10 @@ class RunFilesTest : public testing::Test {
     fs::create_symlink("input", dir_ / "link");
     fs::create_hard_link(dir_ / "input", dir_ / "other");
     fs::create_directory_symlink("folder", dir_ / "way");
+    fs::create_symlink("later", dir_ / "to-later");  // which is not there yet
+    fs::create_symlink("../to-later", dir_ / "folder/to-later");
+    fs::create_symlink("another", dir_ / "to-another");
+    fs::create_symlink("circle", dir_ / "circle");
   }
   std::string of_output(const std::string& output) const {
     RunFiles files;
@@ -59,12 +63,26 @@ TEST_F(RunFilesTest, RefusesOneNameForTwoOutputs) {
   for (const auto& [one, two, same] : {std::tuple{"new", "./new", true},
                                        {"folder/new", "way/new", true},
                                        {"input", "link", true},
+                                       {"later", "to-later", true},
+                                       {"to-later", "folder/to-later", true},
+                                       {"later", "to-another", false},
                                        {"new", "newer", false}}) {
     RunFiles files;
     files.writes("--a", dir_ / one);
     files.writes("--b", dir_ / two);
     EXPECT_EQ(!complaint(files).empty(), same) << one << " " << two << ": " << complaint(files);
   }
+}
+
+TEST_F(RunFilesTest, KnowsTheRealPath) {
+  const std::string here = fs::canonical(dir_.path()).string();
+  for (const auto& [path, real] : {std::pair{"folder/to-later", "/later"},
+                                   {"link", "/input"},
+                                   {"way/new", "/folder/new"},
+                                   {"way/", "/folder"},
+                                   {"no/such/", "/no/such"},
+                                   {"circle", "/circle"}})
+    EXPECT_EQ(real_path(dir_ / path), here + real) << path;
 }
 
 TEST_F(RunFilesTest, RefusesAFolderThatHoldsAnInput) {
@@ -96,15 +114,16 @@ TEST_F(RunFilesTest, KeepsSomeNamesOfAFolderWhatLiesInThemToo) {
                                     {"kept/logs/iter_2", false},
                                     {"kept/trackers", false},
                                     {"kept/model.pth.html", false},
-                                    {"kept.iter_2", false}}) {
-    RunFiles files;
-    files.keeps("--save", dir_ / "kept", kNames);
-    files.keeps("--later", (dir_ / "later/of") + "/", kNames);
-    files.writes("--output", dir_ / output);
-    const std::string said = complaint(files);
-    EXPECT_EQ(!said.empty(), bad) << output << ": " << said;
-    EXPECT_TRUE(!bad || said.find(quote(dir_ / output)) != std::string::npos) << said;
-  }
+                                    {"kept.iter_2", false}})
+    for (const bool whole : {false, true}) {
+      RunFiles files;
+      files.keeps("--save", dir_ / "kept", kNames);
+      files.keeps("--later", (dir_ / "later/of") + "/", kNames);
+      whole ? files.replaces_folder("--output", dir_ / output) : files.writes("--output", dir_ / output);
+      const std::string said = complaint(files);
+      EXPECT_EQ(!said.empty(), bad) << output << ": " << said;
+      EXPECT_TRUE(!bad || said.find(quote(dir_ / output)) != std::string::npos) << said;
+    }
 }
 
 TEST_F(RunFilesTest, TellsFilesFromWhatIsNone) {

@@ -46,6 +46,11 @@ std::string sidecar_path(const std::string& prefix) {
 
 std::optional<Sidecar> read_sidecar(const std::string& prefix) {
   const std::string path = sidecar_path(prefix);
+  std::error_code error;
+  if (file_exists(path) && !std::filesystem::is_regular_file(path, error))
+    fail(
+        ErrorKind::kNoInput, path,
+        ": is not a regular file; wanted what was kept beside the dataset; move it away to go on without it");
   if (!is_sidecar(path)) return std::nullopt;
   const std::string text = read_own_file(path);
   check_sum(path, text);

@@ -35,7 +35,7 @@ std::string sidecar_path(const std::string& prefix);
 bool is_sidecar(const std::string& path);
 
 /// The sidecar of a dataset. Nothing when there is none, or when PREFIX.json is some other JSON, because a
-/// corpus may have that name. kData when it is ours but damaged.
+/// corpus may have that name. kData when it is ours but damaged, kNoInput when what has its name is no file.
 std::optional<Sidecar> read_sidecar(const std::string& prefix);
 
 /// PREFIX.json, written but for commit(). Null, with a warning, where a file of that name is no sidecar: it

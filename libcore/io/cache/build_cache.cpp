@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -15,7 +18,9 @@
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
+#include "libcore/base/text.h"
 #include "libcore/hash/xxh64.h"
+#include "libcore/io/file_calls.h"
 
 namespace megalith {
 namespace {
@@ -64,6 +69,41 @@ std::string open_folder(const std::string& path) {
 bool is_our_file(const std::string& path) {
   struct stat found {};
   return ::lstat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && is_closed(found);
+}
+
+/// Whether it is KIND-FORM-SHA256, as CachedFile names its files.
+bool is_cached_name(std::string_view name) {
+  constexpr size_t kDigits = 64;
+  if (name.size() < kDigits + 2) return false;
+  const std::string_view source = name.substr(name.size() - kDigits);
+  const std::string_view front = name.substr(0, name.size() - kDigits - 1);
+  const size_t dash = front.rfind('-');
+  return name[front.size()] == '-' && dash != std::string_view::npos && dash > 0 &&
+         source.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+         parse_int(front.substr(dash + 1)).has_value();
+}
+
+/// Of a file that stands whole under its temporary name a moment before it gets its own: the process that
+/// wrote it is gone, or is on another machine, or has been stopped for a long time.
+bool is_left(const fs::path& file, int64_t process) {
+  constexpr auto kLong = std::chrono::hours(1);
+  if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&
+      ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH)
+    return true;
+  std::error_code error;
+  const auto written = fs::last_write_time(file, error);
+  return !error && fs::file_time_type::clock::now() - written > kLong;
+}
+
+/// What killed processes left of cached files. Who loses one that it still wanted keeps nothing, no more.
+void remove_left_by_dead(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto temporary = parse_temporary_name(entry.path().filename().string());
+    if (temporary && is_cached_name(temporary->output) && is_left(entry.path(), temporary->process))
+      found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) ::unlink(path.c_str());
 }
 
 /// For this user alone, whatever the umask says.
@@ -132,6 +172,7 @@ void CachedFile::store(std::string_view contents) const {
     make_own_folders(folder);
     if (named_ ? is_open("kept") : !open_folder(folder.string()).empty()) return;
     const Header header = header_of(contents, source_);
+    remove_left_by_dead(folder);
     AtomicFile file(path_);
     if (::chmod(file.open_path().c_str(), S_IRUSR | S_IWUSR) != 0) return;
     file.write(&header, sizeof header);

@@ -46,7 +46,7 @@ class CachedFile {
   /// The contents, if they are there and whole, else null. Of a damaged file a line goes to the log.
   std::shared_ptr<const Contents> load() const;
   /// Quietly does nothing where it cannot be written (but for a named folder in which others may write).
-  /// Removes what older forms kept of the same source.
+  /// Removes what older forms kept of the same source, and what killed processes left in the folder.
   void store(std::string_view contents) const;
 
   const std::string& path() const { return path_; }  // empty: there is no folder

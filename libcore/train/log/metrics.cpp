@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "libcore/base/error.h"
@@ -74,8 +76,33 @@ std::string evaluation_line(std::string_view where, double loss) {
                 " | lm loss PPL: ", format_scientific(perplexity(loss), 6), " |");
 }
 
+std::string_view cut_line(std::string_view text) {
+  constexpr std::string_view kBegin = "{\"type\"";
+  const size_t newline = text.rfind('\n');
+  if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
+  return text.starts_with(kBegin) || kBegin.starts_with(text) ? text : std::string_view();
+}
+
+namespace {
+
+/// The next line would be added to it, and neither could be read.
+std::string without_cut_line(std::string path) {
+  constexpr uint64_t kLongest = uint64_t{1} << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return path;
+  const ReadableFile file(path);
+  std::string end(std::min(file.size(), kLongest), '\0');
+  file.read_at(file.size() - end.size(), end.data(), end.size());
+  if (const size_t cut = cut_line(end).size(); cut > 0)
+    std::filesystem::resize_file(path, file.size() - cut, error);
+  if (error) fail(ErrorKind::kIo, path, ": the line that was cut cannot be removed: ", error.message());
+  return path;
+}
+
+}  // namespace
+
 JsonLines::JsonLines(std::string path)
-    : path_(std::move(path)), file_(::fdopen(open_to_append(path_), "ab"), &std::fclose) {
+    : path_(without_cut_line(std::move(path))), file_(::fdopen(open_to_append(path_), "ab"), &std::fclose) {
   if (!file_) fail(ErrorKind::kIo, path_, ": cannot open for appending: ", std::strerror(errno));
 }
 

@@ -59,8 +59,12 @@ std::string evaluation_line(std::string_view where, double loss);
 /// exp(loss), with Megatron's bound of exp(20).
 double perplexity(double loss);
 
+/// The beginning of one of our lines that a run which was killed left at the end of `text`; empty: there is
+/// none.
+std::string_view cut_line(std::string_view text);
+
 /// A file of JSON objects, one a line, appended to what is there, so that a resumed run goes on in the same
-/// file. Each line is in the file when write() returns. Throws kIo.
+/// file; a cut line at its end goes. Each line is in the file when write() returns. Throws kIo.
 class JsonLines {
  public:
   explicit JsonLines(std::string path);

@@ -11,6 +11,8 @@
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
+#include "libcore/json/json_names.h"
+#include "libcore/train/log/metrics.h"
 
 namespace megalith {
 namespace {
@@ -70,9 +72,16 @@ void take_line(LoggedRun& run, const Json& line) {
 
 LoggedRun read_run(const std::string& path) {
   LoggedRun run;
-  const std::vector<std::string> lines = split(read_file(path), '\n');
-  for (size_t i = 0; i < lines.size(); ++i)
-    if (!trim(lines[i]).empty()) take_line(run, Json::parse(lines[i], path + ":" + std::to_string(i + 1)));
+  std::string text = read_file(path);
+  text.resize(text.size() - cut_line(text).size());
+  const std::vector<std::string> lines = split(text, '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (trim(lines[i]).empty()) continue;
+    const std::string where = concat(path, ":", i + 1);
+    const Json line = Json::parse(lines[i], where);
+    const JsonNames names(line, where);
+    take_line(run, line);
+  }
   if (run.starts.empty()) run.starts.push_back(Json::object());
   return run;
 }
@@ -174,6 +183,18 @@ th { font-weight: 500; opacity: .75; } td, pre { overflow-wrap: anywhere; } pre 
 )";
 
 }  // namespace
+
+void check_figures(const std::string& metrics_path) {
+  if (!file_exists(metrics_path)) return;
+  try {
+    read_run(metrics_path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    fail(ErrorKind::kData, error.what(),
+         "; the report is drawn from this file, to which the run adds its figures: move it away, or give the "
+         "report another name");
+  }
+}
 
 void write_report(const std::string& metrics_path, const std::string& html_path) {
   const LoggedRun run = read_run(metrics_path);

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "libcore/train/log/report.h"
+
 namespace megalith {
 
 std::string metrics_path(const TrainConfig& train) {
@@ -14,7 +16,11 @@ RunOutputs::RunOutputs(const TrainConfig& train)
       held_metrics_(metrics_),
       held_report_(train.report),
       held_trace_(train.trace) {
-  if (!metrics_.empty() || train.report.empty()) return;
+  if (train.report.empty()) return;
+  if (!metrics_.empty()) {
+    check_figures(metrics_);
+    return;
+  }
   aside_.emplace(std::filesystem::temp_directory_path() / "megalith-report");
   metrics_ = (aside_->path() / "figures.jsonl").string();
 }

@@ -14,7 +14,7 @@ namespace megalith {
 std::string metrics_path(const TrainConfig&);
 
 /// What the first rank of a run writes beside checkpoints (figures, report, trace), held from the run's
-/// beginning to its end. Throws as HeldOutput.
+/// beginning to its end. Throws as HeldOutput, and as check_figures() for a report's.
 class RunOutputs {
  public:
   explicit RunOutputs(const TrainConfig&);

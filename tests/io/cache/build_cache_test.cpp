@@ -1,12 +1,15 @@
 #include "libcore/io/cache/build_cache.h"
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "libcore/base/text.h"
 #include "libcore/io/file.h"
 #include "tests/support/environment.h"
 #include "tests/support/files.h"
@@ -73,6 +76,36 @@ TEST(CachedFile, TakesThePlaceOfOlderForms) {
   for (const auto& entry : std::filesystem::directory_iterator(dir / "cache"))
     left.push_back(entry.path().filename());
   EXPECT_EQ(left.size(), 4U);
+}
+
+/// The number of a process that has ended.
+pid_t ended_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST(CachedFile, RemovesWhatKilledProcessesLeftInItsFolder) {
+  namespace fs = std::filesystem;
+  const test::TempDir dir;
+  const std::string dead = concat(".tmp-", ended_process(), "-0"), alive = concat(".tmp-", ::getppid(), "-0");
+  const std::string kept = ".gpt-index-1-" + source(1), other = ".token-check-2-" + source(2);
+  const std::vector<std::string> left = {kept + dead, other + dead, kept + alive};
+  const std::vector<std::string> stays = {other + alive,
+                                          ".mine" + dead,
+                                          kept.substr(1) + dead,
+                                          kept,
+                                          ".gpt-index-1-" + source(1).substr(1) + dead,
+                                          ".gpt-index-x-" + source(1) + dead};
+  for (const auto* names : {&left, &stays})
+    for (const std::string& name : *names) write_file(dir / name, "");
+  // Its writer is on another machine, or has been stopped: whole files do not wait so long for their names.
+  fs::last_write_time(dir / left[2], fs::file_time_type::clock::now() - std::chrono::hours(2));
+  CachedFile(dir.path(), "gpt-index", 1, source(1)).store("contents");
+  for (const std::string& name : left) EXPECT_FALSE(file_exists(dir / name)) << name;
+  for (const std::string& name : stays) EXPECT_TRUE(file_exists(dir / name)) << name;
+  EXPECT_EQ(CachedFile(dir.path(), "gpt-index", 1, source(1)).load()->text(), "contents");
 }
 
 TEST(CachedFile, IgnoresADamagedFileWithOneLine) {

@@ -11,6 +11,7 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "libcore/train/log/report.h"
 #include "tests/support/files.h"
 
 namespace megalith {
@@ -139,6 +140,26 @@ TEST(RunLog, GoesOnInTheSameFile) {
   RunLog({.json = path}).step(step(1, 6.0));
   RunLog({.json = path, .start = 1}).step(step(2, 5.0));
   EXPECT_EQ(lines_of(path).size(), 2U);
+}
+
+// A kill, or a full disk, leaves the beginning of a line, to which the next run's first would be added.
+TEST(RunLog, TakesTheBeginningOfALineAway) {
+  const test::TempDir dir;
+  const std::string path = dir / "run.jsonl";
+  RunLog({.json = path}).step(step(1, 6.0));
+  const std::string whole = read_file(path);
+  ASSERT_TRUE(whole.ends_with("}\n"));
+  for (size_t kept = 0; kept < whole.size(); ++kept) {
+    write_file(path, whole + whole.substr(0, kept));
+    check_figures(path);
+    { const RunLog log({.json = path}); }
+    EXPECT_EQ(read_file(path), whole) << kept;
+  }
+  for (const std::string mine : {"hello", "{\"text", "{\"type\": 1}\n", "\n{\"type\": 2"}) {
+    write_file(path, mine);
+    { const RunLog log({.json = path}); }
+    EXPECT_EQ(read_file(path), mine == "\n{\"type\": 2" ? "\n" : mine);
+  }
 }
 
 TEST(RunLog, NamesTheFileThatCannotBeWritten) {

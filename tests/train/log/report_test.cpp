@@ -33,6 +33,27 @@ TEST(Report, ShowsCurvesFactsAndSamples) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
 }
 
+// A run would add its figures to the file, and could not read them at its end.
+TEST(Report, WantsFiguresInTheFileThatARunGoesOnWith) {
+  const test::TempDir dir;
+  check_figures(dir / "absent");
+  for (const std::string& good : {std::string(), std::string("\n"), std::string(kMetrics)}) {
+    write_file(dir / "m.jsonl", good);
+    check_figures(dir / "m.jsonl");
+  }
+  for (const std::string bad :
+       {"hello", "{\"text\": \"mine\"}\n", "[1]\n", "3\n", "{\"type\": \"train\"}\n"}) {
+    write_file(dir / "m.jsonl", kMetrics + bad);
+    try {
+      check_figures(dir / "m.jsonl");
+      ADD_FAILURE() << bad;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kData) << bad;
+      EXPECT_EQ(std::string(error.what()).find(dir / "m.jsonl:8"), 0U) << error.what();
+    }
+  }
+}
+
 size_t count(const std::string& text, const std::string& part) {
   size_t n = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;

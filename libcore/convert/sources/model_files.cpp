@@ -1,0 +1,22 @@
+#include "libcore/convert/sources/model_files.h"
+
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/io/cache/hf_cache.h"
+
+namespace megalith {
+
+void keeps_checkpoints(RunFiles& files, std::string_view option, const std::string& folder) {
+  constexpr std::string_view kCheckpoints[] = {kTrackerFile, "iter_*", "release", "*.pth",
+                                               // in ROOT/iter_NNNNNNN itself
+                                               "tokenizer", "mp_rank_*"};
+  files.keeps(option, folder, kCheckpoints);
+}
+
+void reads_model(RunFiles& files, std::string_view option, const std::string& name) {
+  if (name.empty()) return;
+  const std::string path = path_or_snapshot(name);
+  keeps_checkpoints(files, option, path);
+  if (!file_exists(path + "/" + kTrackerFile)) files.reads(option, path);
+}
+
+}  // namespace megalith
