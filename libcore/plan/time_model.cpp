@@ -9,8 +9,8 @@ namespace megalith {
 namespace {
 
 double recomputed(const Candidate& c, const LayerCost& layer, int layers) {
-  const bool some = c.recompute == Recomputed::kFull && c.recompute_layers > 0;
-  return (some ? std::min(c.recompute_layers, layers) : layers) * layer.again(c.recompute);
+  const bool whole = c.recompute == Recomputed::kFull;
+  return (whole ? recomputed_layers(c, layers) : layers) * layer.again(c.recompute);
 }
 double extra(const Candidate& c, const LayerPrice& price, int stage) {
   return (stage == 0 ? price.embedding : 0) + (stage == c.pipeline - 1 ? price.head : 0);
