@@ -207,14 +207,33 @@ TEST(Search, ListsNoRunTwice) {
   EXPECT_LT(priced(6).time.total(), priced(9).time.total());
 }
 
+// Of large layers, and of those that the host of a fast device holds up.
 TEST(Search, TimeFallsWithEachRate) {
-  const PlanProblem p = gpt_22b(64);
-  for (double Accelerator::*rate :
-       {&Accelerator::link_bandwidth, &Accelerator::network_bandwidth, &Accelerator::memory_bandwidth}) {
-    PlanProblem faster = p;
-    faster.machine.device.*rate *= 1.5;
-    for (const Plan& plan : search_plans(p, {}).plans)
-      EXPECT_LE(make_plan(faster, plan.candidate).time.total(), plan.time.total());
+  PlanProblem small = gpt_22b(16);
+  small.model = gpt(12, 4096, 32, 1024, 32000);
+  small.machine.device = find_accelerator("b200");
+  small.software.overlap_tensor = true;
+  for (const PlanProblem& p : {gpt_22b(64), small})
+    for (double Accelerator::*rate : {&Accelerator::half_flops, &Accelerator::link_bandwidth,
+                                      &Accelerator::network_bandwidth, &Accelerator::memory_bandwidth})
+      for (const double factor : {1.1, 1.5}) {
+        PlanProblem faster = p;
+        faster.machine.device.*rate *= factor;
+        for (const Plan& plan : search_plans(p, {}).plans)
+          EXPECT_LE(make_plan(faster, plan.candidate).time.total(), plan.time.total()) << factor;
+      }
+}
+
+// One tenth more or less of anything: more is never slower.
+TEST(Explain, NoPlanIsSlowerWithATenthMoreOfARate) {
+  PlanProblem p = gpt_22b(16);
+  p.model = gpt(12, 4096, 32, 1024, 32000);
+  p.machine.device = find_accelerator("b200");
+  p.software.overlap_tensor = true;
+  const std::vector<Plan> plans = search_plans(p, {}).plans;
+  for (const Sensitivity& s : sensitivity(p, plans)) {
+    EXPECT_GE(s.less, plans.front().time.total()) << s.what;
+    EXPECT_LE(s.more, plans.front().time.total()) << s.what;
   }
 }
 
