@@ -284,6 +284,22 @@ int stage_plain_layers(const PlanProblem& p, const Candidate& c, int stage) {
   return plain;
 }
 
+int most_stage_layers(const PlanProblem& p, const Candidate& c) {
+  if (!p.stage_layers.empty()) return *std::max_element(p.stage_layers.begin(), p.stage_layers.end());
+  int most = 0;
+  for (const int stage : {0, 1, c.pipeline - 2, c.pipeline - 1})  // those between have no more
+    if (stage >= 0 && stage < c.pipeline) most = std::max(most, stage_layers(p, c, stage));
+  return most;
+}
+
+int recomputed_of_chunk(const Candidate& c) {
+  return (c.recompute_layers + c.chunks - 1) / c.chunks;
+}
+
+int recomputed_layers(const Candidate& c, int layers) {
+  return c.recompute_layers == 0 ? layers : std::min(recomputed_of_chunk(c) * c.chunks, layers);
+}
+
 const char* broken_rule(const PlanProblem& p, Candidate& c) {
   return first_broken(p, c, nullptr);
 }

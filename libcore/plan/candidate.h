@@ -30,7 +30,7 @@ struct Candidate {
   int chunks = 1;                         // model chunks of a pipeline rank; 1: not interleaved
   int micro_batch = 1;                    // samples
   int first_layers = 0, last_layers = 0;  // of the first and last stage; 0: as many as the others
-  int recompute_layers = 0;               // of a stage, with kFull; 0: all
+  int recompute_layers = 0;               // of a stage, with kFull (recomputed_layers()); 0: all
   bool counts_embedding = false,
        counts_head = false;  // as a layer each, of an end that is a layer short (L2)
   bool sequence = false;
@@ -93,5 +93,13 @@ int holders(const PlanProblem&, const Candidate&);
 int stage_layers(const PlanProblem&, const Candidate&, int stage);
 /// Those of them that have no experts, of a model that has some.
 int stage_plain_layers(const PlanProblem&, const Candidate&, int stage);
+/// Layers of the stage that has most.
+int most_stage_layers(const PlanProblem&, const Candidate&);
+
+/// Of a chunk's layers, those that are run again whole (kFull) where not all are: each chunk runs as many
+/// again (R1), so that the stage's recompute_layers count as the next multiple of the chunks.
+int recomputed_of_chunk(const Candidate&);
+/// The same of a stage of `layers`, all of them where recompute_layers is 0.
+int recomputed_layers(const Candidate&, int layers);
 
 }  // namespace megalith

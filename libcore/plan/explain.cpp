@@ -34,17 +34,17 @@ std::vector<Change> changes(const PlanProblem& p, const Candidate& c) {
     change(made.candidate);
     out.push_back(std::move(made));
   };
-  int layers = 0;
-  for (int stage = 0; stage < c.pipeline; ++stage) layers = std::max(layers, stage_layers(p, c, stage));
+  const int layers = most_stage_layers(p, c);
   if (c.recompute == Recomputed::kNone)
     add("recompute attention", [](Candidate& x) { x.recompute = Recomputed::kAttention; });
-  const int from =
-      c.recompute == Recomputed::kFull ? (c.recompute_layers > 0 ? c.recompute_layers : layers) : 0;
-  for (int n = from + 1; n <= layers; ++n)
-    add(concat("recompute ", n, " of ", layers, " layers"), [&](Candidate& x) {
+  int again = c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : 0;
+  while (again < layers) {
+    again = std::min(again + c.chunks, layers);  // R1: as many more of each chunk
+    add(concat("recompute ", again, " of ", layers, " layers"), [&](Candidate& x) {
       x.recompute = Recomputed::kFull;
-      x.recompute_layers = n == layers ? 0 : n;
+      x.recompute_layers = again == layers ? 0 : again;
     });
+  }
   for (Sharding next : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kParameters})
     if (next > c.sharding && holders(p, c) > 1)
       add(concat("ZeRO-", static_cast<int>(next)), [&](Candidate& x) { x.sharding = next; });

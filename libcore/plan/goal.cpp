@@ -153,11 +153,8 @@ std::string row_of(const PlanProblem& p, const Goal& goal, const Scale& scale) {
 }  // namespace
 
 PlanProblem with_devices(PlanProblem p, int devices) {
-  Machine& machine = p.machine;
-  const int local = std::min(machine.local_world, devices);
-  if (machine.shares_memory) machine.device.memory *= static_cast<double>(machine.local_world) / local;
-  machine.world = devices;
-  machine.local_world = local;
+  set_local_world(p.machine, std::min(p.machine.local_world, devices));
+  p.machine.world = devices;
   return p;
 }
 

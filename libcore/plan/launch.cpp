@@ -67,10 +67,10 @@ void recompute_options(std::ostream& out, const PlanProblem& p, const Candidate&
       return;  // torchtitan's; Megatron has no option for it
     case Recomputed::kFull:
       out << " --recompute-granularity full --recompute-method ";
-      if (c.recompute_layers == 0 || c.recompute_layers >= stage_layers(p, c, 0))
+      if (const int most = most_stage_layers(p, c); recomputed_layers(c, most) == most)
         out << "uniform --recompute-num-layers 1";
       else  // Megatron counts in each chunk
-        out << "block --recompute-num-layers " << (c.recompute_layers + c.chunks - 1) / c.chunks;
+        out << "block --recompute-num-layers " << recomputed_of_chunk(c);
   }
 }
 

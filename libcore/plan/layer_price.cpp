@@ -204,15 +204,13 @@ struct Pricer : KernelRates {
     return experts.exchange - k.exchange_overlap * std::min(experts.exchange, beside);
   }
 
-  /// A whole layer again, and what keeping and restoring the state around it costs the host, in both passes.
+  /// A whole layer again in the backward pass, and what keeping and restoring the state around it costs the
+  /// host.
   double full_again(const LayerCost& once, double parameters) const {
-    const double pair = once.forward + once.backward;
-    const double exchanged = once.forward_exchange + once.backward_exchange;
-    const double kernels = 2 * launches(true) + launches(false) + k.checkpoint_launches;
-    return with_host(2 * forward_work() + backward_work() + accumulation(parameters) +
-                         (exchanged + once.forward_exchange),
-                     kernels) -
-           pair + once.forward_comm - exchanged;
+    const double kernels = launches(true) + launches(false) + k.checkpoint_launches;
+    const double sent = once.forward_sent() + once.backward_sent();
+    return with_host(forward_work() + backward_work() + accumulation(parameters) + sent, kernels) -
+           once.backward_seconds();
   }
 
   double op(std::string_view name, const Cost& cost) const {
@@ -226,15 +224,16 @@ struct Pricer : KernelRates {
   /// A layer of which a device holds `parameters`.
   LayerCost layer(double parameters) const {
     LayerCost out;
-    // The host starts further kernels while tokens are on their way.
     out.forward_exchange = exchange(true);
     out.backward_exchange = exchange(false);
-    out.forward = with_host(forward_work() + out.forward_exchange, launches(true)) - out.forward_exchange;
-    out.backward =
-        with_host(backward_work() + accumulation(parameters) + out.backward_exchange, launches(false)) -
-        out.backward_exchange;
     out.forward_comm = tensor_comm(true) + context_comm(true);
     out.backward_comm = tensor_comm(false) + context_comm(false);
+    // The host starts further kernels while ranks exchange: a layer that it holds up is not held up once more
+    // by what faster products no longer hide.
+    out.forward = with_host(forward_work() + out.forward_sent(), launches(true)) - out.forward_sent();
+    out.backward =
+        with_host(backward_work() + accumulation(parameters) + out.backward_sent(), launches(false)) -
+        out.backward_sent();
     out.again_full = full_again(out, parameters);
     out.again_attention = attention(true);
     out.again_norm_act =

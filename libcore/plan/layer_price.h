@@ -26,9 +26,11 @@ struct LayerCost {
   double kept = 0, kept_attention = 0, kept_norm_act = 0, kept_products = 0,
          kept_full = 0;  // bytes of a layer
 
-  double seconds() const {  // forward and backward, with what is exchanged
-    return forward + backward + forward_comm + backward_comm + (forward_exchange + backward_exchange);
-  }
+  double forward_sent() const { return forward_comm + forward_exchange; }
+  double backward_sent() const { return backward_comm + backward_exchange; }
+  double forward_seconds() const { return forward + forward_sent(); }
+  double backward_seconds() const { return backward + backward_sent(); }
+  double seconds() const { return forward_seconds() + backward_seconds(); }
   double again(Recomputed) const;    // seconds of a layer
   double kept_of(Recomputed) const;  // bytes of a layer
 };

@@ -49,9 +49,8 @@ void add_state(const PlanProblem& p, const Candidate& c, const StageParameters& 
   if (p.save_copy == RunShape::SaveCopy::kAll) estimate.save_copy += estimate.optimizer;
 }
 
-double layer_activations(const Candidate& c, const LayerCost& layer, double layers) {
-  const bool some = c.recompute == Recomputed::kFull && c.recompute_layers > 0;
-  const double again = some ? std::min<double>(c.recompute_layers, layers) : layers;
+double layer_activations(const Candidate& c, const LayerCost& layer, int layers) {
+  const int again = c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
   return again * layer.kept_of(c.recompute) + (layers - again) * layer.kept;
 }
 

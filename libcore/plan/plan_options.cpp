@@ -111,15 +111,21 @@ std::string dtype_of(const PlanProblem& p, const std::string& path) {
   return p.fp16 ? "fp16" : "bf16";
 }
 
-DeviceRates profiled_rates(const PlanCommand& command, const PlanProblem& p, const std::string& text,
+/// Of a device that was measured as a whole, a rank's share.
+DeviceRates profiled_rates(const PlanCommand& command, PlanProblem p, const std::string& text,
                            const std::string& path) {
-  const int threads = command.train.threads;
+  const int threads = command.train.threads, ranks = p.machine.local_world;
+  set_local_world(p.machine, 1);
   const CalibrationTarget target{.before = {*p.coefficients, p.machine.device},
                                  .local = command.plan.gpu == "local",
                                  .dtype = dtype_of(p, path),
                                  .threads = threads > 0 ? threads : usable_cpus(),
                                  .attention = flash_coefficient(p.software.attention)};
-  return calibrated(parse_device_profile(text, path), target, point_pricer(p), path);
+  DeviceRates rates = calibrated(parse_device_profile(text, path), target, point_pricer(p), path);
+  p.machine.device = rates.device;
+  set_local_world(p.machine, ranks);
+  rates.device = p.machine.device;
+  return rates;
 }
 
 /// The rates to plan with; a profile of this machine's processor also says what the device is.

@@ -208,9 +208,7 @@ class Search {
     int layers;
   };
   const std::vector<Choice>& choices(const Candidate& c) {
-    int most = stage_layers(p_, c, 0);
-    for (int stage : {1, c.pipeline - 2, c.pipeline - 1})
-      if (stage > 0 && stage < c.pipeline) most = std::max(most, stage_layers(p_, c, stage));
+    const int most = most_stage_layers(p_, c);
     if (choices_.size() <= static_cast<size_t>(most)) choices_.resize(static_cast<size_t>(most) + 1);
     std::vector<Choice>& out = choices_[static_cast<size_t>(most)];
     if (!out.empty()) return out;
@@ -268,11 +266,15 @@ class Search {
         c.sharding = sharding;
         ++result_.priced;
         const double seconds = step_time(p_, c, price, layout).total() / samples;
-        if (mode == SearchMode::kBounded && seconds > best_.limit()) continue;
+        // R1: the next multiple of the chunks is the same run, and has its own turn.
+        const bool listed = c.recompute_layers % c.chunks == 0;
+        if (mode == SearchMode::kBounded && (!listed || seconds > best_.limit())) continue;
         const double bytes = needed(c, price, layout, seconds);
+        const bool fits = bytes <= memory;
+        if (fits && result_.fitting) ++*result_.fitting;
+        if (!listed) continue;
         const Rank rank{seconds, bytes, c};
-        if (bytes <= memory) {
-          if (result_.fitting) ++*result_.fitting;
+        if (fits) {
           if (!fastest_ || rank < *fastest_) fastest_ = rank;
           best_.offer(rank);
           continue;

@@ -8,9 +8,12 @@
 namespace megalith {
 namespace {
 
+/// Layers of a stage of `layers` of which something is run again.
+int layers_again(const Candidate& c, int layers) {
+  return c.recompute == Recomputed::kFull ? recomputed_layers(c, layers) : layers;
+}
 double recomputed(const Candidate& c, const LayerCost& layer, int layers) {
-  const bool some = c.recompute == Recomputed::kFull && c.recompute_layers > 0;
-  return (some ? std::min(c.recompute_layers, layers) : layers) * layer.again(c.recompute);
+  return layers_again(c, layers) * layer.again(c.recompute);
 }
 double extra(const Candidate& c, const LayerPrice& price, int stage) {
   return (stage == 0 ? price.embedding : 0) + (stage == c.pipeline - 1 ? price.head : 0);
@@ -47,19 +50,18 @@ struct Assembly {
     return 1;
   }
 
-  struct Slowest {
-    const Layout::Kind* kind;
-    double seconds, sum;  // of it, and of all stages
+  struct Stages {
+    double sum = 0;  // seconds of one microbatch on all of them, one after the other
+    const Layout::Kind* slowest = nullptr;
   };
-  Slowest slowest() const {
-    Slowest out{nullptr, 0, 0};
+  Stages all_stages() const {
+    Stages out;
+    double most = 0;
     for (const Layout::Kind& kind : layout.kinds) {
       const double one = stage_seconds(c, price, kind);
       out.sum += one * kind.times;
-      if (!out.kind || one > out.seconds) {
-        out.seconds = one;
-        out.kind = &kind;
-      }
+      if (!out.slowest || one > most) out.slowest = &kind;
+      most = std::max(most, one);
     }
     return out;
   }
@@ -88,8 +90,11 @@ struct Assembly {
       const double hidden = std::min(work, exchange);
       return exchange - hidden + k.shard_contention * hidden;
     };
-    const double again = recomputed(c, layer, 1);
-    return kind.layers * (beside(layer.forward, gather) + beside(layer.backward + again, gather + reduce));
+    const int again = layers_again(c, kind.layers);
+    const double backward = layer.backward_seconds();
+    return kind.layers * beside(layer.forward_seconds(), gather) +
+           again * beside(backward + layer.again(c.recompute), gather + reduce) +
+           (kind.layers - again) * beside(backward, gather + reduce);
   }
 
   double data_comm(const StageParameters& parameters, double last_backward, double first_forward) const {
@@ -118,18 +123,18 @@ struct Assembly {
     return k.optimizer_traffic * held * bytes / (k.memory_rate * p.machine.device.memory_bandwidth);
   }
 
-  /// The step without what depends on the sharding.
-  StepTime pipeline(const Slowest& slow) const {
+  /// A step that the stages of this kind hold up, without what depends on the sharding.
+  StepTime pipeline(const Layout::Kind& kind, const Stages& all) const {
     const double nmb = static_cast<double>(c.microbatches);
-    const int layers = slow.kind->layers;
-    const LayerCost& layer = slow.kind->layer(price);
+    const int layers = kind.layers;
+    const LayerCost& layer = kind.layer(price);
     StepTime t;
-    t.bottleneck = slow.kind->stage;
-    t.compute = nmb * (layers * (layer.forward + layer.backward) + extra(c, price, slow.kind->stage));
+    t.bottleneck = all.slowest->stage;
+    t.compute = nmb * (layers * (layer.forward + layer.backward) + extra(c, price, kind.stage));
     t.recompute = nmb * recomputed(c, layer, layers);
     t.tensor_comm = nmb * layers * (layer.forward_comm + layer.backward_comm);
     t.expert_comm = nmb * layers * (layer.forward_exchange + layer.backward_exchange);
-    t.bubble = std::max(0.0, slow.sum - slow.seconds) * bubble_share();
+    t.bubble = std::max(0.0, all.sum - stage_seconds(c, price, kind)) * bubble_share();
     t.pipeline_comm = messages() * (nmb + (c.pipeline - 1.0) / c.chunks);
     t.fixed = p.machine.device.multiprocessors == 0 ? 1e-3 : k.step_overhead;
     return t;
@@ -138,26 +143,38 @@ struct Assembly {
     t.straggler = t.total() * (k.straggler * layout.machine_doublings);
   }
 
-  StepTime time() const {
-    const Slowest slow = slowest();
-    StepTime t = pipeline(slow);
-    const int layers = slow.kind->layers;
-    const LayerCost& layer = slow.kind->layer(price);
+  StepTime held_up_by(const Layout::Kind& kind, const Stages& all) const {
+    StepTime t = pipeline(kind, all);
+    const int layers = kind.layers;
+    const LayerCost& layer = kind.layer(price);
     const StageParameters parameters = most_parameters();
     t.data_comm = layout.tied;
     if (c.sharding < Sharding::kParameters)
-      t.data_comm += data_comm(parameters, layers * layer.backward, layers * layer.forward);
+      t.data_comm += data_comm(parameters, layers * layer.backward_seconds() + recomputed(c, layer, layers),
+                               layers * layer.forward_seconds());
     if (c.sharding >= Sharding::kGradients && holders(p, c) > 1) {
       // ZeRO-2 also reduces after each microbatch but the last, FSDP exchanges with all.
       const double times = static_cast<double>(c.microbatches) - (c.sharding == Sharding::kGradients ? 1 : 0);
-      t.data_comm += times * sharded_layers(*slow.kind);
+      t.data_comm += times * sharded_layers(kind);
     }
     t.optimizer = optimizer(parameters, c.sharding != Sharding::kNone);
     wait_for_the_slowest(t);
     return t;
   }
+  /// The longest of those that one kind of stages holds up: what they hide of the exchange differs, and must
+  /// not jump where a faster device makes another kind the slowest.
+  StepTime time() const {
+    const Stages all = all_stages();
+    StepTime longest = held_up_by(*all.slowest, all);
+    for (const Layout::Kind& kind : layout.kinds) {
+      if (kind.layers == all.slowest->layers && kind.plain == all.slowest->plain) continue;  // hides as much
+      if (const StepTime t = held_up_by(kind, all); t.total() > longest.total()) longest = t;
+    }
+    return longest;
+  }
   double minimum() const {
-    StepTime t = pipeline(slowest());
+    const Stages all = all_stages();
+    StepTime t = pipeline(*all.slowest, all);
     t.optimizer = optimizer(most_parameters(), true);
     wait_for_the_slowest(t);
     return t.total();

@@ -65,7 +65,7 @@ PretrainConfig trainer_configuration(const PlanProblem& p, const Candidate& c) {
     train.recompute = Recompute::kFull;
     const bool all = c.recompute_layers == 0;
     train.recompute_method = all ? "uniform" : "block";
-    train.recompute_layers = all ? 1 : (c.recompute_layers + c.chunks - 1) / c.chunks;
+    train.recompute_layers = all ? 1 : recomputed_of_chunk(c);
   }
   config.data.data_path = {"a plan reads no data"};
   return config;

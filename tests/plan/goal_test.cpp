@@ -68,7 +68,7 @@ PlanProblem gpt_13b() {
 Scale with(const PlanProblem& base, const Goal& goal, int devices) {
   const PlanProblem p = with_devices(base, devices);
   const Plan plan = search_plans(p, {}, 1).plans.at(0);
-  const double days = goal.tokens / plan.tokens_per_second(p) / 86400;
+  const double days = goal.tokens / plan.tokens_per_second(p) / 3600 / 24;
   return {devices, plan, days, days * 24 * devices * goal.gpu_hour};
 }
 
@@ -105,6 +105,25 @@ TEST(WithDevices, FewerRanksOfAMachineShareItsMemory) {
   p.machine.shares_memory = true;
   EXPECT_EQ(with_devices(p, 2).machine.device.memory, 2e9);
   EXPECT_EQ(with_devices(p, 8).machine.device.memory, 1e9);  // two machines
+}
+
+// As much work for all of them together: four ranks of one processor take about what one of them takes.
+TEST(WithDevices, MoreRanksOfAProcessorAreNoMoreProcessors) {
+  PlanProblem one = test::on_this_processor(8192, 64);
+  one.machine.shares_processor = one.machine.shares_memory = true;
+  Candidate alone{.micro_batch = 4, .sharding = Sharding::kOptimizer}, shared = alone;
+  PlanProblem four = one;
+  set_local_world(four.machine, 4);
+  four.machine.world = 4;
+  ASSERT_FALSE(complete(one, alone));
+  ASSERT_FALSE(complete(four, shared));
+  EXPECT_EQ(alone.microbatches, 16);
+  EXPECT_EQ(shared.microbatches, 4);
+  const double seconds = make_plan(one, alone).time.total();
+  EXPECT_NEAR(make_plan(four, shared).time.total(), seconds, 0.1 * seconds);
+  const PlanProblem again = with_devices(four, 1);
+  EXPECT_DOUBLE_EQ(make_plan(again, alone).time.total(), seconds);
+  EXPECT_DOUBLE_EQ(again.machine.device.memory, one.machine.device.memory);
 }
 
 TEST(Scaling, SaysThatNothingMeetsTheGoal) {

@@ -1,8 +1,12 @@
 #include "libcore/plan/launch.h"
 
+#include <random>
+
 #include <gtest/gtest.h>
 
+#include "libcore/base/text.h"
 #include "libcore/json/json.h"
+#include "libcore/plan/plan_options.h"
 #include "tests/plan/problems.h"
 
 namespace megalith {
@@ -241,6 +245,61 @@ TEST(Launch, CountsTheEndsOfAnInterleavedPipelineAsItWasPlanned) {
                   "--num-layers-per-virtual-pipeline-stage 4 --account-for-embedding-in-pipeline-split "))
       << launch_options(p, c);
   EXPECT_FALSE(has(launch_options(p, c), "--account-for-loss-in-pipeline-split"));
+}
+
+/// What a command with the printed options of `c` plans, where they say all that the search would choose.
+Plan planned_by_options(const PlanProblem& p, const Candidate& c) {
+  PlanCommand command;
+  Options options{"autoplan", ""};
+  command.add_to(options);
+  options.read(split(concat("--gpu a100-80 --world-size ", p.machine.world, " --local-world-size 8 ",
+                            model_options(p.model, false), ' ', launch_options(p, c)),
+                     ' '));
+  command.check(options);
+  PlanRequest request = plan_request(command, options);
+  if (c.chunks == 1) request.fixed.chunks = 1;
+  request.fixed.context = c.context;
+  request.fixed.sequence = c.sequence;
+  request.fixed.sharding = c.sharding;
+  const SearchResult found = search_plans(request.problem, request.fixed, 20);
+  EXPECT_EQ(found.plans.size(), 1u) << launch_options(p, c);
+  return found.plans.empty() ? Plan{} : found.plans.front();
+}
+
+struct Cut {
+  int layers;
+  bool embedding, head;  // which count as a layer (L2)
+};
+
+// Megatron counts recomputed layers in each chunk (R1): what is priced is what the printed options run.
+TEST(Launch, PrintsOptionsThatArePricedAsThePlanIs) {
+  constexpr Cut kCuts[] = {{24, false, false}, {48, false, false}, {60, false, false},
+                           {31, true, false},  {31, false, true},  {30, true, true}};
+  std::mt19937 random(23);
+  const auto below = [&](size_t count) { return static_cast<int>(random() % count); };
+  PlanProblem p = gpt_22b(64);
+  p.software.overlap_tensor = true;
+  p.machine.device.memory = 1e15;  // all of them are to fit
+  p.max_global_batch = 0;
+  p.global_batch = 64;
+  for (int tried = 0; tried < 100;) {
+    const Cut& cut = kCuts[below(std::size(kCuts))];
+    p.model = test::gpt(cut.layers, 2048, 16, 1024, 51200);
+    Candidate c{.tensor = 2 << below(2), .pipeline = 2 << below(2), .chunks = 1 + below(4)};
+    c.counts_embedding = cut.embedding;
+    c.counts_head = cut.head;
+    const int counted = (cut.layers + cut.embedding + cut.head) / c.pipeline;
+    if (cut.embedding) c.first_layers = counted - 1;
+    if (cut.head) c.last_layers = counted - 1;
+    c.sharding = below(2) == 0 ? Sharding::kNone : Sharding::kOptimizer;
+    c.recompute = Recomputed::kFull;
+    if (complete(p, c) || (c.chunks == 1 && cut.layers % c.pipeline != 0)) continue;
+    c.recompute_layers = below(static_cast<size_t>(most_stage_layers(p, c)));
+    ++tried;
+    const Plan printed = planned_by_options(p, c), priced = make_plan(p, c);
+    EXPECT_EQ(printed.time.total(), priced.time.total()) << launch_options(p, c);
+    EXPECT_EQ(printed.memory.estimate.needed(), priced.memory.estimate.needed()) << launch_options(p, c);
+  }
 }
 
 // X2: one connection for collectives beside products before Blackwell, more for FSDP.

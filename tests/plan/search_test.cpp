@@ -1,9 +1,12 @@
 #include "libcore/plan/search.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "libcore/plan/explain.h"
 #include "libcore/plan/goal.h"
+#include "libcore/plan/launch.h"
 #include "libcore/plan/simulation.h"
 #include "tests/plan/problems.h"
 
@@ -174,14 +177,63 @@ TEST(Search, PlansLlama405BAsItWasTrained) {
   EXPECT_LT(mfu, 0.45);
 }
 
+// R1: each chunk recomputes as many layers, so that 10 and 11 of 12 in three chunks are all of them.
+TEST(Search, ListsNoRunTwice) {
+  PlanProblem p = gpt_22b(32);
+  p.machine.device = find_accelerator("A100-SXM-40GB");
+  p.max_global_batch = 0;
+  p.global_batch = 64;
+  const Fixed fixed{.tensor = 4, .pipeline = 4, .context = 1, .chunks = 3, .micro_batch = 1};
+  const SearchResult all = search_plans(p, fixed, 1000, SearchMode::kExhaustive);
+  // With and without sequence parallelism, none, attention's, or 1 to 12 layers again, with ZeRO 0 to 3.
+  EXPECT_EQ(all.candidates, 2 * (2 + 12) * 4);
+  EXPECT_EQ(all.priced, all.candidates);
+  expect_same(all, search_plans(p, fixed, 1000));
+  std::set<std::string> lines;
+  for (const Plan& plan : all.plans) {
+    EXPECT_TRUE(lines.insert(launch_options(p, plan.candidate)).second) << launch_options(p, plan.candidate);
+    EXPECT_EQ(plan.candidate.recompute_layers % 3, 0);
+  }
+  const auto priced = [&](int layers) {
+    Candidate c{.tensor = 4, .pipeline = 4, .chunks = 3, .recompute_layers = layers};
+    c.recompute = Recomputed::kFull;
+    EXPECT_FALSE(complete(p, c));
+    return make_plan(p, c);
+  };
+  for (const auto& [some, same] : {std::pair{10, 0}, {11, 0}, {1, 3}, {5, 6}}) {
+    EXPECT_EQ(priced(some).time.total(), priced(same).time.total()) << some;
+    EXPECT_EQ(priced(some).memory.estimate.needed(), priced(same).memory.estimate.needed()) << some;
+  }
+  EXPECT_LT(priced(6).time.total(), priced(9).time.total());
+}
+
+// Of large layers, and of those that the host of a fast device holds up.
 TEST(Search, TimeFallsWithEachRate) {
-  const PlanProblem p = gpt_22b(64);
-  for (double Accelerator::*rate :
-       {&Accelerator::link_bandwidth, &Accelerator::network_bandwidth, &Accelerator::memory_bandwidth}) {
-    PlanProblem faster = p;
-    faster.machine.device.*rate *= 1.5;
-    for (const Plan& plan : search_plans(p, {}).plans)
-      EXPECT_LE(make_plan(faster, plan.candidate).time.total(), plan.time.total());
+  PlanProblem small = gpt_22b(16);
+  small.model = gpt(12, 4096, 32, 1024, 32000);
+  small.machine.device = find_accelerator("b200");
+  small.software.overlap_tensor = true;
+  for (const PlanProblem& p : {gpt_22b(64), small})
+    for (double Accelerator::*rate : {&Accelerator::half_flops, &Accelerator::link_bandwidth,
+                                      &Accelerator::network_bandwidth, &Accelerator::memory_bandwidth})
+      for (const double factor : {1.1, 1.5}) {
+        PlanProblem faster = p;
+        faster.machine.device.*rate *= factor;
+        for (const Plan& plan : search_plans(p, {}).plans)
+          EXPECT_LE(make_plan(faster, plan.candidate).time.total(), plan.time.total()) << factor;
+      }
+}
+
+// One tenth more or less of anything: more is never slower.
+TEST(Explain, NoPlanIsSlowerWithATenthMoreOfARate) {
+  PlanProblem p = gpt_22b(16);
+  p.model = gpt(12, 4096, 32, 1024, 32000);
+  p.machine.device = find_accelerator("b200");
+  p.software.overlap_tensor = true;
+  const std::vector<Plan> plans = search_plans(p, {}).plans;
+  for (const Sensitivity& s : sensitivity(p, plans)) {
+    EXPECT_GE(s.less, plans.front().time.total()) << s.what;
+    EXPECT_LE(s.more, plans.front().time.total()) << s.what;
   }
 }
 

@@ -181,4 +181,15 @@ Accelerator measure_this_machine() {
   return device;
 }
 
+void set_local_world(Machine& machine, int ranks) {
+  Accelerator& d = machine.device;
+  const double factor = static_cast<double>(machine.local_world) / ranks;
+  if (machine.shares_memory) d.memory *= factor;
+  if (machine.shares_processor)
+    for (double Accelerator::*rate : {&Accelerator::half_flops, &Accelerator::float_flops,
+                                      &Accelerator::memory_bandwidth, &Accelerator::link_bandwidth})
+      d.*rate *= factor;
+  machine.local_world = ranks;
+}
+
 }  // namespace megalith

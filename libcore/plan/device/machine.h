@@ -68,13 +68,16 @@ struct Machine {
   Accelerator device;
   int world = 1;        // devices in all
   int local_world = 1;  // devices of a machine
-  /// device.memory is a rank's share of what a machine of local_world ranks has.
-  bool shares_memory = false;
+  /// The ranks of a machine are on one processor: device has a rank's share of its rates, or of its memory.
+  bool shares_processor = false, shares_memory = false;
   int link_domain =
       0;  // devices that the link joins, of several machines or of a part of one; 0: a machine's
 
   int domain() const { return link_domain > 0 ? link_domain : local_world; }
 };
+
+/// Gives the machine that many ranks, and each its share of what they have together.
+void set_local_world(Machine&, int ranks);
 
 /// No machine has more devices: a link that joins more joins machines.
 inline constexpr int kLargestMachine = 16;

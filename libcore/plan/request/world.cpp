@@ -195,16 +195,17 @@ Machine machine_of(const PlanCommand& command, const GivenWorld& given) {
   machine.world = std::max(given.world, 1);
   int domain = std::min(machine.device.link_domain, machine.world);
   while (machine.world % domain != 0) --domain;  // machines of as many devices each
-  machine.local_world = given.local > 0 ? given.local : domain;
-  if (machine.local_world > machine.world || machine.world % machine.local_world != 0)
+  const int ranks = given.local > 0 ? given.local : domain;
+  if (ranks > machine.world || machine.world % ranks != 0)
     fail(ErrorKind::kUsage, given.world > 0 ? given.world_source : "a world of 1 device",
          " is not a multiple of ", given.local_source);
   if (command.plan.link_domain)
     machine.link_domain = *command.plan.link_domain;
   else if (!local && machine.device.link_domain > kLargestMachine)
     machine.link_domain = machine.device.link_domain;
+  machine.shares_processor = local;
   machine.shares_memory = local && !gb;
-  if (machine.shares_memory) machine.device.memory /= machine.local_world;
+  set_local_world(machine, ranks);
   return machine;
 }
 
