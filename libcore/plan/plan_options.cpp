@@ -1,6 +1,7 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -205,6 +206,7 @@ void PlanCommand::add_to(Options& options) {
 }
 
 void PlanCommand::check(Options& options) {
+  if (std::filesystem::is_directory(plan.hf)) plan.hf += "/config.json";
   if (!plan.hf.empty()) {  // the command line's own sizes stay
     ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);
     if (shape.latent_attention) shape.kv_channels = 0;  // follow from --v-head-dim
