@@ -221,7 +221,7 @@ void PlanCommand::check(Options& options) {
   if (!plan.verify_log.empty())  // the rest of the log is read where it is compared
     options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
                   {"Model", "Training", "Parallelism"});
-  options.check({"Planning", "Model", "Tokenizer", "MindFormers"});
+  options.check({"Planning", "Model", "Tokenizer", "PaddleNLP's names", "MindFormers"});
 }
 
 void PlanOptions::validate(Problems& problems) const {
@@ -243,8 +243,7 @@ PlanRequest plan_request(PlanCommand& command, const Options& given) {
   GivenWorld world = take_world(command, given);
   PlanRequest request;
   fix_sizes(command, given, request);
-  if (given.given("data-parallel-size") && command.parallel.data > 0)
-    take_data_ranks(command, world, request.fixed);
+  take_data_ranks(command, given, world, request.fixed);
   PlanProblem& p = request.problem;
   p.model = command.model;
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);

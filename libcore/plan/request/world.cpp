@@ -141,6 +141,23 @@ void take_launcher(bool counts_servers, GivenWorld& sizes) {
   sizes.local_source = told.local_source;
 }
 
+/// A size and the option that says it; 0: none does.
+struct ToldSize {
+  int size = 0;
+  std::string source = {};
+};
+
+ToldSize told_data_ranks(const PlanCommand& command, const Options& given) {
+  const int data = given.given("data-parallel-size") ? command.parallel.data : 0;
+  const int degree = std::max(command.paddle.sharding_degree.value_or(0), 0);  // -1: all that there are
+  const std::string of_data = source_of("--data-parallel-size", data);
+  const std::string of_degree = source_of("--sharding-parallel-degree", degree);
+  if (data > 0 && degree > 0 && data != degree)
+    fail(ErrorKind::kUsage, of_degree, " and ", of_data,
+         " contradict each other: --sharding cuts over all data-parallel ranks; leave one of them out");
+  return data > 0 ? ToldSize{data, of_data} : ToldSize{degree, of_degree};
+}
+
 }  // namespace
 
 GivenWorld take_world(PlanCommand& command, const Options& given) {
@@ -159,24 +176,25 @@ GivenWorld take_world(PlanCommand& command, const Options& given) {
   return sizes;
 }
 
-void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
-  const ParallelConfig& sizes = command.parallel;
+void take_data_ranks(PlanCommand& command, const Options& given, GivenWorld& world, Fixed& fixed) {
+  const auto [data, source] = told_data_ranks(command, given);
+  if (data == 0) return;
   const int64_t cut =
       int64_t{fixed.tensor.value_or(1)} * fixed.pipeline.value_or(1) * fixed.context.value_or(1);
-  const int64_t ranks = sizes.data * cut;
+  const int64_t ranks = data * cut;
   if (ranks > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", cut,
-         " ranks of a model are more than ", ParallelConfig::kMaxRanks);
+    fail(ErrorKind::kUsage, source, " * ", cut, " ranks of a model are more than ",
+         ParallelConfig::kMaxRanks);
   if (world.world > 0) {
     const bool all = fixed.tensor && fixed.pipeline && fixed.context;
     if (all ? ranks != world.world : world.world % ranks != 0)
-      fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", cut, " ranks of a model are ",
-           ranks, all ? ", not " : ", which does not divide ", world.world_source, "; leave one of them out");
-    fixed.data = sizes.data;
+      fail(ErrorKind::kUsage, source, " * ", cut, " ranks of a model are ", ranks,
+           all ? ", not " : ", which does not divide ", world.world_source, "; leave one of them out");
+    fixed.data = data;
     return;
   }
   world.world = command.parallel.world = static_cast<int>(ranks);
-  world.world_source = source_of("--data-parallel-size", sizes.data);
+  world.world_source = source;
   fixed.tensor = fixed.tensor.value_or(1);
   fixed.pipeline = fixed.pipeline.value_or(1);
   fixed.context = fixed.context.value_or(1);
