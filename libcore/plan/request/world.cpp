@@ -102,12 +102,14 @@ void check_format(const PlanCommand& command, const Accelerator& device, const A
     fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what,
          "; leave it out, or plan for one of ", join(others, ", "));
   };
-  const auto narrow = [](const Accelerator& d) { return d.fp8_flops > 0; };
-  const auto blocks = [](const Accelerator& d) { return d.fp4_flops > 0; };
-  if (!plan.fp4_format.empty()) needs("--fp4-format " + plan.fp4_format, "products in 4 bits", blocks);
-  if (!plan.fp8_format.empty()) needs("--fp8-format " + plan.fp8_format, "products in 8 bits", narrow);
+  const auto computes = [&](const std::string& option, Precision precision) {
+    if (const char* const what = missing_products(device, precision))
+      needs(option, what, [&](const Accelerator& d) { return !missing_products(d, precision); });
+  };
+  if (!plan.fp4_format.empty()) computes("--fp4-format " + plan.fp4_format, Precision::kNvfp4);
+  if (!plan.fp8_format.empty()) computes("--fp8-format " + plan.fp8_format, Precision::kFp8);
   if (!plan.fp8_format.empty() && plan.fp8_recipe == "mxfp8")
-    needs("--fp8-recipe mxfp8", "products of 8-bit numbers that are scaled in blocks", blocks);
+    computes("--fp8-recipe mxfp8", Precision::kMxfp8);
   if (command.train.bf16)
     needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
 }
