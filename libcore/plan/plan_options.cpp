@@ -18,6 +18,7 @@
 #include "libcore/plan/profile/calibrate.h"
 #include "libcore/plan/request/fates.h"
 #include "libcore/plan/request/fixed.h"
+#include "libcore/plan/request/outputs.h"
 #include "libcore/plan/request/run_words.h"
 #include "libcore/plan/request/world.h"
 #include "libcore/plan/run_log.h"
@@ -178,6 +179,18 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
+/// The job of the fastest plan; of this machine's processor, where only our trainer runs, of the fastest that
+/// it runs.
+std::string job_of(const Report& report, JobKind kind) {
+  const PlanProblem& p = report.problem;
+  if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
+  for (size_t i = 0; i < report.result.plans.size(); ++i)
+    if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
+  fail(ErrorKind::kUsage, "--emit: of the ", report.result.plans.size(),
+       " best plans for this machine's processor this version's trainer runs none; of the first: ",
+       report.trainer.front().refusal);
+}
+
 /// Throws kUsage when an output is an input, the other output, or no file.
 void check_files(const PlanCommand& command, const std::string& config_file) {
   const PlanOptions& plan = command.plan;
@@ -225,18 +238,16 @@ void PlanCommand::check(Options& options) {
 }
 
 void PlanOptions::validate(Problems& problems) const {
-  if (json && emit != JobKind::kNone) problems.add("--json and --emit both want stdout; give one");
   if (optimizer_instances > 1)
     problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
                  " is not planned; leave it out, or give --sharding");
   if (budget && gpu_hour <= 0) problems.add("--budget ", *budget, " needs --gpu-hour-price");
-  if (!simulate.empty() && (emit != JobKind::kNone || !html.empty()))
-    problems.add("--simulate ", simulate, " prints steps in place of plans; leave out --emit and --html");
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
 }
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {
+  check_outputs(command);
   check_files(command, given.config_file());
   refuse_unplanned(command, given);
   command.train.finish();
@@ -282,7 +293,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   problem.coefficients = &own.coefficients;
   if (!plan.verify_log.empty()) {
     const MegatronLog log = read_run_log(plan.verify_log);
-    return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
+    const LoggedRun run = logged_run(log, problem, plan.verify_log);
+    return {plan.json ? verify_json(log, run) : verify_text(log, run), true};
   }
   if (!plan.simulate.empty()) {
     if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
@@ -311,8 +323,7 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
                chrome_trace(
                    play_pipeline(problem, result.plans.front(), result.plans.front().candidate.microbatches)),
                OutputKind::kStream);
-  if (found && plan.emit != JobKind::kNone)
-    return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
+  if (found && plan.emit != JobKind::kNone) return {job_of(report, plan.emit), true};
   if (plan.json && !found)
     log("no plan fits; ", result.closest ? "\"closest\" says which lacks least" : "no combination is legal");
   if (plan.json) return {plan_json(report), found};
