@@ -247,6 +247,14 @@ const char* first_broken(const PlanProblem& p, Candidate& c, std::string* reason
 
 }  // namespace
 
+const char* missing_products(const Accelerator& device, Precision precision) {
+  if (precision == Precision::kNvfp4 && device.fp4_flops <= 0) return "products in 4 bits";
+  if (precision == Precision::kMxfp8 && device.fp4_flops <= 0)
+    return "products of 8-bit numbers that are scaled in blocks";
+  if (precision == Precision::kFp8 && device.fp8_flops <= 0) return "products in 8 bits";
+  return nullptr;
+}
+
 int holders(const PlanProblem& p, const Candidate& c) {
   return std::max(c.data * c.context, p.model.has_experts() ? c.expert_data() : 1);
 }

@@ -45,6 +45,9 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// "products in 4 bits" where the device has none of the precision; nullptr: it has them.
+const char* missing_products(const Accelerator&, Precision);
+
 /// What is to be planned.
 struct PlanProblem {
   ModelShape model;  // finish()ed, vocab_size known

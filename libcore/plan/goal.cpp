@@ -14,7 +14,10 @@
 namespace megalith {
 namespace {
 
-constexpr int kSteps = 32;           // searches between two sizes: a third of a second at most
+constexpr int kAll = 64;             // so few whole machines between two sizes are all tried
+constexpr int kSteps = 32;           // of more so many: a search of 405 billion parameters takes 15 ms
+constexpr int kFarther = 4;          // from a quarter of a number of devices on, or up to four times
+constexpr int kRounds = 3;           // of looking for a better number, each from what the last one found
 constexpr double kWorthwhile = 0.9;  // of the time with half the devices: more are not worth their price
 
 bool meets(const Goal& goal, const Scale& scale) {
@@ -39,14 +42,17 @@ bool divides_evenly(const PlanProblem& p, int64_t devices) {
   return std::has_single_bit(static_cast<uint64_t>(rest));
 }
 
-/// At most kSteps whole machines between two numbers of devices.
+/// The whole machines between two numbers of devices; where they are more than kAll, at most kSteps of those
+/// that divide evenly: multiples of twice, four times, eight times … the machine.
 std::vector<int> between(const PlanProblem& p, int low, int high) {
-  std::vector<int> all, out;
+  std::vector<int> out;
   const int machine = std::min(p.machine.local_world, high);
   for (int devices = low / machine * machine + machine; devices < high; devices += machine)
-    if (divides_evenly(p, devices)) all.push_back(devices);
-  const size_t step = std::max<size_t>(1, (all.size() + kSteps - 1) / kSteps);
-  for (size_t i = step - 1; i < all.size(); i += step) out.push_back(all[i]);
+    out.push_back(devices);
+  if (out.size() <= kAll) return out;
+  std::erase_if(out, [&](int devices) { return !divides_evenly(p, devices); });
+  for (int64_t each = machine; out.size() > kSteps; each *= 2)
+    std::erase_if(out, [&](int devices) { return devices % (2 * each) != 0; });
   return out;
 }
 
@@ -76,23 +82,21 @@ class Tries {
     }
     return out;
   }
-  /// The fewest devices that meet the goal; those between them and the next fewer that were tried are, too.
+  /// The fewest devices that meet the goal.
   std::optional<Scale> fewest() {
     if (!bounded()) return std::nullopt;
-    for (const bool refined : {false, true}) {
-      const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
-        return entry.second && meets(goal_, *entry.second);
-      });
-      if (found != tried_.end()) {
-        const int fewer = found == tried_.begin() ? 0 : std::prev(found)->first;
-        const Scale meeting = *found->second;
-        for (const int devices : between(p_, fewer, meeting.devices))
-          if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return scale;
-        return meeting;
-      }
-      if (!refined) try_beside_soonest();
+    std::optional<Scale> best = fewest_tried();
+    if (!best) {
+      try_beside_soonest();
+      best = fewest_tried();
     }
-    return std::nullopt;
+    // Fewer devices may well be faster: those that share the batch evenly idle less than more that do not.
+    for (int round = 0; best && round < kRounds; ++round) {
+      const int devices = best->devices;
+      best = first_meeting(devices / kFarther, *best);
+      if (best->devices == devices) break;
+    }
+    return best ? first_meeting(tried_below(best->devices), *best) : best;
   }
   /// What ends soonest within the goal.
   std::optional<Scale> soonest() {
@@ -126,16 +130,48 @@ class Tries {
     }
     return out;
   }
-  /// Tries numbers of devices on both sides of the one that ends first.
+  /// The fewest of those that were tried and meet the goal.
+  std::optional<Scale> fewest_tried() const {
+    const auto found = std::find_if(tried_.begin(), tried_.end(), [&](const auto& entry) {
+      return entry.second && meets(goal_, *entry.second);
+    });
+    return found == tried_.end() ? std::nullopt : found->second;
+  }
+  /// The first between `fewer` devices and the meeting ones that meets the goal, too.
+  Scale first_meeting(int fewer, const Scale& meeting) {
+    for (const int devices : between(p_, fewer, meeting.devices))
+      if (const auto& scale = at(devices); scale && meets(goal_, *scale)) return *scale;
+    return meeting;
+  }
+  /// The next number of devices that was tried; below the least 0, above the most `devices`.
+  int tried_below(int devices) const {
+    const auto place = tried_.lower_bound(devices);
+    return place == tried_.begin() ? 0 : std::prev(place)->first;
+  }
+  int tried_above(int devices) const {
+    const auto place = tried_.upper_bound(devices);
+    return place == tried_.end() ? devices : place->first;
+  }
+  /// What ends soonest within the goal, else of all, else the devices that were asked for.
+  int best_devices() const {
+    const std::optional<int> meeting = soonest_devices(true);
+    return meeting ? *meeting : soonest_devices(false).value_or(p_.machine.world);
+  }
+  /// Tries numbers of devices on both sides of the one that ends first: its neighbours, far ones, and the
+  /// neighbours of what is then first.
   void try_beside_soonest() {
-    std::optional<int> best = soonest_devices(true);
-    if (!best) best = soonest_devices(false);
-    const auto place = best ? tried_.find(*best) : tried_.end();
-    const int below = place == tried_.end() || place == tried_.begin() ? 0 : std::prev(place)->first;
-    const int above = place == tried_.end()              ? p_.machine.world
-                      : std::next(place) == tried_.end() ? place->first
-                                                         : std::next(place)->first;
-    for (const int devices : between(p_, below, above)) at(devices);
+    try_neighbours();
+    int best = 0;
+    for (int round = 0; round < kRounds && best != best_devices(); ++round) {
+      best = best_devices();
+      const int64_t most = std::min<int64_t>(int64_t{kFarther} * best, ParallelConfig::kMaxRanks);
+      for (const int devices : between(p_, best / kFarther, static_cast<int>(most))) at(devices);
+    }
+    try_neighbours();
+  }
+  void try_neighbours() {
+    const int best = best_devices();
+    for (const int devices : between(p_, tried_below(best), tried_above(best))) at(devices);
   }
 
   const PlanProblem& p_;

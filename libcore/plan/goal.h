@@ -28,8 +28,10 @@ struct Scale {
 
 /// Numbers of devices with which the goal is met, as far as the search sees them: doubled machines (powers of
 /// two up to one) until twice the devices end less than a tenth sooner, but no deadline is given up and no
-/// budget left; the halves between; and beside the answer at most 32 whole machines that divide the batch and
-/// the model evenly. A number of devices for which no plan fits is left out.
+/// budget left; the halves between; whole machines from a quarter of the answer up to it (of what ends
+/// soonest up to four times as many), and so on from each better answer, three times at most; and those
+/// between an answer and what was tried beside it. Of more than 64 whole machines at most 32 are tried, which
+/// divide the batch and the model evenly. A number of devices for which no plan fits is left out.
 struct Scaling {
   std::vector<Scale> powers;     // the doubled, fewest devices first
   std::optional<Scale> fewest;   // fewest devices that meet every bound of the goal

@@ -1,8 +1,10 @@
 #include "libcore/plan/launch.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "libcore/base/error.h"
+#include "libcore/base/process.h"
 #include "libcore/base/text.h"
 #include "libcore/json/json.h"
 
@@ -88,6 +90,7 @@ std::string quoted_program(const PlanProblem& p, const Candidate& c, bool ours) 
 
 /// X2: collectives beside products need one queue before Blackwell, FSDP's several.
 std::string environment(const PlanProblem& p, const Candidate& c) {
+  if (p.trained_here) return "";
   const bool blackwell = p.machine.device.fp4_flops > 0;
   const bool beside = c.tensor > 1 || c.context > 1;
   return !blackwell && beside && c.sharding < Sharding::kGradients ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
@@ -142,9 +145,10 @@ std::string torchrun(const PlanProblem& p, const Candidate& c, bool ours) {
 }
 
 std::string slurm(const PlanProblem& p, const Candidate& c, bool ours) {
+  const std::string devices =
+      p.trained_here ? "" : concat("\n#SBATCH --gpus-per-node=", p.machine.local_world);
   return concat("#!/bin/bash\n#SBATCH --nodes=", machines(p),
-                "\n#SBATCH --ntasks-per-node=", p.machine.local_world,
-                "\n#SBATCH --gpus-per-node=", p.machine.local_world,
+                "\n#SBATCH --ntasks-per-node=", p.machine.local_world, devices,
                 "\n#SBATCH --exclusive\nset -euo pipefail\nexport MASTER_ADDR=$(scontrol show hostnames "
                 "\"$SLURM_JOB_NODELIST\" | "
                 "head -n 1) MASTER_PORT=29500\n",
@@ -158,9 +162,24 @@ const char* device_resource(const std::string& device) {
                                                                    : "nvidia.com/gpu";
 }
 
+/// What the ranks of a machine share of a processor that is planned for, as a container's quantities.
+struct ProcessorShare {
+  std::string cpus = std::to_string(usable_cpus()), memory;
+  explicit ProcessorShare(const PlanProblem& p)
+      : memory(concat(std::max(int64_t{1}, static_cast<int64_t>(p.machine.device.memory *
+                                                                p.machine.local_world / (1 << 30))),
+                      "Gi")) {}
+};
+
 Json worker(const PlanProblem& p, const Candidate& c, bool ours) {
   Json limits = Json::object(), resources = Json::object(), container = Json::object();
-  limits.set(device_resource(p.machine.device.name), p.machine.local_world);
+  if (p.trained_here) {
+    const ProcessorShare share(p);
+    limits.set("cpu", share.cpus);
+    limits.set("memory", share.memory);
+  } else {
+    limits.set(device_resource(p.machine.device.name), p.machine.local_world);
+  }
   resources.set("limits", std::move(limits));
   container.set("name", "pytorch");
   container.set("image", "IMAGE");
@@ -201,8 +220,14 @@ std::string kubernetes(const PlanProblem& p, const Candidate& c, bool ours) {
 
 std::string dlc(const PlanProblem& p, const Candidate& c, bool ours) {
   Json resource = Json::object(), spec = Json::object(), specs = Json::array(), job = Json::object();
-  resource.set("GPU", std::to_string(p.machine.local_world));
-  resource.set("GPUType", p.machine.device.name);
+  if (p.trained_here) {
+    const ProcessorShare share(p);
+    resource.set("CPU", share.cpus);
+    resource.set("Memory", share.memory);
+  } else {
+    resource.set("GPU", std::to_string(p.machine.local_world));
+    resource.set("GPUType", p.machine.device.name);
+  }
   spec.set("Type", "Worker");
   spec.set("PodCount", machines(p));
   spec.set("Image", "IMAGE");

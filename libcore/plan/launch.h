@@ -24,7 +24,8 @@ inline std::vector<std::pair<const char*, JobKind>> enum_names(JobKind) {
           {"k8s", JobKind::kKubernetes},
           {"dlc", JobKind::kDlc}};
 }
-/// A batch script (slurm), a PyTorchJob as YAML (k8s) or as JSON of Alibaba's PAI-DLC (dlc).
+/// A batch script (slurm), a PyTorchJob as YAML (k8s) or as JSON of Alibaba's PAI-DLC (dlc). Of a plan for
+/// this machine's processor (trained_here) it asks for no GPUs, but for what the processor has.
 std::string job_text(const PlanProblem&, const Candidate&, JobKind, bool ours);
 
 }  // namespace megalith

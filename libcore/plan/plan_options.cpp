@@ -1,6 +1,7 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -17,6 +18,7 @@
 #include "libcore/plan/profile/calibrate.h"
 #include "libcore/plan/request/fates.h"
 #include "libcore/plan/request/fixed.h"
+#include "libcore/plan/request/outputs.h"
 #include "libcore/plan/request/run_words.h"
 #include "libcore/plan/request/world.h"
 #include "libcore/plan/run_log.h"
@@ -183,6 +185,18 @@ std::optional<Goal> goal_of(const PlanCommand& command, const PlanProblem& p) {
   return goal;
 }
 
+/// The job of the fastest plan; of this machine's processor, where only our trainer runs, of the fastest that
+/// it runs.
+std::string job_of(const Report& report, JobKind kind) {
+  const PlanProblem& p = report.problem;
+  if (!p.trained_here) return job_text(p, report.result.plans.front().candidate, kind, false);
+  for (size_t i = 0; i < report.result.plans.size(); ++i)
+    if (report.trainer[i].refusal.empty()) return job_text(p, report.result.plans[i].candidate, kind, true);
+  fail(ErrorKind::kUsage, "--emit: of the ", report.result.plans.size(),
+       " best plans for this machine's processor this version's trainer runs none; of the first: ",
+       report.trainer.front().refusal);
+}
+
 /// Throws kUsage when an output is an input, the other output, or no file.
 void check_files(const PlanCommand& command, const std::string& config_file) {
   const PlanOptions& plan = command.plan;
@@ -211,6 +225,7 @@ void PlanCommand::add_to(Options& options) {
 }
 
 void PlanCommand::check(Options& options) {
+  if (std::filesystem::is_directory(plan.hf)) plan.hf += "/config.json";
   if (!plan.hf.empty()) {  // the command line's own sizes stay
     ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);
     if (shape.latent_attention) shape.kv_channels = 0;  // follow from --v-head-dim
@@ -225,30 +240,27 @@ void PlanCommand::check(Options& options) {
   if (!plan.verify_log.empty())  // the rest of the log is read where it is compared
     options.adopt(needed_of(read_run_log(plan.verify_log)), plan.verify_log,
                   {"Model", "Training", "Parallelism"});
-  options.check({"Planning", "Model", "Tokenizer", "MindFormers"});
+  options.check({"Planning", "Model", "Tokenizer", "PaddleNLP's names", "MindFormers"});
 }
 
 void PlanOptions::validate(Problems& problems) const {
-  if (json && emit != JobKind::kNone) problems.add("--json and --emit both want stdout; give one");
   if (optimizer_instances > 1)
     problems.add("--num-distributed-optimizer-instances ", optimizer_instances,
                  " is not planned; leave it out, or give --sharding");
   if (budget && gpu_hour <= 0) problems.add("--budget ", *budget, " needs --gpu-hour-price");
-  if (!simulate.empty() && (emit != JobKind::kNone || !html.empty()))
-    problems.add("--simulate ", simulate, " prints steps in place of plans; leave out --emit and --html");
   if (!fp8_recipe.empty() && fp8_format.empty())
     problems.add("--fp8-recipe ", fp8_recipe, " needs --fp8-format");
 }
 
 PlanRequest plan_request(PlanCommand& command, const Options& given) {
+  check_outputs(command);
   check_files(command, given.config_file());
   refuse_unplanned(command, given);
   command.train.finish();
   GivenWorld world = take_world(command, given);
   PlanRequest request;
   fix_sizes(command, given, request);
-  if (given.given("data-parallel-size") && command.parallel.data > 0)
-    take_data_ranks(command, world, request.fixed);
+  take_data_ranks(command, given, world, request.fixed);
   PlanProblem& p = request.problem;
   p.model = command.model;
   if (p.model.vocab_size == 0) p.model.vocab_size = vocabulary(command.tokenizer);
@@ -287,7 +299,8 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
   problem.coefficients = &own.coefficients;
   if (!plan.verify_log.empty()) {
     const MegatronLog log = read_run_log(plan.verify_log);
-    return {verify_text(log, logged_run(log, problem, plan.verify_log)), true};
+    const LoggedRun run = logged_run(log, problem, plan.verify_log);
+    return {plan.json ? verify_json(log, run) : verify_text(log, run), true};
   }
   if (!plan.simulate.empty()) {
     if (const std::string beyond = beyond_our_trainer(problem.model); !beyond.empty())
@@ -316,8 +329,7 @@ PlanAnswer answer(const PlanCommand& command, const PlanRequest& request) {
                chrome_trace(
                    play_pipeline(problem, result.plans.front(), result.plans.front().candidate.microbatches)),
                OutputKind::kStream);
-  if (found && plan.emit != JobKind::kNone)
-    return {job_text(problem, result.plans.front().candidate, plan.emit, false), true};
+  if (found && plan.emit != JobKind::kNone) return {job_of(report, plan.emit), true};
   if (plan.json && !found)
     log("no plan fits; ", result.closest ? "\"closest\" says which lacks least" : "no combination is legal");
   if (plan.json) return {plan_json(report), found};

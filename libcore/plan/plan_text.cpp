@@ -293,12 +293,6 @@ const char* precision_text(const PlanProblem& p) {
   return "";
 }
 
-/// A figure with nine digits: what is left of it is the same on every machine, whatever its mathematical
-/// library rounds.
-Json figure(double value) {
-  return parse_double(format_scientific(value, 8)).value_or(value);
-}
-
 Json memory_object(const MemoryEstimate& estimate) {
   Json out = Json::object();
   for (const EstimateColumn& column : estimate_columns(kMemoryParts))
@@ -410,6 +404,10 @@ struct SimulatedSpeed {
 };
 
 }  // namespace
+
+Json figure(double value) {
+  return parse_double(format_scientific(value, 8)).value_or(value);
+}
 
 std::string simulation_text(const PlanProblem& p, const std::vector<SimulatedWorld>& worlds, size_t columns) {
   std::vector<Row> table = {{"devices", "tp", "pp", "cp", "dp", "vp", "micro", "global", "seq-par", "zero",

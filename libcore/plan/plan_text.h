@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "libcore/json/json.h"
 #include "libcore/plan/explain.h"
 #include "libcore/plan/goal.h"
 #include "libcore/plan/simulation.h"
@@ -34,6 +35,10 @@ std::string plan_json(const Report&);
 /// A table of simulated steps beside what the closed forms say, and the same as one JSON object.
 std::string simulation_text(const PlanProblem&, const std::vector<SimulatedWorld>&, size_t columns = 0);
 std::string simulation_json(const PlanProblem&, const std::vector<SimulatedWorld>&);
+
+/// A figure with nine digits, for JSON: what is left of it is the same on every machine, whatever its
+/// mathematical library rounds.
+Json figure(double value);
 
 /// " (12.879 of them for a token)", of a model with experts.
 std::string active_text(const ModelShape&);

@@ -6,6 +6,11 @@
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
 #include "libcore/io/file.h"
+#include "libcore/plan/launch.h"
+#include "libcore/plan/log/log_arguments.h"
+#include "libcore/plan/log/logged_shape.h"
+#include "libcore/plan/plan_text.h"
+#include "libcore/plan/request/fates.h"
 
 namespace megalith {
 namespace {
@@ -37,99 +42,7 @@ void most(std::optional<double>& value, std::optional<double> megabytes) {
   if (megabytes) value = std::max(value.value_or(0), *megabytes * kMiB);
 }
 
-class Arguments {
- public:
-  Arguments(const MegatronLog& log, const std::string& path) : log_(log), path_(path) {}
-  int number(const char* name, int otherwise) const {
-    const auto at = log_.arguments.find(name);
-    if (at == log_.arguments.end() || at->second == "None") return otherwise;
-    const auto value = parse_int(at->second);
-    if (!value || *value < 0 || *value > 1 << 30)
-      fail(ErrorKind::kData, path_, ": ", name, " is ", quote(at->second), ", wanted a number");
-    return static_cast<int>(*value);
-  }
-  bool flag(const char* name, bool otherwise) const {
-    const auto at = log_.arguments.find(name);
-    return at == log_.arguments.end() ? otherwise : at->second == "True";
-  }
-  std::string word(const char* name) const {
-    const auto at = log_.arguments.find(name);
-    return at == log_.arguments.end() ? "" : at->second;
-  }
-  /// Whether it is there and not None.
-  bool has(const char* name) const { return !word(name).empty() && word(name) != "None"; }
-  double share(const char* name, double otherwise) const {
-    if (!has(name)) return otherwise;
-    const auto value = parse_double(word(name));
-    if (!value || !(*value >= 0 && *value <= 1)) refuse(name, "a number from 0 to 1");
-    return *value;
-  }
-  template <class E>
-  E choice(const char* name, E otherwise) const {
-    if (!has(name)) return otherwise;
-    std::string known;
-    for (const auto& [word_of, value] : enum_names(otherwise)) {
-      if (word(name) == word_of) return value;
-      known += concat(known.empty() ? "" : ", ", word_of);
-    }
-    refuse(name, known);
-  }
-  /// kUsage: what is in the log is not priced.
-  [[noreturn]] void unpriced(const char* name) const {
-    fail(ErrorKind::kUsage, path_, ": ", name, " is ", quote(word(name)),
-         ", which is not priced: the comparison would be with another run");
-  }
-
- private:
-  [[noreturn]] void refuse(const char* name, const std::string& wanted) const {
-    fail(ErrorKind::kData, path_, ": ", name, " is ", quote(word(name)), ", wanted ", wanted);
-  }
-
-  const MegatronLog& log_;
-  const std::string& path_;
-};
-
-void take_experts(const Arguments& in, ModelShape& m) {
-  if (const int experts = in.number("num_experts", m.expert_count()); experts > 0) m.experts = experts;
-  m.router_topk = in.number("moe_router_topk", m.router_topk);
-  m.expert_ffn = in.number("moe_ffn_hidden_size", m.expert_ffn);
-  m.shared_ffn = in.number("moe_shared_expert_intermediate_size", m.shared_ffn);
-  if (const std::string layers = in.word("moe_layer_freq"); !layers.empty()) m.layer_freq = layers;
-  m.latent_attention = in.flag("multi_latent_attention", m.latent_attention);
-  m.query_rank = in.number("q_lora_rank", m.query_rank);
-  m.key_rank = in.number("kv_lora_rank", m.key_rank);
-  m.key_channels = in.number("qk_head_dim", m.key_channels);
-  m.key_rotated = in.number("qk_pos_emb_head_dim", m.key_rotated);
-  m.value_channels = in.number("v_head_dim", m.value_channels);
-  m.predicted = in.number("mtp_num_layers", m.predicted);
-}
-
-void take_shape(const Arguments& in, ModelShape& m) {
-  m.layers = in.number("num_layers", m.layers);
-  m.hidden = in.number("hidden_size", m.hidden);
-  m.heads = in.number("num_attention_heads", m.heads);
-  m.kv_channels = in.number("kv_channels", m.hidden / std::max(m.heads, 1));
-  m.ffn_hidden = in.number("ffn_hidden_size", m.ffn_hidden);
-  m.group_query = in.flag("group_query_attention", m.group_query);
-  m.query_groups = m.group_query ? in.number("num_query_groups", m.query_groups) : m.heads;
-  m.seq_length = in.number("seq_length", m.seq_length);
-  m.max_positions = in.number("max_position_embeddings", m.max_positions);
-  m.vocab_size = in.number("padded_vocab_size", static_cast<int>(m.vocab_size));
-  m.swiglu = in.flag("swiglu", m.swiglu);
-  m.untied_head = in.flag("untie_embeddings_and_output_weights", m.untied_head);
-  m.linear_bias = in.flag("add_bias_linear", m.linear_bias);
-  if (in.has("add_bias_linear") || in.has("add_qkv_bias"))
-    m.qkv_bias = m.linear_bias || in.flag("add_qkv_bias", false);
-  m.qk_layernorm = in.flag("qk_layernorm", m.qk_layernorm);
-  m.norm = in.choice("normalization", m.norm);
-  m.position = in.choice("position_embedding_type", m.position);
-  m.attention_dropout = in.share("attention_dropout", m.attention_dropout);
-  m.hidden_dropout = in.share("hidden_dropout", m.hidden_dropout);
-  take_experts(in, m);
-  m.finish();
-}
-
-void take_recompute(const Arguments& in, Candidate& c) {
+void take_recompute(const LogArguments& in, Candidate& c) {
   const std::string granularity = in.word("recompute_granularity");
   if (granularity == "selective") {
     const std::string modules = in.word("recompute_modules");
@@ -146,9 +59,8 @@ void take_recompute(const Arguments& in, Candidate& c) {
     in.unpriced("recompute_num_layers");
 }
 
-void take_sharding(const Arguments& in, Candidate& c) {
+void take_sharding(const LogArguments& in, Candidate& c) {
   if (in.flag("use_distributed_optimizer", false)) c.sharding = Sharding::kOptimizer;
-  if (in.flag("use_torch_fsdp2", false)) in.unpriced("use_torch_fsdp2");
   if (!in.flag("use_megatron_fsdp", false) && !in.flag("use_custom_fsdp", false)) return;
   const std::string strategy = in.word("data_parallel_sharding_strategy");
   if (strategy == "optim_grads_params") c.sharding = Sharding::kParameters;
@@ -157,8 +69,7 @@ void take_sharding(const Arguments& in, Candidate& c) {
 }
 
 /// The pipeline's cut: chunks first, which the ends' layers are counted with (L2).
-void take_pipeline(const Arguments& in, const ModelShape& m, Candidate& c) {
-  if (in.has("pipeline_model_parallel_layout")) in.unpriced("pipeline_model_parallel_layout");
+void take_pipeline(const LogArguments& in, const ModelShape& m, Candidate& c) {
   const bool embedding = in.flag("account_for_embedding_in_pipeline_split", false);
   const bool loss = in.flag("account_for_loss_in_pipeline_split", false);
   const int counted = m.layers + embedding + loss, stages = std::max(1, c.pipeline);
@@ -172,25 +83,62 @@ void take_pipeline(const Arguments& in, const ModelShape& m, Candidate& c) {
   c.counts_head = loss;
 }
 
-/// In what it computed, and how; what the log does not say stays as the command line has it.
-void take_software(const Arguments& in, PlanProblem& p) {
+/// In what it computed. kUsage where the device cannot.
+void take_precision(const LogArguments& in, PlanProblem& p) {
   if (in.has("fp8")) p.precision = in.word("fp8_recipe") == "mxfp8" ? Precision::kMxfp8 : Precision::kFp8;
   if (in.has("fp4")) p.precision = Precision::kNvfp4;
   if (in.has("bf16") && in.has("fp16") && !in.has("fp8") && !in.has("fp4"))
     p.precision = in.flag("bf16", false) || in.flag("fp16", false) ? Precision::kHalf : Precision::kFloat32;
-  if (in.flag("grad_reduce_in_bf16", false)) p.software.gradient_bytes = 2;
-  const std::string backend = in.word("attention_backend");
-  if (backend == "AttnBackend.unfused" || backend == "AttnBackend.local")
-    p.software.attention =
-        in.flag("masked_softmax_fusion", true) ? AttentionKernel::kFusedSoftmax : AttentionKernel::kTorch;
-  for (const char* unpriced : {"optimizer_cpu_offload", "distribute_saved_activations"})
-    if (in.flag(unpriced, false)) in.unpriced(unpriced);
+  const Accelerator& device = p.machine.device;
+  const char* lacking = missing_products(device, p.precision);
+  if (in.flag("bf16", false) && !device.bfloat16) lacking = "products in bf16";
+  if (lacking)
+    fail(ErrorKind::kUsage, in.path(), ": ", device.name, " has no ", lacking,
+         ", in which the run computed; give the --gpu that it ran on");
 }
 
-std::string compared(const char* what, double predicted, double measured, const char* unit, double scale) {
-  return concat(what, ": predicted ", format_fixed(predicted / scale, 3), ' ', unit, ", measured ",
-                format_fixed(measured / scale, 3), ' ', unit, ", ",
-                format_fixed(100 * (predicted / measured - 1), 1), " %\n");
+/// How the program works; what the log does not say stays as the command line has it.
+void take_software(const LogArguments& in, Software& software) {
+  if (in.flag("grad_reduce_in_bf16", false)) software.gradient_bytes = 2;
+  software.overlap_messages = in.flag("overlap_p2p_comm", software.overlap_messages);
+  software.overlap_gradients = in.flag("overlap_grad_reduce", software.overlap_gradients);
+  software.overlap_parameters = in.flag("overlap_param_gather", software.overlap_parameters);
+  software.overlap_tensor = in.flag("tp_comm_overlap", software.overlap_tensor);
+  software.overlap_exchange = in.flag("overlap_moe_expert_parallel_comm", software.overlap_exchange);
+  const std::string backend = in.word("attention_backend");
+  if (backend == "AttnBackend.unfused" || backend == "AttnBackend.local")
+    software.attention =
+        in.flag("masked_softmax_fusion", true) ? AttentionKernel::kFusedSoftmax : AttentionKernel::kTorch;
+  if (backend == "AttnBackend.flash") software.attention = AttentionKernel::kFlash2;
+}
+
+/// What moves memory or time and has no price.
+void refuse_others(const LogArguments& in, const PlanProblem& p, const Candidate& c) {
+  std::vector<std::string> ignored;
+  for (const IgnoredOption& option : ignored_expert_options()) ignored.push_back(json_key(option.name));
+  const bool narrow = p.half() && p.precision != Precision::kHalf;
+  refuse_unpriced(in, {.context = c.context > 1, .experts = p.model.has_experts(), .narrow = narrow},
+                  ignored);
+  constexpr char kGroup[] = "microbatch_group_size_per_vp_stage";
+  if (c.chunks > 1 && in.number(kGroup, c.pipeline) != c.pipeline) in.unpriced(kGroup);
+}
+
+/// A figure of the run beside its prediction.
+struct Comparison {
+  const char *what, *member, *unit;
+  double predicted, measured, scale;  // of the text: in `scale` of the member's unit
+  double percent() const { return 100 * (predicted / measured - 1); }
+};
+
+std::vector<Comparison> comparisons(const MegatronLog& log, const LoggedRun& run) {
+  const Plan plan = make_plan(run.problem, run.candidate);
+  const MemoryEstimate& estimate = plan.memory.estimate;
+  std::vector<Comparison> out = {{"step", "step_seconds", "s", plan.time.total(), log.seconds, 1}};
+  if (log.allocated)
+    out.push_back({"most allocated", "allocated_bytes", "GB", estimate.allocated(), *log.allocated, 1e9});
+  if (log.reserved)
+    out.push_back({"most reserved", "reserved_bytes", "GB", estimate.reserved(), *log.reserved, 1e9});
+  return out;
 }
 
 }  // namespace
@@ -230,11 +178,11 @@ Json needed_of(const MegatronLog& log) {
 }
 
 LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std::string& path) {
-  const Arguments in(log, path);
+  const LogArguments in(log.arguments, path);
   LoggedRun run{base, {}};
   PlanProblem& p = run.problem;
   Candidate& c = run.candidate;
-  take_shape(in, p.model);
+  p.model = logged_shape(in, p.model);
   p.machine.world = in.number("world_size", p.machine.world);
   p.machine.local_world = std::min(p.machine.local_world, p.machine.world);
   p.max_global_batch = 0;
@@ -248,8 +196,10 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
   c.sequence = in.flag("sequence_parallel", false) && c.tensor > 1;
   take_sharding(in, c);
   take_pipeline(in, p.model, c);
-  take_software(in, p);
+  take_precision(in, p);
+  take_software(in, p.software);
   take_recompute(in, c);
+  refuse_others(in, p, c);
   if (const auto rejection = complete(p, c))
     fail(ErrorKind::kData, path, ": the run it names is not legal: ", rejection->rule, ", ",
          rejection->reason);
@@ -257,12 +207,27 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
 }
 
 std::string verify_text(const MegatronLog& log, const LoggedRun& run) {
-  const Plan plan = make_plan(run.problem, run.candidate);
-  std::string out = compared("step", plan.time.total(), log.seconds, "s", 1);
-  const MemoryEstimate& estimate = plan.memory.estimate;
-  if (log.allocated) out += compared("most allocated", estimate.allocated(), *log.allocated, "GB", 1e9);
-  if (log.reserved) out += compared("most reserved", estimate.reserved(), *log.reserved, "GB", 1e9);
+  std::string out;
+  for (const Comparison& c : comparisons(log, run))
+    out += concat(c.what, ": predicted ", format_fixed(c.predicted / c.scale, 3), ' ', c.unit, ", measured ",
+                  format_fixed(c.measured / c.scale, 3), ' ', c.unit, ", ", format_fixed(c.percent(), 1),
+                  " %\n");
   return out;
+}
+
+std::string verify_json(const MegatronLog& log, const LoggedRun& run) {
+  Json root = Json::object();
+  for (const Comparison& c : comparisons(log, run)) {
+    Json figures = Json::object();
+    figures.set("predicted", figure(c.predicted));
+    figures.set("measured", figure(c.measured));
+    figures.set("percent", figure(c.percent()));
+    root.set(c.member, std::move(figures));
+  }
+  root.set("device", run.problem.machine.device.name);
+  root.set("devices", run.problem.machine.world);
+  root.set("options", launch_options(run.problem, run.candidate));
+  return root.dump(2) + '\n';
 }
 
 Coefficients anchored(const MegatronLog& log, const LoggedRun& run) {

@@ -22,7 +22,9 @@ MegatronLog read_run_log(const std::string& path);
 bool is_run_log(const std::string& text);
 MegatronLog parse_run_log(const std::string& text, const std::string& path);
 
-/// The logged run: `base` with the shape, the cut and the batch that the log's arguments name.
+/// The logged run: `base` with the shape, the cut, the batch, the precision and the software that the log's
+/// arguments name. kUsage for an argument that moves memory or time and is not priced, and for a format that
+/// the device has not; kData for values that no run has.
 struct LoggedRun {
   PlanProblem problem;
   Candidate candidate;
@@ -33,8 +35,9 @@ LoggedRun logged_run(const MegatronLog&, const PlanProblem& base, const std::str
 /// the batch and of the world.
 Json needed_of(const MegatronLog&);
 
-/// Predicted against measured, a line for each figure that the log has.
+/// Predicted against measured, a line for each figure that the log has; and the same as one JSON object.
 std::string verify_text(const MegatronLog&, const LoggedRun&);
+std::string verify_json(const MegatronLog&, const LoggedRun&);
 
 /// Coefficients with which the logged run is predicted as it was measured: rates of products and of memory
 /// are scaled by one factor, within their bounds; communication stays. kUsage when the factor would leave the

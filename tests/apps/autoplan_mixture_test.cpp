@@ -142,7 +142,7 @@ TEST(AutoplanMixture, WritesAPageATraceAndAJobOfAMixture) {
   const CommandResult result = run_command(app("autoplan") + kMixtral +
                                            "--moe-layer-freq '([0]*3+[1]*29)' --micro-batch-size 1 "
                                            "--context-parallel-size 1 --expert-tensor-parallel-size 1" +
-                                           " --emit slurm --explain --html " + page + " --trace " + trace);
+                                           " --emit slurm --html " + page + " --trace " + trace);
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("--num-experts 8"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("--moe-layer-freq \"([0]*3+[1]*29)\""), std::string::npos) << result.out;

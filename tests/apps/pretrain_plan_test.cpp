@@ -113,6 +113,13 @@ TEST_F(PretrainPlanApp, KeepsWhatTheCommandLineFixes) {
   const CommandResult data = run(open() + "--nproc 2 --data-parallel-size 1");
   ASSERT_EQ(data.code, 0) << data.all();
   EXPECT_NE(data.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << data.out;
+  // PaddleNLP's degree counts the data ranks, which are then fixed.
+  const CommandResult degree = run(open() + "--nproc 2 --sharding stage1 --sharding-parallel-degree 2");
+  ASSERT_EQ(degree.code, 0) << degree.all();
+  EXPECT_NE(degree.out.find(" on each of 2 data-parallel ranks"), std::string::npos) << degree.out;
+  const CommandResult whole = run(open() + "--nproc 2 --sharding stage1 --sharding-parallel-degree 1");
+  ASSERT_EQ(whole.code, 0) << whole.all();
+  EXPECT_NE(whole.out.find(" on each of 1 data-parallel ranks"), std::string::npos) << whole.out;
   const CommandResult batch = run(open() + "--nproc 2 --global-batch-size 4");
   ASSERT_EQ(batch.code, 0) << batch.all();
   EXPECT_NE(decided(batch.out).find("--global-batch-size 4"), std::string::npos) << batch.out;

@@ -97,6 +97,47 @@ TEST(Scaling, ABudgetBuysNumbersOfDevicesBetweenThePowersOfTwo) {
   EXPECT_LE(found.fastest->cost, *goal.budget);
 }
 
+/// 2 billion parameters in batches of 240, which 80 devices share evenly and no power of two above 16 does.
+PlanProblem gpt_2b_in_batches_of_fifteen() {
+  PlanProblem p = gpt_22b(8);
+  p.model = test::gpt(40, 2048, 16, 2048, 32000);
+  p.machine.device = find_accelerator("H100");
+  p.max_global_batch = 0;
+  p.global_batch = 240;
+  return p;
+}
+
+// Every smaller number of whole machines is tried here.
+TEST(Scaling, NamesTheFewestWhereMoreDevicesAreSlower) {
+  const PlanProblem p = gpt_2b_in_batches_of_fifteen();
+  Goal goal{.tokens = 3e11};
+  ASSERT_LT(with(p, goal, 80).days, with(p, goal, 128).days);
+  for (const double days : {1.62, 1.1}) {
+    goal.days = days;
+    const Scaling found = scaling(p, {}, goal);
+    ASSERT_TRUE(found.fewest);
+    EXPECT_LE(found.fewest->days, days);
+    EXPECT_DOUBLE_EQ(found.fewest->days, with(p, goal, found.fewest->devices).days);
+    for (int devices = 8; devices < found.fewest->devices; devices += 8) {
+      const PlanProblem fewer = with_devices(p, devices);
+      const SearchResult plans = search_plans(fewer, {}, 1);
+      if (plans.plans.empty()) continue;
+      EXPECT_GT(goal.tokens / plans.plans.at(0).tokens_per_second(fewer) / 86400, days) << devices;
+    }
+  }
+}
+
+TEST(Scaling, ABudgetFindsTheSoonestWhereMoreDevicesAreSlower) {
+  const PlanProblem p = gpt_2b_in_batches_of_fifteen();
+  Goal goal{.tokens = 3e11, .gpu_hour = 2};
+  const Scale fast = with(p, goal, 240);
+  goal.budget = fast.cost;
+  const Scaling found = scaling(p, {}, goal);
+  ASSERT_TRUE(found.fastest);
+  EXPECT_LE(found.fastest->cost, *goal.budget);
+  EXPECT_LE(found.fastest->days, fast.days);
+}
+
 TEST(WithDevices, FewerRanksOfAMachineShareItsMemory) {
   PlanProblem p = test::on_this_processor(512, 8);
   p.machine.world = p.machine.local_world = 4;

@@ -89,7 +89,9 @@ MegatronLog log_with(const std::string& arguments) {
 
 TEST(MegatronLog, ReadsTheWholeCutAndShape) {
   const auto run = [](const std::string& arguments) {
-    return logged_run(log_with(arguments), gpt_22b(64), "run.log");
+    PlanProblem base = gpt_22b(64);
+    base.machine.device = find_accelerator("H100");  // which has 8 bits
+    return logged_run(log_with(arguments), base, "run.log");
   };
   const LoggedRun fsdp =
       run("  use_megatron_fsdp ............................... True\n"
@@ -127,14 +129,34 @@ TEST(MegatronLog, ReadsTheWholeCutAndShape) {
             AttentionKernel::kFusedSoftmax);
 }
 
+std::string line_of(const std::string& name, const std::string& value) {
+  return "  " + name + " ........ " + value + '\n';
+}
+
 TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
-  for (const auto& [name, value] : {std::pair{"optimizer_cpu_offload", "True"},
-                                    {"pipeline_model_parallel_layout", "Et|tL"},
-                                    {"use_torch_fsdp2", "True"},
-                                    {"distribute_saved_activations", "True"}}) {
-    const MegatronLog log = log_with(std::string("  ") + name + " ........ " + value + "\n");
+  const std::string narrow = line_of("fp8", "hybrid"), context = line_of("context_parallel_size", "2"),
+                    chunks = line_of("virtual_pipeline_model_parallel_size", "4");
+  for (const auto& [name, value, beside] : {std::tuple{"optimizer_cpu_offload", "True", std::string()},
+                                            {"pipeline_model_parallel_layout", "Et|tL", ""},
+                                            {"use_torch_fsdp2", "True", ""},
+                                            {"distribute_saved_activations", "True", ""},
+                                            {"use_precision_aware_optimizer", "True", ""},
+                                            {"main_grads_dtype", "torch.bfloat16", ""},
+                                            {"exp_avg_dtype", "torch.bfloat16", ""},
+                                            {"optimizer", "sgd", ""},
+                                            {"num_distributed_optimizer_instances", "2", ""},
+                                            {"use_tp_pp_dp_mapping", "True", ""},
+                                            {"cp_comm_type", "['a2a']", context},
+                                            {"cpu_offloading", "True", ""},
+                                            {"fp8_param_gather", "True", narrow},
+                                            {"window_size", "(1024, 0)", ""},
+                                            {"rampup_batch_size", "['16', '16', '1000']", ""},
+                                            {"microbatch_group_size_per_vp_stage", "8", chunks}}) {
+    const MegatronLog log = log_with(line_of(name, value) + beside);
     try {
-      logged_run(log, gpt_22b(64), "run.log");
+      PlanProblem base = gpt_22b(64);
+      base.machine.device = find_accelerator("H100");
+      logged_run(log, base, "run.log");
       ADD_FAILURE() << name;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find(std::string("run.log: ") + name + " is \"" + value + '"'),
@@ -142,6 +164,56 @@ TEST(MegatronLog, RefusesWhatIsNotPricedByName) {
           << error.what();
     }
   }
+}
+
+// What every log of megatron/training/arguments.py has, with the values that it has by default.
+TEST(MegatronLog, TakesMegatronsDefaults) {
+  std::string defaults;
+  for (const auto& [name, value] : {std::pair{"optimizer", "adam"},
+                                    {"main_grads_dtype", "torch.float32"},
+                                    {"exp_avg_dtype", "torch.float32"},
+                                    {"num_distributed_optimizer_instances", "1"},
+                                    {"cp_comm_type", "['p2p']"},
+                                    {"cpu_offloading_num_layers", "0"},
+                                    {"cuda_graph_impl", "none"},
+                                    {"encoder_tensor_model_parallel_size", "0"},
+                                    {"fp8_wgrad", "True"},
+                                    {"fp8_recipe", "delayed"},
+                                    {"window_size", "None"},
+                                    {"use_tp_pp_dp_mapping", "False"},
+                                    {"moe_router_load_balancing_type", "aux_loss"},
+                                    {"moe_token_dispatcher_type", "allgather"},
+                                    {"moe_aux_loss_coeff", "0.0"},
+                                    {"kv_lora_rank", "32"}})
+    defaults += line_of(name, value);
+  const LoggedRun plain = logged_run(log_with(""), gpt_22b(64), "run.log"),
+                  named = logged_run(log_with(defaults), gpt_22b(64), "run.log");
+  EXPECT_EQ(make_plan(named.problem, named.candidate).time.total(),
+            make_plan(plain.problem, plain.candidate).time.total());
+}
+
+TEST(MegatronLog, RefusesAFormatThatTheDeviceHasNot) {
+  const auto refusal = [](const std::string& arguments, const char* device) -> std::string {
+    PlanProblem base = gpt_22b(64);
+    base.machine.device = find_accelerator(device);
+    try {
+      logged_run(log_with(arguments), base, "run.log");
+      return "taken";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const std::string blocks = line_of("fp8", "e4m3") + line_of("fp8_recipe", "mxfp8");
+  EXPECT_EQ(refusal(blocks, "h100")
+                .find("run.log: H100-SXM-80GB has no products of 8-bit numbers that are scaled in blocks"),
+            0u)
+      << refusal(blocks, "h100");
+  EXPECT_EQ(refusal(blocks, "b200"), "taken");
+  EXPECT_NE(refusal(line_of("fp4", "e2m1"), "h100").find("has no products in 4 bits"), std::string::npos);
+  EXPECT_NE(refusal(line_of("fp8", "hybrid"), "a100-80").find("has no products in 8 bits"),
+            std::string::npos);
+  EXPECT_NE(refusal(line_of("bf16", "True"), "V100-SXM2-32GB").find("has no products in bf16"),
+            std::string::npos);
 }
 
 TEST(MegatronLog, AnAnchoredModelPredictsTheRunAsItWas) {

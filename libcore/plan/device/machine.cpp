@@ -109,7 +109,7 @@ AcceleratorList AcceleratorList::installed() {
 void AcceleratorList::add_file(const std::string& path) {
   for (const FileOption& option : read_config_file(path)) {
     if (option.words.size() == 1)
-      short_names_.insert(short_names_.begin(), {option.key, option.words.front()});
+      short_names_.insert(short_names_.begin(), {option.key, option.words.front(), option.where});
     else
       devices_.insert(devices_.begin(), device_of(option));
   }
@@ -117,27 +117,51 @@ void AcceleratorList::add_file(const std::string& path) {
 
 std::vector<std::string> AcceleratorList::names() const {
   std::vector<std::string> names;
-  for (const auto& [short_name, whole] : short_names_) names.push_back(short_name);
+  for (const ShortName& one : short_names_) names.push_back(one.name);
   for (const Accelerator& device : devices_) names.push_back(device.name);
   return names;
 }
 
-const Accelerator& AcceleratorList::find(const std::string& name) const {
-  std::string wanted = folded(name);
-  for (const auto& [short_name, whole] : short_names_)
-    if (wanted == folded(short_name)) wanted = folded(whole);
+/// The short name that stands for something else.
+const AcceleratorList::ShortName* AcceleratorList::short_name(const std::string& wanted) const {
+  for (const ShortName& one : short_names_)
+    if (folded(one.name) == wanted && folded(one.whole) != wanted) return &one;
+  return nullptr;
+}
+
+/// The device of this name, else of those whose names begin so the one with most memory; nullptr: none.
+const Accelerator* AcceleratorList::device(const std::string& wanted, const std::string& asked) const {
   const Accelerator* only = nullptr;
   int alike = 0;
   for (const Accelerator& device : devices_) {
     const std::string have = folded(device.name);
-    if (have == wanted) return device;
+    if (have == wanted) return &device;
     if (wanted.empty() || !have.starts_with(wanted)) continue;
     ++alike;
     if (!only || device.memory > only->memory) only = &device;
   }
   if (alike > 1)
-    log("--gpu ", name, ": ", only->name, ", of the ", alike, " that begin so the one with most memory");
-  if (only) return *only;
+    log("--gpu ", asked, ": ", only->name, ", of the ", alike, " that begin so the one with most memory");
+  return only;
+}
+
+const Accelerator& AcceleratorList::find(const std::string& name) const {
+  std::string wanted = folded(name);
+  const ShortName* last = nullptr;
+  size_t steps = 0;
+  while (const ShortName* const next = short_name(wanted)) {
+    if (steps++ == short_names_.size())
+      fail(ErrorKind::kData, next->where, ": the short name ", quote(next->name), " stands for ",
+           quote(next->whole), ", which leads back to it; let one of them name a device");
+    last = next;
+    wanted = folded(next->whole);
+  }
+  if (const Accelerator* const found = device(wanted, name)) return *found;
+  for (const ShortName& one : short_names_)
+    if (folded(one.name) == wanted) last = &one;  // of itself
+  if (last)
+    fail(ErrorKind::kData, last->where, ": the short name ", quote(last->name), " stands for ",
+         quote(last->whole), ", which is no device; known are ", join(names(), ", "));
   std::vector<std::string> all = names(), small = all;
   for (std::string& one : small) one = folded(one);
   const auto near = nearest(folded(name), small);

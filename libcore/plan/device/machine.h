@@ -39,15 +39,22 @@ class AcceleratorList {
   static AcceleratorList installed();
   void add_file(const std::string& path);
 
-  /// By name: upper and lower case, "-", " " and "_" are the same; the start of a name stands for the one
-  /// with the most memory. kUsage with the nearest name when unknown.
+  /// By name: upper and lower case, "-", " " and "_" are the same; a short name may stand for another short
+  /// name; the start of a name stands for the one with the most memory. kUsage with the nearest name when
+  /// unknown; kData when short names go round in a circle or end at no device.
   const Accelerator& find(const std::string& name) const;
   const std::vector<Accelerator>& devices() const { return devices_; }
   std::vector<std::string> names() const;  // the short ones first
 
  private:
+  struct ShortName {
+    std::string name, whole, where;  // `where`: "gpus.yaml:27"
+  };
+  const ShortName* short_name(const std::string& folded) const;
+  const Accelerator* device(const std::string& folded, const std::string& asked) const;
+
   std::vector<Accelerator> devices_;
-  std::vector<std::pair<std::string, std::string>> short_names_;  // short name, name
+  std::vector<ShortName> short_names_;
 };
 
 /// A device of the installed file.

@@ -46,6 +46,10 @@ constexpr RefusedOption kUnplanned[] = {
 
 }  // namespace
 
+std::span<const IgnoredOption> ignored_expert_options() {
+  return kExperts;
+}
+
 void add_fates(Options& options, bool trains_here) {
   std::vector<IgnoredOption> ignored;
   for (const IgnoredOption& option : ignored_megatron_options())

@@ -102,12 +102,14 @@ void check_format(const PlanCommand& command, const Accelerator& device, const A
     fail(ErrorKind::kUsage, option, ": ", device.name, " has no ", what,
          "; leave it out, or plan for one of ", join(others, ", "));
   };
-  const auto narrow = [](const Accelerator& d) { return d.fp8_flops > 0; };
-  const auto blocks = [](const Accelerator& d) { return d.fp4_flops > 0; };
-  if (!plan.fp4_format.empty()) needs("--fp4-format " + plan.fp4_format, "products in 4 bits", blocks);
-  if (!plan.fp8_format.empty()) needs("--fp8-format " + plan.fp8_format, "products in 8 bits", narrow);
+  const auto computes = [&](const std::string& option, Precision precision) {
+    if (const char* const what = missing_products(device, precision))
+      needs(option, what, [&](const Accelerator& d) { return !missing_products(d, precision); });
+  };
+  if (!plan.fp4_format.empty()) computes("--fp4-format " + plan.fp4_format, Precision::kNvfp4);
+  if (!plan.fp8_format.empty()) computes("--fp8-format " + plan.fp8_format, Precision::kFp8);
   if (!plan.fp8_format.empty() && plan.fp8_recipe == "mxfp8")
-    needs("--fp8-recipe mxfp8", "products of 8-bit numbers that are scaled in blocks", blocks);
+    computes("--fp8-recipe mxfp8", Precision::kMxfp8);
   if (command.train.bf16)
     needs("--bf16", "products in bf16; give --fp16", [](const Accelerator& d) { return d.bfloat16; });
 }
@@ -141,6 +143,23 @@ void take_launcher(bool counts_servers, GivenWorld& sizes) {
   sizes.local_source = told.local_source;
 }
 
+/// A size and the option that says it; 0: none does.
+struct ToldSize {
+  int size = 0;
+  std::string source = {};
+};
+
+ToldSize told_data_ranks(const PlanCommand& command, const Options& given) {
+  const int data = given.given("data-parallel-size") ? command.parallel.data : 0;
+  const int degree = std::max(command.paddle.sharding_degree.value_or(0), 0);  // -1: all that there are
+  const std::string of_data = source_of("--data-parallel-size", data);
+  const std::string of_degree = source_of("--sharding-parallel-degree", degree);
+  if (data > 0 && degree > 0 && data != degree)
+    fail(ErrorKind::kUsage, of_degree, " and ", of_data,
+         " contradict each other: --sharding cuts over all data-parallel ranks; leave one of them out");
+  return data > 0 ? ToldSize{data, of_data} : ToldSize{degree, of_degree};
+}
+
 }  // namespace
 
 GivenWorld take_world(PlanCommand& command, const Options& given) {
@@ -159,24 +178,25 @@ GivenWorld take_world(PlanCommand& command, const Options& given) {
   return sizes;
 }
 
-void take_data_ranks(PlanCommand& command, GivenWorld& world, Fixed& fixed) {
-  const ParallelConfig& sizes = command.parallel;
+void take_data_ranks(PlanCommand& command, const Options& given, GivenWorld& world, Fixed& fixed) {
+  const auto [data, source] = told_data_ranks(command, given);
+  if (data == 0) return;
   const int64_t cut =
       int64_t{fixed.tensor.value_or(1)} * fixed.pipeline.value_or(1) * fixed.context.value_or(1);
-  const int64_t ranks = sizes.data * cut;
+  const int64_t ranks = data * cut;
   if (ranks > ParallelConfig::kMaxRanks)
-    fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", cut,
-         " ranks of a model are more than ", ParallelConfig::kMaxRanks);
+    fail(ErrorKind::kUsage, source, " * ", cut, " ranks of a model are more than ",
+         ParallelConfig::kMaxRanks);
   if (world.world > 0) {
     const bool all = fixed.tensor && fixed.pipeline && fixed.context;
     if (all ? ranks != world.world : world.world % ranks != 0)
-      fail(ErrorKind::kUsage, "--data-parallel-size ", sizes.data, " * ", cut, " ranks of a model are ",
-           ranks, all ? ", not " : ", which does not divide ", world.world_source, "; leave one of them out");
-    fixed.data = sizes.data;
+      fail(ErrorKind::kUsage, source, " * ", cut, " ranks of a model are ", ranks,
+           all ? ", not " : ", which does not divide ", world.world_source, "; leave one of them out");
+    fixed.data = data;
     return;
   }
   world.world = command.parallel.world = static_cast<int>(ranks);
-  world.world_source = source_of("--data-parallel-size", sizes.data);
+  world.world_source = source;
   fixed.tensor = fixed.tensor.value_or(1);
   fixed.pipeline = fixed.pipeline.value_or(1);
   fixed.context = fixed.context.value_or(1);

@@ -86,6 +86,29 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
             std::string::npos);
 }
 
+// What run_pretrain.py calls the ranks of data parallelism.
+TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
+  const auto plan = [](const std::string& options) { return run_command(app("autoplan") + k7b + options); };
+  for (const int degree : {1, 2, 8}) {
+    const CommandResult obeyed =
+        plan("--json --sharding stage2 --sharding-parallel-degree " + std::to_string(degree));
+    ASSERT_EQ(obeyed.code, 0) << obeyed.err;
+    EXPECT_EQ(Json::parse(obeyed.out, "answer")["plans"].as_array().at(0)["data"].as_int(), degree);
+  }
+  EXPECT_EQ(plan("--data-parallel-degree 1 --sharding-parallel-degree -1").code, 0);
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"--data-parallel-degree 2", "--data-parallel-degree 2 is not supported"},
+      {"--sharding-parallel-degree 3",
+       "--sharding-parallel-degree 3 * 1 ranks of a model are 3, which does not"},
+      {"--sharding-parallel-degree 4 --data-parallel-size 2",
+       "--sharding-parallel-degree 4 and --data-parallel-size 2 contradict each other"}};
+  for (const auto& [options, says] : kRefused) {
+    const CommandResult refused = plan(options);
+    EXPECT_EQ(refused.code, 64) << options;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << options << refused.err;
+  }
+}
+
 // docs/planner.md: bytes of a parameter, 2 of its gradient's 4 left out (spec: 18 without a distributed
 // optimizer, of them 4 of the gradient).
 TEST(Autoplan, TakesGradientsOfSixteenBits) {

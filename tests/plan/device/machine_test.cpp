@@ -51,6 +51,34 @@ TEST(AcceleratorList, TakesTheUsersDevicesFirst) {
   EXPECT_EQ(list.find("mine").network_bandwidth, 12.5e9);
 }
 
+TEST(AcceleratorList, FollowsShortNamesOfShortNames) {
+  const test::TempDir folder;
+  const std::string path = folder / "mine.yaml";
+  write_file(path,
+             "ours: mine\nmine: h200\nH200: h200\nloop: loop\nhere: there\nthere: here\nlost: nowhere\n");
+  AcceleratorList list = AcceleratorList::installed();
+  list.add_file(path);
+  EXPECT_EQ(list.find("ours").name, "H200-141GB");
+  const auto refusal = [&](const char* name) -> std::string {
+    try {
+      return list.find(name).name;
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal("h200"), "H200-141GB");  // of itself: as if it were not there
+  EXPECT_EQ(
+      refusal("loop").find(path + ":4: the short name \"loop\" stands for \"loop\", which is no device"), 0u)
+      << refusal("loop");
+  EXPECT_NE(refusal("here").find(", which leads back to it; let one of them name a device"),
+            std::string::npos)
+      << refusal("here");
+  EXPECT_EQ(
+      refusal("lost").find(path + ":7: the short name \"lost\" stands for \"nowhere\", which is no device"),
+      0u)
+      << refusal("lost");
+}
+
 TEST(AcceleratorList, RefusesLinesThatAreNoDevice) {
   const test::TempDir folder;
   const std::string path = folder / "mine.yaml";

@@ -1,0 +1,70 @@
+#include "libcore/plan/log/logged_shape.h"
+
+#include <algorithm>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+
+namespace megalith {
+namespace {
+
+/// The options of experts, read as a command line's.
+void take_experts(const LogArguments& in, ModelShape& m, Problems& problems) {
+  if (const int experts = in.number("num_experts", m.expert_count()); experts > 0) m.experts = experts;
+  if (!m.has_experts()) return;  // the others stand in every log
+  for (const Field& field : fields_of(m)) {
+    const std::string name = json_key(field.name);
+    if (!name.starts_with("moe_") || !in.has(name)) continue;
+    if (name == "moe_expert_capacity_factor" && in.word(name).starts_with('-')) continue;  // none is dropped
+    const bool pattern = name == "moe_layer_freq";  // has brackets of its own
+    set_field(field, pattern ? std::vector{in.word(name)} : in.words(name), in.path() + ": " + name,
+              problems);
+  }
+}
+
+void take_attention(const LogArguments& in, ModelShape& m) {
+  m.kv_channels = in.number("kv_channels", m.hidden / std::max(m.heads, 1));
+  m.group_query = in.flag("group_query_attention", m.group_query);
+  m.query_groups = m.group_query ? in.number("num_query_groups", m.query_groups) : m.heads;
+  m.latent_attention = in.flag("multi_latent_attention", m.latent_attention);
+  if (!m.latent_attention) return;
+  m.kv_channels = 0;  // follow from v_head_dim
+  m.query_rank = in.number("q_lora_rank", m.query_rank);
+  m.key_rank = in.number("kv_lora_rank", m.key_rank);
+  m.key_channels = in.number("qk_head_dim", m.key_channels);
+  m.key_rotated = in.number("qk_pos_emb_head_dim", m.key_rotated);
+  m.value_channels = in.number("v_head_dim", m.value_channels);
+}
+
+}  // namespace
+
+ModelShape logged_shape(const LogArguments& in, ModelShape m) {
+  m.layers = in.number("num_layers", m.layers);
+  m.hidden = in.number("hidden_size", m.hidden);
+  m.heads = in.number("num_attention_heads", m.heads);
+  m.ffn_hidden = in.number("ffn_hidden_size", m.ffn_hidden);
+  m.seq_length = in.number("seq_length", m.seq_length);
+  m.max_positions = in.number("max_position_embeddings", m.max_positions);
+  m.vocab_size = in.number("padded_vocab_size", static_cast<int>(m.vocab_size));
+  m.swiglu = in.flag("swiglu", m.swiglu);
+  m.untied_head = in.flag("untie_embeddings_and_output_weights", m.untied_head);
+  m.linear_bias = in.flag("add_bias_linear", m.linear_bias);
+  if (in.has("add_bias_linear") || in.has("add_qkv_bias"))
+    m.qkv_bias = m.linear_bias || in.flag("add_qkv_bias", false);
+  m.qk_layernorm = in.flag("qk_layernorm", m.qk_layernorm);
+  m.norm = in.choice("normalization", m.norm);
+  m.position = in.choice("position_embedding_type", m.position);
+  m.attention_dropout = in.share("attention_dropout", m.attention_dropout);
+  m.hidden_dropout = in.share("hidden_dropout", m.hidden_dropout);
+  m.predicted = in.number("mtp_num_layers", m.predicted);
+  take_attention(in, m);
+  Problems unread, problems;
+  take_experts(in, m, unread);
+  unread.throw_if_any(ErrorKind::kData);
+  m.finish();
+  m.validate(problems);
+  if (!problems.empty()) fail(ErrorKind::kData, in.path(), ": ", join(problems.list(), "\n"));
+  return m;
+}
+
+}  // namespace megalith

@@ -1,0 +1,190 @@
+// What megalith-autoplan prints and writes in place of plans: all that was asked for, or a refusal by name.
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "libcore/io/file.h"
+#include "libcore/json/json.h"
+#include "tests/support/files.h"
+#include "tests/support/models.h"
+
+namespace megalith {
+namespace {
+
+using test::app;
+using test::CommandResult;
+using test::run_command;
+
+std::string log_text(const std::string& arguments) {
+  std::string log = arguments;
+  for (int step = 1; step < 6; ++step)
+    log += " iteration 1/ 9 | elapsed time per iteration (ms): 9000.0 | learning rate: 1.0E-04 |\n";
+  return log;
+}
+
+std::string line_of(const std::string& name, const std::string& value) {
+  return "  " + name + " ............. " + value + '\n';
+}
+
+const char* const kDense =
+    " --gpu h100 --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --vocab-size "
+    "32000 "
+    "--world-size 16 --global-batch-size 64 ";
+
+TEST(AutoplanOutputs, RefusesWhatAModeDoesNotMake) {
+  const test::TempDir folder;
+  write_file(folder / "run.log", log_text(""));
+  const std::string verify = "--verify-log " + (folder / "run.log") + ' ';
+  const std::pair<std::string, std::string> kRefused[] = {
+      {verify + "--html v.html --trace v.json", "leave out --html, --trace"},
+      {verify + "--emit slurm", "leave out --emit"},
+      {verify + "--explain", "leave out --explain"},
+      {verify + "--simulate 32", "leave out --simulate"},
+      {verify + "--train-tokens 1e12 --deadline-days 3", "leave out --train-tokens, --deadline-days"},
+      {"--simulate 32 --trace v.json", "--simulate 32 prints steps in place of plans; leave out --trace"},
+      {"--simulate 32 --explain", "leave out --explain"},
+      {"--simulate 32 --deadline-days 3", "leave out --deadline-days"},
+      {"--simulate 32 --html v.html --emit k8s", "leave out --html, --emit"},
+      {"--emit slurm --explain", "--emit slurm prints a job in place of plans; leave out --explain"},
+      {"--emit slurm --deadline-days 3 --train-tokens 1e12", "leave out --train-tokens, --deadline-days"},
+      {"--emit slurm --budget 3 --gpu-hour-price 2", "leave out --budget"},
+      {"--emit slurm --json", "leave out --json"}};
+  for (const auto& [options, says] : kRefused) {
+    const CommandResult refused =
+        run_command("cd " + folder.path().string() + " && " + app("autoplan") + kDense + options);
+    EXPECT_EQ(refused.code, 64) << options << refused.out;
+    EXPECT_NE(refused.err.find(says), std::string::npos) << options << '\n' << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "v.html") || std::filesystem::exists(folder / "v.json"));
+  }
+}
+
+// A job for this machine's processor starts our program, and asks for no GPUs.
+TEST(AutoplanOutputs, EmitsOurProgramForTheProcessor) {
+  const std::string small =
+      " --gpu local --global-batch-size 8 --num-layers 2 --hidden-size 64 --num-attention-heads 2 "
+      "--seq-length 64 --vocab-size 512 --world-size 2 --device-memory-gb 4 ";
+  const CommandResult none = run_command(app("autoplan") + small + "--emit slurm --qk-layernorm");
+  EXPECT_EQ(none.code, 64) << none.out;
+  EXPECT_NE(none.err.find("this version's trainer runs none; of the first: this version's trainer has no "
+                          "option for norms on queries and keys"),
+            std::string::npos)
+      << none.err;
+  for (const char* kind : {"slurm", "k8s", "dlc"}) {
+    const CommandResult job = run_command(app("autoplan") + small + "--emit " + kind);
+    ASSERT_EQ(job.code, 0) << job.err;
+    EXPECT_NE(job.out.find("megalith-pretrain --"), std::string::npos) << job.out;
+    for (const char* other : {"pretrain_gpt", "CUDA", "gpu", "GPU"})
+      EXPECT_EQ(job.out.find(other), std::string::npos) << other << '\n' << job.out;
+    if (std::string(kind) == "slurm") continue;
+    const Json object = Json::parse(job.out, kind);
+    EXPECT_NE(object.dump().find("\"8Gi\"") == std::string::npos ? object.dump().find("\"7Gi\"") : 0,
+              std::string::npos)
+        << job.out;
+  }
+}
+
+TEST(AutoplanOutputs, ReadsTheConfigOfAFolder) {
+  const test::TempDir folder;
+  write_file(folder / "config.json", test::kLlama8BConfig);
+  const auto plan = [&](const std::string& path) {
+    return run_command(app("autoplan") +
+                       " --gpu h100 --world-size 32 --global-batch-size 128 --json --top 1" + " --hf " +
+                       path);
+  };
+  const CommandResult whole = plan(folder.path().string());
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_EQ(whole.out, plan(folder / "config.json").out);
+  const test::TempDir empty;
+  const CommandResult none = plan(empty.path().string());
+  EXPECT_EQ(none.code, 66) << none.err;
+  EXPECT_NE(none.err.find(empty / "config.json"), std::string::npos) << none.err;
+}
+
+/// A run that a log and options describe.
+struct Described {
+  std::string log, options;
+};
+
+/// Seconds of a step: predicted for the log, and of the plan of the options.
+std::pair<double, double> step_seconds(const Described& model, const Described& run) {
+  const test::TempDir folder;
+  write_file(folder / "run.log", log_text(model.log + run.log));
+  const CommandResult log =
+      run_command(app("autoplan") + model.options + "--json --verify-log " + (folder / "run.log"));
+  const CommandResult plan = run_command(app("autoplan") + model.options + run.options +
+                                         " --json --top 1 --recompute-granularity none");
+  EXPECT_EQ(log.code, 0) << run.log << log.err;
+  EXPECT_EQ(plan.code, 0) << run.options << plan.err;
+  if (log.code != 0 || plan.code != 0) return {0, 0};
+  return {Json::parse(log.out, "log")["step_seconds"]["predicted"].as_double(),
+          Json::parse(plan.out, "plan")["plans"].as_array().at(0)["step_seconds"].as_double()};
+}
+
+// docs/planner.md: a log's arguments mean what the options of these names mean.
+TEST(AutoplanOutputs, PricesALogAsItsOptions) {
+  const Described dense = {
+      line_of("tensor_model_parallel_size", "2") + line_of("pipeline_model_parallel_size", "4") +
+          line_of("virtual_pipeline_model_parallel_size", "4") + line_of("micro_batch_size", "1") +
+          line_of("sequence_parallel", "True") + line_of("use_distributed_optimizer", "True"),
+      std::string(kDense) +
+          "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --micro-batch-size 1 "
+          "--num-layers-per-virtual-pipeline-stage 2 --sequence-parallel --use-distributed-optimizer "
+          "--context-parallel-size 1 "};
+  const auto [plain, planned] = step_seconds(dense, {});
+  EXPECT_DOUBLE_EQ(plain, planned);
+  for (const Described& run :
+       {Described{line_of("overlap_p2p_comm", "False"), "--no-overlap-p2p-communication"},
+        {line_of("attention_backend", "AttnBackend.flash"), "--attention-backend flash"},
+        {line_of("grad_reduce_in_bf16", "True"), "--grad-reduce-in-bf16"}}) {
+    const auto [of_log, of_options] = step_seconds(dense, run);
+    EXPECT_DOUBLE_EQ(of_log, of_options) << run.log;
+    EXPECT_NE(of_log, plain) << run.log;
+  }
+  for (const char* exposed : {"overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap"})
+    EXPECT_GT(step_seconds(dense, {line_of(exposed, "False"), ""}).first, plain) << exposed;
+}
+
+TEST(AutoplanOutputs, PricesTheExpertsOfALogAsTheirOptions) {
+  const Described mixture = {
+      line_of("expert_model_parallel_size", "8") + line_of("expert_tensor_parallel_size", "1") +
+          line_of("micro_batch_size", "1") + line_of("use_distributed_optimizer", "True"),
+      " --gpu h200 --world-size 16 --global-batch-size 64 --num-layers 16 --hidden-size 2048 "
+      "--num-attention-heads 16 --seq-length 2048 --vocab-size 32000 --num-experts 8 --disable-bias-linear "
+      "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --context-parallel-size 1 "
+      "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1 --micro-batch-size 1 "
+      "--use-distributed-optimizer "};
+  const auto [plain, planned] = step_seconds(mixture, {});
+  EXPECT_DOUBLE_EQ(plain, planned);
+  for (const Described& run :
+       {Described{line_of("moe_router_force_load_balancing", "True"), "--moe-router-force-load-balancing"},
+        {line_of("moe_expert_capacity_factor", "1.0"), "--moe-expert-capacity-factor 1.0"},
+        {line_of("moe_token_dispatcher_type", "allgather"), "--moe-token-dispatcher-type allgather"},
+        {line_of("moe_router_load_balancing_type", "['none']") +
+             line_of("moe_router_enable_expert_bias", "True"),
+         "--moe-router-load-balancing-type none --moe-router-enable-expert-bias"}}) {
+    const auto [of_log, of_options] = step_seconds(mixture, run);
+    EXPECT_DOUBLE_EQ(of_log, of_options) << run.log;
+    EXPECT_NE(of_log, plain) << run.log;
+  }
+  const test::TempDir folder;
+  const auto refusal = [&](const std::string& argument) {
+    write_file(folder / "run.log", log_text(mixture.log + argument));
+    const CommandResult refused =
+        run_command(app("autoplan") + mixture.options + "--verify-log " + (folder / "run.log"));
+    EXPECT_GE(refused.code, 64) << argument << refused.out;
+    return refused.err;
+  };
+  EXPECT_NE(refusal(line_of("moe_router_load_balancing_type", "none"))
+                .find("run.log: --moe-router-load-balancing-type none: how unevenly tokens then spread"),
+            std::string::npos);
+  EXPECT_NE(refusal(line_of("moe_token_dispatcher_type", "alltoall_seq")).find("moe_token_dispatcher_type"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(line_of("moe_layer_recompute", "True")).find("moe_layer_recompute is \"True\", which is not"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace megalith
