@@ -12,7 +12,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
 #include "libcore/config/cli.h"
-#include "libcore/config/mindformers.h"
+#include "libcore/config/mindformers/run_file.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/tokenizer_model.h"
 #include "libcore/data/samples/sample_order.h"
