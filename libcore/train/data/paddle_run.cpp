@@ -121,6 +121,11 @@ void count_evaluations(int eval_batch, PretrainConfig& config, Options& options)
 
 }  // namespace
 
+bool goes_on_by_itself(const PaddleConfig& paddle, const PretrainConfig& config, const Options& options) {
+  return !paddle.output_dir.empty() && !paddle.overwrite && paddle.resume_from.empty() &&
+         !options.given("load") && config.checkpoint.format != CheckpointFormat::kPth;
+}
+
 void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options) {
   paddle.model = path_or_snapshot(paddle.model);
   refuse_both("--output-dir", paddle.output_dir, "save", options);
