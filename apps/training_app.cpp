@@ -17,8 +17,7 @@
 namespace megalith {
 namespace {
 
-// Exit code of a run that a signal ended: "try again", because its state is saved and the same command goes
-// on.
+// Exit code of a run that a signal ended: "try again", because its state is saved and can be gone on from.
 constexpr int kTryAgain = exit_code(ErrorKind::kComm);
 
 std::string worker_log_path(const std::string& folder, int rank) {
@@ -50,9 +49,13 @@ void measure_machine(TrainConfig& train) {
   train.machine_flops = train.bf16 || train.fp16 ? machine.half_flops : machine.float_flops;
 }
 
-std::string after_stop(const PretrainResult& result, bool saves) {
-  if (result.saved) return "saved; run the same command to go on";
-  return saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
+std::string after_stop(const PretrainResult& result, const TrainingApp::Run& run) {
+  if (result.saved) {
+    const std::string lacks = run.lacks(result.iteration);
+    if (lacks.empty()) return "saved; run the same command to go on";
+    return concat("saved; give ", lacks, " to go on: the same command begins again where this run did");
+  }
+  return run.saves ? "no step was done; run the same command again" : "nothing saved: there is no --save";
 }
 
 }  // namespace
@@ -115,7 +118,7 @@ int TrainingApp::run(const Options& options, const Run& run) {
     check_log_files();
     return 0;
   }
-  tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run.saves));
+  tell(run.name, ": stopped by ", result.stopped_by, "; ", after_stop(result, run));
   return kTryAgain;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ class TrainingApp {
     std::string name;    // begins the line of a stop
     TrainConfig& train;  // is told what the machine computes, where the log is to say it
     bool saves;          // anywhere
+    /// What the command lacks to go on from what was saved at an iteration; empty: nothing.
+    std::function<std::string(int64_t iteration)> lacks;
     Train body;
   };
   /// Starts this server's ranks and waits for them, or trains as one rank (or as all, in threads); the exit

@@ -22,6 +22,13 @@ void add_notes(Options& options) {
                "The model as a Hugging Face folder: tuned as a whole, or with the adapter added."}});
 }
 
+/// What the command lacks to go on from the checkpoints that its run left; empty: nothing.
+std::string lacks(const FinetuneConfig& config) {
+  if (config.schedule.overwrite) return "--no-overwrite-output-dir";
+  const std::string& output = config.run.checkpoint.save;
+  return config.resume().folder == output ? "" : "--resume-from-checkpoint " + output;
+}
+
 int run_tuning(int argc, char** argv) {
   FinetuneConfig config;
   TrainingApp app(argc, argv);
@@ -35,6 +42,7 @@ int run_tuning(int argc, char** argv) {
   check_files(config, app.files(options));
   return app.run(options,
                  {"finetune", config.run.train, !config.run.checkpoint.save.empty(),
+                  [&](int64_t) { return lacks(config); },
                   [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
                       const ThreadLog& thread_log) { return finetune(config, stop, rank, thread_log); }});
 }

@@ -12,7 +12,7 @@
 #include "libcore/base/process.h"
 #include "libcore/base/standard_streams.h"
 #include "libcore/config/cli.h"
-#include "libcore/config/mindformers.h"
+#include "libcore/config/mindformers/run_file.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/tokenizer_model.h"
 #include "libcore/convert/sources/model_files.h"
@@ -168,7 +168,11 @@ int run_training(int argc, char** argv) {
   const RunRanks ranks = ranks_of(plan, config.parallel);
   const Settle settle =
       planner.wanted() ? [&](Communicator* world) { return planner.settle(world, ranks); } : Settle();
-  return app.run(options, {"pretrain", config.train, !config.checkpoint.save.empty(),
+  const bool by_itself = goes_on_by_itself(command.paddle, config, options);
+  const auto lacks = [&](int64_t iteration) {
+    return by_itself ? std::string() : options_to_go_on(config.checkpoint, iteration);
+  };
+  return app.run(options, {"pretrain", config.train, !config.checkpoint.save.empty(), lacks,
                            [&](const StopSignal& stop, const std::optional<LaunchedRank>& rank,
                                const ThreadLog& thread_log) {
                              return pretrain(config, stop, rank, settle, thread_log);

@@ -1,6 +1,7 @@
 #include "libcore/config/cli.h"
 
 #include <algorithm>
+#include <cctype>
 #include <deque>
 
 #include <unistd.h>
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* kDefault = "default";
 constexpr const char* kDerived = "derived";
 constexpr const char* kCommandLine = "command line";
+constexpr const char* kCheckpoint = "checkpoint ";
 constexpr const char* kGeneralGroup = "General";
 
 /// What every app has.
@@ -50,6 +52,12 @@ struct Entry {
   std::string source, default_value;
   const char* remedy = nullptr;  // of a withdrawn option
 };
+
+/// Whether a value's source is a --config file.
+bool is_place(const std::string& source) {
+  return source != kDefault && source != kDerived && source != kCommandLine &&
+         !source.starts_with(kCheckpoint);
+}
 
 bool among(const std::string& name, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
@@ -90,6 +98,7 @@ struct Options::State {
   void take_command_line(const CommandLine& line);
   void finish(const std::vector<std::string>& names);
   void find_missing(const std::vector<std::string>& names, Problems& found) const;
+  Problems with_places(const Problems& all) const;
   AppDoc document() const;
   /// With the words that a shell may offer, which only completion needs: asking for them may read a file.
   AppDoc completion() const;
@@ -259,7 +268,7 @@ std::optional<std::string> Options::read(const std::vector<std::string>& argumen
 void Options::adopt(const Json& args, const std::string& from, const std::vector<std::string>& groups) {
   for (Entry& entry : state_->entries) {
     if (!state_->in(entry, groups) || entry.source == kCommandLine) continue;
-    if (from_json({entry.field}, args, from, state_->problems) > 0) entry.source = "checkpoint " + from;
+    if (from_json({entry.field}, args, from, state_->problems) > 0) entry.source = kCheckpoint + from;
   }
 }
 
@@ -300,6 +309,38 @@ Problems without_echoes(const Problems& all) {
 }
 }  // namespace
 
+namespace {
+/// Whether a complaint speaks of this option, and not of one whose name begins alike.
+bool speaks_of(const std::string& complaint, const std::string& option) {
+  const std::string name = "--" + option;
+  for (size_t at = complaint.find(name); at != std::string::npos; at = complaint.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const char next = end < complaint.size() ? complaint[end] : ' ';
+    if (next != '-' && next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+  }
+  return false;
+}
+}  // namespace
+
+/// Adds to each complaint, unless it is about the file, where the options that it speaks of stand there,
+/// because the command line does not show them: "... (run.yaml:3: parallel_config.micro_batch_num gives
+/// --gradient-accumulation-steps)".
+Problems Options::State::with_places(const Problems& all) const {
+  Problems out;
+  for (const std::string& text : all.list()) {
+    std::map<std::string, std::string> places;  // and the options that each gives
+    for (const Entry& entry : entries)
+      if (is_place(entry.source) && !text.starts_with(general.config) && speaks_of(text, entry.field.name)) {
+        std::string& names = places[entry.source];
+        names += (names.empty() ? "--" : ", --") + entry.field.name;
+      }
+    std::vector<std::string> notes;
+    for (const auto& [place, names] : places) notes.push_back(concat(place, " gives ", names));
+    out.add(text, notes.empty() ? "" : concat(" (", join(notes, "; "), ')'));
+  }
+  return out;
+}
+
 void Options::check(const std::vector<std::string>& groups) {
   state_->finish(groups);
   Problems found = state_->problems;
@@ -308,7 +349,7 @@ void Options::check(const std::vector<std::string>& groups) {
     if (group.validate && among(group.name, groups)) group.validate(found);
   if (groups.empty())
     for (const auto& rule : state_->rules) rule(found);
-  without_echoes(found).throw_if_any();
+  state_->with_places(without_echoes(found)).throw_if_any();
   if (!state_->ignored.empty()) log("ignored, no meaning here: ", join(state_->ignored, " "));
   state_->ignored.clear();
 }
@@ -341,6 +382,7 @@ std::vector<std::vector<std::string>> Options::given_words(const std::vector<std
   for (const Entry& entry : state_->entries) {
     if (!state_->in(entry, groups) || !given(entry.field.name)) continue;
     const std::string text = field_text(entry.field);
+    if (field_value(entry.field).is_null()) continue;  // it was set aside, and no word says so
     if (is_flag(entry.field)) {
       all.push_back({(text == "true" ? "--" : "--no-") + entry.field.name});
     } else if (takes_several(entry.field)) {

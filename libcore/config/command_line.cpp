@@ -6,6 +6,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "libcore/base/flag_word.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 
@@ -81,10 +82,9 @@ std::string OptionTable::did_you_mean(const std::string& name, const std::string
 }
 
 std::string negate_word(const std::string& word) {
-  const std::string lower = lower_ascii(word);
-  if (lower == "true" || lower == "1" || lower == "yes" || lower == "on") return "false";
-  if (lower == "false" || lower == "0" || lower == "no" || lower == "off") return "true";
-  return word;
+  const auto flag = parse_flag(word);
+  if (!flag) return word;
+  return *flag ? "false" : "true";
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "libcore/base/flag_word.h"
 #include "libcore/base/text.h"
 
 namespace megalith {
@@ -91,13 +92,6 @@ std::string json_key(std::string_view name) {
 }
 
 namespace {
-std::optional<bool> parse_bool(std::string_view text) {
-  const std::string lower = lower_ascii(text);
-  if (lower == "true" || lower == "1" || lower == "yes" || lower == "on") return true;
-  if (lower == "false" || lower == "0" || lower == "no" || lower == "off") return false;
-  return std::nullopt;
-}
-
 /// What begins a complaint and where it goes.
 struct Report {
   const std::string& where;
@@ -130,7 +124,7 @@ bool satisfies(const Field& field, const std::string& value, const Report& repor
 
 /// Text to value; each returns whether it fits and complains if not.
 bool convert(const Field&, const std::string& text, bool& out, const Report& report) {
-  const auto value = parse_bool(text);
+  const auto value = parse_flag(text);
   if (!value) return report.refuse(quote(text), "true or false");
   out = *value;
   return true;

@@ -1,5 +1,7 @@
 #include "libcore/config/pretrain_config.h"
 
+#include "libcore/config/precedence.h"
+
 namespace megalith {
 namespace {
 
@@ -27,14 +29,7 @@ void PretrainConfig::add_to(Options& options) {
   options.add("Model", model).add("Parallelism", parallel).add("Training", train);
   options.add("Data", data).add("Tokenizer", tokenizer).add("Checkpoints", checkpoint);
   options.derive([this, &options] {
-    // A length on the command line comes before a file's of another kind.
-    const bool steps = options.on_command_line("train-iters") || options.on_command_line("train-samples");
-    if (steps && !options.on_command_line("num-epochs")) train.epochs.reset();
-    if (!steps && options.on_command_line("num-epochs")) {
-      train.iters.reset();
-      train.samples.reset();
-      if (!options.given("lr-decay-iters")) train.decay_iters.reset();
-    }
+    set_aside_contradicted(train, options);
     train.finish(parallel);
   });
   options.rule([this](Problems& problems) { validate_together(problems); });

@@ -82,7 +82,10 @@ int64_t TrainConfig::samples_of_steps(int64_t steps, int64_t consumed) const {
 }
 
 void TrainConfig::finish() {
-  if (eval_only && !iters && !samples) iters = 0;
+  if (eval_only) {
+    epochs.reset();  // a length in epochs says nothing of a run without steps
+    if (!iters && !samples) iters = 0;
+  }
   if (!iters && samples && global_batch > 0) iters = steps_of(*samples, global_batch, ramp());
   if (!decay_iters && !samples && iters && *iters > 0) decay_iters = iters;
   if (!decay_samples && samples) decay_samples = samples;
@@ -139,8 +142,9 @@ void validate_length(const TrainConfig& t, Problems& problems) {
   if (!t.iters && !t.samples && !t.epochs)
     problems.add("--train-iters is missing (or --train-samples, or --num-epochs)");
   if (t.epochs && (t.iters || t.samples))
-    problems.add("--num-epochs ", *t.epochs, " and --train-", t.iters ? "iters " : "samples ",
-                 t.iters ? *t.iters : *t.samples, " contradict each other; give one of them");
+    problems.add("--num-epochs ", *t.epochs, " and --train-",
+                 t.samples ? "samples " : "iters ",  // samples make iters, which was not given then
+                 t.samples ? *t.samples : *t.iters, " contradict each other; give one of them");
   if (t.iters && t.samples && t.global_batch > 0 &&
       *t.iters != steps_of(*t.samples, t.global_batch, t.ramp()))
     problems.add("--train-iters ", *t.iters, " and --train-samples ", *t.samples,

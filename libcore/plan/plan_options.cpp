@@ -7,6 +7,7 @@
 #include "libcore/base/log.h"
 #include "libcore/base/process.h"
 #include "libcore/base/text.h"
+#include "libcore/config/precedence.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/file.h"
@@ -225,6 +226,7 @@ void PlanCommand::add_to(Options& options) {
 }
 
 void PlanCommand::check(Options& options) {
+  set_aside_contradicted(train, options);
   if (std::filesystem::is_directory(plan.hf)) plan.hf += "/config.json";
   if (!plan.hf.empty()) {  // the command line's own sizes stay
     ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);

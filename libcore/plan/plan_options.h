@@ -7,7 +7,7 @@
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/config/cli.h"
 #include "libcore/config/data_config.h"
-#include "libcore/config/mindformers.h"
+#include "libcore/config/mindformers/run_file.h"
 #include "libcore/config/paddle_config.h"
 #include "libcore/config/parallel_config.h"
 #include "libcore/config/tokenizer_config.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/checkpoint/native/checkpoint_format.h"
 #include "libcore/checkpoint/native/reader.h"
@@ -311,7 +312,11 @@ void count_in_steps(StartPoint& start, const TrainConfig& train, int64_t epoch) 
       schedule.decay_end > epochs * (epoch - theirs) && schedule.decay_end < epochs * (epoch + ours);
   schedule.decay_end = same_epochs ? whole : schedule.decay_end / theirs * ours;
   schedule.warmup = schedule.warmup / static_cast<double>(theirs) * static_cast<double>(ours);
-  start.state->schedule_samples = start.state->schedule_samples / theirs * ours;
+  TrainState& state = *start.state;
+  state.schedule_samples = state.schedule_samples / theirs * ours;
+  state.consumed_train = state.consumed_train / theirs * ours;
+  log(start.path, ": of steps of ", theirs, " samples, this run's have ", ours, ": it goes on after ",
+      state.iteration, " of its own steps, at sample ", state.consumed_train, " of its order");
 }
 
 }  // namespace megalith

@@ -30,10 +30,11 @@ StartPoint pth_start(const std::string& root, int64_t number);
 /// then, and its pairs would take the place of those that are there. No effect on other start points.
 void require_other_pairs(const StartPoint& start, const std::string& save);
 
-/// Puts what `start` says of the schedule in terms of this run's batch, with as many steps, because the
-/// tutorial counts its schedule in steps, and another number of ranks has another global batch. `epoch`:
-/// samples of one time through the data, 0: not known; a decay over the same epochs is over all of this run's
-/// steps. No effect on start points that are no .pth pair.
+/// Puts what `start` says of the schedule and of the place in the data in terms of this run's batch, with as
+/// many steps, because the tutorial counts in steps, and another number of ranks has another global batch:
+/// the run goes on as if those steps had been its own. `epoch`: samples of one time through the data, 0: not
+/// known; a decay over the same epochs is over all of this run's steps. No effect on start points that are no
+/// .pth pair.
 void count_in_steps(StartPoint& start, const TrainConfig&, int64_t epoch);
 
 }  // namespace megalith

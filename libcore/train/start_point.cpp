@@ -205,6 +205,17 @@ std::optional<StartPoint> find_start(const CheckpointConfig& config, const Model
   return std::nullopt;
 }
 
+std::string options_to_go_on(const CheckpointConfig& config, int64_t iteration) {
+  const std::string state = config.finetune ? "--no-finetune" : "";
+  const std::string and_state = state.empty() ? "" : " " + state;
+  if (config.format == CheckpointFormat::kPth && (config.number || config.load.empty()))
+    return concat("--checkpoint ", iteration - 1, and_state);
+  if (config.number) return concat("--load ", config.save, " in place of --checkpoint ", *config.number);
+  if (!config.load.empty() && is_own_folder(config)) return state;
+  const std::string resume = "--resume-from-checkpoint";
+  return concat(config.load_named_by == resume ? resume : "--load", ' ', config.save, and_state);
+}
+
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint& start, const CheckpointConfig& config) {
   if (!start.schedule || config.override_scheduler) return ours;
   const LrSchedule& theirs = *start.schedule;

@@ -45,6 +45,10 @@ std::string load_path(const CheckpointConfig&);
 std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model,
                                      const char* fresh = "random values");
 
+/// What a command has to be given so that it goes on from what its run saved at `iteration`, such as "--load
+/// DIR"; empty: nothing, the same command goes on.
+std::string options_to_go_on(const CheckpointConfig&, int64_t iteration);
+
 /// The schedule to go on with: it must be the checkpoint's, unless the options say whose wins. kUsage.
 LrSchedule agreed_schedule(const LrSchedule& ours, const StartPoint&, const CheckpointConfig&);
 

@@ -132,6 +132,47 @@ TEST_F(DdpTutorial, SavesThePairThatAnEpochsEndNames) {
     EXPECT_EQ(after[i]["loss"].dump(), all[i + done]["loss"].dump()) << i;
 }
 
+// With a rate of nothing a step's loss says which samples it had.
+TEST_F(DdpTutorial, CountsTheDataInStepsWithAnotherBatch) {
+  const std::string still = "--lr 1e-30 --min-lr 0 --lr-warmup-init 0 --ckpt-format pth --save checkpoint ";
+  const CommandResult whole = tutorial(still + "--save whole --log-json whole.jsonl");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const CommandResult first = tutorial(still + "--global-batch-size 8 --exit-interval 6");
+  ASSERT_EQ(first.code, 0) << first.err;
+  const CommandResult rest = tutorial(still + "--checkpoint 5 --log-json rest.jsonl");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE(
+      (rest.out + rest.err)
+          .find("model_000005.pth: of steps of 8 samples, this run's have 4: it goes on after 6 of its own "
+                "steps, at sample 24 of its order"),
+      std::string::npos)
+      << rest.out;
+  const auto all = lines("whole.jsonl", "train"), after = lines("rest.jsonl", "train");
+  ASSERT_EQ(after.size(), all.size() - 6);
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_EQ(after[i]["loss"].dump(), all[i + 6]["loss"].dump()) << i;
+  EXPECT_EQ(after.back()["consumed_samples"].dump(), all.back()["consumed_samples"].dump());
+}
+
+// The printed line has no --load: it would begin at step 0 and write over what it saved.
+TEST_F(DdpTutorial, SaysWhatAStoppedRunIsGoneOnWith) {
+  const std::string line =
+      kTutorial + "--num-epochs 10000 --ckpt-format pth --save checkpoint --log-json s.jsonl ";
+  const CommandResult stopped =
+      run_command("cd " + dir_.path().string() + " && (" + app("pretrain") + " " + line +
+                  "& pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; done; "
+                  "kill -TERM $pid; wait $pid)");
+  EXPECT_EQ(stopped.code, 75) << stopped.all();
+  const std::vector<std::string> said = grep(stopped.all(), "saved; give --checkpoint \\d+ to go on: .*");
+  ASSERT_EQ(said.size(), 1u) << stopped.all();
+  EXPECT_TRUE(said[0].ends_with("the same command begins again where this run did")) << said[0];
+  const std::string number = grep(said[0], "\\d+")[0];
+  const CommandResult rest =
+      run(line + "--checkpoint " + number + " --exit-interval " + std::to_string(*parse_int(number) + 2));
+  EXPECT_EQ(rest.code, 0) << rest.all();
+  EXPECT_EQ(lines("s.jsonl", "train").back()["iteration"].as_int(), *parse_int(number) + 2);
+}
+
 // With a bound that every gradient exceeds, the steps of the warm-up are those of a run without one.
 TEST_F(DdpTutorial, ClipsAfterTheWarmUpOnly) {
   ASSERT_EQ(tutorial("--clip-grad 1e-3 --log-json clipped.jsonl").code, 0);

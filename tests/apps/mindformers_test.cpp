@@ -101,6 +101,30 @@ TEST_F(MindFormersApps, KeepWithinTheDevicesMemory) {
   EXPECT_EQ(enough.code, 0) << enough.err;
 }
 
+// As upstream's configs/gpt2/run_gpt2.yaml, of one device: it is planned and trained as that, and two ranks
+// are refused.
+TEST_F(MindFormersApps, AreOneRankWhereUseParallelIsFalse) {
+  write_file(dir_ / "run.yaml",
+             std::regex_replace(file("run.yaml"), std::regex("use_parallel: True"), "use_parallel: False"));
+  const CommandResult plans = shell("megalith-autoplan --json --top 1 --config run.yaml");
+  ASSERT_EQ(plans.code, 0) << plans.err;
+  const Json answer = Json::parse(plans.out, "answer");
+  EXPECT_EQ(answer["devices"].as_int(), 1);
+  const CommandResult batch =
+      shell("megalith-autoplan --json --top 1 --config run.yaml --global-batch-size 8");
+  ASSERT_EQ(batch.code, 0) << batch.err;
+  EXPECT_NE(batch.err.find("--global-batch-size on the command line comes before "
+                           "--gradient-accumulation-steps 1 (run.yaml:16: parallel_config.micro_batch_num)"),
+            std::string::npos)
+      << batch.err;
+  const CommandResult two = shell("megalith-pretrain --config run.yaml --nproc 2 --dry-run");
+  EXPECT_EQ(two.code, 64) << two.err;
+  EXPECT_NE(two.err.find("run.yaml:6: use_parallel gives "), std::string::npos) << two.err;
+  const CommandResult one = shell("megalith-pretrain --config run.yaml --train-iters 3 --save one");
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_TRUE(fs::exists(dir_ / "one/iter_0000003"));
+}
+
 TEST_F(MindFormersApps, NameTheKeyOfACheckpointThatIsMissing) {
   const std::string yaml = file("run.yaml");
   write_file(dir_ / "run.yaml",

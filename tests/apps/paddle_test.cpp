@@ -160,6 +160,15 @@ TEST_F(PaddleApp, KnowsCheckpointsByTheirPaddleNames) {
   EXPECT_EQ(pretrain("--output_dir theirs --overwrite_output_dir --max_steps 1").code, 0);
 }
 
+// An evaluation has no length, whatever the line says of one.
+TEST_F(PaddleApp, EvaluatesOnALineOfEpochs) {
+  const std::string line = std::regex_replace(kLine, std::regex("--max_steps 6|--do_train --do_eval"), "");
+  const CommandResult result =
+      run(line + "--do_train 0 --do_eval --num_train_epochs 1 --continue_training --output_dir out");
+  ASSERT_EQ(result.code, 0) << result.all();
+  EXPECT_NE(result.all().find("on test set | "), std::string::npos) << result.all();
+}
+
 TEST_F(PaddleApp, PrintsPaddlesLines) {
   const CommandResult result = pretrain("--output_dir out --num_train_epochs 2 --eval_steps 1000");
   EXPECT_EQ(result.code, 64);

@@ -113,6 +113,16 @@ TEST_F(PretrainApp, EvaluatesWithoutTraining) {
   EXPECT_NE(result.out.find(" validation loss at iteration 20 on test set | "), std::string::npos)
       << result.out;
   EXPECT_EQ(result.out.find("training ..."), std::string::npos) << result.out;
+  const CommandResult epochs =
+      run("--eval-only --num-epochs 2 --load s --num-layers 2 --hidden-size 16 --num-attention-heads 2 "
+          "--seq-length 12 --micro-batch-size 2 --data-path c --vocab-size 61 "
+          "--eval-iters 2 --split 8,1,1");
+  ASSERT_EQ(epochs.code, 0) << epochs.all();
+  const auto tested = [](const std::string& log) {
+    const size_t at = log.find(" validation loss at iteration 20 on test set | ");
+    return log.substr(at, log.find('\n', at) - at);
+  };
+  EXPECT_EQ(tested(epochs.out), tested(result.out));
 }
 
 // A reader that goes away, or a disk that is full, does not end a run.

@@ -23,14 +23,15 @@ std::vector<std::string> words(const std::string& line) {
   return list;
 }
 
-/// The options of a training run as given on this line, checked.
-PretrainConfig given(const std::string& line) {
+/// The options of a training run as given on this line, checked; what was said of them goes to `logged`.
+PretrainConfig given(const std::string& line, std::vector<std::string>* logged = nullptr) {
   PretrainConfig config;
   Options options("pretrain", "Train.");
   config.add_to(options);
   EXPECT_FALSE(options.read(words(line)));
   const test::LogLines log;
   options.check();
+  if (logged) logged->insert(logged->end(), log.lines.begin(), log.lines.end());
   return config;
 }
 
@@ -408,6 +409,10 @@ TEST(PretrainConfig, CountsStepsFromEpochs) {
   TrainConfig all_warmup = given(epochs).train;
   EXPECT_THROW(all_warmup.set_epoch_steps(3), Error);  // 9 steps
   EXPECT_NE(complaint(epochs + "--train-samples 7 --train-iters 7").find("contradict"), std::string::npos);
+  EXPECT_NE(complaint("--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 "
+                      "--micro-batch-size 2 --lr 1e-3 --train-samples 100 --num-epochs 1")
+                .find("--num-epochs 1 and --train-samples 100 contradict each other"),
+            std::string::npos);
 }
 
 TEST(PretrainConfig, TakesTheCommandLinesLengthBeforeAFiles) {
@@ -423,6 +428,56 @@ TEST(PretrainConfig, TakesTheCommandLinesLengthBeforeAFiles) {
   const TrainConfig epochs = given(rest + "--num-epochs 2 --config " + (dir / "iters.yaml")).train;
   EXPECT_EQ(epochs.epochs, 2);
   EXPECT_FALSE(epochs.iters || epochs.decay_iters);
+}
+
+// What is left of a file's word for the batch, the length or the precision would contradict the command line.
+TEST(PretrainConfig, SetsAsideAFilesWordThatContradictsTheCommandLine) {
+  const test::TempDir dir;
+  const std::string rest =
+      "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 --lr "
+      "1e-3 ";
+  std::vector<std::string> log;
+  const auto with = [&](const std::string& file, const std::string& line) {
+    write_file(dir / "run.yaml", file);
+    return given(rest + line + " --config " + (dir / "run.yaml"), &log).train;
+  };
+  const TrainConfig whole =
+      with("gradient-accumulation-steps: 3\ntrain-samples: 80\n", "--global-batch-size 8");
+  EXPECT_EQ(whole.global_batch, 8);
+  EXPECT_EQ(whole.iters, 10);
+  const TrainConfig parts =
+      with("global-batch-size: 8\ntrain-samples: 80\n", "--gradient-accumulation-steps 5");
+  EXPECT_EQ(parts.global_batch, 10);
+  EXPECT_EQ(parts.iters, 8);
+  EXPECT_TRUE(with("bf16: true\ntrain-iters: 5\n", "--fp16").fp16);
+  const TrainConfig half = with("fp16: true\nhysteresis: 3\ntrain-iters: 5\n", "--bf16");
+  EXPECT_TRUE(half.bf16 && !half.fp16);
+  const TrainConfig same = with("fp16: true\ntrain-iters: 5\n", "--no-bf16");  // contradicts nothing
+  EXPECT_TRUE(same.fp16);
+  const TrainConfig epochs = with("train-samples: 80\nglobal-batch-size: 8\n", "--num-epochs 2");
+  EXPECT_EQ(epochs.epochs, 2);
+  EXPECT_FALSE(epochs.iters || epochs.samples || epochs.decay_iters || epochs.decay_samples);
+  ASSERT_EQ(log.size(), 6u) << join(log, "\n");
+  EXPECT_EQ(log[0], concat("--global-batch-size on the command line comes before "
+                           "--gradient-accumulation-steps 3 (",
+                           dir / "run.yaml", ":1)"));
+  write_file(dir / "run.yaml", "global-batch-size: 5\ntrain-iters: 5\n");
+  EXPECT_EQ(complaint(rest + "--config " + (dir / "run.yaml")),
+            concat("--global-batch-size 5 is not a multiple of --micro-batch-size 2 * data-parallel size 1; "
+                   "nearest that work: 4, 6 (",
+                   dir / "run.yaml", ":1 gives --global-batch-size)"));
+}
+
+TEST(PretrainConfig, EvaluatesAloneWhateverTheLength) {
+  const std::string rest =
+      "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --seq-length 32 --micro-batch-size 2 "
+      "--eval-only ";
+  for (const char* length : {"", "--num-epochs 2", "--train-samples 100 --num-epochs 1"}) {
+    const TrainConfig train = given(rest + length).train;
+    EXPECT_FALSE(train.epochs) << length;
+    EXPECT_TRUE(train.iters) << length;
+  }
+  EXPECT_EQ(given(rest + "--num-epochs 2").train.iters, 0);
 }
 
 TEST(PretrainConfig, IsTheSameFilledByHand) {

@@ -130,6 +130,7 @@ TEST_F(PthCheckpoint, DecaysOverTheSameEpochsWithAnotherBatch) {
   count_in_steps(start, c.train, 40);
   EXPECT_EQ(start.schedule->decay_end, 80);
   EXPECT_EQ(start.state->schedule_samples, 4 * 10);
+  EXPECT_EQ(start.state->consumed_train, 4 * 10);  // so that step 4 is the fifth of this run's own order
   StartPoint longer = pth_start(dir_ / "pth", 3);
   c.train.iters = c.train.decay_iters = 4 * 4;  // another number of epochs is another decay
   count_in_steps(longer, c.train, 40);

@@ -72,6 +72,37 @@ class Start : public testing::Test {
   LogSink before_;
 };
 
+// What a user has to add after a stop: nothing only where --load reads what --save wrote.
+TEST(OptionsToGoOn, AreThoseThatTheCommandLacks) {
+  const TempDir dir;
+  const std::string st = dir / "st";
+  fs::create_directory(st);
+  CheckpointConfig c;
+  c.save = st;
+  EXPECT_EQ(options_to_go_on(c, 19), "--load " + st);
+  c.load = st + "/../st/";
+  EXPECT_EQ(options_to_go_on(c, 19), "");
+  c.finetune = true;
+  EXPECT_EQ(options_to_go_on(c, 19), "--no-finetune");
+  c.load = st + "/iter_0000005";
+  EXPECT_EQ(options_to_go_on(c, 19), "--load " + st + " --no-finetune");
+  c.finetune = false;
+  c.load_named_by = "--resume-from-checkpoint";
+  EXPECT_EQ(options_to_go_on(c, 19), "--resume-from-checkpoint " + st);
+  CheckpointConfig pairs;
+  pairs.save = st;
+  pairs.format = CheckpointFormat::kPth;
+  EXPECT_EQ(options_to_go_on(pairs, 19), "--checkpoint 18");  // pairs are numbered from 0
+  pairs.number = 5;
+  EXPECT_EQ(options_to_go_on(pairs, 19), "--checkpoint 18");
+  pairs.format = CheckpointFormat::kMegalith;
+  EXPECT_EQ(options_to_go_on(pairs, 19), "--load " + st + " in place of --checkpoint 5");
+  pairs.number.reset();
+  pairs.load = st;
+  pairs.format = CheckpointFormat::kPth;
+  EXPECT_EQ(options_to_go_on(pairs, 19), "");
+}
+
 TEST_F(Start, TakesAnIterationFolderAsItsRoot) {
   const std::vector<double> root = losses(dir_ / "s");
   EXPECT_EQ(root.size(), 3U);

@@ -121,6 +121,11 @@ void count_evaluations(int eval_batch, PretrainConfig& config, Options& options)
 
 }  // namespace
 
+bool goes_on_by_itself(const PaddleConfig& paddle, const PretrainConfig& config, const Options& options) {
+  return !paddle.output_dir.empty() && !paddle.overwrite && paddle.resume_from.empty() &&
+         !options.given("load") && config.checkpoint.format != CheckpointFormat::kPth;
+}
+
 void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options) {
   paddle.model = path_or_snapshot(paddle.model);
   refuse_both("--output-dir", paddle.output_dir, "save", options);
@@ -133,8 +138,9 @@ void settle_paddle(PaddleConfig paddle, PretrainConfig& config, Options& options
   if (paddle.do_train.value_or(false) && !paddle.do_eval.value_or(false)) config.train.eval_iters = 0;
   if (paddle.eval_batch) count_evaluations(*paddle.eval_batch, config, options);
   if (paddle.do_eval.value_or(false) && !paddle.do_train.value_or(false)) config.train.eval_only = true;
-  options.rule(
-      [&paddle, &config](Problems& problems) { paddle.check_sharding(config.parallel.data, problems); });
+  options.rule([names = PaddleNames(paddle), &config](Problems& problems) {
+    names.check_sharding(config.parallel.data, problems);
+  });
   if (paddle.disable_tqdm) set_quiet(true);
   const std::string tensorboard = paddle.tensorboard(paddle.output_dir);
   if (!tensorboard.empty() && config.train.tensorboard.empty()) {

@@ -13,4 +13,7 @@ namespace megalith {
 /// since nothing is downloaded.
 void settle_paddle(PaddleConfig, PretrainConfig&, Options& options);
 
+/// Whether a run that is started again goes on from --output-dir by itself, once a checkpoint is there.
+bool goes_on_by_itself(const PaddleConfig&, const PretrainConfig&, const Options& options);
+
 }  // namespace megalith

@@ -131,6 +131,25 @@ TEST_F(FinetuneBegin, PrintsPaddlesLinesWhenAskedTo) {
     expect_said(result, step);
 }
 
+// The output folder is gone on from, unless the line says to begin anew.
+TEST_F(FinetuneBegin, SaysWhatAStoppedRunIsGoneOnWith) {
+  const auto stopped = [&](const std::string& options) {
+    return run_command("cd " + dir_.path().string() + " && export OMP_WAIT_POLICY=passive; rm -f s.jsonl; (" +
+                       app("finetune") +
+                       " --model_name_or_path model --dataset_name_or_path data --threads 1 " +
+                       "--output_dir out --num_train_epochs 10000 --log-json s.jsonl " + options +
+                       " & pid=$!; until grep -q train s.jsonl 2>/dev/null || ! kill -0 $pid; do sleep 0.05; "
+                       "done; kill -TERM $pid; wait $pid)");
+  };
+  const CommandResult plain = stopped("");
+  EXPECT_EQ(plain.code, 75) << plain.all();
+  EXPECT_NE(plain.all().find("saved; run the same command to go on"), std::string::npos) << plain.all();
+  const CommandResult anew = stopped("--overwrite_output_dir");
+  EXPECT_NE(anew.all().find("saved; give --no-overwrite-output-dir to go on: the same command begins again"),
+            std::string::npos)
+      << anew.all();
+}
+
 TEST_F(FinetuneBegin, WithoutTrainingEvaluatesWhatIsNamed) {
   ASSERT_EQ(tune(kLora + "--log-json tuned.jsonl").code, 0);
   const double tuned = last_evaluation("tuned.jsonl");

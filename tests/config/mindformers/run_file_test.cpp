@@ -1,4 +1,4 @@
-#include "libcore/config/mindformers.h"
+#include "libcore/config/mindformers/run_file.h"
 
 #include <filesystem>
 
@@ -17,6 +17,7 @@ namespace {
 struct Training {
   PretrainConfig config;
   std::string log, error, load_source;
+  std::vector<std::string> given_sizes;  // of the layout
 };
 
 Training train_with(const std::string& path, std::vector<std::string> words = {}) {
@@ -31,6 +32,9 @@ Training train_with(const std::string& path, std::vector<std::string> words = {}
     options.read(words);
     options.check();
     out.load_source = options.source("load");
+    for (const char* size :
+         {"data-parallel-size", "tensor-model-parallel-size", "pipeline-model-parallel-size"})
+      if (options.given(size)) out.given_sizes.push_back(size);
   } catch (const Error& error) {
     out.error = error.what();
   }
@@ -38,10 +42,10 @@ Training train_with(const std::string& path, std::vector<std::string> words = {}
   return out;
 }
 
-Training train_on(const std::string& text) {
+Training train_on(const std::string& text, const std::vector<std::string>& words = {}) {
   const test::TempDir folder;
   write_file(folder / "run.yaml", text);
-  return train_with(folder / "run.yaml");
+  return train_with(folder / "run.yaml", words);
 }
 
 /// The least that trains, to which a test adds what it is about.
@@ -256,6 +260,142 @@ TEST(MindFormers, ObeysOrNamesEveryKeyOfAWholeFile) {
     EXPECT_NE((run.log + " ").find(std::string(" ") + named + " "), std::string::npos) << named << run.log;
 }
 
+// What PyYAML reads as a boolean, and our own options take.
+TEST(MindFormers, ReadsEveryBooleanAsPyYamlDoes) {
+  const auto trained = [](const std::string& more) {
+    Training run = train_on(small(more));
+    EXPECT_EQ(run.error, "") << more;
+    return run.config;
+  };
+  const test::LogLines quiet;
+  for (const std::string no : {"no", "off", "False", "0", "NO"}) {
+    EXPECT_EQ(trained("runner_wrapper:\n  use_clip_grad: " + no + "\n").train.clip_grad, 0) << no;
+    EXPECT_EQ(trained("parallel_config:\n  optimizer_shard: " + no + "\n").parallel.sharding, Sharding::kNone)
+        << no;
+    EXPECT_EQ(trained("do_eval: " + no + "\n").train.eval_iters, 0) << no;
+    EXPECT_EQ(trained("use_parallel: " + no + "\nparallel_config:\n  data_parallel: 8\n").parallel.world, 1)
+        << no;
+    EXPECT_TRUE(trained("load_checkpoint: dir\nresume_training: " + no + "\n").checkpoint.finetune) << no;
+    trained("lr_scale: " + no + "\nlayer_scale: " + no + "\n");
+  }
+  for (const std::string yes : {"yes", "on", "True", "1"}) {
+    EXPECT_EQ(trained("runner_wrapper:\n  use_clip_grad: " + yes + "\n").train.clip_grad, 1) << yes;
+    EXPECT_EQ(trained("parallel_config:\n  optimizer_shard: " + yes + "\n").parallel.sharding,
+              Sharding::kOptimizer)
+        << yes;
+    EXPECT_GT(trained("do_eval: " + yes + "\n").train.eval_iters, 0) << yes;
+    EXPECT_EQ(trained("use_parallel: " + yes + "\nparallel_config:\n  data_parallel: 8\n").parallel.world, 8)
+        << yes;
+    EXPECT_FALSE(trained("load_checkpoint: dir\nresume_training: " + yes + "\n").checkpoint.finetune) << yes;
+    trained("train_dataset:\n  drop_remainder: " + yes + "\n  data_loader:\n    shuffle: " + yes + "\n");
+  }
+}
+
+TEST(MindFormers, RefusesWhatIsNoValueOfAKey) {
+  const auto error = [](const std::string& more) { return train_on(small(more)).error; };
+  EXPECT_NE(error("load_checkpoint: dir\nresume_training: maybe\n")
+                .find("run.yaml:15: resume_training is \"maybe\", wanted true or false"),
+            std::string::npos);
+  for (const char* more :
+       {"use_parallel: maybe\n", "do_eval: nope\n", "runner_wrapper:\n  use_clip_grad: 2\n",
+        "parallel_config:\n  optimizer_shard: nope\n", "parallel:\n  enable_parallel_optimizer: [no, no]\n"})
+    EXPECT_NE(error(more).find("wanted true or false"), std::string::npos) << more;
+  EXPECT_NE(error("lr_scale: maybe\n").find("lr_scale is \"maybe\", which is not supported; set it to False"),
+            std::string::npos);
+  const std::string without_steps = small("").substr(0, small("").find("  total_steps"));
+  for (const char* steps : {"4.0", "0", "-2", "some"})
+    EXPECT_NE(
+        train_on(without_steps + "  total_steps: " + steps + "\nrunner_config:\n  epochs: 1\n")
+            .error.find(concat("run.yaml:13: lr_schedule.total_steps is \"", steps,
+                               "\", wanted a number of steps, or -1 for those of runner_config.epochs")),
+        std::string::npos)
+        << steps;
+  const Training epochs = train_on(without_steps + "  total_steps: -1\nrunner_config:\n  epochs: 3\n");
+  EXPECT_EQ(epochs.error, "");
+  EXPECT_EQ(epochs.config.train.epochs, 3);
+  const auto llama = [](const std::string& more) {
+    return train_on(
+               "model:\n  model_config:\n    type: LlamaConfig\n    num_layers: 2\n    num_heads: 2\n"
+               "    hidden_size: 64\n    seq_length: 32\n" +
+               more +
+               "runner_config:\n  batch_size: 1\nlr_schedule:\n  learning_rate: 1.e-4\n  total_steps: 9\n")
+        .error;
+  };
+  EXPECT_NE(llama("    multiple_of: 256.0\n").find("multiple_of is \"256.0\", wanted a number of features"),
+            std::string::npos);
+  EXPECT_NE(llama("    ffn_dim_multiplier: wide\n").find("ffn_dim_multiplier is \"wide\", wanted a number"),
+            std::string::npos);
+}
+
+// int8 is a type of MindSpore's, but of no training.
+TEST(MindFormers, ComputesInAKnownType) {
+  const auto in = [](const std::string& type, const std::vector<std::string>& words = {}) {
+    std::string text = small("");
+    return train_on(text.replace(text.find("    num_layers"), 0, "    compute_dtype: " + type + "\n"), words);
+  };
+  for (const char* type : {"float16", "fp16", "Float16"}) EXPECT_TRUE(in(type).config.train.fp16) << type;
+  for (const char* type : {"bfloat16", "bf16"}) EXPECT_TRUE(in(type).config.train.bf16) << type;
+  for (const char* type : {"float32", "fp32"}) {
+    const Training run = in(type);
+    EXPECT_EQ(run.error, "");
+    EXPECT_FALSE(run.config.train.fp16 || run.config.train.bf16) << type;
+  }
+  EXPECT_NE(in("int8").error.find("run.yaml:4: model.model_config.compute_dtype is \"int8\", wanted float32, "
+                                  "float16 or bfloat16"),
+            std::string::npos);
+}
+
+// MindFormers' configs/gpt2/run_gpt2_lora.yaml has the group within the model's.
+TEST(MindFormers, NamesTheToolThatTrainsAdapters) {
+  std::string text = small("");
+  const std::string lora =
+      "    pet_config:\n      pet_type: lora\n      lora_rank: 8\n      lora_alpha: 16\n"
+      "      lora_dropout: 0.1\n      target_modules: '.*dense1|.*dense3'\n";
+  text.insert(text.find("    num_layers"), lora);
+  const std::string error = train_on(text).error;
+  EXPECT_TRUE(
+      error.ends_with("run.yaml:5: model.model_config.pet_config.pet_type is \"lora\", which is not "
+                      "supported; megalith-finetune --lora trains adapters"))
+      << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  EXPECT_NE(train_on(small("pet_config:\n  pet_type: lora\n")).error.find("megalith-finetune --lora"),
+            std::string::npos);
+}
+
+// Keys that mean something only beside others are named where those are missing.
+TEST(MindFormers, NamesWhatHasNoEffectInThisFile) {
+  const Training run = train_on(small(
+      "resume_training: False\noptimizer:\n  type: AdamW\n  learning_rate: 1.e-5\n"
+      "runner_wrapper:\n  scale_sense:\n    type: DynamicLossScaleUpdateCell\n    loss_scale_value: 4096\n"));
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.config.train.lr, 1e-3);
+  EXPECT_EQ(run.log, "ignored, no meaning here: optimizer (but for type) resume_training runner_wrapper");
+}
+
+TEST(MindFormers, GiveWayToTheCommandLine) {
+  std::string text = small("parallel_config:\n  micro_batch_num: 3\n  data_parallel: 1\n");
+  text.insert(text.find("    num_layers"), "    compute_dtype: float16\n");
+  text += "runner_wrapper:\n  scale_sense:\n    loss_scale_value: 65536\n";
+  const Training run = train_on(text, {"--global-batch-size", "8", "--bf16", "--num-epochs", "2"});
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.config.train.global_batch, 8);
+  EXPECT_TRUE(run.config.train.bf16);
+  EXPECT_FALSE(run.config.train.fp16);
+  EXPECT_EQ(run.config.train.epochs, 2);
+  for (const char* line :
+       {"--global-batch-size on the command line comes before --gradient-accumulation-steps 3 (",
+        "run.yaml:16: parallel_config.micro_batch_num)",
+        "--bf16 on the command line comes before --fp16 true (",
+        "run.yaml:4: model.model_config.compute_dtype)", "before --initial-loss-scale 65536 (",
+        "before --train-iters 10 ("})
+    EXPECT_NE(run.log.find(line), std::string::npos) << line << "\n" << run.log;
+  // What contradicts the command line without being the same thing is named with its place.
+  const std::string error = train_on(text, {"--nproc", "2"}).error;
+  EXPECT_NE(error.find("run.yaml:17: parallel_config.data_parallel gives --data-parallel-size"),
+            std::string::npos)
+      << error;
+}
+
 // MindFormers' docs: "-1 means no step end eval".
 TEST(MindFormers, EvaluatesByStepsUnlessTheirIntervalIsBelowOne) {
   const Training often = train_on(small("do_eval: True\neval_step_interval: 4\n"));
@@ -323,7 +463,11 @@ TEST(MindFormers, CutsNothingWhereUseParallelIsFalse) {
   const Training run = train_on(small("use_parallel: False\nparallel_config:\n  data_parallel: 8\n"));
   EXPECT_EQ(run.error, "");
   EXPECT_EQ(run.config.parallel.world, 1);
+  EXPECT_EQ(run.given_sizes.size(), 3u);  // a plan wants to be told
   EXPECT_NE(run.log.find("parallel_config.data_parallel"), std::string::npos) << run.log;
+  const std::string error = train_on(small("use_parallel: False\n"), {"--nproc", "2"}).error;
+  EXPECT_NE(error.find("is not the number of ranks, 2"), std::string::npos) << error;
+  EXPECT_NE(error.find("run.yaml:14: use_parallel gives "), std::string::npos) << error;
 }
 
 TEST(MindFormers, ShardsUnlessEitherKeySaysNo) {

@@ -1,0 +1,364 @@
+#include "libcore/config/mindformers/run_file.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "libcore/base/flag_word.h"
+#include "libcore/base/log.h"
+#include "libcore/base/text.h"
+#include "libcore/config/mindformers/keys.h"
+
+namespace megalith {
+namespace {
+
+class Translator {
+ public:
+  explicit Translator(FileTranslation& file) : file_(file), trains_(file.knows("lr")) {}
+
+  void run() {
+    std::vector<FileOption> read;
+    std::swap(read, file_.options);
+    for (const FileOption& option : read)
+      if (is_combined_key(option.path())) keys_.emplace(option.path(), option);
+    alone_ = flag("use_parallel") == false;
+    for (const FileOption& option : read) take(option);
+    parallel();
+    batch();
+    steps();
+    schedule();
+    precision();
+    model();
+    loading();
+    device();
+    name_the_unused();
+    say_named();
+  }
+
+ private:
+  void take(const FileOption& option) {
+    const std::string path = option.path();
+    if (const FixedKey* fixed = fixed_key(path)) return check(option, *fixed);
+    if (is_combined_key(path)) return;
+    const bool alone = alone_ && option.group == "parallel_config";
+    if (const char* own = renamed_key(path))
+      return alone || option.is_empty() ? name(path) : put(own, option);
+    if (in_named_group(option) || (is_named_key(path) && !file_.knows(option.key)))
+      name(path);
+    else
+      file_.options.push_back(option);
+  }
+
+  void check(const FileOption& option, const FixedKey& fixed) {
+    const bool good = option.is_empty() || std::any_of(fixed.values.begin(), fixed.values.end(),
+                                                       [&](const auto& value) { return is(&option, value); });
+    if (!good && trains_)
+      file_.problems.add(option.where, ": ", fixed.path, " is ", quote(join(option.words, " ")),
+                         ", which is not supported; ", fixed.remedy);
+    else if (!is_combined_key(fixed.path))
+      name(fixed.path);
+    else if (trains_)
+      obeyed_.insert(fixed.path);
+  }
+
+  void refuse(const FileOption& option, const char* wanted) {
+    file_.problems.add(option.where, ": ", option.path(), " is ", quote(join(option.words, " ")), ", wanted ",
+                       wanted);
+  }
+  static bool is(const FileOption* option, const std::string& value) {
+    if (!option || option->words.size() != 1) return false;
+    const std::string& word = option->words[0];
+    const bool flags = value == "true" || value == "false";
+    return flags ? parse_flag(word) == parse_flag(value) : lower_ascii(word) == lower_ascii(value);
+  }
+  const FileOption* key(const std::string& path) const {
+    const auto found = keys_.find(path);
+    if (found == keys_.end() || found->second.is_empty()) return nullptr;
+    obeyed_.insert(path);
+    return &found->second;
+  }
+  /// A key's flag, as our own options take one; nothing: it is not given, or refused.
+  std::optional<bool> flag(const std::string& path) {
+    const FileOption* const option = key(path);
+    if (!option) return std::nullopt;
+    const auto value = option->words.size() == 1 ? parse_flag(option->words[0]) : std::nullopt;
+    if (!value) refuse(*option, "true or false");
+    return value;
+  }
+  /// A key's whole number, likewise, which is `wanted` when it is at least `min`.
+  std::optional<int64_t> whole(const std::string& path, int64_t min, const char* wanted) {
+    const FileOption* const option = key(path);
+    if (!option) return std::nullopt;
+    const auto value = option->words.size() == 1 ? parse_int(option->words[0]) : std::nullopt;
+    if (value && *value >= min) return value;
+    refuse(*option, wanted);
+    return std::nullopt;
+  }
+
+  void name(const std::string& path) {
+    obeyed_.erase(path);
+    const std::string shown = path.substr(0, path.find('.'));
+    const bool group = shown != "parallel_config" && shown != "model" && shown != "recompute_config";
+    const std::string& text = group ? shown : path;
+    if (std::find(named_.begin(), named_.end(), text) == named_.end()) named_.push_back(text);
+  }
+  /// Keys that mean something only beside others, which the file does not have.
+  void name_the_unused() {
+    for (const auto& [path, option] : keys_)
+      if (!option.is_empty() && obeyed_.count(path) == 0) name(path);
+  }
+  /// Groups by their names, with what is obeyed of them, because there it is shorter than what is not.
+  void say_named() {
+    for (const std::string& text : named_) {
+      const std::string head = text + ".";
+      std::vector<std::string> but;
+      for (const std::string& path : obeyed_)
+        if (path.starts_with(head)) but.push_back(path.substr(head.size()));
+      file_.ignored.push_back(but.empty() ? text : concat(text, " (but for ", join(but, ", "), ')'));
+    }
+  }
+  /// Our option with a key's words, in place of an earlier key's for it; named where the app has no such
+  /// option. Complaints about it name the key.
+  void put(const std::string& option, const FileOption& from, std::vector<std::string> words) {
+    if (!file_.knows(option)) return name(from.path());
+    obeyed_.insert(from.path());
+    FileOption own{.key = option, .words = std::move(words), .where = concat(from.where, ": ", from.path())};
+    if (const auto before = put_.find(option);
+        before != put_.end())  // a line of our own name stays, and is refused
+      std::erase_if(file_.options,
+                    [&](const FileOption& one) { return one.key == option && one.where == before->second; });
+    put_[option] = own.where;
+    file_.options.push_back(std::move(own));
+  }
+  void put(const std::string& option, const FileOption& from) { put(option, from, from.words); }
+  void put(const std::string& option, const std::string& path) {
+    if (const FileOption* from = key(path)) put(option, *from);
+  }
+
+  void parallel() {
+    const FileOption* const shard = key("parallel_config.optimizer_shard");
+    const FileOption* const whole = key("parallel.enable_parallel_optimizer");
+    const auto shards = flag("parallel_config.optimizer_shard");
+    const auto enabled = flag("parallel.enable_parallel_optimizer");
+    if (shards || enabled)
+      put("use-distributed-optimizer", *(whole ? whole : shard),
+          {shards.value_or(true) && enabled.value_or(true) ? "true" : "false"});
+    if (alone_)
+      for (const char* size :
+           {"data-parallel-size", "tensor-model-parallel-size", "pipeline-model-parallel-size"})
+        put(size, *key("use_parallel"), {"1"});
+    put("recompute", "recompute_config.recompute");
+    const FileOption* const mode = key("parallel.parallel_mode");
+    if (!is(mode, "0") && !is(mode, "data_parallel")) return;
+    for (const FileOption& option : file_.options)
+      if ((option.key == "tensor-model-parallel-size" || option.key == "pipeline-model-parallel-size" ||
+           option.key == "context-parallel-size") &&
+          !is(&option, "1"))
+        file_.problems.add(option.where, ": --", option.key, ' ', join(option.words, " "),
+                           " contradicts parallel_mode 0 (data parallel); give parallel_mode 1");
+  }
+
+  void batch() {
+    constexpr const char* kWanted = "a number of micro-batches from 1";
+    int64_t product = 1;
+    const FileOption* first = nullptr;
+    for (const char* path : {"parallel_config.micro_batch_num", "micro_batch_interleave_num",
+                             "runner_config.gradient_accumulation_steps"}) {
+      const FileOption* option = key(path);
+      if (!option) continue;
+      const auto value = whole(path, 1, kWanted);
+      if (!value) return;
+      if (__builtin_mul_overflow(product, *value, &product)) return refuse(*option, kWanted);
+      if (!first) first = option;
+    }
+    if (first) put("gradient-accumulation-steps", *first, {std::to_string(product)});
+    const bool runner = key("runner_config.batch_size") != nullptr;  // it comes before the data set's
+    if (runner && key("train_dataset.batch_size")) name("train_dataset.batch_size");
+    put("micro-batch-size", runner ? "runner_config.batch_size" : "train_dataset.batch_size");
+  }
+
+  void steps() {
+    const FileOption* const given = key("lr_schedule.total_steps");
+    const auto total = is(given, "-1") ? std::nullopt
+                                       : whole("lr_schedule.total_steps", 1,
+                                               "a number of steps, or -1 for those of runner_config.epochs");
+    if (total) {
+      put("train-iters", "lr_schedule.total_steps");
+      if (key("runner_config.epochs")) name("runner_config.epochs");
+    } else {
+      put("num-epochs", "runner_config.epochs");
+    }
+    const FileOption* const interval = key("eval_step_interval");
+    const bool never = interval && parse_int(interval->words[0]).value_or(1) < 1;
+    if (never) {
+      log(interval->where, ": eval_step_interval ", interval->words[0], ": no evaluation");
+      put("eval-iters", *interval, {"0"});
+    } else {
+      put("eval-interval", "eval_step_interval");
+    }
+    if (flag("do_eval") == false) put("eval-iters", *key("do_eval"), {"0"});
+  }
+
+  void schedule() {
+    put("lr", key("lr_schedule.learning_rate") ? "lr_schedule.learning_rate" : "optimizer.learning_rate");
+    if (const FileOption* betas = key("optimizer.betas"); betas && betas->words.size() == 2) {
+      put("adam-beta1", *betas, {betas->words[0]});
+      put("adam-beta2", *betas, {betas->words[1]});
+    }
+    if (flag("runner_wrapper.use_clip_grad") == false)
+      put("clip-grad", *key("runner_wrapper.use_clip_grad"), {"0"});
+    const FileOption* const type = key("lr_schedule.type");
+    if (!type) return;
+    const std::string course = lower_ascii(type->words[0]);
+    for (const auto& [word, style] : {std::pair{"cosine", "cosine"},
+                                      {"linear", "linear"},
+                                      {"polynomial", "linear"},  // its power is 1
+                                      {"constant", "constant"}})
+      if (course.starts_with(word)) return put("lr-decay-style", *type, {style});
+    if (trains_)
+      file_.problems.add(type->where, ": lr_schedule.type is ", quote(type->words[0]),
+                         ", wanted one of Cosine, Linear, Constant or polynomial, with warm-up");
+  }
+
+  void precision() {
+    const FileOption* const type = key("model.model_config.compute_dtype");
+    if (!type) return;
+    const std::string dtype = lower_ascii(join(type->words, " "));
+    if (dtype == "float32" || dtype == "fp32") return;
+    if (dtype == "bfloat16" || dtype == "bf16") return put("bf16", *type, {"true"});
+    if (dtype != "float16" && dtype != "fp16") {
+      if (!trains_) return name(type->path());
+      return refuse(*type, "float32, float16 or bfloat16");
+    }
+    put("fp16", *type, {"true"});
+    const FileOption* const scale = key("runner_wrapper.scale_sense.loss_scale_value");
+    const bool fixed = is(key("runner_wrapper.scale_sense.type"), "FixedLossScaleUpdateCell");
+    if (scale) put(fixed ? "loss-scale" : "initial-loss-scale", *scale);
+    if (!fixed) put("loss-scale-window", "runner_wrapper.scale_sense.scale_window");
+  }
+
+  void model() {
+    const FileOption* const type = key("model.model_config.type");
+    if (const FileOption* groups = key("model.model_config.n_kv_heads")) {
+      put("group-query-attention", *groups, {"true"});
+      put("num-query-groups", *groups);
+    }
+    if (is(type, "LlamaConfig"))
+      llama(*type);
+    else if (const FileOption* ratio = key("model.model_config.expand_ratio"))
+      widen(*ratio);
+  }
+
+  const FileOption* made(const std::string& option) const {
+    for (const FileOption& one : file_.options)
+      if (one.key == option && !one.is_empty()) return &one;
+    return nullptr;
+  }
+  std::optional<int64_t> made_number(const std::string& option) const {
+    const FileOption* const one = made(option);
+    return one ? parse_int(one->words[0]) : std::nullopt;
+  }
+
+  void widen(const FileOption& ratio) {
+    const auto hidden = made_number("hidden-size");
+    const auto factor =
+        whole("model.model_config.expand_ratio", 1, "a whole number, by which hidden_size is multiplied");
+    int64_t width = 0;
+    if (!factor) return;
+    if (hidden && !__builtin_mul_overflow(*factor, *hidden, &width))
+      put("ffn-hidden-size", ratio, {std::to_string(width)});
+    else if (trains_)
+      refuse(ratio, "a model.model_config.hidden_size beside it, which it multiplies");
+    else
+      name(ratio.path());
+  }
+
+  void llama(const FileOption& type) {
+    constexpr std::pair<const char*, const char*> kLlama[] = {{"swiglu", "true"},
+                                                              {"normalization", "RMSNorm"},
+                                                              {"position-embedding-type", "rope"},
+                                                              {"untie-embeddings-and-output-weights", "true"},
+                                                              {"add-bias-linear", "false"},
+                                                              {"attention-dropout", "0"},
+                                                              {"hidden-dropout", "0"}};
+    for (const auto& [option, value] : kLlama)
+      if (!made(option)) put(option, type, {value});
+    const auto hidden = made_number("hidden-size");
+    if (made("ffn-hidden-size") || !hidden) return;
+    // LLaMA's rule: two thirds of 4 * hidden, times a factor, up to the next multiple.
+    const FileOption* const factor = key("model.model_config.ffn_dim_multiplier");
+    const double wider = factor ? parse_double(factor->words[0]).value_or(0) : 1;
+    if (!(wider > 0 && wider <= 1024)) return refuse(*factor, "a number above 0, up to 1024");
+    const int64_t multiple =
+        key("model.model_config.multiple_of")
+            ? whole("model.model_config.multiple_of", 1, "a number of features from 1").value_or(1)
+            : 256;
+    const auto width = static_cast<int64_t>(wider * static_cast<double>(2 * 4 * *hidden / 3));
+    put("ffn-hidden-size", type, {std::to_string((width + multiple - 1) / multiple * multiple)});
+  }
+
+  /// Where weights come from; without resume_training a run begins with them at step 0.
+  void loading() {
+    const FileOption* from = key("load_checkpoint");
+    if (!from) from = key("model.model_config.checkpoint_name_or_path");
+    if (!from) return;
+    if (!trains_) return put("model", *from);
+    put("load", *from);
+    put("exit-on-missing-checkpoint", *from, {"true"});
+    if (!flag("resume_training").value_or(false)) put("finetune", *from, {"true"});
+  }
+
+  void memory() {
+    const FileOption* const most = key("context.max_device_memory");
+    if (!most) return;
+    const std::string& word = most->words[0];
+    const std::string amount = lower_ascii(word).ends_with("gb") ? word.substr(0, word.size() - 2) : word;
+    if (parse_double(trim(amount)).value_or(0) > 0)
+      put("device-memory-gb", *most, {std::string(trim(amount))});
+    else
+      file_.problems.add(most->where, ": context.max_device_memory is ", quote(word),
+                         ", wanted gigabytes, such as \"31GB\" or 0.5GB");
+  }
+
+  void device() {
+    memory();
+    const FileOption* const target = key("context.device_target");
+    if (!target) return;
+    if (!is(target, "CPU") && !is(target, "GPU") && !is(target, "Ascend")) {
+      file_.problems.add(target->where, ": device_target is ", quote(target->words[0]),
+                         ", wanted CPU, GPU or Ascend");
+      return;
+    }
+    int64_t ranks = 1;  // several ranks compute on the CPU
+    for (const char* option : {"data-parallel-size", "tensor-model-parallel-size",
+                               "pipeline-model-parallel-size", "context-parallel-size"})
+      ranks *= std::max<int64_t>(1, made_number(option).value_or(1));
+    if (!made("device")) put("device", *target, {ranks > 1 || is(target, "CPU") ? "cpu" : "gpu"});
+  }
+
+  FileTranslation& file_;
+  const bool trains_;                     // or plans
+  bool alone_ = false;                    // use_parallel: False
+  std::vector<std::string> named_;        // groups and keys that mean nothing here
+  mutable std::set<std::string> obeyed_;  // paths of the keys that mean something
+  std::map<std::string, std::string>
+      put_;  // our options that keys were translated to, and where the key stands
+  std::map<std::string, FileOption> keys_;  // is_combined_key(), the first of a name
+};
+
+}  // namespace
+
+void translate_mindformers(FileTranslation& file) {
+  Translator(file).run();
+}
+
+void MindFormersRun::validate(Problems& problems) const {
+  if (mode && *mode != "train" && *mode != "finetune")
+    problems.add(
+        "run_mode is ", quote(*mode),
+        "; this program does train, megalith-generate predict; give --run-mode train to train anyway");
+}
+
+}  // namespace megalith

@@ -1,0 +1,74 @@
+#include "libcore/config/precedence.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "libcore/base/log.h"
+
+namespace megalith {
+namespace {
+
+/// An option, and those that say something else where it is given.
+struct Rule {
+  const char* option;
+  std::vector<const char*> others;
+};
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> list = {
+      {"global-batch-size", {"gradient-accumulation-steps"}},
+      {"gradient-accumulation-steps", {"global-batch-size"}},
+      {"train-iters", {"num-epochs", "train-samples"}},
+      {"train-samples", {"num-epochs", "train-iters"}},
+      {"num-epochs", {"train-iters", "train-samples"}},
+      {"bf16", {"fp16", "initial-loss-scale", "min-loss-scale", "loss-scale-window", "hysteresis"}},
+      {"fp16", {"bf16"}},
+  };
+  return list;
+}
+
+/// Whether a file says it: not a checkpoint, nor a plan, which were made for this command line.
+bool in_file(const Options& options, const char* option) {
+  return options.given(option) && !options.on_command_line(option) &&
+         !options.source(option).starts_with("checkpoint ");
+}
+
+/// An option of the run, and what it holds when it is not given.
+struct OwnOption {
+  Field field;
+  Json plain;
+
+  bool says_something() const { return field_value(field) != plain; }
+};
+
+OwnOption option_of(TrainConfig& train, std::string_view name) {
+  TrainConfig plain;
+  const std::vector<Field> own = fields_of(train), defaults = fields_of(plain);
+  const auto at =
+      std::find_if(own.begin(), own.end(), [&](const Field& field) { return field.name == name; });
+  return {*at, field_value(defaults[static_cast<size_t>(at - own.begin())])};
+}
+
+}  // namespace
+
+void set_aside_contradicted(TrainConfig& train, const Options& options) {
+  bool changed = false;
+  Problems problems;  // a default is never one
+  for (const Rule& rule : rules()) {
+    if (!options.on_command_line(rule.option) || !option_of(train, rule.option).says_something()) continue;
+    for (const char* other : rule.others) {
+      const OwnOption own = option_of(train, other);
+      if (!in_file(options, other) || !own.says_something()) continue;
+      log("--", rule.option, " on the command line comes before --", other, ' ', field_text(own.field), " (",
+          options.source(other), ')');
+      set_field(own.field, own.plain, other, problems);
+      changed = true;
+    }
+  }
+  if (!changed) return;
+  if (!options.given("train-iters")) train.iters.reset();
+  if (!options.given("lr-decay-iters")) train.decay_iters.reset();
+  if (!options.given("lr-decay-samples")) train.decay_samples.reset();
+}
+
+}  // namespace megalith
