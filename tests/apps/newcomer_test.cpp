@@ -74,6 +74,32 @@ TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
   EXPECT_NE(blend.err.find("d_text_document: was made with "), std::string::npos) << blend.err;
 }
 
+// The model's weights know what its ids mean; the run itself may have no tokenizer, or one of as many ids.
+TEST_F(Newcomer, GoesOnWithNoOtherTokenizersDataset) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save known").code, 0);
+  ok("megalith-convert known --output known-hf --no-check");
+  ok("megalith-convert known --to megatron --output known-megatron --no-check");
+  ok("sed 's/Document/Chapter/' corpus.jsonl | sed 's/corpus/shelf of books/' > books.jsonl; "
+     "megalith-tokenizer train --input books.jsonl --vocab-size 300 --output t300b; "
+     "megalith-preprocess --input books.jsonl --output-prefix b --append-eod --tokenizer-model t300b");
+  const std::string books = "b_text_document", more = " --override-opt_param-scheduler --train-iters 6";
+  for (const char* const from : {"--load known", "--load known/iter_0000004", "--load known --finetune",
+                                 "--load known-hf", "--load known-megatron"}) {
+    const CommandResult refused = train(concat("--vocab-size 300 ", from, more), books);
+    EXPECT_EQ(refused.code, 64) << from << refused.all();
+    EXPECT_NE(refused.err.find("b_text_document: was made with "), std::string::npos) << refused.err;
+    EXPECT_EQ(train(concat("--vocab-size 300 ", from, more)).code, 0) << from;
+    const CommandResult other = train(concat("--tokenizer-model t300b ", from, more), books);
+    EXPECT_EQ(other.code, 64) << from << other.all();
+    EXPECT_NE(other.err.find(": was trained with "), std::string::npos) << other.err;
+    EXPECT_EQ(train(concat("--tokenizer-model t300 ", from, more)).code, 0) << from;
+  }
+  const CommandResult forced =
+      train("--vocab-size 300 --load known --allow-tokenizer-mismatch" + more, books);
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_NE(forced.err.find("warning: b_text_document: was made with "), std::string::npos) << forced.err;
+}
+
 TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   const CommandResult result = train("--tokenizer-model t300", "c");
   EXPECT_EQ(result.code, 66) << result.err;
