@@ -265,7 +265,9 @@ std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
   ModelConfig model = source.config();
   model.vocab_size = 0;  // the tokenizer's
   const std::string& tokenizer = source.tokenizer_folder();
-  return SavedArgs{.args = to_json(model),
+  Json args = to_json(model);
+  if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
+  return SavedArgs{.args = std::move(args),
                    .folder = source.path(),
                    .tokenizer = tokenizer.empty() ? source.path() : tokenizer};
 }

@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/terminal.h"
 
@@ -76,15 +77,15 @@ TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
 
 // The model's weights know what its ids mean; the run itself may have no tokenizer, or one of as many ids.
 TEST_F(Newcomer, GoesOnWithNoOtherTokenizersDataset) {
-  ASSERT_EQ(train("--tokenizer-model t300 --save known").code, 0);
-  ok("megalith-convert known --output known-hf --no-check");
-  ok("megalith-convert known --to megatron --output known-megatron --no-check");
+  ASSERT_EQ(train("--tokenizer-model t300 --save before").code, 0);
+  ok("megalith-convert before --output before-hf --no-check");
+  ok("megalith-convert before --to megatron --output before-megatron --no-check");
   ok("sed 's/Document/Chapter/' corpus.jsonl | sed 's/corpus/shelf of books/' > books.jsonl; "
      "megalith-tokenizer train --input books.jsonl --vocab-size 300 --output t300b; "
      "megalith-preprocess --input books.jsonl --output-prefix b --append-eod --tokenizer-model t300b");
   const std::string books = "b_text_document", more = " --override-opt_param-scheduler --train-iters 6";
-  for (const char* const from : {"--load known", "--load known/iter_0000004", "--load known --finetune",
-                                 "--load known-hf", "--load known-megatron"}) {
+  for (const char* const from : {"--load before", "--load before/iter_0000004", "--load before --finetune",
+                                 "--load before-hf", "--load before-megatron"}) {
     const CommandResult refused = train(concat("--vocab-size 300 ", from, more), books);
     EXPECT_EQ(refused.code, 64) << from << refused.all();
     EXPECT_NE(refused.err.find("b_text_document: was made with "), std::string::npos) << refused.err;
@@ -95,7 +96,7 @@ TEST_F(Newcomer, GoesOnWithNoOtherTokenizersDataset) {
     EXPECT_EQ(train(concat("--tokenizer-model t300 ", from, more)).code, 0) << from;
   }
   const CommandResult forced =
-      train("--vocab-size 300 --load known --allow-tokenizer-mismatch" + more, books);
+      train("--vocab-size 300 --load before --allow-tokenizer-mismatch" + more, books);
   EXPECT_EQ(forced.code, 0) << forced.err;
   EXPECT_NE(forced.err.find("warning: b_text_document: was made with "), std::string::npos) << forced.err;
 }
@@ -142,6 +143,39 @@ TEST_F(Newcomer, KeepsTheEndTokenWithTheModel) {
   EXPECT_NE(last.out.find("!\"}"), std::string::npos) << last.out;
   // Documents end with it, so a model of only that would stop at once: the generator asks the tokenizer.
   EXPECT_EQ(run("megalith-generate --model end --prompt a --max-new-tokens 2").code, 0);
+}
+
+// GPT-2's two files with another end of a document: what was trained with them goes on, and everywhere.
+TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
+  fs::create_directories(path("stop"));
+  fs::copy_file(path("t300/merges.txt"), path("stop/merges.txt"), fs::copy_options::overwrite_existing);
+  std::string vocab = read_file(path("t300/vocab.json"));
+  const std::string usual = "<|endoftext|>";
+  vocab.replace(vocab.find(usual), usual.size(), "<stop>");
+  write_file(path("stop/vocab.json"), vocab);
+  const std::string tokenizer = "--tokenizer-model stop --eod-token '<stop>' ";
+  ok("megalith-preprocess --input corpus.jsonl --output-prefix s --append-eod " + tokenizer);
+  ASSERT_EQ(train(tokenizer + "--ckpt-format torch --save st-torch", "s_text_document").code, 0);
+  ASSERT_EQ(train(tokenizer + "--save st-native", "s_text_document").code, 0);
+  ok("megalith-convert st-torch --output st-torch-hf");
+  ok("megalith-convert st-torch/iter_0000004/mp_rank_00/model_optim_rng.pt --output file-hf");
+  ok("megalith-convert st-native --to megatron --output st-release");
+  ok("megalith-convert st-release --to megalith --output back");
+  ok("megalith-convert st-native --output native-hf");
+  for (const char* model : {"st-torch", "st-release", "back", "native-hf", "st-torch-hf", "file-hf"})
+    EXPECT_EQ(run(concat("megalith-generate --prompt a --max-new-tokens 2 --model ", model)).code, 0)
+        << model;
+  const CommandResult more =
+      train("--use-checkpoint-args --load st-torch --train-iters 6 --override-opt_param-scheduler",
+            "s_text_document");
+  EXPECT_EQ(more.code, 0) << more.all();
+  for (const std::string hf : {"st-torch-hf", "file-hf", "native-hf"}) {
+    EXPECT_EQ(Json::load(path(hf + "/config.json"))["eos_token_id"], Json(0)) << hf;
+    for (const char* file : {"/special_tokens_map.json", "/tokenizer_config.json"})
+      EXPECT_EQ(Json::load(path(hf + file))["eos_token"], Json("<stop>")) << hf << file;
+    const Json decoder = Json::load(path(hf + "/tokenizer_config.json"))["added_tokens_decoder"];
+    EXPECT_EQ(decoder["0"]["content"], Json("<stop>")) << hf;
+  }
 }
 
 TEST_F(Newcomer, FindsTheTokenizerOfACheckpointWhoseFilesAreGone) {

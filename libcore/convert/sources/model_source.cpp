@@ -206,6 +206,7 @@ void ModelSource::open_megatron(const std::string& path, SourceOptions options) 
   iteration_ = model.iteration;
   training_ = std::move(model.training);
   training_.args = std::move(model.args);
+  tokenizer_.eod = eod_of(training_.args);
   tensors_ = std::move(model.tensors);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }
@@ -222,7 +223,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   if (fs::is_directory(tokenizer_folder_)) check_tokenizer_files(*reader, tokenizer_folder_);
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();
-  if (const Json* end = args_.find("eod_token"); end && end->is_string()) tokenizer_.eod = end->as_string();
+  tokenizer_.eod = eod_of(args_);
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
   iteration_ = reader->iteration();
