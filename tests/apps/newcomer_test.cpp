@@ -178,6 +178,48 @@ TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
   }
 }
 
+// The words are those of --tokenizer-model everywhere; the logits say that nothing else was touched.
+TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
+  ASSERT_EQ(train("--vocab-size 300 --save plain").code, 0);
+  fs::create_directories(path("named"));
+  for (const char* name : {"vocab.json", "merges.txt"})
+    fs::copy_file(path("t300/") + name, path("named/gpt2-") + name, fs::copy_options::overwrite_existing);
+  fs::create_directories(path("hub/models--me--tok/refs"));
+  fs::create_directories(path("hub/models--me--tok/snapshots"));
+  write_file(path("hub/models--me--tok/refs/main"), "r1");
+  fs::create_directory_symlink(path("t300"), path("hub/models--me--tok/snapshots/r1"));
+  const std::string convert = "export HF_HUB_CACHE=$PWD/hub; megalith-convert plain --no-check --output ";
+  int number = 0;
+  for (const std::string option :
+       {"--tokenizer-model t300", "--tokenizer-model t300/vocab.json", "--tokenizer-model t300/merges.txt",
+        "--tokenizer-model named", "--tokenizer-model named/gpt2-merges.txt", "--tokenizer-model me/tok",
+        "--tokenizer me/tok", "--tokenizer named",
+        "--vocab-file t300/vocab.json --merge-file t300/merges.txt"}) {
+    const std::string out = concat("plain-hf", number++);
+    ok(convert + out + " " + option);
+    EXPECT_EQ(Json::load(path(out + "/tokenizer.json"))["model"]["vocab"],
+              Json::load(path("t300/tokenizer.json"))["model"]["vocab"])
+        << option;
+  }
+  fs::create_directories(path("ranks"));
+  fs::copy_file(test_data("text/goldens/pieces.model"), path("ranks/spiece.model"),
+                fs::copy_options::overwrite_existing);
+  write_file(path("ranks.tiktoken"), "IQ== 0\nIg== 1\n");
+  for (const auto& [from, out] : {std::pair{"ranks", "sp-hf"}, {"ranks/spiece.model", "sp2-hf"}}) {
+    ok(convert + out + " --tokenizer-model " + from);
+    EXPECT_EQ(read_file(path(std::string(out) + "/tokenizer.model")), read_file(path("ranks/spiece.model")));
+  }
+  ok(convert + "tik-hf --tokenizer-model ranks.tiktoken");
+  EXPECT_EQ(read_file(path("tik-hf/tokenizer.model")), read_file(path("ranks.tiktoken")));
+  const CommandResult absent = run(convert + "x --tokenizer-model me/other");
+  EXPECT_EQ(absent.code, 66) << absent.err;
+  EXPECT_NE(absent.err.find("hf download me/other"), std::string::npos) << absent.err;
+  const CommandResult none = run(convert + "x --tokenizer-model hub");
+  EXPECT_EQ(none.code, 66) << none.err;
+  EXPECT_NE(none.err.find("hub: holds no tokenizer; looked for tokenizer.json"), std::string::npos)
+      << none.err;
+}
+
 TEST_F(Newcomer, FindsTheTokenizerOfACheckpointWhoseFilesAreGone) {
   fs::create_directories(path("gone"));
   for (const char* name : {"vocab.json", "merges.txt"})
