@@ -254,6 +254,13 @@ TEST_F(Newcomer, RunsAModelByItsId) {
   const std::string without_names = " | grep -v 'the shape alone is taken'";
   EXPECT_EQ(ok("HF_HUB_CACHE=$PWD/models megalith-pretrain " + shape + "me/model" + without_names).out,
             ok("megalith-pretrain " + shape + "known-hf" + without_names).out);
+  const std::string plan =
+      "HF_HUB_CACHE=$PWD/models megalith-autoplan --gpu h100 --world-size 2 --local-world-size 2 "
+      "--global-batch-size 8 --seq-length 16 --hf ";
+  EXPECT_EQ(ok(plan + "me/model").out, ok(plan + "known-hf/config.json").out);
+  const CommandResult unknown = run(plan + "me/other");
+  EXPECT_EQ(unknown.code, 66) << unknown.err;
+  EXPECT_NE(unknown.err.find("`hf download me/other`"), std::string::npos) << unknown.err;
   const CommandResult absent = run(generate + "me/other");
   EXPECT_EQ(absent.code, 66) << absent.err;
   EXPECT_NE(absent.err.find("`hf download me/other`"), std::string::npos) << absent.err;
