@@ -199,6 +199,14 @@ class TokenizerFolder {
 
  private:
   void take(const char* option, const std::string& name) {
+    try {
+      take(name);
+    } catch (const Error& error) {
+      fail(error.kind(), option, " ", error.what());
+    }
+  }
+
+  void take(const std::string& name) {
     const std::string named = path_or_snapshot(name);
     for (const std::string& folder : {named, named + "/" + kTokenizerFolder})
       if (fs::is_directory(folder) && has_usual_names(folder)) {
@@ -206,9 +214,7 @@ class TokenizerFolder {
         return;
       }
     const auto found = recognize_tokenizer(named);
-    if (!found)
-      fail(ErrorKind::kNoInput, option, " ", quote(name), ": there is no such file or folder",
-           hub_remedy(name));
+    if (!found) fail(ErrorKind::kNoInput, name, ": there is no such file or folder", hub_remedy(name));
     if (!found->vocab.empty())
       copy_gpt2(found->vocab, found->merges);
     else
