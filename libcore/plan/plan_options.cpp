@@ -49,7 +49,8 @@ Precision precision_of(const PlanCommand& command) {
 void refuse_unplanned(const PlanCommand& command, const Options& given) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
-  if (given.given("bf16") && !command.train.bf16 && !command.train.fp16 && command.plan.gpu != "local")
+  const bool half = command.train.bf16 || command.train.fp16 || command.plan.gpu == "local";
+  if (given.given("bf16") && !half && !command.trains_here)  // our trainer's runs say it themselves
     fail(
         ErrorKind::kUsage,
         "--bf16 false: a device's plan is in 16 bits, or fewer; leave it out, or give --fp16, or --gpu local "

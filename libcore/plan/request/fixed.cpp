@@ -214,8 +214,8 @@ std::string backend_of(const PlanOptions& plan, bool kernel_given) {
   if (flash && (backend == "unfused" || backend == "local"))
     fail(ErrorKind::kUsage, "--use-flash-attn and --attention-backend ", backend,
          " contradict each other; leave one of them out");
-  if (!backend.empty() || !unfused) return backend;
-  return "unfused";
+  const bool chosen = !backend.empty() && backend != "auto";
+  return chosen || !unfused ? backend : "unfused";
 }
 
 }  // namespace

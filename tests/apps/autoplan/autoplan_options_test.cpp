@@ -72,6 +72,7 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {"--no-use-flash-attn", " --attention-backend unfused "},
       {"--use_flash_attention False", " --attention-backend unfused "},
       {"--transformer-impl local", " --attention-backend unfused "},
+      {"--transformer-impl local --attention-backend auto", " --attention-backend unfused "},
       {"--no-bf16 --fp16", " --fp16 "},
       {"--attention-backend unfused --no-masked-softmax-fusion",
        " --attention-backend unfused --no-masked-softmax-fusion "},
