@@ -143,7 +143,15 @@ TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig&
   TokenizerCheck check(tokenizer ? named(*tokenizer) : RunTokenizer{}, config.data.any_tokenizer);
   if (tokenizer && tokenizer->name() == "NullTokenizer") return check;
   const auto own = tokenizer_of_start(config.checkpoint, config.tokenizer);
-  if (own) check.check_model(config.checkpoint.load, named(*make_tokenizer(*own)));
+  if (!own) return check;
+  std::unique_ptr<Tokenizer> models;
+  try {
+    models = make_tokenizer(*own);
+  } catch (const Error& error) {  // a Hugging Face model may have one of a kind that is not known here
+    warn(config.checkpoint.load, ": its tokenizer is compared with nothing: ", error.what());
+    return check;
+  }
+  check.check_model(config.checkpoint.load, named(*models));
   return check;
 }
 

@@ -95,6 +95,15 @@ TEST_F(Newcomer, GoesOnWithNoOtherTokenizersDataset) {
     EXPECT_NE(other.err.find(": was trained with "), std::string::npos) << other.err;
     EXPECT_EQ(train(concat("--tokenizer-model t300 ", from, more)).code, 0) << from;
   }
+  // A kind of tokenizer that is not known here leaves the weights what they are.
+  fs::copy(path("before-hf"), path("odd-hf"));
+  Json odd = Json::load(path("odd-hf/tokenizer.json"));
+  odd.set("pre_tokenizer", Json(Json::Object{{"type", "megalith-test"}}));
+  write_file(path("odd-hf/tokenizer.json"), odd.dump());
+  const CommandResult unknown = train("--vocab-size 300 --load odd-hf" + more, books);
+  EXPECT_EQ(unknown.code, 0) << unknown.err;
+  EXPECT_NE(unknown.err.find("odd-hf: its tokenizer is compared with nothing: "), std::string::npos)
+      << unknown.err;
   const CommandResult forced =
       train("--vocab-size 300 --load before --allow-tokenizer-mismatch" + more, books);
   EXPECT_EQ(forced.code, 0) << forced.err;
