@@ -54,10 +54,15 @@ std::string bash_completion(const fs::path& folder) {
   return concat(
       "# bash completion for megalith; source it, or install it in bash-completion's folder\n"
       "_megalith() {\n"
-      "  if ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W '",
+      "  local apps='",
       apps,
-      " --help --version' -- \"${COMP_WORDS[1]}\"))\n"
+      "'\n"
+      "  if ((COMP_CWORD == 1)); then\n"
+      "    COMPREPLY=($(compgen -W \"$apps help --help --version\" -- \"${COMP_WORDS[1]}\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  if [[ ${COMP_WORDS[1]} == help ]]; then\n"
+      "    ((COMP_CWORD == 2)) && COMPREPLY=($(compgen -W \"$apps\" -- \"${COMP_WORDS[2]}\"))\n"
       "    return\n"
       "  fi\n"
       "  local complete_app=_megalith_${COMP_WORDS[1]}\n"
@@ -73,13 +78,18 @@ std::string bash_completion(const fs::path& folder) {
 
 /// As bash_completion(): zsh finds the app's own function by the name of its command.
 std::string zsh_completion(const fs::path& folder) {
+  const std::string apps = join(find_apps(folder), " ");
   return concat(
       "#compdef megalith\n# Source it after compinit, or install it in a folder of $fpath.\n"
       "_megalith() {\n"
       "  if (( CURRENT == 2 )); then\n"
       "    compadd -- ",
-      join(find_apps(folder), " "),
-      " --help --version\n"
+      apps,
+      " help --help --version\n"
+      "  elif [[ ${words[2]} == help ]]; then\n"
+      "    (( CURRENT == 3 )) && compadd -- ",
+      apps,
+      "\n"
       "  else\n"
       "    words=(\"megalith-${words[2]}\" \"${(@)words[3,-1]}\")\n"
       "    (( CURRENT-- ))\n"
@@ -90,6 +100,7 @@ std::string zsh_completion(const fs::path& folder) {
 }
 
 std::string fish_completion(const fs::path& folder) {
+  const std::string apps = join(find_apps(folder), " ");
   return concat(
       "# fish completion for megalith; put it into a folder of $fish_complete_path\n"
       "function __megalith_complete_app\n"
@@ -97,10 +108,14 @@ std::string fish_completion(const fs::path& folder) {
       "  complete -C \"megalith-\"(string join ' ' -- (string escape -- $words[2..-2])\" $words[-1]\")\n"
       "end\n"
       "complete -c megalith -n __fish_use_subcommand -x -a '",
-      join(find_apps(folder), " "),
-      "'\n"
+      apps,
+      " help'\n"
       "complete -c megalith -n __fish_use_subcommand -l help -l version\n"
-      "complete -c megalith -n 'not __fish_use_subcommand' -x -a '(__megalith_complete_app)'\n");
+      "complete -c megalith -n '__fish_seen_subcommand_from help' -x -a '",
+      apps,
+      "'\n"
+      "complete -c megalith -n 'not __fish_use_subcommand; and not __fish_seen_subcommand_from help' -x "
+      "-a '(__megalith_complete_app)'\n");
 }
 
 std::string man(const fs::path& folder) {

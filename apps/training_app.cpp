@@ -71,6 +71,8 @@ bool TrainingApp::read(Options& options) {
             "A word that all ranks of a job share, so that those of another job at the same port are "
             "refused; "
             "else TORCHELASTIC_RUN_ID, else SLURM_JOB_ID."},
+           {"CUDA_VISIBLE_DEVICES",
+            "The GPUs that a run may use: a rank for each with --nproc_per_node gpu."},
            {"GLOO_SOCKET_IFNAME", "The network interface of a rank; else the one that leads to rank 0."}})
       .environment(tokenizer_variables());
   if (another_speaks(environment)) silence_.emplace();

@@ -124,6 +124,8 @@ void add_notes(Options& options) {
           "\n"
           "--dump-sample-order as the first word prints the order of samples instead (see\n"
           "its --help).\n")
+      .environment(
+          {{"DEVICE_MEMORY_GB", "Memory of a device to plan for, where --device-memory-gb is not given."}})
       .files({{"SAVE/iter_NNNNNNN/", "A checkpoint: weights, optimizer, options, tokenizer."},
               {"SAVE/latest_checkpointed_iteration.txt", "The iteration that --load SAVE goes on from."}});
 }

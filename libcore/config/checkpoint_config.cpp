@@ -2,6 +2,11 @@
 
 namespace megalith {
 
+void CheckpointConfig::finish() {
+  if ((dist || !dist_format.empty()) && format == CheckpointFormat::kMegalith)
+    format = CheckpointFormat::kTorchDist;
+}
+
 void CheckpointConfig::validate(Problems& problems) const {
   if (save_interval && save.empty()) problems.add("--save-interval ", *save_interval, " needs --save DIR");
   if (keep_last && save.empty()) problems.add("--keep-last ", *keep_last, " needs --save DIR");
@@ -13,6 +18,10 @@ void CheckpointConfig::validate(Problems& problems) const {
                  ": files of --ckpt-format pth are all kept; leave one of them out");
   if (format == CheckpointFormat::kFsdp)
     problems.add("--ckpt-format fsdp_dtensor is not written: parameters are not cut; give torch_dist");
+  if (dist_format == "zarr") problems.add("--dist-ckpt-format zarr is not written; give torch_dist");
+  if ((dist || !dist_format.empty()) && format != CheckpointFormat::kTorchDist)
+    problems.add(dist ? "--use-dist-ckpt" : "--dist-ckpt-format " + dist_format, " and --ckpt-format ",
+                 enum_name(format), " contradict each other; give one of them");
   if (override_scheduler && use_checkpoint_scheduler)
     problems.add(
         "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other; give "

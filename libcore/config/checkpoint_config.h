@@ -45,6 +45,8 @@ struct CheckpointConfig {
   std::optional<int64_t> number;  // of a .pth pair in `save`
   std::string load_named_by;      // for messages: where `load` stands, unless it is --load's
   CheckpointFormat format = CheckpointFormat::kMegalith;
+  bool dist = false;        // --use-dist-ckpt: torch_dist
+  std::string dist_format;  // of it, as Megatron-LM named it before --ckpt-format; empty: not given
 
   template <class V>
   void fields(V&& v) {
@@ -59,6 +61,9 @@ struct CheckpointConfig {
       "pth: model_NNNNNN.pth and optimizer_NNNNNN.pth for PyTorch, numbered by step from 0; fsdp_dtensor is "
       "refused "
       "where it is trained.");
+    v("use-dist-ckpt", dist, "The same as --ckpt-format torch_dist.");
+    v("dist-ckpt-format", dist_format, "The same; zarr is refused.", one_of({"torch_dist", "zarr"}),
+      default_text("torch_dist"));
     v("checkpoint", number, "Go on from model_NNNNNN.pth and optimizer_NNNNNN.pth of this step in --save.",
       at_least(0), metavar("N"));
     v("save-interval", save_interval, "Steps between two checkpoints.", at_least(1),
@@ -81,6 +86,7 @@ struct CheckpointConfig {
       "Take the model's shape from the checkpoint; the command line has precedence.");
     v("exit-on-missing-checkpoint", exit_on_missing, "Stop when --load holds no checkpoint.");
   }
+  void finish();  // takes the format of the last two
   void validate(Problems&) const;
 };
 

@@ -107,9 +107,12 @@ struct Options::State {
 Options::Options(std::string app, std::string purpose) : state_(std::make_unique<State>()) {
   state_->app = "megalith-" + std::move(app);
   state_->purpose = std::move(purpose);
-  environment({{"COLUMNS", "Width of --help and tables where the output is no terminal; 80 when unset."},
-               {"MEGALITH_ISA",
-                "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
+  environment(
+      {{"COLUMNS",
+        "Width of --help, and of megalith-data's tables, where the output is no terminal; 80 when unset. "
+        "Other tables have whole lines there."},
+       {"MEGALITH_ISA",
+        "Instruction set to use: generic, avx2, avx512 and so on; the best one when unset."}});
   add(kGeneralGroup, state_->general);
 }
 

@@ -63,8 +63,20 @@ bool words_agree(const std::string& name, const std::string& other) {
   return true;
 }
 
+/// Whether two names are near each other only because one is short: any word of three letters is one slip
+/// away from many. A slip that leaves the letters, or adds the "s" of a plural, is one all the same.
+bool short_neighbours(std::string name, std::string other) {
+  constexpr size_t kShort = 3;
+  if (std::min(name.size(), other.size()) > kShort || name == other + "s") return false;
+  std::sort(name.begin(), name.end());
+  std::sort(other.begin(), other.end());
+  return name != other;
+}
+
 std::optional<std::string> nearest_option(const std::string& name, std::vector<std::string> names) {
-  std::erase_if(names, [&](const std::string& other) { return !words_agree(name, other); });
+  std::erase_if(names, [&](const std::string& other) {
+    return !words_agree(name, other) || short_neighbours(name, other);
+  });
   return nearest(name, names);
 }
 }  // namespace
@@ -98,6 +110,18 @@ bool is_option(const std::string& word) {
 bool looks_short(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) &&
          word.find_first_of(" \n\t") == std::string::npos && !parse_double(word);
+}
+
+/// "-5", "-.5", "-inf": a value where numbers are wanted, and where texts are rather an option of a tool
+/// whose options have one dash.
+bool begins_with_dash(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' &&
+         (std::isalnum(static_cast<unsigned char>(word[1])) || word[1] == '.') &&
+         word.find_first_of(" \n\t") == std::string::npos;
+}
+
+bool takes_texts(const Field& field) {
+  return field.metavar == "TEXT";
 }
 
 bool is_flag_value(const std::string& word) {
@@ -166,14 +190,8 @@ class OptionTaker {
     } else if (adjacent_) {
       option.value = {*adjacent_};
     } else {
-      const bool number = !takes_several(field) && !std::holds_alternative<std::string*>(field.slot);
-      do {
-        if (args.empty() || is_option(args.front())) break;
-        if (args.front() == "--" || looks_short(args.front())) break;
-        if (number) unglue(name, args);
-        option.value.push_back(args.front());
-        args.erase(args.begin());
-      } while (takes_several(field));
+      option.value = take_words(field, name, args);
+      if (option.value.empty() && refused_) return {};
     }
     if (!option.value.empty()) return {option};
     problems_.add(
@@ -183,6 +201,27 @@ class OptionTaker {
             : concat("; one that begins with \"-\" is given as ", quote("--" + name + "=" + args.front())));
     if (!args.empty() && looks_short(args.front())) args.erase(args.begin());
     return {};
+  }
+
+  /// The words that are values of this option.
+  std::vector<std::string> take_words(const Field& field, const std::string& name,
+                                      std::vector<std::string>& args) {
+    const bool number = !takes_several(field) && !std::holds_alternative<std::string*>(field.slot);
+    std::vector<std::string> words;
+    refused_ = false;
+    do {
+      if (args.empty() || is_option(args.front()) || args.front() == "--" || looks_short(args.front())) break;
+      if (number) unglue(name, args);
+      if (takes_texts(field) && begins_with_dash(args.front())) {
+        problems_.add("unknown option ", quote(args.front()), "; as a value of --", name, " it is given as ",
+                      quote("--" + name + "=" + args.front()));
+        refused_ = true;
+      } else {
+        words.push_back(args.front());
+      }
+      args.erase(args.begin());
+    } while (takes_several(field));
+    return words;
   }
 
   std::string take_flag_value(std::vector<std::string>& args) {
@@ -228,6 +267,7 @@ class OptionTaker {
   CommandLine& out_;
   Problems& problems_;
   std::optional<std::string> adjacent_;  // VALUE of --name=VALUE
+  bool refused_ = false;                 // some of the words of take_words() were
 };
 
 /// Gives the words that are no options to the positional fields, in order; a field of several words takes the

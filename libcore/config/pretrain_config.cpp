@@ -42,6 +42,7 @@ void PretrainConfig::finish() {
   tokenizer.finish();
   data.finish();
   train.finish(parallel);
+  checkpoint.finish();
 }
 
 void PretrainConfig::validate(Problems& problems) const {

@@ -187,9 +187,11 @@ const std::vector<NoteDoc> kExitCodes = {
     {"70", "A mistake of the program."},
     {"74", "Reading or writing failed."},
     {"75",
-     "Try again: a signal ended the work after its state was saved, a peer failed, or another process holds "
-     "the output."},
-    {"130", "Ctrl-C ended the work and nothing was saved; 128 plus the number of another signal, likewise."}};
+     "Try again: a signal stopped training, whose state is saved first where --save is given, a peer failed, "
+     "or another process holds the output."},
+    {"130",
+     "Ctrl-C ended other work, or training a second time, at once; 128 plus the number of another signal, "
+     "likewise."}};
 
 std::string notes(const char* title, const std::vector<NoteDoc>& list) {
   if (list.empty()) return {};

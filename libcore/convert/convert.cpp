@@ -12,6 +12,8 @@
 #include "libcore/base/log.h"
 #include "libcore/base/terminal.h"
 #include "libcore/base/text.h"
+#include "libcore/checkpoint/native/checkpoint_format.h"
+#include "libcore/config/tokenizer_model.h"
 #include "libcore/convert/inspect.h"
 #include "libcore/convert/output/adapter.h"
 #include "libcore/convert/sources/model_files.h"
@@ -20,6 +22,7 @@
 #include "libcore/convert/targets/hf.h"
 #include "libcore/convert/targets/megalith.h"
 #include "libcore/convert/targets/megatron.h"
+#include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/file.h"
 #include "libcore/io/lock_file.h"
 #include "libcore/io/run_files.h"
@@ -181,27 +184,55 @@ std::string convert_adapter(const ConvertConfig& config) {
                          [&](const std::string& output) { export_adapter(adapter, output, dtype); }});
 }
 
-// A tokenizer that was named file by file, as the folder that everything else takes; removed at the end.
+// A tokenizer that was named, as the folder of usual names that everything else takes; what had to be copied
+// for that is removed at the end.
 class TokenizerFolder {
  public:
   explicit TokenizerFolder(const ConvertConfig& config) {
-    if (!config.vocab_file.empty()) {
-      copy(config.vocab_file, "vocab.json");
-      copy(config.merge_file, "merges.txt");
-    } else if (!config.tokenizer_model.empty() && !fs::is_directory(config.tokenizer_model)) {
-      copy(config.tokenizer_model,
-           config.tokenizer_model.ends_with(".json") ? "tokenizer.json" : "tokenizer.model");
-    } else {
-      const bool by_model = config.tokenizer.empty();
-      path_ = by_model ? config.tokenizer_model : config.tokenizer;
-      if (!path_.empty() && tokenizer_in(path_).type.empty())
-        fail(ErrorKind::kNoInput, by_model ? "--tokenizer-model " : "--tokenizer ", quote(path_),
-             " holds no tokenizer's files");
-    }
+    if (!config.vocab_file.empty())
+      copy_gpt2(config.vocab_file, config.merge_file);
+    else if (!config.tokenizer.empty())
+      take("--tokenizer", config.tokenizer);
+    else if (!config.tokenizer_model.empty())
+      take("--tokenizer-model", config.tokenizer_model);
   }
   const std::string& path() const { return path_; }  // empty: none was named
 
  private:
+  void take(const char* option, const std::string& name) {
+    try {
+      take(name);
+    } catch (const Error& error) {
+      fail(error.kind(), option, " ", error.what());
+    }
+  }
+
+  void take(const std::string& name) {
+    const std::string named = path_or_snapshot(name);
+    for (const std::string& folder : {named, named + "/" + kTokenizerFolder})
+      if (fs::is_directory(folder) && has_usual_names(folder)) {
+        path_ = folder;
+        return;
+      }
+    const auto found = recognize_tokenizer(named);
+    if (!found) fail(ErrorKind::kNoInput, name, ": there is no such file or folder", hub_remedy(name));
+    if (!found->vocab.empty())
+      copy_gpt2(found->vocab, found->merges);
+    else
+      copy(found->model, found->type == "HuggingFaceTokenizer" ? "tokenizer.json" : "tokenizer.model");
+  }
+
+  static bool has_usual_names(const std::string& folder) {
+    const auto found = find_tokenizer(folder);
+    return found && (found->model.empty() || fs::is_directory(found->model) ||
+                     is_tokenizer_file(fs::path(found->model).filename().string()));
+  }
+
+  void copy_gpt2(const std::string& vocab, const std::string& merges) {
+    copy(vocab, "vocab.json");
+    copy(merges, "merges.txt");
+  }
+
   void copy(const std::string& file, const char* name) {
     if (!folder_) folder_.emplace(fs::temp_directory_path() / "megalith-tokenizer");
     path_ = folder_->path().string();

@@ -55,15 +55,19 @@ struct ConvertConfig {
       metavar("DIR"));
     v("max-shard-size", max_shard_size,
       "Max size of one weights file of a Hugging Face folder: 500MB, 5GB, 4GiB.");
-    v("tokenizer", tokenizer, "Folder with the tokenizer's files, in place of the model's own.",
+    v("tokenizer", tokenizer,
+      "Folder with the tokenizer's files, or a model's id on the Hugging Face hub that was downloaded "
+      "before, "
+      "in place of the model's own.",
       metavar("DIR"));
     v("vocab-file", vocab_file,
       "vocab.json of a GPT-2 tokenizer, with --merge-file, in place of --tokenizer.", metavar("FILE"),
       alias({"vocab"}));
     v("merge-file", merge_file, "merges.txt of a GPT-2 tokenizer.", metavar("FILE"), alias({"merges-file"}));
     v("tokenizer-model", tokenizer_model,
-      "tokenizer.model of sentencepiece or tokenizer.json, in place of --tokenizer.", metavar("FILE"),
-      alias({"tokenizer-name-or-path"}));
+      "A tokenizer's file, its folder or id, known by content: tokenizer.json, vocab.json (with merges.txt), "
+      "a SentencePiece model, tiktoken's ranks; in place of --tokenizer.",
+      metavar("FILE"), alias({"tokenizer-name-or-path"}));
     v("vocab-size", vocab_size,
       "Ids of the tokenizer, without padding, of a Megatron checkpoint converted without --tokenizer.",
       between(0, 2147483647), default_text("from the tokenizer"));

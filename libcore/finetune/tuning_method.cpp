@@ -173,7 +173,8 @@ void TuningMethod::write_merged(const std::string& output) const {
   export_hf({.source = model_,
              .tokenizer_folder = model_.tokenizer_folder(),
              .tensors = merged.get(),
-             .generation = generation_},
+             .generation = generation_,
+             .eod = config_.run.tokenizer.eod},
             output + "/merged");
   log("wrote the model with the adapter added to ", output, "/merged");
 }

@@ -52,6 +52,12 @@ Precision precision_of(const PlanCommand& command) {
 void refuse_unplanned(const PlanCommand& command, const Options& given) {
   if (command.train.fp16 && command.train.bf16)
     fail(ErrorKind::kUsage, "--fp16 and --bf16 exclude each other; give one of them");
+  const bool half = command.train.bf16 || command.train.fp16 || command.plan.gpu == "local";
+  if (given.given("bf16") && !half && !command.trains_here)  // our trainer's runs say it themselves
+    fail(
+        ErrorKind::kUsage,
+        "--bf16 false: a device's plan is in 16 bits, or fewer; leave it out, or give --fp16, or --gpu local "
+        "for a plan in fp32");
   const int parts = command.plan.expert_tensor.value_or(1);
   const std::string of_experts = parts > 1 ? concat("--expert-tensor-parallel-size ", parts)
                                  : command.parallel.expert > 1
@@ -229,6 +235,7 @@ void PlanCommand::check(Options& options) {
   set_aside_contradicted(train, options);
   if (std::filesystem::is_directory(plan.hf)) plan.hf += "/config.json";
   if (!plan.hf.empty()) {  // the command line's own sizes stay
+    plan.hf = hf_config_file(plan.hf);
     ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);
     if (shape.latent_attention) shape.kv_channels = 0;  // follow from --v-head-dim
     options.adopt(to_json(shape), plan.hf, {"Model"});

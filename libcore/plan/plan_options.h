@@ -45,6 +45,8 @@ struct PlanOptions : PlanTarget {
   bool reduce_in_bf16 = false, overlap_exchange = false, overlap_messages = true, softmax_fusion = true,
        megatron_fsdp = false;
   std::string attention_backend, sharding_strategy, pipeline_layout;
+  std::optional<bool> flash_attention;
+  std::string transformer_impl;
   std::vector<std::string> recompute_modules;
   int optimizer_instances = 1;
   std::string fp8_format, fp8_recipe, fp4_format;
@@ -80,6 +82,11 @@ struct PlanOptions : PlanTarget {
     v("attention-backend", attention_backend,
       "The same in Megatron's words: unfused and local keep the scores, flash is flash2.",
       one_of({"auto", "flash", "fused", "unfused", "local"}), default_text("attention-kernel"));
+    v("use-flash-attn", flash_attention, "The same: false keeps the scores, as --attention-backend unfused.",
+      alias({"use-flash-attention"}), default_text("as --attention-backend says"));
+    v("transformer-impl", transformer_impl,
+      "The same: Megatron's own modules (local) keep the scores, unless --use-flash-attn is given.",
+      one_of({"transformer_engine", "local"}), default_text("transformer_engine"));
     v("masked-softmax-fusion", softmax_fusion,
       "Compute softmax in one kernel where scores are kept (fused-softmax), else as torch does.");
     v("recompute-modules", recompute_modules,

@@ -26,6 +26,7 @@
 #include "libcore/train/data/mock_data.h"
 #include "libcore/train/data/text_data.h"
 #include "libcore/train/dry_run.h"
+#include "libcore/train/start_point.h"
 
 namespace megalith {
 // Megatron's line of that name.
@@ -132,9 +133,26 @@ struct OpenRules {
   bool scans = true;              // looks at every token id; one rank a machine
 };
 
-TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const DataConfig& data) {
-  return {tokenizer ? RunTokenizer{tokenizer->name(), tokenizer->hash()} : RunTokenizer{},
-          data.any_tokenizer};
+RunTokenizer named(const Tokenizer& tokenizer) {
+  return {tokenizer.name(), tokenizer.hash()};
+}
+
+/// Knows the run's tokenizer, and the one that the model of --load was trained with. A NullTokenizer's ids
+/// are texts of nobody's.
+TokenizerCheck tokenizer_check(const Tokenizer* tokenizer, const PretrainConfig& config) {
+  TokenizerCheck check(tokenizer ? named(*tokenizer) : RunTokenizer{}, config.data.any_tokenizer);
+  if (tokenizer && tokenizer->name() == "NullTokenizer") return check;
+  const auto own = tokenizer_of_start(config.checkpoint, config.tokenizer);
+  if (!own) return check;
+  std::unique_ptr<Tokenizer> models;
+  try {
+    models = make_tokenizer(*own);
+  } catch (const Error& error) {  // a Hugging Face model may have one of a kind that is not known here
+    warn(config.checkpoint.load, ": its tokenizer is compared with nothing: ", error.what());
+    return check;
+  }
+  check.check_model(config.checkpoint.load, named(*models));
+  return check;
 }
 
 /// The datasets of a --data-path, opened; their ids are counted where nobody did, which may take long.
@@ -149,7 +167,8 @@ OpenBlend open_checked(const std::vector<std::string>& data_path, const Pretrain
   return blend;
 }
 
-TrainingDatasets open_data(PretrainConfig& config, const Tokenizer* tokenizer, const OpenRules& rules) {
+/// `tokenizers` looks at all parts together.
+TrainingDatasets open_data(PretrainConfig& config, TokenizerCheck tokenizers, const OpenRules& rules) {
   log("> building train, validation, and test datasets for GPT ...");
   const DatasetRequest request{.split = config.data.split,
                                .seq_length = config.model.seq_length,
@@ -162,7 +181,6 @@ TrainingDatasets open_data(PretrainConfig& config, const Tokenizer* tokenizer, c
     return with_samples;
   };
   TrainingDatasets data;
-  TokenizerCheck tokenizers = tokenizer_check(tokenizer, config.data);  // of all parts together
   if (config.data.has_own_paths()) {
     const std::array paths = {&config.data.train_path, &config.data.valid_path, &config.data.test_path};
     std::array<std::optional<OpenBlend>, 3> blends;
@@ -197,17 +215,11 @@ class Opened {
     tokenizer = open_tokenizer(config);
     log_padded_vocab(config.model.vocab_size, config.model.padded_vocab());
     const int64_t vocab = config.model.vocab_size;
-    if (config.data.reads_texts()) {
-      texts_ = std::make_unique<TextData>(config, *tokenizer);
-      sets = texts_->sets();
-    } else if (config.data.mock) {
+    if (config.data.mock) {
       const auto eod = tokenizer ? tokenizer->eod() : static_cast<int32_t>(vocab - 1);
       sets = mock_data(vocab, eod, static_cast<uint32_t>(config.train.seed), wanted_samples(config.train));
     } else {
-      data = open_data(config, tokenizer.get(), rules);
-      sets = {.train = data_set_of(data[0], vocab),
-              .valid = data_set_of(data[1], vocab),
-              .test = data_set_of(data[2], vocab)};
+      open_files(tokenizer_check(tokenizer.get(), config), rules);
     }
     if (config.data.marks_documents())
       for (DataSet* const set : {&sets.train, &sets.valid, &sets.test})
@@ -220,6 +232,19 @@ class Opened {
   DataSets sets;
 
  private:
+  void open_files(const TokenizerCheck& tokenizers, const OpenRules& rules) {
+    if (config.data.reads_texts()) {
+      texts_ = std::make_unique<TextData>(config, *tokenizer);
+      sets = texts_->sets();
+      return;
+    }
+    const int64_t vocab = config.model.vocab_size;
+    data = open_data(config, tokenizers, rules);
+    sets = {.train = data_set_of(data[0], vocab),
+            .valid = data_set_of(data[1], vocab),
+            .test = data_set_of(data[2], vocab)};
+  }
+
   std::unique_ptr<TextData> texts_;
 };
 

@@ -14,6 +14,7 @@
 #include "libcore/convert/sources/model_source.h"
 #include "libcore/io/cache/hf_cache.h"
 #include "libcore/io/file.h"
+#include "libcore/text/formats/tokenizer_files.h"
 #include "libcore/train/pth_checkpoint.h"
 
 namespace megalith {
@@ -82,11 +83,24 @@ bool is_own_folder(const CheckpointConfig& config) {
   return !config.save.empty() && normal(config.save) == normal(config.load);
 }
 
-/// Returns when --load may begin afresh: an empty or missing folder, or --save itself. kNoInput, kData.
-void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path) {
+/// Of the pairs that the PyTorch DDP tutorial keeps: all of them in a folder are one run's.
+void refuse_pth_file(const std::string& path) {
+  const std::string folder = parent_or_here(path).string();
+  if (path.ends_with(".pth") && newest_pth(folder))
+    fail(ErrorKind::kData, path, ": is one file of a checkpoint; give its folder, ", folder,
+         ", or to choose among its steps --save ", folder, " --checkpoint N");
+}
+
+/// Returns when --load may begin afresh: an empty or missing folder, or --save itself, unless a model of
+/// another tool lies there that one may think is loaded. kNoInput, kData.
+void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::string& path, Trained trained) {
   refuse_missing_checkpoint(path);
   refuse_missing_tracker(path);
-  if (is_own_folder(config)) return;
+  if (is_own_folder(config)) {
+    if (trained == Trained::kModel && holds_foreign_model(path)) ModelSource{path};  // which says what it is
+    return;
+  }
+  refuse_pth_file(path);
   if (file_exists(path)) {
     if (!fs::is_directory(path) || !fs::is_empty(path)) ModelSource{path};  // which says what it is
     return;
@@ -107,10 +121,11 @@ void refuse_what_is_no_checkpoint(const CheckpointConfig& config, const std::str
        "leave it out to begin with random values");
 }
 
-StartPoint from_ours(const std::string& path) {
+StartPoint from_ours(const std::string& path, Trained trained) {
   auto reader = std::make_shared<const CheckpointReader>(path);
   StartPoint start{.path = reader->path(), .tensors = reader};
   if (reader->has_file(kArgsFile)) start.args = reader->json(kArgsFile);
+  if (trained == Trained::kModel && start.args.is_object()) refuse_adapter_alone(start.args, start.path);
   if (reader->iteration() == kRelease) return start;
   const Json state = reader->json(kStateFile);
   start.state = TrainState::from_json(state);
@@ -188,20 +203,21 @@ std::string load_path(const CheckpointConfig& config) {
 }
 
 std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model,
-                                     const char* fresh) {
+                                     Trained trained) {
   if (config.number) return pth_start(config.save, *config.number);
   if (config.load.empty()) return std::nullopt;
   const std::string path = load_path(config);
   const Writer writer = writer_of(path);
-  if (writer == Writer::kUs) return from_ours(path);
+  if (writer == Writer::kUs) return from_ours(path, trained);
   if (writer != Writer::kNobody) return from_others(config, path, model);
   if (const auto number = newest_pth(path)) return pth_start(path, *number);
   if (config.exit_on_missing && !config.load_named_by.empty()) refuse_missing(config);
-  refuse_what_is_no_checkpoint(config, path);
+  refuse_what_is_no_checkpoint(config, path, trained);
   if (config.exit_on_missing) refuse_missing(config);
   if (!is_own_folder(config) && !file_exists(path) && is_hub_id(path))
     warn(path, ": there is no such folder", hub_remedy(path));
-  log("no checkpoint in ", config.load, ": starting from ", fresh);
+  log("no checkpoint in ", config.load, ": starting from ",
+      trained == Trained::kTuned ? "the model that is tuned" : "random values");
   return std::nullopt;
 }
 
@@ -245,7 +261,7 @@ std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
   if (writer == Writer::kNobody) {
     const auto number = config.number ? config.number : newest_pth(root);
     if (!number) {
-      refuse_what_is_no_checkpoint(config, root);
+      refuse_what_is_no_checkpoint(config, root, Trained::kModel);
       return std::nullopt;
     }
     Json args = pth_start(root, *number).args;
@@ -260,9 +276,28 @@ std::optional<SavedArgs> saved_args(const CheckpointConfig& config) {
   ModelConfig model = source.config();
   model.vocab_size = 0;  // the tokenizer's
   const std::string& tokenizer = source.tokenizer_folder();
-  return SavedArgs{.args = to_json(model),
+  Json args = to_json(model);
+  if (!source.tokenizer().eod.empty()) args.set("eod_token", source.tokenizer().eod);
+  return SavedArgs{.args = std::move(args),
                    .folder = source.path(),
                    .tokenizer = tokenizer.empty() ? source.path() : tokenizer};
+}
+
+std::optional<TokenizerFiles> tokenizer_of_start(const CheckpointConfig& config, const TokenizerConfig& run) {
+  if (config.load.empty() || config.number) return std::nullopt;
+  const std::string path = load_path(config);
+  const Writer writer = writer_of(path);
+  if (writer == Writer::kNobody) return std::nullopt;
+  if (writer == Writer::kUs && !CheckpointReader(path).has_file(kArgsFile)) return std::nullopt;
+  const ModelSource source(path, {.padded = true});
+  const TokenizerFiles& own = source.tokenizer();
+  if (own.type.empty() || own.type == "NullTokenizer") return std::nullopt;
+  TokenizerConfig settings = run;
+  if (writer == Writer::kUs)
+    from_json(settings, source.args(), source.path() + "/" + kArgsFile);
+  else if (!own.eod.empty())
+    settings.eod = own.eod;
+  return take_tokenizer(own, settings);
 }
 
 }  // namespace megalith

@@ -9,7 +9,9 @@
 #include "libcore/checkpoint/tensor_file.h"
 #include "libcore/config/checkpoint_config.h"
 #include "libcore/config/model_config.h"
+#include "libcore/config/tokenizer_config.h"
 #include "libcore/json/json.h"
+#include "libcore/text/formats/make_tokenizer.h"
 #include "libcore/train/checkpointing.h"
 #include "libcore/train/schedules/lr.h"
 
@@ -37,13 +39,18 @@ struct StartPoint {
 /// folder of --save, which may be new.
 std::string load_path(const CheckpointConfig&);
 
+/// What a run trains, and so what a fresh start begins with: a model from random values, or one that is
+/// tuned, whose checkpoints may hold an adapter alone.
+enum class Trained { kModel, kTuned };
+
 /// Nothing when --load is empty or names a folder that is empty or missing, or the one of --save before its
 /// first checkpoint: a fresh start, which the log says. `model` tells the vocabulary where Megatron's
-/// checkpoint does not; `fresh` what a fresh start begins with. kNoInput with --exit-on-missing-checkpoint,
-/// and where a checkpoint that is named is not there; kData for damage, for a folder of checkpoints whose
-/// tracker is missing, and for what is no checkpoint.
+/// checkpoint does not. kNoInput with --exit-on-missing-checkpoint, and where a checkpoint that is named is
+/// not there; kData for damage, for a folder of checkpoints whose tracker is missing, for what is no
+/// checkpoint, and where a model is to be trained, for an adapter, and for another tool's model that lies in
+/// the folder of --save.
 std::optional<StartPoint> find_start(const CheckpointConfig&, const ModelConfig& model,
-                                     const char* fresh = "random values");
+                                     Trained trained = Trained::kModel);
 
 /// What a command has to be given so that it goes on from what its run saved at `iteration`, such as "--load
 /// DIR"; empty: nothing, the same command goes on.
@@ -60,5 +67,10 @@ struct SavedArgs {
   std::string tokenizer;  // folder that the checkpoint's copy of the tokenizer stands in, or below, if any
 };
 std::optional<SavedArgs> saved_args(const CheckpointConfig&);
+
+/// The tokenizer that the model was trained with which --load names, where its files stand with it; nothing
+/// for a fresh start and for .pth pairs, which keep none. Of `run`, the run's own, come the settings that no
+/// file keeps (--no-hf-special-tokens, …) unless a checkpoint of ours has them. Throws as find_start() does.
+std::optional<TokenizerFiles> tokenizer_of_start(const CheckpointConfig&, const TokenizerConfig& run);
 
 }  // namespace megalith

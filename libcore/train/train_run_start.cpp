@@ -42,9 +42,8 @@ TrainRun::TrainRun(const RankInput& in)
       tuning_(in.tuning),
       ranks_here_(in.ranks_here > 0 ? in.ranks_here : in.world.size()),
       backend_(make_backend(in.config.train.device)) {
-  std::optional<StartPoint> start =
-      find_start(with_agreed_checkpoint(config_.checkpoint, world_), config_.model,
-                 tuning_ ? "the model that is tuned" : "random values");
+  std::optional<StartPoint> start = find_start(with_agreed_checkpoint(config_.checkpoint, world_),
+                                               config_.model, tuning_ ? Trained::kTuned : Trained::kModel);
   if (start) count_in_steps(*start, config_.train, data_.train.epoch);
   if (start && !start->args.is_null()) take_args(*start);
   if (config_.train.fp16 && backend_->name() == std::string_view("cuda"))  // --device gpu, and there is one

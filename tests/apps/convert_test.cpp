@@ -75,7 +75,7 @@ TEST(ConvertApp, SaysWhatItDidAndWhatWentWrong) {
            Case{convert_golden("gpt2") + " --max-shard-size big --output " + dir / "x", 64,
                 "\"big\" is no size"},
            Case{convert_golden("gpt2") + " --tokenizer-model " + dir / "ours" + " --output " + dir / "x", 66,
-                "--tokenizer-model \""},
+                "--tokenizer-model /"},
            Case{convert_golden("gpt2") + " --vocab-file v.json --output " + dir / "x", 64,
                 "--vocab-file needs --merge-file"},
            Case{convert_golden("gpt2") + " --merge-file m.txt --output " + dir / "x", 64,

@@ -49,6 +49,26 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
+// Of other tools: "-n 5" and "-5" would be continued as if they were texts.
+TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
+  const auto answer = [](const std::string& options) {
+    return run_command(app("generate") + " --model megalith-test-none " + options);
+  };
+  for (const std::string word : {"-5", "-0.7", "-.5", "-1e5", "-inf", "-n3"})
+    for (const std::string before : {"--prompt x ", "--prompt x y "}) {
+      const CommandResult refused = answer(before + word);
+      EXPECT_EQ(refused.code, 64) << word;
+      EXPECT_NE(refused.err.find("unknown option \"" + word + "\""), std::string::npos) << refused.err;
+    }
+  const CommandResult alone = answer("--prompt -5");
+  EXPECT_EQ(alone.code, 64) << alone.err;
+  EXPECT_NE(alone.err.find("it is given as \"--prompt=-5\""), std::string::npos) << alone.err;
+  EXPECT_EQ(alone.err.find("needs a value"), std::string::npos) << alone.err;
+  for (const char* text :
+       {"--prompt=-5", "--prompt '- 5 apples'", "--prompt -", "--temperature 0 --prompt x"})
+    EXPECT_EQ(answer(text).code, 66) << text << ": there is no such model";
+}
+
 TEST_P(GenerateApp, SamplesBySeed) {
   const auto sample = [&](int seed) {
     return generate(dir_ / "model", "The ",

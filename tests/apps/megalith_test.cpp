@@ -93,6 +93,10 @@ TEST_F(Dispatcher, CompletesAppsAndAsksTheirCompletion) {
   };
   EXPECT_EQ(complete("w"), "walk whistle\n");
   EXPECT_EQ(complete("wh"), "whistle\n");
+  EXPECT_EQ(complete("he"), "help\n");
+  EXPECT_EQ(complete("help ''"), "walk whistle\n");
+  EXPECT_EQ(complete("help wh"), "whistle\n");
+  EXPECT_EQ(complete("help walk ''"), "\n");
   EXPECT_EQ(complete("walk --l"), "megalith-walk --l:1\n");
   EXPECT_EQ(complete("whistle --l"), "loud\n");  // not loaded: the app is asked for its completion
   EXPECT_EQ(complete("xyzzy --l"), "\n");

@@ -8,6 +8,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/io/file.h"
+#include "libcore/json/json.h"
 #include "tests/support/files.h"
 #include "tests/support/terminal.h"
 
@@ -74,6 +75,41 @@ TEST_F(Newcomer, TrainsOnNoOtherTokenizersDataset) {
   EXPECT_NE(blend.err.find("d_text_document: was made with "), std::string::npos) << blend.err;
 }
 
+// The model's weights know what its ids mean; the run itself may have no tokenizer, or one of as many ids.
+TEST_F(Newcomer, GoesOnWithNoOtherTokenizersDataset) {
+  ASSERT_EQ(train("--tokenizer-model t300 --save before").code, 0);
+  ok("megalith-convert before --output before-hf --no-check");
+  ok("megalith-convert before --to megatron --output before-megatron --no-check");
+  ok("sed 's/Document/Chapter/' corpus.jsonl | sed 's/corpus/shelf of books/' > books.jsonl; "
+     "megalith-tokenizer train --input books.jsonl --vocab-size 300 --output t300b; "
+     "megalith-preprocess --input books.jsonl --output-prefix b --append-eod --tokenizer-model t300b");
+  const std::string books = "b_text_document", more = " --override-opt_param-scheduler --train-iters 6";
+  for (const char* const from : {"--load before", "--load before/iter_0000004", "--load before --finetune",
+                                 "--load before-hf", "--load before-megatron"}) {
+    const CommandResult refused = train(concat("--vocab-size 300 ", from, more), books);
+    EXPECT_EQ(refused.code, 64) << from << refused.all();
+    EXPECT_NE(refused.err.find("b_text_document: was made with "), std::string::npos) << refused.err;
+    EXPECT_EQ(train(concat("--vocab-size 300 ", from, more)).code, 0) << from;
+    const CommandResult other = train(concat("--tokenizer-model t300b ", from, more), books);
+    EXPECT_EQ(other.code, 64) << from << other.all();
+    EXPECT_NE(other.err.find(": was trained with "), std::string::npos) << other.err;
+    EXPECT_EQ(train(concat("--tokenizer-model t300 ", from, more)).code, 0) << from;
+  }
+  // A kind of tokenizer that is not known here leaves the weights what they are.
+  fs::copy(path("before-hf"), path("odd-hf"));
+  Json odd = Json::load(path("odd-hf/tokenizer.json"));
+  odd.set("pre_tokenizer", Json(Json::Object{{"type", "megalith-test"}}));
+  write_file(path("odd-hf/tokenizer.json"), odd.dump());
+  const CommandResult unknown = train("--vocab-size 300 --load odd-hf" + more, books);
+  EXPECT_EQ(unknown.code, 0) << unknown.err;
+  EXPECT_NE(unknown.err.find("odd-hf: its tokenizer is compared with nothing: "), std::string::npos)
+      << unknown.err;
+  const CommandResult forced =
+      train("--vocab-size 300 --load before --allow-tokenizer-mismatch" + more, books);
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_NE(forced.err.find("warning: b_text_document: was made with "), std::string::npos) << forced.err;
+}
+
 TEST_F(Newcomer, NamesTheDatasetThatWasMeant) {
   const CommandResult result = train("--tokenizer-model t300", "c");
   EXPECT_EQ(result.code, 66) << result.err;
@@ -118,6 +154,81 @@ TEST_F(Newcomer, KeepsTheEndTokenWithTheModel) {
   EXPECT_EQ(run("megalith-generate --model end --prompt a --max-new-tokens 2").code, 0);
 }
 
+// GPT-2's two files with another end of a document: what was trained with them goes on, and everywhere.
+TEST_F(Newcomer, ConvertsAndRunsAModelWhoseEndTokenWasNamed) {
+  fs::create_directories(path("stop"));
+  fs::copy_file(path("t300/merges.txt"), path("stop/merges.txt"), fs::copy_options::overwrite_existing);
+  std::string vocab = read_file(path("t300/vocab.json"));
+  const std::string usual = "<|endoftext|>";
+  vocab.replace(vocab.find(usual), usual.size(), "<stop>");
+  write_file(path("stop/vocab.json"), vocab);
+  const std::string tokenizer = "--tokenizer-model stop --eod-token '<stop>' ";
+  ok("megalith-preprocess --input corpus.jsonl --output-prefix s --append-eod " + tokenizer);
+  ASSERT_EQ(train(tokenizer + "--ckpt-format torch --save st-torch", "s_text_document").code, 0);
+  ASSERT_EQ(train(tokenizer + "--save st-native", "s_text_document").code, 0);
+  ok("megalith-convert st-torch --output st-torch-hf");
+  ok("megalith-convert st-torch/iter_0000004/mp_rank_00/model_optim_rng.pt --output file-hf");
+  ok("megalith-convert st-native --to megatron --output st-release");
+  ok("megalith-convert st-release --to megalith --output back");
+  ok("megalith-convert st-native --output native-hf");
+  for (const char* model : {"st-torch", "st-release", "back", "native-hf", "st-torch-hf", "file-hf"})
+    EXPECT_EQ(run(concat("megalith-generate --prompt a --max-new-tokens 2 --model ", model)).code, 0)
+        << model;
+  const CommandResult more =
+      train("--use-checkpoint-args --load st-torch --train-iters 6 --override-opt_param-scheduler",
+            "s_text_document");
+  EXPECT_EQ(more.code, 0) << more.all();
+  for (const std::string hf : {"st-torch-hf", "file-hf", "native-hf"}) {
+    EXPECT_EQ(Json::load(path(hf + "/config.json"))["eos_token_id"], Json(0)) << hf;
+    for (const char* file : {"/special_tokens_map.json", "/tokenizer_config.json"})
+      EXPECT_EQ(Json::load(path(hf + file))["eos_token"], Json("<stop>")) << hf << file;
+    const Json decoder = Json::load(path(hf + "/tokenizer_config.json"))["added_tokens_decoder"];
+    EXPECT_EQ(decoder["0"]["content"], Json("<stop>")) << hf;
+  }
+}
+
+// The words are those of --tokenizer-model everywhere; the logits say that nothing else was touched.
+TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
+  ASSERT_EQ(train("--vocab-size 300 --save plain").code, 0);
+  fs::create_directories(path("named"));
+  for (const char* name : {"vocab.json", "merges.txt"})
+    fs::copy_file(path("t300/") + name, path("named/gpt2-") + name, fs::copy_options::overwrite_existing);
+  fs::create_directories(path("hub/models--me--tok/refs"));
+  fs::create_directories(path("hub/models--me--tok/snapshots"));
+  write_file(path("hub/models--me--tok/refs/main"), "r1");
+  fs::create_directory_symlink(path("t300"), path("hub/models--me--tok/snapshots/r1"));
+  const std::string convert = "export HF_HUB_CACHE=$PWD/hub; megalith-convert plain --no-check --output ";
+  int number = 0;
+  for (const std::string option :
+       {"--tokenizer-model t300", "--tokenizer-model t300/vocab.json", "--tokenizer-model t300/merges.txt",
+        "--tokenizer-model named", "--tokenizer-model named/gpt2-merges.txt", "--tokenizer-model me/tok",
+        "--tokenizer me/tok", "--tokenizer named",
+        "--vocab-file t300/vocab.json --merge-file t300/merges.txt"}) {
+    const std::string out = concat("plain-hf", number++);
+    ok(convert + out + " " + option);
+    EXPECT_EQ(Json::load(path(out + "/tokenizer.json"))["model"]["vocab"],
+              Json::load(path("t300/tokenizer.json"))["model"]["vocab"])
+        << option;
+  }
+  fs::create_directories(path("ranks"));
+  fs::copy_file(test_data("text/goldens/pieces.model"), path("ranks/spiece.model"),
+                fs::copy_options::overwrite_existing);
+  write_file(path("ranks.tiktoken"), "IQ== 0\nIg== 1\n");
+  for (const auto& [from, out] : {std::pair{"ranks", "sp-hf"}, {"ranks/spiece.model", "sp2-hf"}}) {
+    ok(convert + out + " --tokenizer-model " + from);
+    EXPECT_EQ(read_file(path(std::string(out) + "/tokenizer.model")), read_file(path("ranks/spiece.model")));
+  }
+  ok(convert + "tik-hf --tokenizer-model ranks.tiktoken");
+  EXPECT_EQ(read_file(path("tik-hf/tokenizer.model")), read_file(path("ranks.tiktoken")));
+  const CommandResult absent = run(convert + "x --tokenizer-model me/other");
+  EXPECT_EQ(absent.code, 66) << absent.err;
+  EXPECT_NE(absent.err.find("hf download me/other"), std::string::npos) << absent.err;
+  const CommandResult none = run(convert + "x --tokenizer-model hub");
+  EXPECT_EQ(none.code, 66) << none.err;
+  EXPECT_NE(none.err.find("hub: holds no tokenizer; looked for tokenizer.json"), std::string::npos)
+      << none.err;
+}
+
 TEST_F(Newcomer, FindsTheTokenizerOfACheckpointWhoseFilesAreGone) {
   fs::create_directories(path("gone"));
   for (const char* name : {"vocab.json", "merges.txt"})
@@ -152,6 +263,13 @@ TEST_F(Newcomer, RunsAModelByItsId) {
   const std::string without_names = " | grep -v 'the shape alone is taken'";
   EXPECT_EQ(ok("HF_HUB_CACHE=$PWD/models megalith-pretrain " + shape + "me/model" + without_names).out,
             ok("megalith-pretrain " + shape + "known-hf" + without_names).out);
+  const std::string plan =
+      "HF_HUB_CACHE=$PWD/models megalith-autoplan --gpu h100 --world-size 2 --local-world-size 2 "
+      "--global-batch-size 8 --seq-length 16 --hf ";
+  EXPECT_EQ(ok(plan + "me/model").out, ok(plan + "known-hf/config.json").out);
+  const CommandResult unknown = run(plan + "me/other");
+  EXPECT_EQ(unknown.code, 66) << unknown.err;
+  EXPECT_NE(unknown.err.find("`hf download me/other`"), std::string::npos) << unknown.err;
   const CommandResult absent = run(generate + "me/other");
   EXPECT_EQ(absent.code, 66) << absent.err;
   EXPECT_NE(absent.err.find("`hf download me/other`"), std::string::npos) << absent.err;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/error.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/terminal.h"
@@ -128,6 +129,32 @@ TEST(UnknownOption, IsNamedWithTheProgramThatHasIt) {
   EXPECT_NE(error(test::app("merge") + " -input m").find("did you mean \"--input\"?"), std::string::npos);
   EXPECT_NE(error(test::app("merge") + " --merge-adapter x").find("; megalith-convert has it"),
             std::string::npos);
+}
+
+// Three letters are one slip away from many: --tpp is rather the tensor parallel size.
+TEST(UnknownOption, IsNoNeighbourOfAShortOne) {
+  const auto error = [](const std::string& option) {
+    return test::run_command(test::app("autoplan") + " " + option + " 3").err;
+  };
+  for (const char* option : {"--tpp", "--topk", "--topp", "--hff"})
+    EXPECT_NE(error(option).find(concat("unknown option \"", option, "\"\n")), std::string::npos)
+        << error(option);
+  EXPECT_NE(error("--tpo").find("did you mean \"--top\"?"), std::string::npos) << error("--tpo");
+  EXPECT_NE(error("--tops").find("did you mean \"--top\"?"), std::string::npos) << error("--tops");
+}
+
+// What a training program reads of the environment, and what its exit codes say when a signal ends it.
+TEST(ManPage, SaysWhatTrainingReadsAndHowItEnds) {
+  const auto page = [](const std::string& app) {
+    return std::regex_replace(test::run_command(test::app(app) + " --help-man").out, std::regex("\\\\(-|:)"),
+                              "$1");
+  };
+  const std::string pretrain = page("pretrain");
+  for (const char* name :
+       {"\nDEVICE_MEMORY_GB", "CUDA_VISIBLE_DEVICES", "whose state is saved first where --save",
+        "Width of --help, and of megalith-data's tables,"})
+    EXPECT_NE(std::regex_replace(pretrain, std::regex("\\.B "), "").find(name), std::string::npos) << name;
+  EXPECT_NE(page("finetune").find("CUDA_VISIBLE_DEVICES"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Apps, EveryApp, testing::ValuesIn(app_names()),

@@ -66,6 +66,15 @@ class PretrainPlanApp : public PretrainApp {
   std::vector<double> losses(const std::string& name) const { return test::train_losses(dir_ / name); }
 };
 
+// A plan alone would be in bf16; a run computes in what its options say, whatever it is planned for.
+TEST_F(PretrainPlanApp, TrainsWithoutBf16AndPlansNoRunInFp32) {
+  const CommandResult asked = run_command(app("pretrain") + " " + kGpt22b + " --no-bf16");
+  EXPECT_EQ(asked.code, 64) << asked.all();
+  EXPECT_NE(asked.err.find("--bf16 false: a device's plan is in 16 bits"), std::string::npos) << asked.err;
+  const CommandResult trained = run(open() + "--gpu h100 --no-bf16");
+  EXPECT_EQ(trained.code, 0) << trained.all();
+}
+
 // What it logs is what it does: the flags given by hand train the same.
 TEST_F(PretrainPlanApp, PlansForItsRanksAndTrains) {
   for (const char* ranks : {"", "--nproc 2 "}) {

@@ -130,6 +130,19 @@ TEST(PretrainConfig, IgnoresMegatronOptionsOfNoMeaning) {
       "");
 }
 
+// Megatron-LM 0.7 to 0.9 chose torch_dist or zarr by these two, later ones by --ckpt-format.
+TEST(PretrainConfig, TakesBothNamesOfADistributedCheckpoint) {
+  EXPECT_EQ(given(small() + "--use-dist-ckpt").checkpoint.format, CheckpointFormat::kTorchDist);
+  EXPECT_EQ(given(small() + "--no-use-dist-ckpt").checkpoint.format, CheckpointFormat::kMegalith);
+  EXPECT_EQ(given(small() + "--use-dist-ckpt --dist-ckpt-format torch_dist").checkpoint.format,
+            CheckpointFormat::kTorchDist);
+  EXPECT_EQ(given(small() + "--dist-ckpt-format torch_dist").checkpoint.format, CheckpointFormat::kTorchDist);
+  EXPECT_EQ(complaint(small() + "--use-dist-ckpt --dist-ckpt-format zarr"),
+            "--dist-ckpt-format zarr is not written; give torch_dist");
+  EXPECT_EQ(complaint(small() + "--use-dist-ckpt --ckpt-format torch"),
+            "--use-dist-ckpt and --ckpt-format torch contradict each other; give one of them");
+}
+
 TEST(PretrainConfig, RefusesWithARemedyWhatWouldChangeTheResult) {
   EXPECT_EQ(complaint(small() + "--decoupled-lr 1 --apply-layernorm-1p --dataloader-type cyclic "
                                 "--optimizer sgd --mrope-section 1"),

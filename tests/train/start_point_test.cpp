@@ -218,6 +218,52 @@ TEST_F(Start, WarnsOfANameThatMayBeAModelsId) {
   EXPECT_EQ(log_.find("hf download"), std::string::npos) << log_;
 }
 
+// A run would begin from random values, and write its checkpoints among the files of that model.
+TEST_F(Start, RefusesAnotherToolsModelInTheFolderOfSave) {
+  const auto write = [&](const std::string& file) {
+    fs::create_directories(fs::path(dir_ / file).parent_path());
+    write_file(dir_ / file, "{}");
+  };
+  for (const char* file :
+       {"trainer/checkpoint-500/config.json", "trainer/args.txt", "peft/adapter_config.json",
+        "many/checkpoint-20/adapter_config.json", "gguf/model.gguf", "weights/model.safetensors",
+        "own/checkpoint-500/notes.txt", "own/events.txt"})
+    write(file);
+  CheckpointConfig config;
+  const auto said = [&](const char* folder, Trained trained) -> std::string {
+    config.load = config.save = dir_ / folder;
+    try {
+      EXPECT_FALSE(find_start(config, tiny_config().model, trained));
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.kind() == ErrorKind::kData || error.kind() == ErrorKind::kNoInput);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(said("trainer", Trained::kModel).find("trainer/checkpoint-500"), std::string::npos);
+  EXPECT_NE(said("many", Trained::kModel).find("many/checkpoint-20"), std::string::npos);
+  EXPECT_NE(said("peft", Trained::kModel).find("megalith-convert MODEL --merge-adapter "), std::string::npos);
+  EXPECT_NE(said("gguf", Trained::kModel).find("GGUF"), std::string::npos);
+  EXPECT_NE(said("weights", Trained::kModel).find("without the config.json"), std::string::npos);
+  EXPECT_EQ(log_, "");
+  EXPECT_EQ(said("own", Trained::kModel), "");
+  EXPECT_EQ(said("peft", Trained::kTuned), "") << "megalith-finetune writes such files itself";
+}
+
+// The folder, and the command that takes it, for a file that a user completed with the tab key.
+TEST_F(Start, NamesTheFolderOfOneFile) {
+  const std::string folder = dir_ / "s/iter_0000010";
+  for (const char* file : {"/data_00000.safetensors", "/index.json"}) {
+    ASSERT_TRUE(file_exists(folder + file)) << file;
+    const std::string text = complaint(folder + file, ErrorKind::kData);
+    EXPECT_TRUE(text.ends_with(": is one file of a checkpoint; give its folder, " + folder)) << text;
+  }
+  fs::create_directory(dir_.path() / "pairs");
+  write_file(dir_ / "pairs/model_000001.pth", "");
+  const std::string pth = complaint(dir_ / "pairs/model_000001.pth", ErrorKind::kData);
+  EXPECT_NE(pth.find("give its folder, " + (dir_ / "pairs") + ","), std::string::npos) << pth;
+}
+
 // What a first run wrote there before its first checkpoint, such as TensorBoard's files, is no model.
 TEST_F(Start, IsFreshInTheFolderOfSaveWhateverItHolds) {
   fs::create_directory(dir_.path() / "new");

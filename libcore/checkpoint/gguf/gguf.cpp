@@ -230,6 +230,8 @@ std::string_view name_of(GgufType type) {
   return "";
 }
 
+constexpr float kMaxHalf = 65504;  // the largest of fp16
+
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out) {
   for (int64_t block = 0; block < n / kQ8Block; ++block, values += kQ8Block, out += kQ8BlockBytes) {
     float max_abs = 0;
@@ -238,8 +240,8 @@ bool quantize_q8_0(const float* values, int64_t n, std::byte* out) {
       max_abs = std::max(max_abs, std::fabs(values[i]));
       finite &= std::isfinite(values[i]);
     }
-    if (!finite) return false;
     const float scale = max_abs / 127, inverse = scale == 0 ? 0 : 1 / scale;
+    if (!finite || scale > kMaxHalf) return false;
     convert_elements(out, DType::kF16, &scale, DType::kF32, 1);
     auto* quantized = reinterpret_cast<int8_t*>(out + sizeof(uint16_t));
     for (int64_t i = 0; i < kQ8Block; ++i)

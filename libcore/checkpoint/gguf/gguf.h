@@ -23,7 +23,7 @@ std::string_view name_of(GgufType type);  // "Q8_0"
 
 /// n floats (a multiple of 32) as Q8_0, to the bit as ggml's reference does it: scale = max magnitude /
 /// 127, stored in fp16; element = round(x * (1 / scale)), halves away from zero. False, and nothing of use,
-/// when one is not finite.
+/// when one is not finite, or so large (beyond 127 * 65504) that fp16 cannot hold the scale.
 bool quantize_q8_0(const float* values, int64_t n, std::byte* out);
 
 /// Metadata in the order in which it was added.

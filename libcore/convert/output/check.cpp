@@ -308,6 +308,7 @@ Comparison compare_sides(const CheckedSide& a, const CheckedSide& b) {
     const bool known = std::isfinite(a.logits[i]), other = std::isfinite(b.logits[i]);
     if (known != other) out.max_difference = std::numeric_limits<double>::infinity();
     if (!known || !other) continue;
+    ++out.compared;
     out.max_difference = std::max(out.max_difference, std::abs(double{a.logits[i]} - b.logits[i]));
     out.max_logit = std::max(out.max_logit, std::abs(double{a.logits[i]}));
   }
@@ -348,10 +349,13 @@ std::string first_not_finite(const TensorFile& file) {
 }
 
 std::string text_of(const Comparison& c) {
+  const std::string cost = concat("; ", format_duration(c.seconds), ", ",
+                                  format_bytes(static_cast<double>(c.peak_bytes)), " peak memory");
+  if (c.compared == 0)
+    return concat("check: no logit of ", c.tokens, " tokens is finite in both models; nothing was compared",
+                  cost);
   return concat("check: max difference of the logits of ", c.tokens, " tokens ",
-                format_scientific(c.max_difference, 1), ", max logit ", format_fixed(c.max_logit, 2), "; ",
-                format_duration(c.seconds), ", ", format_bytes(static_cast<double>(c.peak_bytes)),
-                " peak memory");
+                format_scientific(c.max_difference, 1), ", max logit ", format_fixed(c.max_logit, 2), cost);
 }
 
 }  // namespace megalith

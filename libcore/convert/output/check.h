@@ -36,6 +36,7 @@ constexpr int kCheckThreads = 2;
 /// How two models differ on a few tokens.
 struct Comparison {
   int64_t tokens = 0;
+  int64_t compared = 0;       // logits that are finite in both models
   double max_difference = 0;  // of two logits
   double max_logit = 0;       // magnitude in the first model
   double seconds = 0;         // of both sides together

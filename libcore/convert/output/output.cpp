@@ -1,8 +1,10 @@
 #include "libcore/convert/output/output.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
@@ -117,9 +119,11 @@ void read_stored(const TensorFile& source, const OutputTensor& tensor, int64_t b
     return read_recipe(source, tensor.recipe, begin, end, {out, plain_type(tensor.storage), shape});
   std::vector<float> plain(static_cast<size_t>(shape.elements()));
   read_recipe(source, tensor.recipe, begin, end, {plain.data(), DType::kF32, shape});
-  if (!quantize_q8_0(plain.data(), shape.elements(), out))
-    fail(ErrorKind::kData, source.path(), ": tensor ", quote(tensor.name), " in rows ", begin, " to ",
-         end - 1, " holds numbers that are not finite, which q8_0 cannot hold; give another --dtype");
+  if (quantize_q8_0(plain.data(), shape.elements(), out)) return;
+  const bool finite = std::all_of(plain.begin(), plain.end(), [](float x) { return std::isfinite(x); });
+  fail(ErrorKind::kData, source.path(), ": tensor ", quote(tensor.name), " in rows ", begin, " to ", end - 1,
+       " holds numbers that are ", finite ? "too large (beyond 8.3e6)" : "not finite",
+       ", which q8_0 cannot hold; give another --dtype");
 }
 
 // A tensor of a plan, by its numbers.
@@ -152,22 +156,27 @@ size_t memory_for(const OutputPlan& plan) {
 
 namespace {
 
-/// What a model that is damaged holds: the first number that is not finite, and how many there are.
+/// What a model that is damaged holds: the first number that is not finite, and how many there are. Of what
+/// several ranks hold alike, and of rows that are repeated as padding, one is counted.
 class SickNumbers {
  public:
   /// Rows of a tensor, which begin with its element `begin`, as they are written.
   void look_at(const OutputTensor& tensor, int64_t begin, std::span<const std::byte> bytes) {
     if (tensor.storage == Storage::kQ8) return;  // which cannot hold them, and was refused
     const DType type = plain_type(tensor.storage);
-    const NotFinite found =
-        find_not_finite(bytes.data(), type, static_cast<int64_t>(bytes.size() / size_of(type)));
+    const auto width = static_cast<int64_t>(size_of(type));
+    const Recipe& recipe = tensor.recipe;
+    if (begin == 0) counts_ = !recipe.of_rank || known_.insert(region_of(recipe)).second;
+    const int64_t padding = recipe.repeated * recipe.columns(), end = tensor.shape.elements() - padding;
+    const int64_t own = std::min(static_cast<int64_t>(bytes.size()) / width, end - begin);
+    if (!counts_ || own <= 0) return;
+    const NotFinite found = find_not_finite(bytes.data(), type, own);
     if (found.count == 0) return;
-    if (count_ == 0) {
-      float value = 0;
-      convert_elements(&value, DType::kF32, bytes.data() + found.first * static_cast<int64_t>(size_of(type)),
-                       type, 1);
-      first_ = concat("tensor ", quote(tensor.name), " holds ", value, " at element ", begin + found.first);
-    }
+    float value = 0;
+    convert_elements(&value, DType::kF32, bytes.data() + found.first * width, type, 1);
+    const int64_t element = begin + found.first;
+    take_first(recipe.of_rank ? Place{recipe.source, source_element(recipe, element), value}
+                              : Place{tensor.name, element, value});
     count_ += found.count;
   }
   /// Counted in all formats, whether the models are compared or not, because a few tokens may not meet them.
@@ -176,15 +185,36 @@ class SickNumbers {
     const std::string which = count_ == 1
                                   ? "the only number that is"
                                   : concat("the first of ", format_count(count_), " numbers that are");
-    warn(
-        source, ": ", first_, ", ", which,
-        " not finite: the model is damaged, its training diverged, or the type that is written is too narrow "
-        "for it");
+    warn(source, ": tensor ", quote(first_.tensor), " holds ", first_.value, " at element ", first_.element,
+         ", ", which,
+         " not finite: the model is damaged, its training diverged, or the type that is written is too "
+         "narrow for it");
   }
 
  private:
+  struct Place {
+    std::string tensor;
+    int64_t element = 0;
+    float value = 0;
+  };
+
+  /// The part of the source that a rank holds.
+  static std::string region_of(const Recipe& recipe) {
+    std::string region = recipe.source;
+    for (const MatrixBlock& block : recipe.blocks)
+      region += concat(' ', block.row, ' ', block.rows, ' ', block.column, ' ', block.columns);
+    return region;
+  }
+
+  // Ranks that share a tensor's columns are written one after the other.
+  void take_first(const Place& place) {
+    if (count_ == 0 || (place.tensor == first_.tensor && place.element < first_.element)) first_ = place;
+  }
+
+  std::set<std::string> known_;
+  bool counts_ = true;  // the tensor that is written now
   int64_t count_ = 0;
-  std::string first_;
+  Place first_;
 };
 
 }  // namespace

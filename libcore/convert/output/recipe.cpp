@@ -71,6 +71,17 @@ int64_t Recipe::rows() const {
   return rows;
 }
 
+int64_t source_element(const Recipe& recipe, int64_t element) {
+  int64_t row = element / recipe.columns();
+  const int64_t column = element % recipe.columns();
+  for (const MatrixBlock& block : recipe.blocks) {
+    if (row < block.rows)
+      return (block.row + row) * recipe.form.columns() + recipe.blocks.front().column + column;
+    row -= block.rows;
+  }
+  fail(ErrorKind::kInternal, "element ", element, " of a part of ", recipe.source, " is padding");
+}
+
 Recipe copy_recipe(const std::string& source, const MatrixForm& form) {
   return {.source = source, .form = form, .blocks = {{0, form.rows(), 0, form.columns()}}, .how = "copy"};
 }

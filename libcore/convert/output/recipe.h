@@ -18,6 +18,8 @@ struct Recipe {
   // more rows at the end, each like the last one of the blocks (a padded vocabulary, as Megatron needs)
   int64_t repeated = 0;
   bool transposed = false;  // the result is [columns, rows]
+  // one rank's part of the source, which others hold parts or copies of; neither transposed nor with heads
+  bool of_rank = false;
   /// Not 0: the rows of each `head` rows are dealt out, one of the first half, one of the second, because
   /// llama.cpp turns neighbours of a head by the rotary angle, Megatron and transformers its halves. Not
   /// transposed.
@@ -31,6 +33,9 @@ struct Recipe {
   int64_t result_rows() const { return transposed ? columns() : rows(); }
   int64_t result_columns() const { return transposed ? rows() : columns(); }
 };
+
+/// The element of the source that a rank's part holds at `element` of its own.
+int64_t source_element(const Recipe& recipe, int64_t element);
 
 /// The whole of a tensor, row by row.
 Recipe copy_recipe(const std::string& source, const MatrixForm& form);

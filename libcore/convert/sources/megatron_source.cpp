@@ -144,7 +144,9 @@ namespace {
 /// With the size that the user or else its args say, if they do, and the ids of its tokenizer.
 int64_t vocabulary_of_tokenizer(const SourceOptions& options, int64_t rows, const Json& args) {
   const int64_t given = options.vocab_size;
-  const int64_t ids = make_tokenizer(tokenizer_in(options.tokenizer))->vocab_size();
+  TokenizerFiles files = tokenizer_in(options.tokenizer);
+  files.eod = eod_of(args);
+  const int64_t ids = make_tokenizer(files)->vocab_size();
   if (given != 0 && given < ids)
     fail(ErrorKind::kUsage, "--vocab-size ", given, " is less than the ", ids, " ids of the tokenizer in ",
          options.tokenizer);

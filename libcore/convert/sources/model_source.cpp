@@ -28,14 +28,18 @@ bool holds(const std::string& folder, const char* name) {
   return file_exists(folder + "/" + name);
 }
 
+constexpr const char* kAdapterFile = "adapter_config.json";  // of peft
+
+bool is_model_or_adapter(const std::string& folder) {
+  return holds(folder, "config.json") || holds(folder, kAdapterFile) || holds(folder, kIndexFile) ||
+         holds(folder, kTrackerFile);
+}
+
 // The folders in this one that are models, as Hugging Face's Trainer leaves "checkpoint-500".
 std::vector<std::string> models_below(const std::string& folder) {
   std::vector<std::string> models;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string path = entry.path().string();
-    if (holds(path, "config.json") || holds(path, kIndexFile) || holds(path, kTrackerFile))
-      models.push_back(path);
-  }
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (is_model_or_adapter(entry.path().string())) models.push_back(entry.path().string());
   std::sort(models.begin(), models.end());
   return models;
 }
@@ -43,17 +47,23 @@ std::vector<std::string> models_below(const std::string& folder) {
 constexpr const char* kGgufRemedy =
     ", which is written and not read here; give the model that it was made from";
 
+[[noreturn]] void refuse_adapter_of_peft(const std::string& folder) {
+  refuse(folder,
+         concat("is an adapter of peft, not a model; give the model that it belongs to, or join both: "
+                "megalith-convert MODEL --merge-adapter ",
+                folder, " --to hf --output FOLDER"));
+}
+
 // Other tools' checkpoints, so that the user is told what the folder is and not only that it is wrong.
 [[noreturn]] void refuse_foreign_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".gguf")) refuse(folder, concat("holds a GGUF file (", name, ")", kGgufRemedy));
+    if (name.ends_with(".safetensors") && !holds(folder, kAdapterFile))
+      refuse(folder,
+             concat("holds weights (", name, ") without the config.json of their model; put it there"));
   }
-  if (holds(folder, "adapter_config.json"))
-    refuse(folder,
-           concat("is an adapter of peft, not a model; give the model that it belongs to, or join both: "
-                  "megalith-convert MODEL --merge-adapter ",
-                  folder, " --to hf --output FOLDER"));
+  if (holds(folder, kAdapterFile)) refuse_adapter_of_peft(folder);
   if (const auto models = models_below(folder); !models.empty())
     fail(ErrorKind::kNoInput, folder, ": holds no model itself; give one of ", join(models, ", "));
   fail(ErrorKind::kNoInput, folder, ": holds no model (no ", kTrackerFile, ", ", kIndexFile,
@@ -63,6 +73,9 @@ constexpr const char* kGgufRemedy =
 [[noreturn]] void refuse_file(const std::string& path) {
   const std::string folder = parent_or_here(path).string();
   if (path.ends_with(".gguf")) refuse(path, concat("is a GGUF file", kGgufRemedy));
+  if (holds(folder, kIndexFile))
+    refuse(path, concat("is one file of a checkpoint; give its folder, ", folder));
+  if (holds(folder, kAdapterFile)) refuse_adapter_of_peft(folder);
   if (holds(folder, "config.json")) refuse(path, concat("is one file of a model; give its folder, ", folder));
   if (path.ends_with(".bin") || path.ends_with(".pth") || path.ends_with(".safetensors"))
     refuse(path, "is a file of weights without their configuration; give the folder that holds config.json");
@@ -132,6 +145,32 @@ TokenizerFiles null_tokenizer(const ModelConfig& config) {
 
 }  // namespace
 
+void refuse_adapter_alone(const Json& args, const std::string& folder) {
+  const Json* const adapter = args.find("adapter");
+  if (!adapter || !adapter->is_object()) return;
+  const std::string& base = (*adapter)["base"].as_string();
+  const std::string wrote = parent_or_here(folder).string();  // what megalith-finetune calls --output-dir
+  const std::string found = concat("holds an adapter alone, of the model ", quote(base), "; ");
+  if (!holds(wrote, kAdapterFile))
+    refuse(folder, concat(found, "let megalith-finetune end, which then writes it to ", wrote,
+                          ", or give that model"));
+  if (adapter->find("num_virtual_tokens"))
+    refuse(folder, concat(found, "a prefix cannot be joined to it; to run both: megalith-generate --model ",
+                          base, " --adapter ", wrote));
+  refuse(folder, concat(found, "to join both: megalith-convert ", base, " --merge-adapter ", wrote,
+                        " --to hf --output FOLDER"));
+}
+
+bool holds_foreign_model(const std::string& folder) {
+  if (!fs::is_directory(folder)) return false;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name == kAdapterFile || name.ends_with(".gguf") || name.ends_with(".safetensors")) return true;
+    if (name.starts_with("checkpoint-") && is_model_or_adapter(entry.path().string())) return true;
+  }
+  return false;
+}
+
 ModelSource::ModelSource(const std::string& name, const SourceOptions& options) {
   const std::string path = path_or_snapshot(name);
   if (!file_exists(path))
@@ -167,6 +206,7 @@ void ModelSource::open_megatron(const std::string& path, SourceOptions options) 
   iteration_ = model.iteration;
   training_ = std::move(model.training);
   training_.args = std::move(model.args);
+  tokenizer_.eod = eod_of(training_.args);
   tensors_ = std::move(model.tensors);
   dtype_ = *tensors_->at("embedding.word_embeddings.weight").dtype;
 }
@@ -174,18 +214,16 @@ void ModelSource::open_megatron(const std::string& path, SourceOptions options) 
 void ModelSource::open_checkpoint(const std::string& path) {
   auto reader = std::make_unique<CheckpointReader>(path);
   path_ = reader->path();
-  config_ = config_of(*reader);
   args_ = reader->json(kArgsFile);
-  if (const Json* adapter = args_.find("adapter"); adapter && adapter->is_object())
-    refuse(path, concat("holds an adapter alone, of the model ", quote((*adapter)["base"].as_string()),
-                        "; give that model, and the folder that megalith-finetune wrote to as the adapter"));
+  refuse_adapter_alone(args_, path_);  // before its tensors are read as a model's
+  config_ = config_of(*reader);
   if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
   if (fs::is_directory(tokenizer_folder_)) check_tokenizer_files(*reader, tokenizer_folder_);
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();
-  if (const Json* end = args_.find("eod_token"); end && end->is_string()) tokenizer_.eod = end->as_string();
+  tokenizer_.eod = eod_of(args_);
   if (type == "NullTokenizer") tokenizer_ = null_tokenizer(config_);
   dtype_ = *reader->at("embedding.word_embeddings.weight").dtype;
   iteration_ = reader->iteration();

@@ -14,6 +14,14 @@
 
 namespace megalith {
 
+/// kData where `args`, those of our checkpoint in `folder`, say that it holds what megalith-finetune trained
+/// beside a model, and not a model: names that model and the command that takes both.
+void refuse_adapter_alone(const Json& args, const std::string& folder);
+
+/// Whether another tool left a model here that is not read as it stands: an adapter of peft, a GGUF file,
+/// weights without their config.json, or the checkpoint-N folders of Hugging Face's Trainer.
+bool holds_foreign_model(const std::string& folder);
+
 /// A trained model on disk, whoever wrote it.
 class ModelSource {
  public:

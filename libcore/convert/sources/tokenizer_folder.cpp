@@ -93,10 +93,11 @@ void add_line(TrainedBpe& bpe, const Ids& ids, std::string_view line, const std:
   add_merge(bpe, ids, std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where);
 }
 
-TrainedBpe from_gpt2_files(const std::map<std::string, std::string>& files) {
+TrainedBpe from_gpt2_files(const std::map<std::string, std::string>& files, const std::string& eod) {
   const Ids ids = ids_of(files);
   TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, "vocab.json"), .merges = {}};
-  if (ids.contains(kEndOfText)) bpe.special_tokens.push_back(kEndOfText);
+  const std::string end = eod.empty() ? kEndOfText : eod;
+  if (ids.contains(end)) bpe.special_tokens.push_back(end);
   for (const std::string& line : split(files.at("merges.txt"), '\n'))
     if (!line.empty() && !line.starts_with("#version")) add_line(bpe, ids, line, "merges.txt");
   return bpe;
@@ -176,6 +177,16 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   if (!special.eos) special.eos = end;
   if (!special.bos) special.bos = end;
   return special;
+}
+
+// Names the token that ends a document where transformers looks for it.
+void name_end(std::map<std::string, std::string>& files, const std::string& eod) {
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const auto file = files.find(name);
+    Json roles = file == files.end() ? Json::object() : Json::parse(file->second, name);
+    roles.set("eos_token", eod);
+    files[name] = roles.dump(2) + "\n";
+  }
 }
 
 // Renames a list of "extra_special_tokens", as transformers 5 writes it, because transformers 4 fails at it;
@@ -265,17 +276,29 @@ std::map<std::string, std::string> tokenizer_files_of(const std::string& folder)
   return files;
 }
 
-HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config) {
+std::string eod_of(const Json& args) {
+  const Json* const end = args.find("eod_token");
+  return end && end->is_string() ? end->as_string() : std::string();
+}
+
+HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config,
+                                    const std::string& eod) {
   HfTokenizerFiles out{.files = tokenizer_files_of(folder), .ids = {}};
   if (out.files.empty()) return out;
   if (out.files.contains("vocab.json") && out.files.contains("merges.txt") &&
       !out.files.contains("tokenizer.json"))
-    out.files.merge(written_files(from_gpt2_files(out.files), config));
+    out.files.merge(written_files(from_gpt2_files(out.files, eod), config));
   else if (out.files.contains("tokenizer.json") &&
            is_byte_level(Json::parse(out.files.at("tokenizer.json"), "tokenizer.json")))
     out.files.merge(written_files(from_tokenizer_json(out.files), config));
   name_special_tokens_for_both(out.files);
   const Ids ids = ids_of(out.files);
+  if (!eod.empty()) {
+    if (!ids.contains(eod))
+      fail(ErrorKind::kData, folder, ": has no token ", quote(eod),
+           ", which ended the documents that the model was trained with; give its tokenizer");
+    name_end(out.files, eod);
+  }
   for (const auto& [token, id] : ids)
     if (id >= config.vocab_size)
       fail(ErrorKind::kData, folder, ": token ", quote(token), " has id ", id,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "libcore/convert/sources/hf_config.h"
+#include "libcore/json/json.h"
 #include "libcore/text/formats/make_tokenizer.h"
 
 namespace megalith {
@@ -13,6 +14,10 @@ namespace megalith {
 /// The tokenizer whose files stand in `folder`, as find_tokenizer() (config/tokenizer_model.h) sees them; its
 /// type is empty where there is none. `type` is the type that was trained with, where it is known.
 TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type = {});
+
+/// --eod-token of the run whose options `args` are, as our checkpoints and the Megatron ones that we write
+/// keep it; empty: the tokenizer's files say what ends a document.
+std::string eod_of(const Json& args);
 
 /// Whether a file of this name belongs to a tokenizer, and those of a folder: name to contents.
 bool is_tokenizer_file(std::string_view name);
@@ -25,8 +30,11 @@ struct HfTokenizerFiles {
 };
 /// The files of `folder` as they are, and, of a byte-level BPE, those that transformers wants beside them
 /// (tokenizer.json from vocab.json and merges.txt, or the reverse; tokenizer_config.json;
-/// special_tokens_map.json). Ids come from the tokenizer's own names for them, else "<|endoftext|>". kData
-/// for files that contradict each other, and when there are an id beyond the model's vocabulary.
-HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config);
+/// special_tokens_map.json). Ids come from the tokenizer's own names for them, else "<|endoftext|>"; `eod`,
+/// where it is not empty, is the token that ends a document in place of theirs, and the files say so. kData
+/// for files that contradict each other, for an id beyond the model's vocabulary, and for an `eod` that is no
+/// token.
+HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config,
+                                    const std::string& eod = {});
 
 }  // namespace megalith

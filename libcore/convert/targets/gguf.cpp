@@ -170,7 +170,8 @@ GgufMetadata metadata_of(const Conversion& conversion, const Family& family, con
     warn("the model has no tokenizer; llama.cpp takes and gives token ids only");
     metadata.text("tokenizer.ggml.model", "no_vocab");
   } else {
-    add_gguf_tokenizer(metadata, hf_tokenizer_files(conversion.tokenizer_folder, config),
+    add_gguf_tokenizer(metadata,
+                       hf_tokenizer_files(conversion.tokenizer_folder, config, conversion.end_token()),
                        conversion.tokenizer_folder, config.vocab_size);
   }
   return metadata;

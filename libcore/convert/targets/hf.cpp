@@ -110,6 +110,11 @@ Json generation_of(const Conversion& conversion, const SpecialIds& ids) {
   return out;
 }
 
+HfTokenizerFiles tokenizer_of(const Conversion& conversion) {
+  if (conversion.tokenizer_folder.empty()) return {};
+  return hf_tokenizer_files(conversion.tokenizer_folder, conversion.source.config(), conversion.end_token());
+}
+
 }  // namespace
 
 // In the order of depth, as many as fit (transformers' rule).
@@ -135,9 +140,7 @@ void export_hf(const Conversion& conversion, const std::string& output, uint64_t
   const ModelSource& source = conversion.source;
   refuse_strangers(output, source);
   const OutputPlan plan = plan_hf(conversion, max_shard);
-  const HfTokenizerFiles tokenizer = conversion.tokenizer_folder.empty()
-                                         ? HfTokenizerFiles{}
-                                         : hf_tokenizer_files(conversion.tokenizer_folder, source.config());
+  const HfTokenizerFiles tokenizer = tokenizer_of(conversion);
   if (tokenizer.files.empty())
     warn("the model has no tokenizer; the exported folder takes and gives token ids only");
   warn_of_other_rules(source.config(), tokenizer);

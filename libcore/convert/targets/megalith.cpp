@@ -72,6 +72,7 @@ void export_checkpoint(const Conversion& conversion, const std::string& output) 
     for (const auto& [name, contents] : tokenizer_files_of(tokenizer_folder))
       writer.put_text(concat(kTokenizerFolder, "/", name), contents);
     args.set("tokenizer_type", tokenizer_in(tokenizer_folder, source.tokenizer().type).type);
+    if (const std::string& end = conversion.end_token(); !end.empty()) args.set("eod_token", end);
   }
   writer.put_json(kArgsFile, args);
   writer.put_json(kStateFile, Json::Object{{"iteration", 0},

@@ -100,7 +100,7 @@ bool is_qkv_bias(const std::string& name) {
 Recipe recipe_of(const Param& param, bool vector, int64_t rows_on_a_rank) {
   const ParamShare share = share_of(param);
   const int last = param.global.rank - 1;
-  Recipe recipe{.source = share.box.name, .form = {share.box.global, vector}, .how = "copy"};
+  Recipe recipe{.source = share.box.name, .form = {share.box.global, vector}, .of_rank = true, .how = "copy"};
   const int64_t column = vector ? 0 : share.box.offset[last], columns = vector ? 1 : share.extent[last];
   if (share.extent.elements() > 0)
     for_each_row_run(recipe.form, share.box.offset, share.extent, [&](int64_t row, int64_t rows, int64_t) {

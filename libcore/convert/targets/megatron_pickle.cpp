@@ -121,6 +121,8 @@ void pickle_args(PickleWriter& pickle, int rank, const Conversion& conversion, c
   Json args(run.options);
   for (const auto& [name, value] : model_args(conversion, layout, run)) args.set(name, value);
   for (const auto& [name, value] : run.progress) args.set(name, value);
+  // Megatron has no such option, and takes no notice of it.
+  if (const std::string& end = conversion.end_token(); !end.empty()) args.set("eod_token", end);
   args.set("rank", rank);
   pickle.global("argparse", "Namespace");
   pickle.empty_tuple();

@@ -107,6 +107,24 @@ TokenizerCheck::TokenizerCheck(const RunTokenizer& run, bool allowed)
       hash_(run.hash),
       known_from_(concat("this run's is ", described(run.name, 0, run.hash))) {}
 
+void TokenizerCheck::complain(const std::string& found, const std::string& remedy) const {
+  const std::string why = found + ": the same ids mean other texts";
+  if (!allowed_)
+    fail(ErrorKind::kUsage, why, "; ", remedy, ", or --allow-tokenizer-mismatch to train all the same");
+  warn(why);
+}
+
+void TokenizerCheck::check_model(const std::string& checkpoint, const RunTokenizer& model) {
+  const std::string trained_with = described(model.name, 0, model.hash);
+  if (hash_.empty()) {
+    hash_ = model.hash;
+    known_from_ = concat("the model in ", checkpoint, " with ", trained_with);
+  } else if (hash_ != model.hash) {
+    complain(concat(checkpoint, ": was trained with ", trained_with, ", ", known_from_),
+             "give the tokenizer that it was trained with");
+  }
+}
+
 void TokenizerCheck::check(std::span<const IndexedDataset> datasets) {
   for (const IndexedDataset& data : datasets) {
     const auto sidecar = read_sidecar(data.prefix());
@@ -117,13 +135,8 @@ void TokenizerCheck::check(std::span<const IndexedDataset> datasets) {
       known_from_ = concat(data.prefix(), " with ", made_with);
     }
     if (sidecar->tokenizer_hash == hash_) continue;
-    const std::string found = concat(data.prefix(), ": was made with ", made_with, ", ", known_from_,
-                                     ": the same ids mean other texts");
-    if (!allowed_)
-      fail(ErrorKind::kUsage, found,
-           "; give the tokenizer that it was made with, or preprocess the text again, or "
-           "--allow-tokenizer-mismatch to train all the same");
-    warn(found);
+    complain(concat(data.prefix(), ": was made with ", made_with, ", ", known_from_),
+             "give the tokenizer that it was made with, or preprocess the text again");
   }
 }
 

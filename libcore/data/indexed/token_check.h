@@ -34,17 +34,22 @@ struct RunTokenizer {
 };
 
 /// Refuses datasets whose sidecars say that another tokenizer than the run's made them, or, in a run without
-/// one, not all the same, whichever calls they came in: the same ids would mean other texts. A dataset
-/// without a sidecar may be anything.
+/// one, than the model's that goes on, or else not all the same, whichever calls they came in: the same ids
+/// would mean other texts. A dataset without a sidecar may be anything.
 class TokenizerCheck {
  public:
   TokenizerCheck(const RunTokenizer& run, bool allowed);
+  /// The tokenizer that the model in `checkpoint` was trained with; before any datasets. kUsage where the
+  /// run's is another one; with `allowed` a warning.
+  void check_model(const std::string& checkpoint, const RunTokenizer& model);
   /// kUsage, naming the dataset and both tokenizers; with `allowed` a warning.
   void check(std::span<const IndexedDataset> datasets);
 
  private:
+  void complain(const std::string& found, const std::string& remedy) const;
+
   const bool allowed_;
-  std::string hash_, known_from_;  // of the run, or of the first dataset; and for people who says so
+  std::string hash_, known_from_;  // of the run, the model or the first dataset; and for people who says so
 };
 
 }  // namespace megalith

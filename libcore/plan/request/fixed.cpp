@@ -198,12 +198,34 @@ void fix_sizes(const PlanCommand& command, const Options& given, PlanRequest& re
   fix_pipeline(command, request);
 }
 
+namespace {
+
+/// --attention-backend, or what the older options of Megatron and PaddleNLP say of it; kUsage where they
+/// contradict each other.
+std::string backend_of(const PlanOptions& plan, bool kernel_given) {
+  const std::string& backend = plan.attention_backend;
+  const bool flash = plan.flash_attention.value_or(false), local = plan.transformer_impl == "local";
+  const bool unfused = plan.flash_attention ? !flash : local;
+  const char* const option = plan.flash_attention ? "--use-flash-attn false" : "--transformer-impl local";
+  if (unfused && (kernel_given || backend == "flash" || backend == "fused"))
+    fail(ErrorKind::kUsage, option, " keeps the scores, ",
+         kernel_given ? "and --attention-kernel says how" : "--attention-backend " + backend + " does not",
+         "; leave one of them out");
+  if (flash && (backend == "unfused" || backend == "local"))
+    fail(ErrorKind::kUsage, "--use-flash-attn and --attention-backend ", backend,
+         " contradict each other; leave one of them out");
+  const bool chosen = !backend.empty() && backend != "auto";
+  return chosen || !unfused ? backend : "unfused";
+}
+
+}  // namespace
+
 AttentionKernel attention_of(const PlanCommand& command, const Options& given) {
   const PlanOptions& plan = command.plan;
-  const std::string& backend = plan.attention_backend;
-  const bool kept = backend == "unfused" || backend == "local";
   if (plan.gpu == "local") return plan.attention;  // our trainer has one way
-  if (!backend.empty() && given.given("attention-kernel"))
+  const std::string backend = backend_of(plan, given.given("attention-kernel"));
+  const bool kept = backend == "unfused" || backend == "local";
+  if (!plan.attention_backend.empty() && given.given("attention-kernel"))
     fail(ErrorKind::kUsage, "--attention-backend and --attention-kernel say the same; leave one of them out");
   if (!plan.softmax_fusion && !kept && plan.attention != AttentionKernel::kTorch)
     fail(ErrorKind::kUsage,

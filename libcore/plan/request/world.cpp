@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "libcore/base/error.h"
+#include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/config/config_file.h"
 #include "libcore/launch/environment.h"
@@ -129,13 +130,24 @@ void take_processes(const PlanCommand& command, GivenWorld& sizes) {
   }
 }
 
+/// In the script of sbatch there is one process, whose variables count the tasks that srun would start.
+void tell_of_batch_job(const Environment& environment) {
+  const char* const tasks = environment("SLURM_NTASKS");
+  if (!tasks || environment("SLURM_STEP_ID")) return;
+  const char* const local = environment("SLURM_NTASKS_PER_NODE");
+  log("SLURM_NTASKS=", tasks,
+      " of the batch job is not taken, because srun starts its tasks and not this "
+      "script; to plan for them give --world-size ",
+      tasks, local ? concat(" --local-world-size ", local) : std::string());
+}
+
 void take_launcher(bool counts_servers, GivenWorld& sizes) {
   const Environment filled = [](const char* name) -> const char* {
     const char* const text = std::getenv(name);
     return text && *text ? text : nullptr;
   };
   const LaunchSizes told = read_launch_sizes(filled, counts_servers);
-  if (told.world == 0) return;
+  if (told.world == 0) return tell_of_batch_job(filled);
   sizes.world = told.world;
   sizes.world_source = told.world_source;
   if (sizes.local != 0 || told.local_world == 0) return;

@@ -1,12 +1,16 @@
 #include "libcore/plan/shape/hf_shape.h"
 
+#include <filesystem>
 #include <span>
 #include <vector>
 
+#include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
 #include "libcore/convert/sources/hf_config.h"
 #include "libcore/convert/sources/settings.h"
+#include "libcore/io/cache/hf_cache.h"
+#include "libcore/io/file.h"
 
 namespace megalith {
 namespace {
@@ -192,6 +196,13 @@ ModelShape parse_hf_shape(const Json& json, const std::string& where) {
              "deepseek_v2, deepseek_v3 and kimi_k2");
   shape.finish();
   return shape;
+}
+
+std::string hf_config_file(const std::string& name) {
+  const std::string path = path_or_snapshot(name);
+  if (!file_exists(path))
+    fail(ErrorKind::kNoInput, name, ": there is no such file or folder", hub_remedy(name));
+  return std::filesystem::is_directory(path) ? path + "/config.json" : path;
 }
 
 }  // namespace megalith

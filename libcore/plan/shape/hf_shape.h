@@ -13,4 +13,8 @@ namespace megalith {
 /// long positions scaled does not matter to a plan. `where` begins every message; kData as parse_hf_config.
 ModelShape parse_hf_shape(const Json& json, const std::string& where);
 
+/// The config.json that `name` means: that file, the one of a folder, or of a model that was downloaded
+/// before by its id (io/cache/hf_cache.h). kNoInput where there is none of these.
+std::string hf_config_file(const std::string& name);
+
 }  // namespace megalith

@@ -44,6 +44,12 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       {"--recompute-granularity selective --recompute-num-layers 2", "R1: --recompute-method and"},
       {"--recompute-method block --recompute-num-layers 2", "need --recompute-granularity full"},
       {"--data-parallel-sharding-strategy optim", "needs --use-megatron-fsdp"},
+      {"--no-bf16", "--bf16 false: a device's plan is in 16 bits"},
+      {"--bf16 false --fp8-format hybrid", "--bf16 false: a device's plan is in 16 bits"},
+      {"--no-use-flash-attn --attention-kernel fused", "--use-flash-attn false keeps the scores, and"},
+      {"--use_flash_attention 0 --attention-backend flash", "--use-flash-attn false keeps the scores, --att"},
+      {"--transformer-impl local --attention-backend fused", "--transformer-impl local keeps the scores, --"},
+      {"--use-flash-attn --attention-backend unfused", "contradict each other; leave one of them out"},
       {"--pipeline-model-parallel-layout Et*16|m|L", "stage \"m\" is not planned; wanted E"}};
   for (const auto& [options, says] : kRefused) {
     const std::string quoted = std::regex_replace(std::string(options), std::regex("(\\S*[|]\\S*)"), "'$1'");
@@ -63,6 +69,11 @@ TEST(Autoplan, ObeysOrRefusesMegatronsOptions) {
       "--num-layers-per-virtual-pipeline-stage 4 ";
   const std::pair<std::string, const char*> kObeyed[] = {
       {"--attention-backend unfused", " --attention-backend unfused "},
+      {"--no-use-flash-attn", " --attention-backend unfused "},
+      {"--use_flash_attention False", " --attention-backend unfused "},
+      {"--transformer-impl local", " --attention-backend unfused "},
+      {"--transformer-impl local --attention-backend auto", " --attention-backend unfused "},
+      {"--no-bf16 --fp16", " --fp16 "},
       {"--attention-backend unfused --no-masked-softmax-fusion",
        " --attention-backend unfused --no-masked-softmax-fusion "},
       {cut + "--no-overlap-p2p-communication", " --no-overlap-p2p-communication "},
@@ -107,6 +118,22 @@ TEST(Autoplan, ObeysOrRefusesPaddleNlpsDegrees) {
     EXPECT_EQ(refused.code, 64) << options;
     EXPECT_NE(refused.err.find(says), std::string::npos) << options << refused.err;
   }
+}
+
+// Without a step of srun the variables count what is not there.
+TEST(Autoplan, SaysThatABatchJobsTasksAreNotTaken) {
+  const std::string without_world = std::regex_replace(std::string(k7b), std::regex("--world-size 16 "), "");
+  const auto plan = [&](const std::string& variables) {
+    return run_command(variables + app("autoplan") + without_world + "--recompute-granularity full --json");
+  };
+  const std::string slurm = "SLURM_NTASKS=16 SLURM_NTASKS_PER_NODE=8 ";
+  const CommandResult batch = plan(slurm);
+  EXPECT_NE(batch.err.find("SLURM_NTASKS=16 of the batch job is not taken"), std::string::npos) << batch.err;
+  EXPECT_NE(batch.err.find("give --world-size 16 --local-world-size 8\n"), std::string::npos) << batch.err;
+  const CommandResult step = plan(slurm + "SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_LOCALID=0 ");
+  EXPECT_EQ(step.code, 0) << step.err;
+  EXPECT_EQ(step.err.find("batch job"), std::string::npos) << step.err;
+  EXPECT_EQ(plan("").err.find("SLURM"), std::string::npos);
 }
 
 // docs/planner.md: bytes of a parameter, 2 of its gradient's 4 left out (spec: 18 without a distributed

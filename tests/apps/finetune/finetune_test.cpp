@@ -42,6 +42,39 @@ TEST_F(FinetuneApp, TrainsAnAdapterThatGenerateTakes) {
   EXPECT_EQ(merged.out, adapted.out) << merged.err;
 }
 
+// What megalith-finetune wrote is no model: the other programs say which command takes it.
+TEST_F(FinetuneApp, SaysWhatJoinsAnAdapterWithItsModel) {
+  const auto said = [&](const std::string& program, const std::string& options) {
+    const CommandResult result =
+        run_command("cd " + dir_.path().string() + " && " + app(program) + " " + options);
+    EXPECT_EQ(result.code, 65) << result.all();
+    return result.err;
+  };
+  ASSERT_EQ(tune("--lora --max-steps 1 --micro-batch-size 1 --learning_rate 1e-3", "fl").code, 0);
+  ASSERT_EQ(
+      tune("--prefix-tuning --num-prefix-tokens 5 --max-steps 1 --micro-batch-size 1 --learning_rate 1e-3",
+           "fp")
+          .code,
+      0);
+  const std::string train =
+      "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 "
+      "--micro-batch-size 1 --train-iters 1 --lr 1e-3 --mock-data --vocab-size 700 --threads 1 --load ";
+  const std::string join = "megalith-convert model --merge-adapter fl --to hf --output FOLDER";
+  const std::string both = "megalith-generate --model model --adapter fp";
+  for (const char* const end : {"", "/iter_0000001", "/iter_0000001 --finetune", " --use-checkpoint-args"}) {
+    EXPECT_NE(said("pretrain", train + "fl" + end).find(join), std::string::npos) << end;
+    EXPECT_NE(said("pretrain", train + "fp" + end).find(both), std::string::npos) << end;
+  }
+  EXPECT_NE(said("convert", "fl/iter_0000001").find(join), std::string::npos);
+  EXPECT_NE(said("generate", "--prompt a --model fl").find(join), std::string::npos);
+  EXPECT_NE(said("generate", "--prompt a --model fp").find(both), std::string::npos);
+  const CommandResult joined =
+      run_command("cd " + dir_.path().string() + " && " + app("convert") +
+                  " model --merge-adapter fl --to hf --output joined && " + app("generate") + " --model " +
+                  "model --adapter fp --prompt a --max-new-tokens 1");
+  EXPECT_EQ(joined.code, 0) << joined.all();
+}
+
 TEST_F(FinetuneApp, LayoutsHaveTheLossesOfOneRank) {
   ASSERT_EQ(tune(kLora + "--log-json one.jsonl").code, 0);
   const std::vector<double> one = losses("one.jsonl");

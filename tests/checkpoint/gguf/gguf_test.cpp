@@ -118,6 +118,14 @@ TEST(Gguf, DoesNotQuantizeWhatIsNotFinite) {
   values.assign(32, 0);
   EXPECT_TRUE(quantize_q8_0(values.data(), 32, out.data()));
   EXPECT_EQ(out, std::vector<std::byte>(kQ8BlockBytes));
+  // The block's scale is an fp16: 65504 at most.
+  values[7] = -127.F * 65504;
+  EXPECT_TRUE(quantize_q8_0(values.data(), 32, out.data()));
+  EXPECT_EQ(out[0], std::byte{0xFF});
+  EXPECT_EQ(out[1], std::byte{0x7B});
+  EXPECT_EQ(out[2 + 7], std::byte{0x81});
+  values[7] = 1e7F;
+  EXPECT_FALSE(quantize_q8_0(values.data(), 32, out.data()));
 }
 
 }  // namespace

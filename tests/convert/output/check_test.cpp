@@ -166,6 +166,62 @@ TEST(Check, TellsOfWeightsThatItsTokensDoNotMeet) {
     }
 }
 
+// Ranks hold parts of a tensor, copies of others, and rows of padding that repeat the last one.
+TEST(Check, CountsNumbersThatAreNotFiniteOnceOverAllRanks) {
+  using Places = std::vector<std::pair<const char*, int64_t>>;
+  const auto said = [](const ModelSource& source, const MegatronLayout& layout, const Places& places) {
+    auto values = values_of(source.tensors());
+    for (const auto& [name, place] : places)
+      values[name].second[static_cast<size_t>(place)] = std::numeric_limits<float>::quiet_NaN();
+    const MemoryTensors tensors(values);
+    const TempDir dir;
+    const LogLines log;
+    export_megatron({.source = source, .tensors = &tensors}, dir / "out", layout);
+    std::string found;
+    for (const std::string& line : log.lines)
+      if (const size_t at = line.find("tensor \""); at != std::string::npos)
+        found += line.substr(at, line.find(" not finite") - at);
+    return found;
+  };
+  const std::pair<const char*, MegatronLayout> kCases[] = {{"gpt2", {.tensor = 1, .pipeline = 1}},
+                                                           {"gpt2", {.tensor = 1, .pipeline = 2}},
+                                                           {"llama", {.tensor = 2, .pipeline = 1}},
+                                                           {"llama", {.tensor = 2, .pipeline = 3}}};
+  for (const auto& [family, layout] : kCases) {
+    SCOPED_TRACE(concat(family, ' ', layout.tensor, ' ', layout.pipeline));
+    const ModelSource source(convert_golden(family));
+    const ModelConfig& config = source.config();
+    const int64_t last = config.vocab_size * config.hidden - 1, row = config.ffn_hidden;
+    EXPECT_EQ(said(source, layout, {{"embedding.word_embeddings.weight", last}}),
+              concat("tensor \"embedding.word_embeddings.weight\" holds nan at element ", last,
+                     ", the only number that is"));
+    EXPECT_EQ(
+        said(source, layout, {{"decoder.layers.1.input_layernorm.weight", 5}}),
+        "tensor \"decoder.layers.1.input_layernorm.weight\" holds nan at element 5, the only number that "
+        "is");
+    // Its columns are cut: the last rank holds the end of the first row, the first one the second row's
+    // begin.
+    EXPECT_EQ(said(source, layout,
+                   {{"decoder.layers.1.mlp.linear_fc2.weight", row - 1},
+                    {"decoder.layers.1.mlp.linear_fc2.weight", row}}),
+              concat("tensor \"decoder.layers.1.mlp.linear_fc2.weight\" holds nan at element ", row - 1,
+                     ", the first of 2 numbers that are"));
+  }
+}
+
+TEST(Check, SaysThatNothingWasCompared) {
+  const ModelSource source(convert_golden("gpt2"));
+  auto values = values_of(source.tensors());
+  values["decoder.layers.0.input_layernorm.weight"].second[0] = std::numeric_limits<float>::quiet_NaN();
+  const MemoryTensors sick(values);
+  const ModelView view = our_view(sick, source.config());
+  const std::string text = text_of(compare(view, view));
+  EXPECT_EQ(text.find("check: no logit of "), 0U) << text;
+  EXPECT_NE(text.find(" tokens is finite in both models; nothing was compared; "), std::string::npos) << text;
+  const ModelView sound = our_view(source.tensors(), source.config());
+  EXPECT_EQ(text_of(compare(sound, sound)).find("check: max difference of the logits"), 0U);
+}
+
 // 70,000 is a number of fp32, and too large for fp16.
 TEST(Check, TellsOfATypeThatIsTooNarrow) {
   const ModelSource source(convert_golden("gpt2"));

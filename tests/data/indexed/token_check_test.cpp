@@ -112,6 +112,45 @@ TEST(TokenizerCheck, RemembersTheDatasetsOfEarlierCalls) {
   }
 }
 
+// A run goes on with a model that learned what its ids mean, whether the run has a tokenizer or none.
+TEST(TokenizerCheck, HoldsAModelToItsTokenizer) {
+  const TempDir dir;
+  const std::vector<IndexedDataset> data = {made_with(dir / "a", "aaaa1111bbbb"),
+                                            made_with(dir / "c", "cccc2222dddd")};
+  const RunTokenizer a{"T", "aaaa1111bbbb"}, c{"T", "cccc2222dddd"};
+  const std::span all(data);
+  TokenizerCheck without({}, false);
+  without.check_model("ck", a);
+  without.check(all.first(1));
+  try {
+    without.check(all.last(1));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(
+        std::string(error.what())
+            .find((dir / "c") + ": was made with T of 10 ids (cccc2222), the model in ck with T (aaaa1111)"),
+        0u)
+        << error.what();
+  }
+  TokenizerCheck with(c, false);
+  with.check_model("ck", c);
+  try {
+    with.check_model("ck", a);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "ck: was trained with T (aaaa1111), this run's is T (cccc2222): the same ids mean other texts; "
+        "give the tokenizer that it was trained with, or --allow-tokenizer-mismatch to train all the "
+        "same");
+  }
+  const test::LogLines lines;
+  TokenizerCheck(c, true).check_model("ck", a);
+  ASSERT_EQ(lines.lines.size(), 1u);
+  EXPECT_EQ(lines.lines[0].find("warning: ck: was trained with T"), 0u) << lines.lines[0];
+}
+
 TEST(TokenCheck, RefusesNegativeIds) {
   const TempDir dir;
   EXPECT_NE(refusal(with_last_id(dir / "c", IndexedDType::kI32, -7), 100).find("holds the id -7"),
