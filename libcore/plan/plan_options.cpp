@@ -233,7 +233,6 @@ void PlanCommand::add_to(Options& options) {
 
 void PlanCommand::check(Options& options) {
   set_aside_contradicted(train, options);
-  if (std::filesystem::is_directory(plan.hf)) plan.hf += "/config.json";
   if (!plan.hf.empty()) {  // the command line's own sizes stay
     plan.hf = hf_config_file(plan.hf);
     ModelShape shape = parse_hf_shape(load_small(plan.hf), plan.hf);

@@ -72,7 +72,8 @@ struct PlanOptions : PlanTarget {
       "Devices that fast links join, of several machines (a rack of GB200: 72) or of a part of one (a pair).",
       between(1, ParallelConfig::kMaxRanks),
       default_text("those of a machine; the device's own where that is more than any machine has"));
-    v("hf", hf, "Take the model's shape from a Hugging Face config.json, or from the folder that holds it.",
+    v("hf", hf,
+      "Take the model's shape from a Hugging Face config.json, the folder that holds it, or a model's id.",
       metavar("FILE"));
     v("coefficients", coefficients, "Lines \"name value\" in place of the model's own coefficients.",
       metavar("FILE"));
