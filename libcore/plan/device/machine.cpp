@@ -107,12 +107,17 @@ AcceleratorList AcceleratorList::installed() {
 }
 
 void AcceleratorList::add_file(const std::string& path) {
+  std::vector<std::pair<std::string, std::string>> short_names;
+  std::vector<Accelerator> devices;
   for (const FileOption& option : read_config_file(path)) {
     if (option.words.size() == 1)
-      short_names_.insert(short_names_.begin(), {option.key, option.words.front()});
+      short_names.emplace_back(option.key, option.words.front());
     else
-      devices_.insert(devices_.begin(), device_of(option));
+      devices.push_back(device_of(option));
   }
+  // What comes later counts first.
+  short_names_.insert(short_names_.begin(), short_names.rbegin(), short_names.rend());
+  devices_.insert(devices_.begin(), devices.rbegin(), devices.rend());
 }
 
 std::vector<std::string> AcceleratorList::names() const {
