@@ -72,6 +72,16 @@ TEST_F(Inputs, WhoseLinesHaveNoEndAreRefused) {
   }
 }
 
+TEST_F(Inputs, OfModelsThatHaveNoEndAreRefused) {
+  for (const char* const from : {"< /dev/zero", "--chat - < /dev/zero", "--prompts-file - < /dev/zero",
+                                 "--prompts-file /dev/zero", "--chat /dev/zero"}) {
+    const CommandResult refused =
+        run(concat("(ulimit -v 4000000; timeout 30 megalith-generate --model model ", from, ")"));
+    EXPECT_EQ(refused.code, 65) << from << ": " << refused.err;
+    EXPECT_NE(refused.err.find("has more than 256 MiB"), std::string::npos) << from << ": " << refused.err;
+  }
+}
+
 // A FIFO that the user names may be read, but nobody would ever write to one that lies in a model's folder.
 TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {
   for (const std::string name :
@@ -98,6 +108,25 @@ TEST_F(Inputs, ThatAreNotWhatTheirNamesSayAreRefused) {
       EXPECT_EQ(refused.code, 65) << end << ": " << refused.err;
       EXPECT_NE(refused.err.find("is named as"), std::string::npos) << refused.err;
       EXPECT_FALSE(file_exists(dir_ / "out_text_document.bin"));
+    }
+  }
+}
+
+TEST_F(Inputs, OfPromptsAreDecompressedOrRefused) {
+  const std::string generate = "megalith-generate --model model --max-new-tokens 2 --prompts-file ";
+  write_file(dir_ / "p.txt", "The \nif\n");
+  write_file(dir_ / "p.jsonl", "{\"prompt\": \"The \"}\n{\"prompt\": \"if\"}\n");
+  const CommandResult plain = run(generate + "p.txt");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  for (const auto& [end, packer] :
+       {std::pair{".gz", "gzip"}, {".xz", "xz"}, {".bz2", "bzip2"}, {".zst", "zstd -q"}}) {
+    for (const char* const name : {"p.txt", "p.jsonl"}) {
+      const std::string packed = concat(name, end);
+      const CommandResult whole = run(concat(packer, " < ", name, " > ", packed, "; ", generate, packed));
+      EXPECT_EQ(whole.out, plain.out) << packed << ": " << whole.err;
+      const CommandResult refused = run(concat("cp ", name, " ", packed, "; ", generate, packed));
+      EXPECT_EQ(refused.code, 65) << packed << ": " << refused.err;
+      EXPECT_NE(refused.err.find(packed + ": is named as"), std::string::npos) << refused.err;
     }
   }
 }
