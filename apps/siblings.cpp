@@ -44,6 +44,26 @@ bool offers(const std::string& script, const std::string& name) {
   return false;
 }
 
+/// What another program offers.
+struct Sibling {
+  std::string app, script;  // "megalith-convert", its completion script
+};
+
+/// Those beside this program, each asked once, however many names are looked for.
+const std::vector<Sibling>& siblings() {
+  static const std::vector<Sibling> all = [] {
+    std::vector<Sibling> found;
+    std::error_code error;
+    const fs::path self = fs::read_symlink("/proc/self/exe", error);
+    if (error) return found;  // a "did you mean" that cannot be had is no failure
+    for (const std::string& app : find_apps(self.parent_path()))
+      if (const fs::path program = app_path(self.parent_path(), app); program != self)
+        found.push_back({kPrefix + app, read_all(ask_app(program, "--help-bash-completion").get())});
+    return found;
+  }();
+  return all;
+}
+
 }  // namespace
 
 fs::path own_folder() {
@@ -77,16 +97,10 @@ Pipe ask_app(const fs::path& program, const std::string& option) {
 std::string who_has(const std::string& option) {
   std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   std::replace(name.begin(), name.end(), '_', '-');
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error || name.empty()) return {};  // a "did you mean" that cannot be had is no failure
+  if (name.empty()) return {};
   std::vector<std::string> having;
-  for (const std::string& app : find_apps(self.parent_path())) {
-    const fs::path program = app_path(self.parent_path(), app);
-    if (program == self) continue;
-    if (offers(read_all(ask_app(program, "--help-bash-completion").get()), name))
-      having.push_back(kPrefix + app);
-  }
+  for (const Sibling& sibling : siblings())
+    if (offers(sibling.script, name)) having.push_back(sibling.app);
   if (having.empty()) return {};
   std::string list = having.front();
   for (size_t i = 1; i < having.size(); ++i) list += (i + 1 < having.size() ? ", " : " and ") + having[i];

@@ -21,7 +21,8 @@ using Pipe = std::unique_ptr<FILE, int (*)(FILE*)>;
 Pipe ask_app(const std::filesystem::path& program, const std::string& option);
 
 /// "; megalith-convert has it": which of the other programs beside this one has an option of this name ("-"
-/// and "_" are one); empty: none. Starts each of them, so it is for a message that ends the run.
+/// and "_" are one); empty: none. Starts each of them at the first call, so it is for a message that ends the
+/// run.
 std::string who_has(const std::string& option);
 
 }  // namespace megalith

@@ -197,13 +197,16 @@ std::vector<FileOption> Options::State::translated_file(const std::string& path)
 }
 
 void Options::State::take_config_file(const std::string& path) {
+  constexpr int kSuggested = 10;  // who has more has another program's file, where no suggestion helps
+  int unknown = 0;
   std::map<size_t, std::string> seen;  // field, where it was set
   for (FileOption& option : translated_file(path)) {
     const OptionMatch* match = table.find(option.key);
     const std::string* remedy = match ? nullptr : table.find_refused(option.key);
     const bool is_ignored = !match && table.find_ignored(option.key);
     if (!match && !remedy && !is_ignored)
-      problems.add(option.where, ": unknown option ", quote(option.key), table.did_you_mean(option.key, ""));
+      problems.add(option.where, ": unknown option ", quote(option.key),
+                   ++unknown <= kSuggested ? table.did_you_mean(option.key, "") : "");
     if (option.is_null) continue;  // a key without a value is not given
     if (is_ignored) ignored.push_back(option.key);
     if (remedy) problems.add(option.where, ": ", option.key, " is not supported; ", *remedy);

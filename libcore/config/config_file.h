@@ -30,8 +30,8 @@ struct FileTranslation {
 
 /// Reads YAML (and so JSON). A list of maps is read as one map after another, all of the list's name. Throws
 /// kNoInput, or kData with file:line:column when it is no YAML, when it is no map, or when a list holds
-/// something else than words or maps; kDevice when the library for YAML, which is opened at the first call
-/// (base/plugin.h), is missing.
+/// something else than words or maps, and for more than 4 MiB or 262,144 keys and values; kDevice when the
+/// library for YAML, which is opened at the first call (base/plugin.h), is missing.
 std::vector<FileOption> read_config_file(const std::string& path);
 
 }  // namespace megalith

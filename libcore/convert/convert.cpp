@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -184,6 +186,12 @@ std::string convert_adapter(const ConvertConfig& config) {
                          [&](const std::string& output) { export_adapter(adapter, output, dtype); }});
 }
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 // A tokenizer that was named, as the folder of usual names that everything else takes; what had to be copied
 // for that is removed at the end.
 class TokenizerFolder {
@@ -197,6 +205,20 @@ class TokenizerFolder {
       take("--tokenizer-model", config.tokenizer_model);
   }
   const std::string& path() const { return path_; }  // empty: none was named
+
+  /// What `run` gives; where it complains about a copy, the complaint names the user's file, because the copy
+  /// is gone when it is read.
+  template <class Run>
+  auto name_files_in(const Run& run) const {
+    try {
+      return run();
+    } catch (const Error& error) {
+      std::string said = error.what();
+      for (const auto& [copied, file] : copies_) said = replaced(std::move(said), copied, file);
+      if (!copies_.empty()) said = replaced(std::move(said), path_, copies_.front().second);
+      throw Error(error.kind(), said);
+    }
+  }
 
  private:
   void take(const char* option, const std::string& name) {
@@ -236,16 +258,16 @@ class TokenizerFolder {
   void copy(const std::string& file, const char* name) {
     if (!folder_) folder_.emplace(fs::temp_directory_path() / "megalith-tokenizer");
     path_ = folder_->path().string();
-    write_file(path_ + "/" + name, read_file(file));
+    copies_.emplace_back(path_ + "/" + name, file);
+    write_file(copies_.back().first, read_file(file));
   }
 
   std::optional<AtomicDirectory> folder_;
   std::string path_;
+  std::vector<std::pair<std::string, std::string>> copies_;  // a copy, and the file that the user named
 };
 
-std::string convert_model(ConvertConfig config) {
-  const TokenizerFolder named(config);
-  config.tokenizer = named.path();
+std::string convert_model(const ConvertConfig& config) {
   const ModelSource source(config.path(), config.source_options());
   std::optional<Adapter> adapter;
   std::unique_ptr<TensorFile> merged;
@@ -267,10 +289,14 @@ std::string run_convert(const ConvertConfig& config) {
     const TokenizerFolder named(config);
     SourceOptions options = config.source_options();
     options.tokenizer = named.path();
-    const Json inspected = inspect(config.path(), options);
+    const Json inspected = named.name_files_in([&] { return inspect(config.path(), options); });
     return config.json ? inspected.dump(2) + "\n" : inspect_text(inspected, table_columns());
   }
-  return is_adapter(config.path()) ? convert_adapter(config) : convert_model(config);
+  if (is_adapter(config.path())) return convert_adapter(config);
+  const TokenizerFolder named(config);
+  ConvertConfig model = config;
+  model.tokenizer = named.path();
+  return named.name_files_in([&] { return convert_model(model); });
 }
 
 }  // namespace megalith

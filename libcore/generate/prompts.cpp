@@ -1,14 +1,14 @@
 #include "libcore/generate/prompts.h"
 
-#include <iostream>
-#include <iterator>
+#include <filesystem>
 
 #include <unistd.h>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
 #include "libcore/base/text.h"
-#include "libcore/io/file.h"
+#include "libcore/io/input_stream.h"
+#include "libcore/io/line_reader.h"
 #include "libcore/json/json.h"
 
 namespace megalith {
@@ -33,7 +33,8 @@ std::vector<std::string> read_lines(const std::string& path) {
   std::string text = read_text(path);
   if (text.ends_with('\n')) text.pop_back();
   if (text.empty()) fail(ErrorKind::kData, path, ": holds no prompt");
-  const bool json = path.ends_with(".jsonl");
+  const std::string name = compression_of(path).empty() ? path : std::filesystem::path(path).stem().string();
+  const bool json = name.ends_with(".jsonl");
   for (std::string& line : split(text, '\n')) {
     const std::string where = concat(path, ":", prompts.size() + 1);
     if (line.ends_with('\r')) line.pop_back();
@@ -46,10 +47,19 @@ std::vector<std::string> read_lines(const std::string& path) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  if (path != "-") return read_file(path);
-  if (::isatty(STDIN_FILENO) == 1) log("reading from the terminal; Ctrl-D on an empty line ends the text");
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  if (std::cin.bad()) fail(ErrorKind::kIo, "stdin: cannot read");
+  if (path == "-" && ::isatty(STDIN_FILENO) == 1)
+    log("reading from the terminal; Ctrl-D on an empty line ends the text");
+  constexpr size_t kAtOnce = size_t{1} << 16;
+  InputStream input(path);
+  std::string text;
+  for (size_t got = 1; got > 0;) {
+    const size_t before = text.size();
+    text.resize(before + kAtOnce);
+    got = input.read(text.data() + before, kAtOnce);
+    text.resize(before + got);
+    if (text.size() > kLongestLine)
+      fail(ErrorKind::kData, path, ": has more than ", kLongestLine >> 20, " MiB; wanted a text for a model");
+  }
   return text;
 }
 

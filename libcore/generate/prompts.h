@@ -13,7 +13,8 @@ namespace megalith {
 /// no UTF-8.
 std::vector<std::string> read_prompts(const PromptOptions&);
 
-/// All of a file, or of stdin for "-".
+/// All of a file, or of stdin for "-", decompressed where it is compressed. kNoInput, kIo; kData for more
+/// than 256 MiB, such as a device gives, and for a compressed name whose content is not.
 std::string read_text(const std::string& path);
 
 }  // namespace megalith

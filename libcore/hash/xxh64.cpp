@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 
 namespace megalith {
@@ -92,6 +93,14 @@ std::string hex64(uint64_t value) {
   std::string text(16, '0');
   for (size_t i = text.size(); i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
   return text;
+}
+
+std::optional<uint64_t> parse_hex64(std::string_view digits) {
+  uint64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, value, 16);
+  if (error != std::errc() || at != end || hex64(value) != digits) return std::nullopt;
+  return value;
 }
 
 }  // namespace megalith

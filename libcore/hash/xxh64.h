@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,5 +34,7 @@ inline uint64_t xxh64(std::string_view text) {
   return xxh64(text.data(), text.size());
 }
 std::string hex64(uint64_t value);  // 16 lower-case digits
+/// Reads these back; nothing for any other text.
+std::optional<uint64_t> parse_hex64(std::string_view digits);
 
 }  // namespace megalith

@@ -6,22 +6,28 @@
 namespace megalith {
 namespace {
 
-void refuse_large(const std::string& path) {
+void refuse_large(const std::string& path, uint64_t size) {
   constexpr uint64_t kMax = uint64_t{4} << 20;
-  if (const uint64_t size = file_size(path); size > kMax)
+  if (size > kMax)
     fail(ErrorKind::kData, path, ": has ", size, " bytes, wanted at most ", kMax,
          "; it is no file of settings");
 }
 
 }  // namespace
 
+std::string read_small(const std::string& path) {
+  refuse_large(path, file_size(path));  // before it is read
+  std::string text = read_file(path);
+  refuse_large(path, text.size());  // of a pipe
+  return text;
+}
+
 Json load_small(const std::string& path) {
-  refuse_large(path);
-  return Json::load(path);
+  return Json::parse(read_small(path), path);
 }
 
 Json load_own_small(const std::string& path) {
-  refuse_large(path);
+  refuse_large(path, file_size(path));
   return Json::parse(read_own_file(path), path);
 }
 

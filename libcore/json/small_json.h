@@ -6,6 +6,9 @@
 
 namespace megalith {
 
+/// The text of a file that people write: of more than 4 MiB (hundreds of times what there are) it is refused,
+/// a file unread, because what is made of it takes a hundred times the memory. kNoInput, kIo, kData.
+std::string read_small(const std::string& path);
 /// Json::load() of a file that people write, such as config.json: values take up to 130 bytes of memory for
 /// each byte of text, so that one of more than 4 MiB (hundreds of times what models have) is refused unread,
 /// kData.

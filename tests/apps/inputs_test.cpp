@@ -72,6 +72,16 @@ TEST_F(Inputs, WhoseLinesHaveNoEndAreRefused) {
   }
 }
 
+TEST_F(Inputs, OfModelsThatHaveNoEndAreRefused) {
+  for (const char* const from : {"< /dev/zero", "--chat - < /dev/zero", "--prompts-file - < /dev/zero",
+                                 "--prompts-file /dev/zero", "--chat /dev/zero"}) {
+    const CommandResult refused =
+        run(concat("(ulimit -v 4000000; timeout 30 megalith-generate --model model ", from, ")"));
+    EXPECT_EQ(refused.code, 65) << from << ": " << refused.err;
+    EXPECT_NE(refused.err.find("has more than 256 MiB"), std::string::npos) << from << ": " << refused.err;
+  }
+}
+
 // A FIFO that the user names may be read, but nobody would ever write to one that lies in a model's folder.
 TEST_F(Inputs, ThatAreFifosInFoldersAreNotWaitedFor) {
   for (const std::string name :
@@ -98,6 +108,25 @@ TEST_F(Inputs, ThatAreNotWhatTheirNamesSayAreRefused) {
       EXPECT_EQ(refused.code, 65) << end << ": " << refused.err;
       EXPECT_NE(refused.err.find("is named as"), std::string::npos) << refused.err;
       EXPECT_FALSE(file_exists(dir_ / "out_text_document.bin"));
+    }
+  }
+}
+
+TEST_F(Inputs, OfPromptsAreDecompressedOrRefused) {
+  const std::string generate = "megalith-generate --model model --max-new-tokens 2 --prompts-file ";
+  write_file(dir_ / "p.txt", "The \nif\n");
+  write_file(dir_ / "p.jsonl", "{\"prompt\": \"The \"}\n{\"prompt\": \"if\"}\n");
+  const CommandResult plain = run(generate + "p.txt");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  for (const auto& [end, packer] :
+       {std::pair{".gz", "gzip"}, {".xz", "xz"}, {".bz2", "bzip2"}, {".zst", "zstd -q"}}) {
+    for (const char* const name : {"p.txt", "p.jsonl"}) {
+      const std::string packed = concat(name, end);
+      const CommandResult whole = run(concat(packer, " < ", name, " > ", packed, "; ", generate, packed));
+      EXPECT_EQ(whole.out, plain.out) << packed << ": " << whole.err;
+      const CommandResult refused = run(concat("cp ", name, " ", packed, "; ", generate, packed));
+      EXPECT_EQ(refused.code, 65) << packed << ": " << refused.err;
+      EXPECT_NE(refused.err.find(packed + ": is named as"), std::string::npos) << refused.err;
     }
   }
 }
@@ -163,6 +192,84 @@ TEST_F(Inputs, ThatShouldBeFilesAreNamed) {
       EXPECT_NE(refused.err.find(name + ": is not a regular file"), std::string::npos)
           << make << name << "; " << command << ": " << refused.err;
     }
+}
+
+// Two tokens have changed places, which no look at the file itself would find.
+TEST_F(Inputs, OfACheckpointsTokenizerAreThoseThatWereSaved) {
+  const CommandResult made = run("cp -r model named && megalith-convert model --to megalith --output k");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string file = "k/release/tokenizer/tokenizer.json", good = read_file(dir_ / file);
+  std::string bad = good;
+  const size_t a = bad.find("\"A\""), b = bad.find("\"B\"");
+  ASSERT_TRUE(a != std::string::npos && b != std::string::npos);
+  std::swap(bad[a + 1], bad[b + 1]);
+  const std::string train =
+      "megalith-pretrain --use-checkpoint-args --load k --finetune --data-path set "
+      "--train-iters 1 --lr 1e-3 --micro-batch-size 1 --split 1,0,0 --eval-iters 0 "
+      "--seq-length 8 --threads 1 --allow-tokenizer-mismatch --save k2";
+  for (const std::string& command :
+       {train,
+        kPreprocess.substr(0, kPreprocess.find("--tokenizer-type")) +
+            "--input lines.jsonl --tokenizer-model k/release",
+        std::string("megalith-tokenizer encode --input lines.jsonl --tokenizer-model k/release/tokenizer"),
+        std::string("cd k/release/tokenizer && megalith-tokenizer encode --input ../../../lines.jsonl "
+                    "--tokenizer-model tokenizer.json"),
+        std::string("megalith-data cat set --tokenizer-model k/release/tokenizer"),
+        std::string("megalith-generate --model k --prompt a --max-new-tokens 1"),
+        std::string("megalith-convert named --tokenizer k/release/tokenizer --to hf --output o"),
+        std::string("megalith-convert named --tokenizer k/release/tokenizer --to gguf --output o"),
+        std::string("megalith-convert named --tokenizer k/release/tokenizer --to megatron --output o"),
+        std::string("megalith-convert named --tokenizer k/release/tokenizer --to megalith --output o")}) {
+    write_file(dir_ / file, good);
+    const std::string clean = "rm -rf out* o k2; ";
+    const CommandResult taken = run(clean + command);
+    EXPECT_EQ(taken.code, 0) << command << ": " << taken.err;
+    write_file(dir_ / file, bad);
+    const CommandResult refused = run(clean + command);
+    EXPECT_EQ(refused.code, 65) << command << ": " << refused.err;
+    EXPECT_NE(refused.err.find("release/tokenizer/tokenizer.json: does not match its checksum"),
+              std::string::npos)
+        << command << ": " << refused.err;
+    EXPECT_FALSE(file_exists(dir_ / "k2") || file_exists(dir_ / "o") ||
+                 file_exists(dir_ / "out_text_document.idx"))
+        << command;
+  }
+}
+
+TEST_F(Inputs, OfTokenizersNamedFileByFileAreBlamedUnderTheirNames) {
+  const std::string golden = test_data("convert/goldens/gpt2");
+  ASSERT_EQ(run("cp -r " + golden + " hf; rm hf/tokenizer* hf/vocab.json; cp " + golden +
+                "/vocab.json v.json; "
+                "mv hf/merges.txt m.txt; cp " +
+                golden + "/tokenizer.json t.json")
+                .code,
+            0);
+  struct Case {
+    std::string prepare, options, blamed;
+  };
+  for (const auto& [prepare, options, blamed] :
+       {Case{"echo '{\"a\": 1.5}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
+             "bad.json: a is not an integer"},
+        {"echo '{\"a\": 99999}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
+         "bad.json: token \"a\" has id 99999"},
+        {"echo '{\"a\": 1, \"a\": 2}' > bad.json", "--vocab-file bad.json --merge-file m.txt",
+         "bad.json: key \"a\" stands twice"},
+        {"cp v.json bad.json", "--vocab-file v.json --merge-file bad.json", "bad.json:1: found "},
+        {"sed 's/\"id\": *0/\"id\": 1.5/' t.json > bad.json", "--tokenizer-model bad.json",
+         "bad.json: added_tokens[0].id is not an integer"},
+        {"sed 's/\"model\": */\"modem\":/' t.json > bad.json", "--tokenizer-model bad.json",
+         "bad.json: the whole has no key \"model\""}})
+    for (const char* const to : {"hf", "gguf", "megatron", "megalith"}) {
+      const CommandResult refused =
+          run(concat(prepare, "; rm -rf o; megalith-convert hf ", options, " --output o --to ", to));
+      EXPECT_EQ(refused.code, 65) << to << ' ' << options << ": " << refused.err;
+      EXPECT_EQ(refused.err.find("convert: error: " + blamed), 0U)
+          << to << ' ' << options << ": " << refused.err;
+      EXPECT_FALSE(file_exists(dir_ / "o"));
+    }
+  const CommandResult made =
+      run("megalith-convert hf --vocab-file v.json --merge-file m.txt --to megatron --output o");
+  EXPECT_EQ(made.code, 0) << made.err;
 }
 
 TEST_F(Inputs, WithNamesThatLeadNowhereAreNoInternalErrors) {

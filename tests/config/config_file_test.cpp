@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libcore/base/text.h"
 #include "libcore/config/pretrain_config.h"
 #include "libcore/io/file.h"
 #include "tests/support/files.h"
@@ -121,6 +122,32 @@ TEST(ConfigFile, YieldsToTheCommandLine) {
   EXPECT_EQ(config.model.layers, 3);
   EXPECT_EQ(config.model.heads, 4);
   EXPECT_FALSE(config.checkpoint.load_optim);
+}
+
+// Such files took 250 bytes of memory for each byte of theirs, or twice as much time with each anchor.
+TEST(ConfigFile, IsRefusedWhenItHoldsMoreThanSettings) {
+  const test::TempDir folder;
+  const std::string path = folder / "run.yaml";
+  const auto complaint = [&](const std::string& text) {
+    write_file(path, text);
+    const auto [kind, message] = refusal(path);
+    EXPECT_EQ(kind, ErrorKind::kData) << message;
+    return message;
+  };
+  EXPECT_NE(complaint("a: " + std::string(4 << 20, 'x')).find("wanted at most 4194304"), std::string::npos);
+  const std::string many = path + ": has more than 262144 keys and values";
+  std::string list = "k: [0", keys, anchors = "a0: &a0 {x: 1, y: 2}\n", words = "w: &w " + std::string("[1");
+  for (int i = 0; i < 300000; ++i) list += ",0";
+  for (int i = 0; i < 140000; ++i) keys += concat("k", i, ": 1\n");
+  for (int i = 1; i < 31; ++i)
+    anchors += concat("a", i, ": &a", i, " {p: *a", i - 1, ", q: *a", i - 1, "}\n");
+  for (int i = 0; i < 1000; ++i) words += ",2";
+  words += "]\n";
+  for (int i = 0; i < 1000; ++i) words += concat("k", i, ": *w\n");
+  for (const std::string& text : {list + "]\n", keys, anchors, words})
+    EXPECT_EQ(complaint(text).find(many), 0U);
+  write_file(path, keys.substr(0, keys.size() / 2));
+  EXPECT_GT(read_config_file(path).size(), 60000U);
 }
 
 TEST(ConfigFile, SurvivesDamage) {  // every outcome but a value or an Error would end the test

@@ -22,7 +22,9 @@ TEST(SmallJson, IsNotReadWhenItIsLarge) {
     EXPECT_EQ(error.kind(), ErrorKind::kData);
     EXPECT_NE(std::string(error.what()).find("wanted at most 4194304"), std::string::npos) << error.what();
   }
+  EXPECT_THROW(read_small(path), Error);
   EXPECT_THROW(load_small(dir / "none"), Error);
+  EXPECT_THROW(read_small("/dev/zero"), Error);
 }
 
 }  // namespace

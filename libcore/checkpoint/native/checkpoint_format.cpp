@@ -13,10 +13,7 @@
 namespace megalith {
 namespace {
 
-constexpr const char* kFormat = "megalith-checkpoint";
 constexpr int64_t kVersion = 1;
-// The index's last member, with what stands before it.
-constexpr const char* kChecksumMember = ",\n \"checksum\": ";
 constexpr std::array kDTypes = {DType::kF32, DType::kBf16, DType::kF16, DType::kI32,
                                 DType::kI64, DType::kF64,  DType::kU8};
 
@@ -65,10 +62,9 @@ class Reader {
   }
   uint64_t size(const char* key) const { return static_cast<uint64_t>(integer(key, 0)); }
   uint64_t checksum(const char* key) const {
-    const std::string& digits = text(key);
-    if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
-      refuse(quote(key), " holds ", quote(digits), ", wanted 16 hexadecimal digits");
-    return std::stoull(digits, nullptr, 16);
+    const auto checksum = parse_hex64(text(key));
+    if (!checksum) refuse(quote(key), " holds ", quote(text(key)), ", wanted 16 hexadecimal digits");
+    return *checksum;
   }
   Shape shape(const char* key, int64_t min_value) const {
     const Json::Array& extents = array(key);
@@ -89,18 +85,6 @@ class Reader {
   std::string where_;
 };
 
-bool is_plain(std::string_view name) {
-  return !name.empty() && name[0] != '.' &&
-         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
-}
-
-// A name within the checkpoint folder, with one folder at most.
-bool is_inside(std::string_view name) {
-  const size_t slash = name.find('/');
-  if (slash == std::string_view::npos) return is_plain(name);
-  return is_plain(name.substr(0, slash)) && is_plain(name.substr(slash + 1));
-}
-
 // elements * bytes, or a refusal.
 uint64_t bytes_of(const Shape& shape, DType dtype, const Reader& reader) {
   uint64_t bytes = size_of(dtype);
@@ -118,7 +102,7 @@ StoredBlock parse_block(const Json& json, const IndexedTensor& tensor, const std
                     .begin = reader.size("begin"),
                     .end = reader.size("end"),
                     .checksum = reader.checksum("xxh64")};
-  if (!is_plain(block.file))
+  if (!is_plain_name(block.file))
     reader.refuse("is said to be in ", quote(block.file), ", wanted the plain name of a file");
   if (!fits(tensor.shape, block.offset, block.extent))
     reader.refuse("a block ", block.extent, " at ", block.offset, " does not lie in ", tensor.shape);
@@ -146,25 +130,6 @@ IndexedTensor parse_tensor(const Json& json, const std::string& name) {
   bytes_of(tensor.shape, tensor.dtype, reader);
   for (const Json& block : reader.array("pieces")) tensor.blocks.push_back(parse_block(block, tensor, where));
   return tensor;
-}
-
-IndexedFile parse_file(const Json& json, const std::string& name) {
-  const Reader reader(json, name + ": \"files\"");
-  IndexedFile file{
-      .name = reader.text("name"), .bytes = reader.size("bytes"), .checksum = reader.checksum("xxh64")};
-  if (!is_inside(file.name))
-    reader.refuse("lists ", quote(file.name), ", wanted the name of a file in the checkpoint's folder");
-  return file;
-}
-
-// The checksum covers what is written, so it is taken from the text.
-void check_checksum(std::string_view text, const Reader& reader) {
-  const size_t end = text.rfind(kChecksumMember);
-  const uint64_t wanted = reader.checksum("checksum");
-  if (end == std::string_view::npos || xxh64(text.substr(0, end)) != wanted)
-    reader.refuse(
-        "its bytes do not match its checksum; the file is damaged: use another checkpoint, or restore the "
-        "file");
 }
 
 }  // namespace
@@ -242,26 +207,26 @@ std::string dump_index(const Index& index) {
   for (const IndexedFile& file : index.files)
     files.push_back(
         Json::Object{{"name", file.name}, {"bytes", file.bytes}, {"xxh64", hex64(file.checksum)}});
-  std::string text = Json(Json::Object{{"format", kFormat},
+  std::string text = Json(Json::Object{{"format", kIndexFormat},
                                        {"version", kVersion},
                                        {"iteration", index.iteration},
                                        {"files", files},
                                        {"tensors", tensors}})
                          .dump(1);
   text.resize(text.size() - 2);  // "\n}"
-  return text + kChecksumMember + json_quote(hex64(xxh64(text))) + "\n}";
+  return text + std::string(kIndexChecksumMember) + json_quote(hex64(xxh64(text))) + "\n}";
 }
 
 Index parse_index_part(std::string_view text, const std::string& name) {
   const Json json = Json::parse(text, name);
   const Reader reader(json, name);
-  if (reader.text("format") != kFormat) reader.refuse("is not the index of a Megalith checkpoint");
+  if (reader.text("format") != kIndexFormat) reader.refuse("is not the index of a Megalith checkpoint");
   if (const int64_t version = reader.integer("version", 0); version != kVersion)
     reader.refuse("has version ", version, "; this program reads version ", kVersion);
-  check_checksum(text, reader);
+  check_index_checksum(text, name);
   Index index{.iteration = reader.integer("iteration", kRelease), .tensors = {}, .files = {}};
   for (const Json& tensor : reader.array("tensors")) index.tensors.push_back(parse_tensor(tensor, name));
-  for (const Json& file : reader.array("files")) index.files.push_back(parse_file(file, name));
+  index.files = parse_indexed_files(json, name);
   for (size_t i = 1; i < index.tensors.size(); ++i)
     if (index.tensors[i - 1].name >= index.tensors[i].name) reader.refuse("tensors are not sorted by name");
   return index;

@@ -8,15 +8,14 @@
 #include "libcore/base/error.h"
 #include "libcore/json/json.h"
 #include "libcore/tensor/view.h"
+#include "libcore/text/saved_tokenizer.h"
 
 /// The bytes of a checkpoint folder: docs/formats/checkpoint.md.
 namespace megalith {
 
 inline constexpr const char* kTrackerFile = "latest_checkpointed_iteration.txt";
-inline constexpr const char* kIndexFile = "index.json";
-inline constexpr const char* kArgsFile = "args.json";         // every option of the run
-inline constexpr const char* kStateFile = "state.json";       // where training stood
-inline constexpr const char* kTokenizerFolder = "tokenizer";  // the tokenizer's own files
+inline constexpr const char* kArgsFile = "args.json";      // every option of the run
+inline constexpr const char* kStateFile = "state.json";    // where training stood
 inline constexpr const char* kOptimizerPrefix = "optim.";  // of the names of tensors that are no parameters
 // Megatron's word for weights that belong to no iteration.
 inline constexpr int64_t kRelease = -1;
@@ -38,11 +37,6 @@ struct IndexedTensor {
   DType dtype{};
   Shape shape;
   std::vector<StoredBlock> blocks;  // cover the tensor, without overlap
-};
-/// Another file of the folder (args.json, tokenizer/vocab.json).
-struct IndexedFile {
-  std::string name;
-  uint64_t bytes = 0, checksum = 0;
 };
 struct Index {
   int64_t iteration = 0;

@@ -120,21 +120,6 @@ std::string tokenizer_near(const std::string& path) {
   return tokenizer_in(folder).type.empty() ? tokenizer_beside(path) : folder;
 }
 
-// Those that stand there must be the checkpoint's own, with its checksums, because which files there are
-// decides how they are read.
-void check_tokenizer_files(const CheckpointReader& reader, const std::string& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = concat(kTokenizerFolder, "/", entry.path().filename().string());
-    if (!is_tokenizer_file(entry.path().filename().string())) continue;
-    if (!reader.has_file(name))
-      fail(ErrorKind::kData, entry.path().string(),
-           ": the checkpoint was saved without this file; remove it");
-    reader.text(name);
-  }
-  for (const IndexedFile& file : reader.index().files)
-    if (file.name.starts_with(concat(kTokenizerFolder, "/"))) reader.text(file.name);
-}
-
 // Its vocabulary is its ids and one more, the end of a document.
 TokenizerFiles null_tokenizer(const ModelConfig& config) {
   TokenizerFiles files;
@@ -220,7 +205,7 @@ void ModelSource::open_checkpoint(const std::string& path) {
   if (reader->has_file(kLossesFile)) losses_ = LossHistory::from_json(reader->json(kLossesFile));
   const std::string type = tokenizer_type(args_);
   tokenizer_folder_ = path_ + "/" + kTokenizerFolder;
-  if (fs::is_directory(tokenizer_folder_)) check_tokenizer_files(*reader, tokenizer_folder_);
+  check_tokenizer_files(path_, reader->index().files);
   tokenizer_ = tokenizer_in(tokenizer_folder_, type);
   if (tokenizer_.type.empty()) tokenizer_folder_.clear();
   tokenizer_.eod = eod_of(args_);

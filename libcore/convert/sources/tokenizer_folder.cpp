@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "libcore/base/error.h"
@@ -12,26 +13,29 @@
 #include "libcore/io/file.h"
 #include "libcore/json/json.h"
 #include "libcore/json/json_names.h"
+#include "libcore/text/formats/gpt2_files.h"
 #include "libcore/text/formats/tokenizer_writer.h"
+#include "libcore/text/saved_tokenizer.h"
 
 namespace megalith {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTokenizerFiles = {"tokenizer.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "tokenizer.model",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "chat_template.jinja"};
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-bool has(const std::string& folder, const char* name) {
-  return file_exists(folder + "/" + name);
-}
+// The files of a tokenizer's folder: name to contents, and those that are JSON parsed. Complaints name them
+// as they stand in the folder.
+struct Folder {
+  std::string path;
+  std::map<std::string, std::string> files;
+  std::map<std::string, Json> parsed;
+
+  bool has(const char* name) const { return files.contains(name); }
+  std::string name(const char* file) const { return path + "/" + file; }
+  // GPT-2's two files, and no tokenizer.json that would go before them.
+  bool is_gpt2() const { return has("vocab.json") && has("merges.txt") && !has("tokenizer.json"); }
+};
 
 bool is_byte_level(const Json& tokenizer) {
   const Json* stage = tokenizer.find("pre_tokenizer");
@@ -43,21 +47,51 @@ bool is_byte_level(const Json& tokenizer) {
 using Ids = std::map<std::string, int64_t>;
 
 void add_members(Ids& ids, const Json& vocabulary) {
-  if (!vocabulary.is_object()) return;  // a Unigram model lists pairs; its special tokens are added tokens
+  if (vocabulary.is_array()) return;  // a Unigram model lists pairs; its special tokens are added tokens
   for (const auto& [token, id] : vocabulary.as_object()) ids[token] = id.as_int();
 }
 
-Ids ids_of(const std::map<std::string, std::string>& files) {
+const Json::Array& added_tokens(const Json& tokenizer) {
+  static const Json::Array none;
+  const Json* const added = tokenizer.find("added_tokens");
+  return added ? added->as_array() : none;
+}
+
+// The file that says the ids; empty: none does.
+std::string file_of_ids(const Folder& folder) {
+  for (const char* const name : {"tokenizer.json", "vocab.json"})
+    if (folder.has(name)) return name;
+  return {};
+}
+
+Ids ids_of(const Folder& folder) {
   Ids ids;
-  if (const auto file = files.find("tokenizer.json"); file != files.end()) {
-    const Json json = Json::parse(file->second, file->first);
-    add_members(ids, json["model"]["vocab"]);
-    if (const Json* added = json.find("added_tokens"); added && added->is_array())
-      for (const Json& token : added->as_array()) ids[token["content"].as_string()] = token["id"].as_int();
-  } else if (const auto vocab = files.find("vocab.json"); vocab != files.end()) {
-    add_members(ids, Json::parse(vocab->second, vocab->first));
+  const std::string file = file_of_ids(folder);
+  if (file.empty()) return ids;
+  const Json& json = folder.parsed.at(file);
+  const JsonNames names(json, folder.name(file.c_str()));
+  if (file == "vocab.json") {
+    add_members(ids, json);
+    return ids;
   }
+  add_members(ids, json["model"]["vocab"]);
+  for (const Json& token : added_tokens(json)) ids[token["content"].as_string()] = token["id"].as_int();
   return ids;
+}
+
+// kData unless each id is in the model's vocabulary and of one token alone. Ids may be left out.
+void check_ids(const Ids& ids, int64_t vocab_size, const std::string& where) {
+  std::map<int64_t, const std::string*> tokens;
+  for (const auto& [token, id] : ids) {
+    if (id < 0) fail(ErrorKind::kData, where, ": token ", quote(token), " has id ", id, ", wanted 0 or more");
+    if (id >= vocab_size)
+      fail(ErrorKind::kData, where, ": token ", quote(token), " has id ", id,
+           ", but the model's vocabulary ends at ", vocab_size - 1,
+           "; give the tokenizer that it was trained with");
+    if (const auto [at, fresh] = tokens.emplace(id, &token); !fresh)
+      fail(ErrorKind::kData, where, ": tokens ", quote(*at->second), " and ", quote(token), " have one id, ",
+           id);
+  }
 }
 
 // Tokens by id; kData unless the ids are 0, 1, 2, …
@@ -79,52 +113,51 @@ int32_t id_of(const Ids& ids, const std::string& token, const std::string& where
   return static_cast<int32_t>(it->second);
 }
 
-void add_merge(TrainedBpe& bpe, const Ids& ids, const std::string& left, const std::string& right,
-               const std::string& where) {
-  bpe.merges.push_back({.left = id_of(ids, left, where),
-                        .right = id_of(ids, right, where),
-                        .merged = id_of(ids, left + right, where)});
+BytePairEncoder::Merge merge_of(const Ids& ids, const std::string& left, const std::string& right,
+                                const std::string& where) {
+  return {.left = id_of(ids, left, where),
+          .right = id_of(ids, right, where),
+          .merged = id_of(ids, left + right, where)};
 }
 
-void add_line(TrainedBpe& bpe, const Ids& ids, std::string_view line, const std::string& where) {
+BytePairEncoder::Merge merge_of(const Ids& ids, std::string_view line, const std::string& where) {
   const size_t blank = line.find(' ');
   if (blank == std::string_view::npos)
     fail(ErrorKind::kData, where, ": the line ", quote(line), " is no pair of tokens");
-  add_merge(bpe, ids, std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where);
+  return merge_of(ids, std::string(line.substr(0, blank)), std::string(line.substr(blank + 1)), where);
 }
 
-TrainedBpe from_gpt2_files(const std::map<std::string, std::string>& files, const std::string& eod) {
-  const Ids ids = ids_of(files);
-  TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, "vocab.json"), .merges = {}};
+std::vector<BytePairEncoder::Merge> merges_of(const Json& tokenizer, const Ids& ids,
+                                              const std::string& where) {
+  std::vector<BytePairEncoder::Merge> merges;
+  for (const Json& merge : tokenizer["model"]["merges"].as_array()) {
+    if (merge.is_string())  // as tokenizers wrote it before 0.20
+      merges.push_back(merge_of(ids, merge.as_string(), where));
+    else if (const Json::Array& pair = merge.as_array(); pair.size() == 2)
+      merges.push_back(merge_of(ids, pair[0].as_string(), pair[1].as_string(), where));
+    else
+      fail(ErrorKind::kData, where, ": model.merges[", merges.size(), "] is no pair of tokens");
+  }
+  return merges;
+}
+
+TrainedBpe from_gpt2_files(const Folder& folder, const Ids& ids, const std::string& eod) {
+  TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, folder.name("vocab.json")), .merges = {}};
   const std::string end = eod.empty() ? kEndOfText : eod;
   if (ids.contains(end)) bpe.special_tokens.push_back(end);
-  for (const std::string& line : split(files.at("merges.txt"), '\n'))
-    if (!line.empty() && !line.starts_with("#version")) add_line(bpe, ids, line, "merges.txt");
+  for (const std::string& line : split(folder.files.at("merges.txt"), '\n'))
+    if (!line.empty() && !line.starts_with("#version"))
+      bpe.merges.push_back(merge_of(ids, line, folder.name("merges.txt")));
   return bpe;
 }
 
-TrainedBpe from_tokenizer_json(const std::map<std::string, std::string>& files) {
-  const Ids ids = ids_of(files);
-  TrainedBpe bpe{.special_tokens = {}, .tokens = tokens_of(ids, "tokenizer.json"), .merges = {}};
-  const Json json = Json::parse(files.at("tokenizer.json"), "tokenizer.json");
-  if (const Json* added = json.find("added_tokens"); added && added->is_array())
-    for (const Json& token : added->as_array()) bpe.special_tokens.push_back(token["content"].as_string());
-  for (const Json& merge : json["model"]["merges"].as_array()) {
-    if (merge.is_string())  // as tokenizers wrote it before 0.20
-      add_line(bpe, ids, merge.as_string(), "tokenizer.json");
-    else if (merge.as_array().size() == 2)
-      add_merge(bpe, ids, merge.as_array()[0].as_string(), merge.as_array()[1].as_string(), "tokenizer.json");
-    else
-      fail(ErrorKind::kData, "tokenizer.json: a merge is no pair of tokens");
-  }
+TrainedBpe from_tokenizer_json(const Folder& folder, const Ids& ids) {
+  const std::string where = folder.name("tokenizer.json");
+  const Json& json = folder.parsed.at("tokenizer.json");
+  TrainedBpe bpe{
+      .special_tokens = {}, .tokens = tokens_of(ids, where), .merges = merges_of(json, ids, where)};
+  for (const Json& token : added_tokens(json)) bpe.special_tokens.push_back(token["content"].as_string());
   return bpe;
-}
-
-std::set<std::string> added_tokens_of(const Json& tokenizer) {
-  std::set<std::string> tokens;
-  if (const Json* added = tokenizer.find("added_tokens"); added && added->is_array())
-    for (const Json& one : added->as_array()) tokens.insert(one["content"].as_string());
-  return tokens;
 }
 
 // How merges.txt differs from the model of a tokenizer.json; empty: it does not.
@@ -179,16 +212,6 @@ SpecialIds special_ids(const std::map<std::string, std::string>& files, const Id
   return special;
 }
 
-// Names the token that ends a document where transformers looks for it.
-void name_end(std::map<std::string, std::string>& files, const std::string& eod) {
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    const auto file = files.find(name);
-    Json roles = file == files.end() ? Json::object() : Json::parse(file->second, name);
-    roles.set("eos_token", eod);
-    files[name] = roles.dump(2) + "\n";
-  }
-}
-
 // Renames a list of "extra_special_tokens", as transformers 5 writes it, because transformers 4 fails at it;
 // both understand its older name.
 void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
@@ -204,6 +227,16 @@ void name_special_tokens_for_both(std::map<std::string, std::string>& files) {
   file->second = out.dump(2) + "\n";
 }
 
+// Names the token that ends a document where transformers looks for it.
+void name_end(std::map<std::string, std::string>& files, const std::string& eod) {
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const auto file = files.find(name);
+    Json roles = file == files.end() ? Json::object() : Json::parse(file->second, name);
+    roles.set("eos_token", eod);
+    files[name] = roles.dump(2) + "\n";
+  }
+}
+
 // These files are copied to where the model goes, perhaps to be published: one may not be a link to a file of
 // somewhere else. (In Hugging Face's cache they are links to ../../blobs.)
 void check_link(const std::string& folder, const std::string& path) {
@@ -217,34 +250,92 @@ void check_link(const std::string& folder, const std::string& path) {
 
 // vocab.json and merges.txt beside a tokenizer.json say the same as it does, because some programs read the
 // ones, some the other. Tokens may be missing from vocab.json that were added later.
-void check_agreement(const std::map<std::string, std::string>& files,
-                     const std::map<std::string, Json>& parsed, const std::string& folder) {
-  const auto main = files.find("tokenizer.json");
-  if (main == files.end() || !(files.contains("vocab.json") || files.contains("merges.txt"))) return;
-  const Json& json = parsed.at("tokenizer.json");
-  const JsonNames names(json, folder + "/tokenizer.json");
+void check_agreement(const Folder& folder, const Ids& all) {
+  if (!folder.has("tokenizer.json")) return;
+  const Json& json = folder.parsed.at("tokenizer.json");
+  const JsonNames names(json, folder.name("tokenizer.json"));
   const auto differ = [&](const char* name, const std::string& how) {
-    fail(ErrorKind::kData, folder, "/", name, ": ", how,
+    fail(ErrorKind::kData, folder.name(name), ": ", how,
          ", other than tokenizer.json; remove it, or give the files of one tokenizer");
   };
-  if (const auto vocab = parsed.find("vocab.json"); vocab != parsed.end()) {
+  if (const auto vocab = folder.parsed.find("vocab.json"); vocab != folder.parsed.end()) {
     const Json& listed = vocab->second;
-    const JsonNames vocab_names(listed, folder + "/vocab.json");
-    const Ids all = ids_of({*main});
+    const JsonNames vocab_names(listed, folder.name("vocab.json"));
     Ids theirs, model;
     add_members(theirs, listed);
     add_members(model, json["model"]["vocab"]);
     for (const auto& [token, id] : theirs)
       if (const auto it = all.find(token); it == all.end() || it->second != id)
         differ("vocab.json", concat("token ", quote(token), " has id ", id));
-    const std::set<std::string> added = added_tokens_of(json);
+    std::set<std::string> added;
+    for (const Json& token : added_tokens(json)) added.insert(token["content"].as_string());
     for (const auto& [token, id] : model)
       if (!theirs.contains(token) && !added.contains(token))
         differ("vocab.json", concat("has no token ", quote(token)));
   }
-  if (const auto merges = files.find("merges.txt"); merges != files.end())
+  if (const auto merges = folder.files.find("merges.txt"); merges != folder.files.end())
     if (const std::string how = merges_differ(merges->second, json["model"]); !how.empty())
       differ("merges.txt", how);
+}
+
+// Whether this model has merges, each of which gives both its sides one after the other. kData for a model
+// that Hugging Face does not know.
+bool has_plain_merges(const Json& model) {
+  constexpr std::array kTypes = {"BPE", "Unigram", "WordLevel", "WordPiece"};
+  const Json* const type = model.find("type");  // tokenizers before 0.5 wrote none
+  if (type && std::find(kTypes.begin(), kTypes.end(), type->as_string()) == kTypes.end())
+    fail(ErrorKind::kData, JsonNames::of(*type), " is ", quote(shortened(type->as_string(), 60)),
+         ", wanted BPE, Unigram, WordLevel or WordPiece");
+  if (type ? type->as_string() != "BPE" : !model.find("merges")) return false;
+  const Json* const prefix = model.find("continuing_subword_prefix");
+  return !prefix || prefix->is_null() || *prefix == Json("");
+}
+
+// What a target copies is read first, so that no damaged tokenizer comes into an output, where only its
+// reader would find out. GPT-2's files and a tokenizer.model are forms that this library reads whole; of a
+// tokenizer.json also models are copied that it knows nothing of, so that only ids and merges are looked at.
+void check_contents(const Folder& folder, const Ids& ids, int64_t vocab_size) {
+  if (!ids.empty()) check_ids(ids, vocab_size, folder.name(file_of_ids(folder).c_str()));
+  if (folder.has("tokenizer.json")) {
+    const Json& json = folder.parsed.at("tokenizer.json");
+    const JsonNames names(json, folder.name("tokenizer.json"));
+    if (has_plain_merges(json["model"])) merges_of(json, ids, folder.name("tokenizer.json"));
+  }
+  if (folder.is_gpt2())  // an end of a document can be named later
+    read_gpt2_files(folder.name("vocab.json"), folder.name("merges.txt"),
+                    {.eod = ids.empty() || ids.contains(kEndOfText) ? "" : ids.begin()->first});
+  if (!folder.has("tokenizer.model")) return;
+  const auto model = recognize_tokenizer(folder.name("tokenizer.model"));
+  make_tokenizer(
+      {.type = model->type, .vocab = model->vocab, .merges = model->merges, .model = model->model});
+}
+
+Folder read_folder(const std::string& path) {
+  Folder folder{.path = path, .files = {}, .parsed = {}};
+  check_saved_tokenizer(path);
+  for (const char* const name : tokenizer_file_names()) {
+    const std::string file = folder.name(name);
+    if (!file_exists(file)) continue;
+    check_link(path, file);
+    const std::string& text = folder.files[name] = read_own_file(file);
+    if (!file.ends_with(".json")) continue;
+    if (!folder.parsed.emplace(name, Json::parse(text, file)).first->second.is_object())
+      fail(ErrorKind::kData, file, ": is no JSON object; it is no tokenizer's file");
+  }
+  return folder;
+}
+
+// What both kinds of output take: the folder's files, checked, and their ids.
+struct Checked {
+  Folder folder;
+  Ids ids;
+};
+Checked checked_folder(const std::string& path, int64_t vocab_size) {
+  Checked out{.folder = read_folder(path), .ids = {}};
+  out.ids = ids_of(out.folder);
+  check_agreement(out.folder, out.ids);
+  check_contents(out.folder, out.ids, vocab_size);
+  return out;
 }
 
 }  // namespace
@@ -256,24 +347,8 @@ TokenizerFiles tokenizer_in(const std::string& folder, const std::string& type) 
   return files;
 }
 
-bool is_tokenizer_file(std::string_view name) {
-  return std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
-}
-
-std::map<std::string, std::string> tokenizer_files_of(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  std::map<std::string, Json> parsed;
-  for (const char* name : kTokenizerFiles) {
-    if (!has(folder, name)) continue;
-    const std::string path = folder + "/" + name;
-    check_link(folder, path);
-    files[name] = read_own_file(path);
-    if (!path.ends_with(".json")) continue;
-    if (!parsed.emplace(name, Json::parse(files[name], path)).first->second.is_object())
-      fail(ErrorKind::kData, path, ": is no JSON object; it is no tokenizer's file");
-  }
-  check_agreement(files, parsed, folder);
-  return files;
+std::map<std::string, std::string> tokenizer_files_of(const std::string& folder, int64_t vocab_size) {
+  return checked_folder(folder, vocab_size).folder.files;
 }
 
 std::string eod_of(const Json& args) {
@@ -283,27 +358,20 @@ std::string eod_of(const Json& args) {
 
 HfTokenizerFiles hf_tokenizer_files(const std::string& folder, const ModelConfig& config,
                                     const std::string& eod) {
-  HfTokenizerFiles out{.files = tokenizer_files_of(folder), .ids = {}};
-  if (out.files.empty()) return out;
-  if (out.files.contains("vocab.json") && out.files.contains("merges.txt") &&
-      !out.files.contains("tokenizer.json"))
-    out.files.merge(written_files(from_gpt2_files(out.files, eod), config));
-  else if (out.files.contains("tokenizer.json") &&
-           is_byte_level(Json::parse(out.files.at("tokenizer.json"), "tokenizer.json")))
-    out.files.merge(written_files(from_tokenizer_json(out.files), config));
+  auto [given, ids] = checked_folder(folder, config.vocab_size);
+  if (given.files.empty()) return {};
+  HfTokenizerFiles out{.files = given.files, .ids = {}};
+  if (given.is_gpt2())
+    out.files.merge(written_files(from_gpt2_files(given, ids, eod), config));
+  else if (given.has("tokenizer.json") && is_byte_level(given.parsed.at("tokenizer.json")))
+    out.files.merge(written_files(from_tokenizer_json(given, ids), config));
   name_special_tokens_for_both(out.files);
-  const Ids ids = ids_of(out.files);
   if (!eod.empty()) {
     if (!ids.contains(eod))
       fail(ErrorKind::kData, folder, ": has no token ", quote(eod),
            ", which ended the documents that the model was trained with; give its tokenizer");
     name_end(out.files, eod);
   }
-  for (const auto& [token, id] : ids)
-    if (id >= config.vocab_size)
-      fail(ErrorKind::kData, folder, ": token ", quote(token), " has id ", id,
-           ", but the model's vocabulary ends at ", config.vocab_size - 1,
-           "; give the tokenizer that it was trained with");
   out.ids = special_ids(out.files, ids);
   return out;
 }

@@ -7,6 +7,7 @@
 
 #include "libcore/base/error.h"
 #include "libcore/base/text.h"
+#include "libcore/json/json_names.h"
 #include "libcore/text/formats/sentencepiece_table.h"
 
 namespace megalith {
@@ -123,7 +124,9 @@ void add_gguf_tokenizer(GgufMetadata& metadata, const HfTokenizerFiles& tokenize
     add_sentencepiece(metadata, parse_sentencepiece_table(files.at("tokenizer.model"), name), where,
                       vocabulary);
   } else if (files.contains("tokenizer.json")) {
-    add_bpe(metadata, Json::parse(files.at("tokenizer.json"), "tokenizer.json"), where, vocabulary);
+    const Json json = Json::parse(files.at("tokenizer.json"), "tokenizer.json");
+    const JsonNames names(json, where + "/tokenizer.json");
+    add_bpe(metadata, json, where, vocabulary);
   } else {
     fail(ErrorKind::kData, where,
          ": holds neither tokenizer.json nor tokenizer.model, which llama.cpp's file needs");

@@ -69,7 +69,7 @@ void export_checkpoint(const Conversion& conversion, const std::string& output) 
   CheckpointWriter writer(root.path().string(), kRelease);
   Json args = to_json(source.config());
   if (!tokenizer_folder.empty()) {
-    for (const auto& [name, contents] : tokenizer_files_of(tokenizer_folder))
+    for (const auto& [name, contents] : tokenizer_files_of(tokenizer_folder, source.config().vocab_size))
       writer.put_text(concat(kTokenizerFolder, "/", name), contents);
     args.set("tokenizer_type", tokenizer_in(tokenizer_folder, source.tokenizer().type).type);
     if (const std::string& end = conversion.end_token(); !end.empty()) args.set("eod_token", end);

@@ -285,10 +285,11 @@ std::vector<std::string> pickles_of(const std::vector<MegatronRankFile>& ranks, 
   return pickles;
 }
 
-void write_tokenizer(const std::string& from, const fs::path& root) {
+void write_tokenizer(const Conversion& conversion, const fs::path& root) {
+  const std::string& from = conversion.tokenizer_folder;
   if (from.empty()) return;
   make_directories(root / kTokenizerFolder);
-  for (const auto& [name, contents] : tokenizer_files_of(from))
+  for (const auto& [name, contents] : tokenizer_files_of(from, conversion.source.config().vocab_size))
     write_file((root / kTokenizerFolder / name).string(), contents);
 }
 
@@ -313,7 +314,7 @@ void export_megatron(const Conversion& conversion, const std::string& output, co
   PlacedFiles files(memory_for(writing.plan));
   OutputCheck check(conversion);
   AtomicDirectory folder(output);
-  write_tokenizer(conversion.tokenizer_folder, folder.path());
+  write_tokenizer(conversion, folder.path());
   write_file((folder.path() / kTrackerFile).string(), "release");
   create_files(writing, {}, folder.path(), files);
   const SourceOptions options{.vocab_size = conversion.source.config().vocab_size,
@@ -343,7 +344,7 @@ std::string export_megatron_run(const Conversion& conversion, const std::string&
   create_files(writing, run, folder.path(), files);
   write_all(writing, conversion.file(), files);
   folder.commit();
-  write_tokenizer(conversion.tokenizer_folder, root);
+  write_tokenizer(conversion, root);
   write_file((fs::path(root) / kTrackerFile).string(), std::to_string(run.iteration));
   return target.string();
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "libcore/base/error.h"
@@ -107,12 +108,17 @@ AcceleratorList AcceleratorList::installed() {
 }
 
 void AcceleratorList::add_file(const std::string& path) {
+  std::vector<ShortName> short_names;
+  std::vector<Accelerator> devices;
   for (const FileOption& option : read_config_file(path)) {
     if (option.words.size() == 1)
-      short_names_.insert(short_names_.begin(), {option.key, option.words.front(), option.where});
+      short_names.push_back({option.key, option.words.front(), option.where});
     else
-      devices_.insert(devices_.begin(), device_of(option));
+      devices.push_back(device_of(option));
   }
+  // What comes later counts first.
+  short_names_.insert(short_names_.begin(), short_names.rbegin(), short_names.rend());
+  devices_.insert(devices_.begin(), devices.rbegin(), devices.rend());
 }
 
 std::vector<std::string> AcceleratorList::names() const {
@@ -148,9 +154,9 @@ const Accelerator* AcceleratorList::device(const std::string& wanted, const std:
 const Accelerator& AcceleratorList::find(const std::string& name) const {
   std::string wanted = folded(name);
   const ShortName* last = nullptr;
-  size_t steps = 0;
+  std::set<const ShortName*> passed;
   while (const ShortName* const next = short_name(wanted)) {
-    if (steps++ == short_names_.size())
+    if (!passed.insert(next).second)
       fail(ErrorKind::kData, next->where, ": the short name ", quote(next->name), " stands for ",
            quote(next->whole), ", which leads back to it; let one of them name a device");
     last = next;

@@ -85,11 +85,12 @@ void read_added(const JsonCursor& list, AddedTokenList& added) {
     const std::string& text = entry.at("content").text();
     if (text.empty()) entry.at("content").refuse("a text");
     const int64_t written = entry.at("id").integer();
+    entry.must_flag("special");  // decides nothing here
     const int32_t id = added.add({.text = text,
-                                  .takes_space_before = entry.flag("lstrip", false),
-                                  .takes_space_after = entry.flag("rstrip", false),
-                                  .only_alone = entry.flag("single_word", false)},
-                                 entry.flag("normalized", false));
+                                  .takes_space_before = entry.must_flag("lstrip"),
+                                  .takes_space_after = entry.must_flag("rstrip"),
+                                  .only_alone = entry.must_flag("single_word")},
+                                 entry.must_flag("normalized"));
     if (id != written && ++odds == 1)
       odd = concat(quote(text), " has id ", written, " there; Hugging Face takes ", id, " for it");
   }

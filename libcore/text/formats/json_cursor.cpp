@@ -45,10 +45,13 @@ int64_t JsonCursor::integer() const {
 }
 
 bool JsonCursor::flag(const char* key, bool absent) const {
-  const auto value = find(key);
-  if (!value) return absent;
-  if (!value->json().is_bool()) value->refuse("true or false");
-  return value->json().as_bool();
+  return find(key) ? must_flag(key) : absent;
+}
+
+bool JsonCursor::must_flag(const char* key) const {
+  const JsonCursor value = at(key);
+  if (!value.json().is_bool()) value.refuse("true or false");
+  return value.json().as_bool();
 }
 
 std::string JsonCursor::text(const char* key, const char* absent) const {

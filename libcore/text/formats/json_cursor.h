@@ -32,6 +32,7 @@ class JsonCursor {
   int64_t integer() const;
   /// The member `key`: `absent` when it is not there.
   bool flag(const char* key, bool absent) const;
+  bool must_flag(const char* key) const;  // kData when it is not there
   std::string text(const char* key, const char* absent) const;
   /// Refuses an object with another member than these: one that is misspelt would else change ids in silence.
   void only(std::span<const char* const> known) const;

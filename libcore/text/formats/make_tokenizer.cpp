@@ -10,6 +10,7 @@
 #include "libcore/text/formats/null_tokenizer.h"
 #include "libcore/text/formats/sentencepiece_tokenizer.h"
 #include "libcore/text/formats/tiktoken_files.h"
+#include "libcore/text/saved_tokenizer.h"
 
 namespace megalith {
 namespace {
@@ -90,7 +91,11 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFiles& files) {
     fail(ErrorKind::kUsage,
          "no tokenizer is given; give --tokenizer-model FILE or DIR, or --vocab-file and --merge-file");
   for (const Kind& kind : kKinds) {
-    if (files.type == kind.name) return kind.make(files);
+    if (files.type == kind.name) {
+      for (const std::string& path : {files.vocab, files.merges, files.model})
+        if (!path.empty()) check_saved_tokenizer(path);
+      return kind.make(files);
+    }
     names.emplace_back(kind.name);
   }
   const auto close = nearest(files.type, names);

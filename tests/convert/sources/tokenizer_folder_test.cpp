@@ -32,6 +32,8 @@ std::string refusal(const Body& body) {
   return {};
 }
 
+constexpr int64_t kVocabulary = 300;  // of the golden model
+
 class TokenizerFolderTest : public testing::Test {
  protected:
   TokenizerFolderTest() {
@@ -39,7 +41,16 @@ class TokenizerFolderTest : public testing::Test {
       fs::copy_file(convert_golden("gpt2/") + name, dir_ / name);
   }
   std::string refused() const {
-    return refusal([&] { tokenizer_files_of(dir_.path().string()); });
+    return refusal([&] { tokenizer_files_of(dir_.path().string(), kVocabulary); });
+  }
+  // Whether a tokenizer.json that is damaged so is refused with its path and these words.
+  void expect_refusal(const std::string& from, const std::string& to, const std::string& words) const {
+    const std::string path = dir_ / "tokenizer.json", good = read_file(path);
+    const size_t at = good.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write_file(path, std::string(good).replace(at, from.size(), to));
+    EXPECT_NE(refused().find(path + ": " + words), std::string::npos) << to << ": " << refused();
+    write_file(path, good);
   }
   test::TempDir dir_;
 };
@@ -67,6 +78,60 @@ TEST_F(TokenizerFolderTest, RefusesFilesThatSayOtherThanTokenizerJson) {
     write_file(dir_ / name, good);
   }
   EXPECT_EQ(refused(), "");
+}
+
+// Hugging Face's tokenizers (0.23) refuse them too, but for ids that are too large or of two tokens.
+// vocabulary.
+TEST_F(TokenizerFolderTest, RefusesDamagedTokenizerJsonWithItsMember) {
+  fs::remove(dir_ / "vocab.json");
+  fs::remove(dir_ / "merges.txt");
+  ASSERT_EQ(refused(), "");
+  expect_refusal("\"id\":0", "\"id\":1.5", "added_tokens[0].id is not an integer");
+  expect_refusal("\"id\":0", "\"id\":\"0\"", "added_tokens[0].id is not an integer");
+  expect_refusal("\"id\":0", "\"id\":300", "token \"<|endoftext|>\" has id 300, but the model's vocabulary");
+  expect_refusal("\"id\":0", "\"id\":-1", "token \"<|endoftext|>\" has id -1");
+  expect_refusal("\"id\":0", "\"ix\":0", "added_tokens[0] has no key \"id\"");
+  expect_refusal("\"content\":\"<|endoftext|>\"", "\"content\":7", "added_tokens[0].content is not a string");
+  expect_refusal("\"added_tokens\":[", "\"added_tokens\":5, \"x\":[", "added_tokens is not an array");
+  expect_refusal("\"model\":{", "\"modem\":{", "the whole has no key \"model\"");
+  expect_refusal("\"type\":\"BPE\"", "\"type\":\"BPF\"", "model.type is \"BPF\", wanted BPE");
+  expect_refusal("\"vocab\":{", "\"vocab\":3, \"x\":{", "model.vocab is not an object");
+  expect_refusal("\"!\":1", "\"!\":1.5", "model.vocab.! is not an integer");
+  expect_refusal("\"!\":1", "\"!\":2", "tokens ");
+  expect_refusal("\"merges\":[", "\"merges\":[7, ", "model.merges[0] is not an array");
+  expect_refusal("\"merges\":[", "\"merges\":[[\"!\"], ", "model.merges[0] is no pair of tokens");
+  expect_refusal("\"merges\":[", "\"merges\":[\"! ~~~\", ", "merges \"~~~\", which is not in the vocabulary");
+  EXPECT_EQ(refused(), "");
+}
+
+TEST_F(TokenizerFolderTest, RefusesGpt2FilesThatAreNoTokenizer) {
+  fs::remove(dir_ / "tokenizer.json");
+  ASSERT_EQ(refused(), "");
+  const std::string vocab = read_file(dir_ / "vocab.json"), merges = read_file(dir_ / "merges.txt");
+  const auto expect = [&](const char* name, const std::string& text, const std::string& words) {
+    write_file(dir_ / name, text);
+    EXPECT_NE(refused().find(dir_ / name), std::string::npos) << refused();
+    EXPECT_NE(refused().find(words), std::string::npos) << refused();
+    write_file(dir_ / name, std::string(name) == "vocab.json" ? vocab : merges);
+  };
+  expect("vocab.json", R"({"a": 1.5})", "vocab.json: a is not an integer");
+  expect("vocab.json", R"({"a": 99999})", "\"a\" has id 99999, but the model's vocabulary ends at 299");
+  expect("vocab.json", R"({"a": 0})", "");  // no other byte
+  expect("vocab.json", R"({"a": 1, "b": 1})", "\"a\" and \"b\" have one id, 1");
+  expect("merges.txt", vocab, "merges.txt:1");
+  expect("merges.txt", "#version: 0.2\n! never-heard\n", "merges.txt:2");
+  EXPECT_EQ(refused(), "");
+}
+
+TEST_F(TokenizerFolderTest, RefusesADamagedSentencePieceModel) {
+  for (const char* const name : {"tokenizer.json", "vocab.json", "merges.txt"}) fs::remove(dir_ / name);
+  const std::string good = read_file(test::test_data("text/goldens/pieces.model"));
+  write_file(dir_ / "tokenizer.model", good);
+  ASSERT_EQ(refused(), "");
+  for (const size_t bytes : {size_t{0}, size_t{1}, good.size() / 2, good.size() - 1}) {
+    write_file(dir_ / "tokenizer.model", good.substr(0, bytes));
+    EXPECT_NE(refused().find(dir_ / "tokenizer.model"), std::string::npos) << bytes << ": " << refused();
+  }
 }
 
 TEST_F(TokenizerFolderTest, RefusesSettingsThatAreNoObject) {
@@ -97,7 +162,7 @@ TEST_F(TokenizerFolderTest, TakesNoFileFromOutsideByALink) {
     fs::create_symlink("../../blobs/" + std::string(name),
                        elsewhere / ("snapshots/one/" + std::string(name)));
   }
-  EXPECT_EQ(tokenizer_files_of(elsewhere / "snapshots/one").size(), 3U);
+  EXPECT_EQ(tokenizer_files_of(elsewhere / "snapshots/one", kVocabulary).size(), 3U);
 }
 
 TEST(ModelSource, ComparesTheTokenizerOfACheckpointWithItsChecksums) {
@@ -117,8 +182,11 @@ TEST(ModelSource, ComparesTheTokenizerOfACheckpointWithItsChecksums) {
       write_file(path, bad);
       EXPECT_NE(open().find(path + words), std::string::npos) << open();
     }
+    EXPECT_NE(refusal([&] { tokenizer_files_of(folder, kVocabulary); }).find(path), std::string::npos)
+        << path;
     write_file(path, good);
   }
+  EXPECT_EQ(refusal([&] { tokenizer_files_of(folder, kVocabulary); }), "");
   write_file(folder + "/added_tokens.json", "{}");
   EXPECT_NE(open().find("added_tokens.json: the checkpoint was saved without this file"), std::string::npos)
       << open();

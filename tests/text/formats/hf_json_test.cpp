@@ -225,6 +225,23 @@ TEST_F(HfJson, RefusesAddedTokensThatTakeAnothersPlace) {
   expect_refusal({"added_tokens[1].content"});
 }
 
+// As Hugging Face tokenizers 0.23 does, which takes other members and passes them over.
+TEST_F(HfJson, RefusesAddedTokensThatLackAMember) {
+  added().push_back(token("<|user|>", 700));
+  added().as_array()[1].set("comment", "x");
+  read();
+  const Json good = root_, whole = token("", 0);
+  for (const auto& [member, value] : whole.as_object()) {
+    std::erase_if(added().as_array()[1].as_object(), [&](const auto& one) { return one.first == member; });
+    expect_refusal({"no added_tokens[1]." + member});
+    added().as_array()[1].set(member + "X", value);
+    expect_refusal({"no added_tokens[1]." + member});
+    added().as_array()[1].set(member, nullptr);
+    expect_refusal({"added_tokens[1]." + member + " is null"});
+    root_ = good;
+  }
+}
+
 TEST_F(HfJson, IsSafeToReadWhenDamaged) {
   test::damage(read_file(test::trained("tokenizer.json")), [&](const std::string& bad) {
     test::write_quickly(dir_ / "tokenizer.json", bad);

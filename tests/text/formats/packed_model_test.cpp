@@ -244,8 +244,13 @@ void write_hf(const test::TempDir& dir) {
   root.set("normalizer", Json::Object{{"type", "NFC"}});
   Json added = Json::array();
   for (const char* text : {"<|endoftext|>", "<a>"})
-    added.push_back(Json::Object{
-        {"id", id++}, {"content", text}, {"lstrip", text[1] == 'a'}, {"normalized", text[1] == 'a'}});
+    added.push_back(Json::Object{{"id", id++},
+                                 {"content", text},
+                                 {"single_word", false},
+                                 {"lstrip", text[1] == 'a'},
+                                 {"rstrip", false},
+                                 {"normalized", text[1] == 'a'},
+                                 {"special", true}});
   root.set("added_tokens", added);
   const Json::Object before = {{"SpecialToken", Json::Object{{"id", "<a>"}, {"type_id", 0}}}};
   const Json::Object text = {{"Sequence", Json::Object{{"id", "A"}, {"type_id", 0}}}};

@@ -1,0 +1,130 @@
+#include "libcore/text/saved_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "libcore/base/error.h"
+#include "libcore/base/text.h"
+#include "libcore/hash/xxh64.h"
+#include "libcore/io/file.h"
+#include "libcore/json/json_names.h"
+
+namespace megalith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kTokenizerFiles = {"tokenizer.json",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "chat_template.jinja"};
+
+// A name within the checkpoint folder, with one folder at most.
+bool is_inside(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return is_plain_name(name);
+  return is_plain_name(name.substr(0, slash)) && is_plain_name(name.substr(slash + 1));
+}
+
+uint64_t checksum_of(const Json& value) {
+  const auto checksum = parse_hex64(value.as_string());
+  if (!checksum)
+    fail(ErrorKind::kData, JsonNames::of(value), " holds ", quote(shortened(value.as_string(), 60)),
+         ", wanted 16 hexadecimal digits");
+  return *checksum;
+}
+
+IndexedFile parse_file(const Json& json) {
+  IndexedFile file{.name = json["name"].as_string(), .bytes = 0, .checksum = checksum_of(json["xxh64"])};
+  if (!is_inside(file.name))
+    fail(ErrorKind::kData, JsonNames::of(json["name"]), " is ", quote(shortened(file.name, 200)),
+         ", wanted the name of a file in the checkpoint's folder");
+  const int64_t bytes = json["bytes"].as_int();
+  if (bytes < 0) fail(ErrorKind::kData, JsonNames::of(json["bytes"]), " is ", bytes, ", wanted 0 or more");
+  file.bytes = static_cast<uint64_t>(bytes);
+  return file;
+}
+
+std::string listed_name(const fs::path& file) {
+  return concat(kTokenizerFolder, "/", file.filename().string());
+}
+
+void compare(const std::string& path, const IndexedFile& listed) {
+  const std::string text = read_own_file(path);
+  if (text.size() != listed.bytes || xxh64(text) != listed.checksum)
+    fail(ErrorKind::kData, path, ": does not match its checksum; the file is damaged or was changed");
+}
+
+// Nothing where the folder is not a tokenizer's in a checkpoint of ours.
+void check_folder(const fs::path& folder) {
+  const std::string index = (folder.parent_path() / kIndexFile).string();
+  if (folder.filename() != kTokenizerFolder || !file_exists(index)) return;
+  const std::string text = read_own_file(index);
+  if (text.find(json_quote(kIndexFormat)) == std::string::npos) return;  // another tool's
+  check_index_checksum(text, index);
+  check_tokenizer_files(folder.parent_path().string(), parse_indexed_files(Json::parse(text, index), index));
+}
+
+}  // namespace
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name[0] != '.' &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+std::vector<IndexedFile> parse_indexed_files(const Json& index, const std::string& name) {
+  const JsonNames names(index, name);
+  std::vector<IndexedFile> files;
+  for (const Json& file : index["files"].as_array()) files.push_back(parse_file(file));
+  return files;
+}
+
+void check_index_checksum(std::string_view text, const std::string& name) {
+  const size_t end = text.rfind(kIndexChecksumMember);
+  const std::string_view rest =
+      end == std::string_view::npos ? "" : text.substr(end + kIndexChecksumMember.size());
+  if (trim(rest) != concat(json_quote(hex64(xxh64(text.substr(0, end)))), "\n}"))
+    fail(ErrorKind::kData, name,
+         ": its bytes do not match its checksum; the file is damaged: use another checkpoint, or restore the "
+         "file");
+}
+
+bool is_tokenizer_file(std::string_view name) {
+  return std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
+}
+
+std::span<const char* const> tokenizer_file_names() {
+  return kTokenizerFiles;
+}
+
+void check_tokenizer_files(const std::string& checkpoint, std::span<const IndexedFile> listed) {
+  const std::string folder = concat(checkpoint, "/", kTokenizerFolder);
+  if (fs::is_directory(folder))
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const bool known = std::any_of(listed.begin(), listed.end(), [&](const IndexedFile& file) {
+        return file.name == listed_name(entry.path());
+      });
+      if (!known && is_tokenizer_file(entry.path().filename().string()))
+        fail(ErrorKind::kData, entry.path().string(),
+             ": the checkpoint was saved without this file; remove it");
+    }
+  for (const IndexedFile& file : listed)
+    if (file.name.starts_with(concat(kTokenizerFolder, "/"))) compare(checkpoint + "/" + file.name, file);
+}
+
+void check_saved_tokenizer(const std::string& path) {
+  std::error_code error;  // whoever reads what is not there says so
+  const fs::path whole = fs::weakly_canonical(path, error);
+  if (fs::is_directory(whole, error)) return check_folder(whole);
+  const fs::path named = fs::weakly_canonical(parent_or_here(path), error);
+  check_folder(named);
+  if (whole.parent_path() != named) check_folder(whole.parent_path());  // a link leads into a checkpoint
+}
+
+}  // namespace megalith
