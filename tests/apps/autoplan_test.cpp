@@ -109,7 +109,7 @@ TEST(Autoplan, ProfilesThisProcessorAndPlansWithIt) {
             2 * static_cast<size_t>(unsteady) > points.size())
       << made.err;
 
-  // Against rates that are measured for a tenth of a second, while other tests may run: a plan, or its
+  // Against rates that are measured for a third of a second, while other tests may run: a plan, or its
   // refusal.
   const CommandResult plan = run_command(app("autoplan") + kHere + " --json --calibrate " + file);
   ASSERT_TRUE(plan.code == 0 || plan.code == 64) << plan.code << plan.err;

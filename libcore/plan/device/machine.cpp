@@ -73,10 +73,13 @@ std::string installed_file(const char* name) {
   return (program.parent_path().parent_path() / "share" / "megalith" / name).string();
 }
 
-double seconds_of(const auto& work, int repeats) {
+/// Of the fastest of many calls. Threads that have just begun may share a core until the scheduler parts
+/// them: the first fifty milliseconds can have half the rate of a run.
+double seconds_of(const auto& work) {
+  constexpr double kProbed = 0.15;
   work();  // first call: page faults, primitive creation
   double best = 1e9;
-  for (int i = 0; i < repeats; ++i) {
+  for (const auto begin = std::chrono::steady_clock::now(); seconds_since(begin) < kProbed;) {
     const auto start = std::chrono::steady_clock::now();
     work();
     best = std::min(best, seconds_since(start));
@@ -200,8 +203,8 @@ Accelerator measure_this_machine() {
   stream.fill(a, 1);
   stream.fill(b, 1);
   stream.fill(from, 1);
-  const double gemm = seconds_of([&] { run(stream, Gemm{.c = c, .a = a, .b = b}); }, 5);
-  const double copy = seconds_of([&] { stream.copy(to, from); }, 3);
+  const double gemm = seconds_of([&] { run(stream, Gemm{.c = c, .a = a, .b = b}); });
+  const double copy = seconds_of([&] { stream.copy(to, from); });
   Accelerator device{.name = kLocalDevice};
   device.float_flops = device.half_flops = 2.0 * kSide * kSide * kSide / gemm;
   device.memory = available_memory();

@@ -67,7 +67,7 @@ std::vector<std::string> accelerator_names();
 inline constexpr char kLocalDevice[] = "this machine's processor";
 
 /// This machine's processor, whose memory joins any number of ranks: what is available of it now, and rates
-/// measured for about a tenth of a second.
+/// measured for about a third of a second.
 Accelerator measure_this_machine();
 
 /// The devices that a plan is for.

@@ -14,7 +14,7 @@ namespace {
 using test::made_profile;
 using test::MadeDevice;
 
-/// A processor as the planner finds it in a tenth of a second.
+/// A processor as the planner finds it in a third of a second.
 PlanProblem local_problem() {
   PlanProblem p;
   p.precision = Precision::kFloat32;
