@@ -184,7 +184,7 @@ LoggedRun logged_run(const MegatronLog& log, const PlanProblem& base, const std:
   Candidate& c = run.candidate;
   p.model = logged_shape(in, p.model);
   p.machine.world = in.number("world_size", p.machine.world);
-  p.machine.local_world = std::min(p.machine.local_world, p.machine.world);
+  set_local_world(p.machine, std::min(p.machine.local_world, p.machine.world));
   p.max_global_batch = 0;
   p.global_batch = in.number("global_batch_size", static_cast<int>(base.global_batch));
   c.tensor = in.number("tensor_model_parallel_size", 1);

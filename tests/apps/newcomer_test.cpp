@@ -213,7 +213,11 @@ TEST_F(Newcomer, ConvertsWithATokenizerByAFolderAFileOrItsId) {
   fs::create_directories(path("ranks"));
   fs::copy_file(test_data("text/goldens/pieces.model"), path("ranks/spiece.model"),
                 fs::copy_options::overwrite_existing);
-  write_file(path("ranks.tiktoken"), "IQ== 0\nIg== 1\n");
+  std::string ranks;  // base64 of each byte, and its rank
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t byte = 0; byte < 256; ++byte)
+    ranks += concat(kDigits[byte >> 2], kDigits[(byte & 3) << 4], "== ", byte, '\n');
+  write_file(path("ranks.tiktoken"), ranks);
   for (const auto& [from, out] : {std::pair{"ranks", "sp-hf"}, {"ranks/spiece.model", "sp2-hf"}}) {
     ok(convert + out + " --tokenizer-model " + from);
     EXPECT_EQ(read_file(path(std::string(out) + "/tokenizer.model")), read_file(path("ranks/spiece.model")));

@@ -100,15 +100,15 @@ TEST_F(PretrainPlanApp, SaysOnceWhatItMakesOfTheWords) {
     for (size_t at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
     return count;
   };
-  const CommandResult trained = run(open() + "--nproc 2 --use-flash-attn --seed 7--log-interval 5"),
+  const CommandResult trained = run(open() + "--nproc 2 --use-mcore-models --seed 7--log-interval 5"),
                       planned = run_command(app("pretrain") + " " + kGpt22b +
-                                            " --use-flash-attn --hidden-dropout 0.1--gpu h100");
+                                            " --use-mcore-models --hidden-dropout 0.1--gpu h100");
   for (const CommandResult& result : {trained, planned}) {
     EXPECT_EQ(result.code, 0);
     EXPECT_EQ(times(result.all(), "ignored, no meaning here: "), 1U) << result.all();
     EXPECT_EQ(times(result.all(), "was read as two words"), 1U) << result.all();
   }
-  EXPECT_NE(trained.all().find("ignored, no meaning here: --use-flash-attn\n"), std::string::npos)
+  EXPECT_NE(trained.all().find("ignored, no meaning here: --use-mcore-models\n"), std::string::npos)
       << trained.all();
 }
 

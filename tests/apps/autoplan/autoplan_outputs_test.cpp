@@ -150,8 +150,8 @@ TEST(AutoplanOutputs, PricesTheExpertsOfALogAsTheirOptions) {
   const Described mixture = {
       line_of("expert_model_parallel_size", "8") + line_of("expert_tensor_parallel_size", "1") +
           line_of("micro_batch_size", "1") + line_of("use_distributed_optimizer", "True"),
-      " --gpu h200 --world-size 16 --global-batch-size 64 --num-layers 16 --hidden-size 2048 "
-      "--num-attention-heads 16 --seq-length 2048 --vocab-size 32000 --num-experts 8 --disable-bias-linear "
+      " --gpu h200 --world-size 16 --global-batch-size 64 --num-layers 4 --hidden-size 8192 "
+      "--num-attention-heads 64 --seq-length 8192 --vocab-size 32000 --num-experts 8 --disable-bias-linear "
       "--tensor-model-parallel-size 1 --pipeline-model-parallel-size 1 --context-parallel-size 1 "
       "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1 --micro-batch-size 1 "
       "--use-distributed-optimizer "};
