@@ -198,8 +198,26 @@ StartPoint from_others(const CheckpointConfig& config, const std::string& path, 
 
 }  // namespace
 
+std::optional<int64_t> first_torch_iteration(const CheckpointConfig& config) {
+  const std::string& root = config.save;
+  const bool own = config.format == CheckpointFormat::kTorch && is_own_folder(config);
+  if (!own || file_exists(root + "/" + kTrackerFile)) return std::nullopt;
+  std::optional<int64_t> only;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kIteration)) continue;
+    const auto iteration = parse_int(std::string_view(name).substr(std::string_view(kIteration).size()));
+    if (only || !iteration || !is_megatron(root + "/" + iteration_folder(*iteration))) return std::nullopt;
+    only = iteration;
+  }
+  return only;
+}
+
 std::string load_path(const CheckpointConfig& config) {
-  return is_own_folder(config) ? config.load : path_or_snapshot(config.load);
+  if (!is_own_folder(config)) return path_or_snapshot(config.load);
+  const auto first = first_torch_iteration(config);
+  return first ? config.load + "/" + iteration_folder(*first) : config.load;
 }
 
 std::optional<StartPoint> find_start(const CheckpointConfig& config, const ModelConfig& model,

@@ -35,8 +35,13 @@ struct StartPoint {
   LossHistory losses = {};
 };
 
+/// The iteration of the only checkpoint of a run in Megatron's format that goes on from its own folder
+/// (--load as --save), where no tracker names it, because the first save was killed before that. The
+/// checkpoint is whole, as it appears by rename.
+std::optional<int64_t> first_torch_iteration(const CheckpointConfig&);
+
 /// What --load names: itself, or the local copy of a model with this id on the Hugging Face hub; not for the
-/// folder of --save, which may be new.
+/// folder of --save, which may be new, and for which first_torch_iteration() goes first.
 std::string load_path(const CheckpointConfig&);
 
 /// What a run trains, and so what a fresh start begins with: a model from random values, or one that is

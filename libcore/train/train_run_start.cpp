@@ -78,6 +78,8 @@ void TrainRun::take_folder() {
   for (const char* const begin : {"iter_", kTrackerFile, "model_", "optimizer_"})
     lock_->remove_leftovers_in(config.save, begin);
   if (is_ours(config.format)) return;
+  if (const auto first = first_torch_iteration(config))
+    write_file(config.save + "/" + kTrackerFile, std::to_string(*first));
   std::error_code ignored;  // the next save says what is wrong
   std::filesystem::remove_all(passage_of(config.save, config.format), ignored);
 }

@@ -88,6 +88,40 @@ TEST_P(TorchCheckpoint, IsGoneOnFromBitForBit) {
   expect_same_state(ours, torch);
 }
 
+// A kill between the folder's rename and the tracker: the same command goes on from what is there.
+TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
+  const TempDir dir;
+  PretrainConfig config = in(Precision::kFp32);
+  config.checkpoint.format = CheckpointFormat::kTorch;
+  const auto run = [&](const char* name, std::optional<int64_t> exit_at) {
+    config.checkpoint.load = config.checkpoint.save = dir / name;
+    config.train.exit_interval = exit_at;
+    config.train.log_json = dir / concat(name, ".jsonl");
+    return train(config, tiny_data(), nullptr).iteration;
+  };
+  ASSERT_EQ(run("whole", {}), 20);
+  ASSERT_EQ(run("killed", 10), 10);
+  const std::string tracker = dir / "killed/latest_checkpointed_iteration.txt";
+  fs::remove(tracker);
+  ASSERT_EQ(run("killed", {}), 20);
+  EXPECT_EQ(read_file(tracker), "20");
+  const auto losses = test::train_losses(dir / "whole.jsonl");
+  ASSERT_EQ(losses.size(), 20U);
+  EXPECT_EQ(test::train_losses(dir / "killed.jsonl"), losses);
+
+  // The last one, after which there is nothing to save: the tracker is written all the same.
+  fs::remove_all(dir.path() / "killed/iter_0000010");
+  fs::remove(tracker);
+  ASSERT_EQ(run("killed", {}), 20);
+  EXPECT_EQ(read_file(tracker), "20");
+
+  // Of two nobody knows which is whole and newest.
+  fs::remove(tracker);
+  fs::copy(dir.path() / "killed/iter_0000020", dir.path() / "killed/iter_0000015",
+           fs::copy_options::recursive);
+  EXPECT_THROW(run("killed", {}), Error);
+}
+
 /// The value of a text key.
 PickleRef at(const TorchFile& file, PickleRef ref, const char* key) {
   const auto found = file.tree.find_ref(ref, key);

@@ -343,8 +343,8 @@ std::string export_megatron_run(const Conversion& conversion, const std::string&
   AtomicDirectory folder(target);
   create_files(writing, run, folder.path(), files);
   write_all(writing, conversion.file(), files);
-  folder.commit();
   write_tokenizer(conversion, root);
+  folder.commit();
   write_file((fs::path(root) / kTrackerFile).string(), std::to_string(run.iteration));
   return target.string();
 }
