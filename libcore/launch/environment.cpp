@@ -36,7 +36,7 @@ constexpr const Family* kFamilies[] = {&kRank, &kOpenMpi, &kPmi, &kSlurm, &kPadd
 struct Beside {
   const char* name;
   const char* missing;  // what is asked for in its place
-  int alone;            // its greatest value in a process that is the only one
+  int alone;            // its max in a process that is the only one
   const char* only_with = nullptr;
 };
 constexpr int kRankAlone = 0, kWorldAlone = 1;

@@ -99,8 +99,8 @@ int stage_plain_layers(const PlanProblem&, const Candidate&, int stage);
 /// Layers of the stage that has most.
 int most_stage_layers(const PlanProblem&, const Candidate&);
 
-/// Of a chunk's layers, those that are run again whole (kFull) where not all are: each chunk runs as many
-/// again (R1), so that the stage's recompute_layers count as the next multiple of the chunks.
+/// The layers of a chunk that are run again whole (kFull) where not all are: each chunk runs as many again
+/// (R1), so that the stage's recompute_layers count as the next multiple of the chunks.
 int recomputed_of_chunk(const Candidate&);
 /// The same of a stage of `layers`, all of them where recompute_layers is 0.
 int recomputed_layers(const Candidate&, int layers);

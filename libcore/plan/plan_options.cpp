@@ -1,7 +1,6 @@
 #include "libcore/plan/plan_options.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "libcore/base/error.h"
 #include "libcore/base/log.h"
@@ -120,7 +119,7 @@ std::string dtype_of(const PlanProblem& p, const std::string& path) {
   return p.fp16 ? "fp16" : "bf16";
 }
 
-/// Of a device that was measured as a whole, a rank's share.
+/// A rank's share of the rates of a device that was measured as a whole.
 DeviceRates profiled_rates(const PlanCommand& command, PlanProblem p, const std::string& text,
                            const std::string& path) {
   const int threads = command.train.threads, ranks = p.machine.local_world;

@@ -36,16 +36,24 @@ Writer writer_of(const std::string& path) {
   return file_exists(path + "/config.json") ? Writer::kHuggingFace : Writer::kNobody;
 }
 
-/// The checkpoints of ours below `root`: what to give in place of one that is damaged.
-std::string others_in(const std::string& root) {
+/// What stands in `root` under the name of an iteration's folder ("iter_0000100"), in order.
+std::vector<std::string> iterations_in(const std::string& root) {
   std::vector<std::string> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root, error))
-    if (entry.path().filename().string().starts_with(kIteration) &&
-        file_exists((entry.path() / kIndexFile).string()))
-      names.push_back(entry.path().string());
+    if (std::string name = entry.path().filename().string(); name.starts_with(kIteration))
+      names.push_back(std::move(name));
   std::sort(names.begin(), names.end());
-  return names.empty() ? "" : concat(", give --load one of ", join(names, ", "));
+  return names;
+}
+
+/// The checkpoints of ours below `root`: what to give in place of one that is damaged.
+std::string others_in(const std::string& root) {
+  std::vector<std::string> paths;
+  for (const std::string& name : iterations_in(root))
+    if (const std::string path = root + "/" + name; file_exists(path + "/" + kIndexFile))
+      paths.push_back(path);
+  return paths.empty() ? "" : concat(", give --load one of ", join(paths, ", "));
 }
 
 /// A checkpoint that the tracker names, or the user by its own folder, is meant: beginning anew would write
@@ -65,13 +73,10 @@ void refuse_missing_checkpoint(const std::string& path) {
 
 /// Megatron names a folder of checkpoints by its tracker alone; without one it would begin anew.
 void refuse_missing_tracker(const std::string& root) {
-  if (!fs::is_directory(root)) return;
-  for (const auto& entry : fs::directory_iterator(root)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kIteration))
-      fail(ErrorKind::kData, root, ": holds ", name, ", but no ", kTrackerFile,
-           " that says which is the newest; give --load ", root, "/", name, ", or another folder");
-  }
+  const std::vector<std::string> names = iterations_in(root);
+  if (!names.empty())
+    fail(ErrorKind::kData, root, ": holds ", names.back(), ", but no ", kTrackerFile,
+         " that says which is the newest; give --load ", root, "/", names.back(), ", or another folder");
 }
 
 /// Where a run keeps its own checkpoints there need not be one yet, whatever else the folder holds.
@@ -83,7 +88,7 @@ bool is_own_folder(const CheckpointConfig& config) {
   return !config.save.empty() && normal(config.save) == normal(config.load);
 }
 
-/// Of the pairs that the PyTorch DDP tutorial keeps: all of them in a folder are one run's.
+/// The pairs that the PyTorch DDP tutorial keeps in one folder are all one run's: one of its files is none.
 void refuse_pth_file(const std::string& path) {
   const std::string folder = parent_or_here(path).string();
   if (path.ends_with(".pth") && newest_pth(folder))
@@ -202,16 +207,10 @@ std::optional<int64_t> first_torch_iteration(const CheckpointConfig& config) {
   const std::string& root = config.save;
   const bool own = config.format == CheckpointFormat::kTorch && is_own_folder(config);
   if (!own || file_exists(root + "/" + kTrackerFile)) return std::nullopt;
-  std::optional<int64_t> only;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kIteration)) continue;
-    const auto iteration = parse_int(std::string_view(name).substr(std::string_view(kIteration).size()));
-    if (only || !iteration || !is_megatron(root + "/" + iteration_folder(*iteration))) return std::nullopt;
-    only = iteration;
-  }
-  return only;
+  const std::vector<std::string> names = iterations_in(root);
+  if (names.size() != 1 || !is_megatron(root + "/" + names[0])) return std::nullopt;
+  const auto iteration = parse_int(std::string_view(names[0]).substr(std::string_view(kIteration).size()));
+  return iteration && names[0] == iteration_folder(*iteration) ? iteration : std::nullopt;
 }
 
 std::string load_path(const CheckpointConfig& config) {

@@ -13,9 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+class BenchScript : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
+  }
+};
+
 // docs/benchmarks.md's command, with nothing to compare with.
-TEST(BenchScript, PrintsTablesWithoutPeers) {
-  if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
+TEST_F(BenchScript, PrintsTablesWithoutPeers) {
   const TempDir dir;
   fs::create_directory(dir / "corpora");
   fs::copy_file(test_data("apps/fixtures/wiki/text/AA/wiki_00"), dir / "corpora/en.jsonl");
@@ -33,8 +39,7 @@ TEST(BenchScript, PrintsTablesWithoutPeers) {
 
 // What they measure takes half an hour of an idle machine; here each is started as the page has it, and its
 // help has the options that the page gives.
-TEST(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
-  if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
+TEST_F(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
   static const std::regex kOption(" (--[a-z0-9-]+)");
   int scripts = 0;
   for (const std::string& line : doc_commands("benchmarks.md")) {
@@ -51,8 +56,7 @@ TEST(BenchScript, OfTheDocsTakesTheOptionsPrinted) {
 }
 
 // docs/benchmarks.md's table of start times.
-TEST(BenchScript, TimesTheStart) {
-  if (run_command("python3 --version").code != 0) GTEST_SKIP() << "there is no python3";
+TEST_F(BenchScript, TimesTheStart) {
   const CommandResult result = run_command("python3 " + test_data("../bench/start.py") +
                                            " --turns 2 --vocab " + test_data("apps/fixtures/wiki") +
                                            " --bin " + fs::path(app("merge")).parent_path().string());

@@ -49,7 +49,7 @@ TEST_P(GenerateApp, ReadsOurCheckpoints) {
   expect_goldens(dir_ / "ours");
 }
 
-// Of other tools: "-n 5" and "-5" would be continued as if they were texts.
+// Habits of other tools: "-n 5" and "-5" would be continued as if they were texts.
 TEST(GenerateOptions, TakeNoWordWithOneDashForAPrompt) {
   const auto answer = [](const std::string& options) {
     return run_command(app("generate") + " --model megalith-test-none " + options);

@@ -207,7 +207,7 @@ TEST(Search, ListsNoRunTwice) {
   EXPECT_LT(priced(6).time.total(), priced(9).time.total());
 }
 
-// Of large layers, and of those that the host of a fast device holds up.
+// With large layers, and with those that the host of a fast device holds up.
 TEST(Search, TimeFallsWithEachRate) {
   PlanProblem small = gpt_22b(16);
   small.model = gpt(12, 4096, 32, 1024, 32000);

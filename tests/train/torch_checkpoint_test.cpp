@@ -115,7 +115,7 @@ TEST(TorchCheckpoint, IsGoneOnFromWhereNoTrackerNamesTheFirst) {
   ASSERT_EQ(run("killed", {}), 20);
   EXPECT_EQ(read_file(tracker), "20");
 
-  // Of two nobody knows which is whole and newest.
+  // Where there are two, nobody knows which is whole and newest.
   fs::remove(tracker);
   fs::copy(dir.path() / "killed/iter_0000020", dir.path() / "killed/iter_0000015",
            fs::copy_options::recursive);

@@ -63,7 +63,7 @@ constexpr Renamed kRenamed[] = {
     {"model.model_config.do_sample", "do-sample"},
 };
 
-/// Of configs/gpt2/run_gpt2_lora.yaml and its like.
+/// What to do with files that train adapters (configs/gpt2/run_gpt2_lora.yaml).
 constexpr const char* kAdapters = "megalith-finetune --lora trains adapters";
 
 const std::vector<FixedKey>& fixed_keys() {

@@ -125,8 +125,8 @@ class Translator {
     if (!file_.knows(option)) return name(from.path());
     obeyed_.insert(from.path());
     FileOption own{.key = option, .words = std::move(words), .where = concat(from.where, ": ", from.path())};
-    if (const auto before = put_.find(option);
-        before != put_.end())  // a line of our own name stays, and is refused
+    // A line of our own name stays, and is refused.
+    if (const auto before = put_.find(option); before != put_.end())
       std::erase_if(file_.options,
                     [&](const FileOption& one) { return one.key == option && one.where == before->second; });
     put_[option] = own.where;
@@ -339,12 +339,11 @@ class Translator {
   }
 
   FileTranslation& file_;
-  const bool trains_;                     // or plans
-  bool alone_ = false;                    // use_parallel: False
-  std::vector<std::string> named_;        // groups and keys that mean nothing here
-  mutable std::set<std::string> obeyed_;  // paths of the keys that mean something
-  std::map<std::string, std::string>
-      put_;  // our options that keys were translated to, and where the key stands
+  const bool trains_;                       // or plans
+  bool alone_ = false;                      // use_parallel: False
+  std::vector<std::string> named_;          // groups and keys that mean nothing here
+  mutable std::set<std::string> obeyed_;    // paths of the keys that mean something
+  std::map<std::string, std::string> put_;  // our options made of keys, and where the key stands
   std::map<std::string, FileOption> keys_;  // is_combined_key(), the first of a name
 };
 

@@ -83,8 +83,8 @@ bool is_cached_name(std::string_view name) {
          parse_int(front.substr(dash + 1)).has_value();
 }
 
-/// Of a file that stands whole under its temporary name a moment before it gets its own: the process that
-/// wrote it is gone, or is on another machine, or has been stopped for a long time.
+/// Whether nobody will finish a file that stands under its temporary name, which it has for a moment only:
+/// the process that wrote it is gone, or is on another machine, or has been stopped for a long time.
 bool is_left(const fs::path& file, int64_t process) {
   constexpr auto kLong = std::chrono::hours(1);
   if (process > 0 && process <= std::numeric_limits<pid_t>::max() &&

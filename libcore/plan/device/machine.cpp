@@ -73,8 +73,8 @@ std::string installed_file(const char* name) {
   return (program.parent_path().parent_path() / "share" / "megalith" / name).string();
 }
 
-/// Of the fastest of many calls. Threads that have just begun may share a core until the scheduler parts
-/// them: the first fifty milliseconds can have half the rate of a run.
+/// Seconds of the fastest of many calls. Threads that have just begun may share a core until the scheduler
+/// parts them: the first fifty milliseconds can have half the rate of a run.
 double seconds_of(const auto& work) {
   constexpr double kProbed = 0.15;
   work();  // first call: page faults, primitive creation

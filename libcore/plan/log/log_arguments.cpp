@@ -69,7 +69,7 @@ constexpr PlainArgument kPlain[] = {
     {"window_size"},
 };
 
-/// Of experts, beside the options that a plan knows.
+/// Arguments of experts, beside the options that a plan knows.
 constexpr PlainArgument kPlainOfExperts[] = {{"moe_flex_dispatcher_backend", "deepep|hybridep"},
                                              {"moe_hybridep_num_sms", "16"},
                                              {"moe_upcycling_granularity", "2"}};

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,6 +42,15 @@ class PaddleDataset : public testing::Test {
     std::vector<int32_t> ids(static_cast<size_t>(data.sequence_length(0)));
     data.sequence(0).copy_to(ids.data());
     return ids.front();
+  }
+  /// The clock of a file system may stand still for some milliseconds: returns when it has moved on.
+  void wait_for_the_clock() const {
+    const auto now = [&] {
+      write_file(dir_ / "clock", "");
+      return fs::last_write_time(dir_ / "clock");
+    };
+    for (const auto begin = now(); now() == begin;) {
+    }
   }
   /// Another corpus of the same size in the array's place: its first id is `id`, its date `date`.
   void replace_ids(const std::string& folder, char id, fs::file_time_type date) const {
@@ -127,8 +135,7 @@ TEST_F(PaddleDataset, MakesAnotherPairOfACorpusWithAnOldDate) {
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 5);
   replace_ids(dir_ / "data", 9, date - std::chrono::hours(1));
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 9);
-  // The clock of a file system may stand still for some milliseconds.
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  wait_for_the_clock();
   replace_ids(dir_ / "data", 11, date - std::chrono::hours(1));
   EXPECT_EQ(first_id(dataset_of_folder(dir_ / "data", "")), 11);
 }
